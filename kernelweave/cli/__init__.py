@@ -1,0 +1,78 @@
+"""The command line: ``kernelweave COMMAND``.
+
+Exit codes are 0 for success and 2 for bad input, told in one line on standard error with nothing written;
+commands that need more say so in their help. The application is built when it is called and each command
+imports what it needs when it runs, so that ``kernelweave --help`` answers at once.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from typing import TYPE_CHECKING, Annotated, Any
+
+if TYPE_CHECKING:
+    import typer
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line with ``argv`` (default: the process's arguments) and return the exit code."""
+    import typer
+
+    # The base of all usage errors; typer brings its own copy of it or click's, depending on the version.
+    usage_error: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+    arguments = None if argv is None else list(argv)
+    try:
+        code = build_app()(args=arguments, prog_name="kernelweave", standalone_mode=False)
+    except typer.Abort:
+        return 130
+    except usage_error as error:
+        sys.stderr.write(f"kernelweave: {' '.join(error.format_message().split())}\n")
+        return 2
+    return code or 0
+
+
+def build_app() -> "typer.Typer":
+    """Return the application with all its commands."""
+    import typer
+
+    from kernelweave.cli._reproduce import reproduce
+
+    app = typer.Typer(
+        name="kernelweave",
+        help="Clustering of data given as kernels, similarities, graphs or several views at once.",
+        add_completion=False,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+    )
+    _add_start(app)
+    _add_demo(app)
+    app.command()(reproduce)
+    return app
+
+
+def _add_start(app: "typer.Typer") -> None:
+    import typer
+
+    @app.callback(invoke_without_command=True)
+    def start(
+        context: typer.Context,
+        version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    ) -> None:
+        if version:
+            typer.echo(f"kernelweave {metadata.version('kernelweave')}")
+            raise typer.Exit
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+
+def _add_demo(app: "typer.Typer") -> None:
+    import typer
+
+    @app.command()
+    def demo(
+        quiet: Annotated[bool, typer.Option("--quiet", help="Show the table alone, no progress.")] = False,
+    ) -> None:
+        """Cluster a five-view set of handwritten digits and show how well each method does."""
+        from kernelweave.cli._demo import demo as run_demo
+
+        run_demo(quiet=quiet)

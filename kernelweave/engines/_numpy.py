@@ -1,0 +1,67 @@
+"""Plain twins of the compiled loops: the reference engine, and the oracle in tests.
+
+Shapes: K (m, n) holds one row per source sample; out and sums are (k, n), one row per cluster, so that every
+update runs along contiguous memory.
+"""
+
+import numpy as np
+
+from kernelweave.foundation._typing import Array, Floats, Ints
+
+
+def scatter_rows(K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int) -> None:
+    """Add weights[t] * K[rows[t], lo - left : hi - left] to out[groups[t], lo:hi]."""
+    for row, group, weight in zip(rows, groups, weights, strict=True):
+        out[group, lo:hi] += weight * K[row, lo - left : hi - left].astype(np.float64)
+
+
+def move_rows(
+    K: Array, rows: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int
+) -> None:
+    """Take weights[t] * K[rows[t], lo - left : hi - left] from out[old[t]] and add it to out[new[t]]."""
+    for row, source, target, weight in zip(rows, old, new, weights, strict=True):
+        part = weight * K[row, lo - left : hi - left].astype(np.float64)
+        out[source, lo:hi] -= part
+        out[target, lo:hi] += part
+
+
+def nearest(
+    sums: Floats,
+    slopes: Floats,
+    norms: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the cluster with least norms[c] - slopes[c] * sums[c, i], and that value, for lo <= i < hi.
+
+    A sample keeps its label unless another cluster is nearer by more than ``slack``. Clusters with infinite
+    norm are empty. Returns the least lead of a kept label over the best other cluster, plus ``slack``.
+    """
+    with np.errstate(invalid="ignore"):
+        values = norms[:, None] - slopes[:, None] * sums[:, lo:hi]
+    values[np.isinf(norms)] = np.inf
+    at = np.arange(hi - lo)
+    kept = values[labels[lo:hi], at]
+    best = values.argmin(axis=0)
+    moves = values[best, at] < kept - slack
+    out[lo:hi] = np.where(moves, best, labels[lo:hi])
+    own[lo:hi] = values[out[lo:hi], at]
+    values[labels[lo:hi], at] = np.inf
+    leads = (values.min(axis=0) - kept + slack)[~moves]
+    return float(leads.min(initial=np.inf))
+
+
+def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
+    """Return max |K_ij - K_ji| over rows lo:hi with its place, and max |K_ij| there; NaN counts as infinite."""
+    part = K[lo:hi].astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        gaps = np.abs(part - K[:, lo:hi].T)
+    gaps[np.isnan(gaps)] = np.inf
+    i, j = np.unravel_index(int(gaps.argmax()), gaps.shape)
+    peak = np.abs(part)
+    peak[np.isnan(peak)] = np.inf
+    return float(gaps[i, j]), float(peak.max()), int(i) + lo, int(j)

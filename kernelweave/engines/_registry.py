@@ -1,0 +1,55 @@
+"""Which engine runs the loops: ``"numba"`` (default) or ``"numpy"``, its plain twin."""
+
+from functools import cache
+from importlib import import_module
+from typing import Protocol
+
+from kernelweave.foundation._typing import Array, Floats, Ints
+
+ENGINES = ("numba", "numpy")
+
+
+class Engine(Protocol):
+    """The loops an operator may ask for; each engine is a module that has them all."""
+
+    def scatter_rows(
+        self, K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int
+    ) -> None:
+        """Add weighted rows of K to the rows of ``out`` named by their groups."""
+
+    def move_rows(
+        self,
+        K: Array,
+        rows: Ints,
+        old: Ints,
+        new: Ints,
+        weights: Floats,
+        out: Floats,
+        lo: int,
+        hi: int,
+        left: int,
+    ) -> None:
+        """Move weighted rows of K from one row of ``out`` to another."""
+
+    def nearest(
+        self,
+        sums: Floats,
+        slopes: Floats,
+        norms: Floats,
+        labels: Ints,
+        slack: float,
+        out: Ints,
+        own: Floats,
+        lo: int,
+        hi: int,
+    ) -> float:
+        """Write the nearest cluster of every sample."""
+
+    def worst_asymmetry(self, K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
+        """Return the largest difference between K and its transpose, and the largest entry."""
+
+
+@cache
+def get_engine(name: str = "numba") -> Engine:
+    """Return the engine called ``name``; imported on first use, so that importing the library stays quick."""
+    return import_module(f"kernelweave.engines._{name}")

@@ -1,0 +1,5 @@
+"""Thin scikit-learn classes, one file per family: check, build the operator, call the solver, store."""
+
+from kernelweave.estimators._kernel_kmeans import KernelKMeans
+
+__all__ = ["KernelKMeans"]

@@ -1,0 +1,109 @@
+"""What estimators on one kernel share: reading input, settling the kernel, warnings, tags."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from kernelweave.foundation._errors import ConvergenceWarning, NotPSDWarning
+from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
+from kernelweave.foundation._typing import Array
+from kernelweave.inputs import read_samples
+from kernelweave.operators import (
+    KERNELS,
+    FittedKernel,
+    KernelOperator,
+    algebra,
+    approximate_kernel,
+    fit_kernel,
+)
+
+#: Rules of the parameters every kernel estimator has.
+KERNEL_RULES: dict[str, list[Any]] = {
+    "n_clusters": [Interval(Integral, 1, None, closed="left")],
+    "kernel": [StrOptions(set(KERNELS)), callable],
+    "kernel_params": [dict, None],
+    "storage": [StrOptions({"auto", "dense", "blockwise"})],
+    "memory_limit": [Interval(Real, 0, None, closed="neither")],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+
+
+class KernelEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base of estimators that see the data through one kernel."""
+
+    #: Whether the objective depends on feature-space distances alone, so that features may be centred.
+    _distances_only = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
+        return tags
+
+    def _read(self, X: Any, *, reset: bool) -> Array:
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return read_samples(self, X, reset=reset, keep_float32=precomputed)
+
+    def _settle_kernel(self, X: Array) -> FittedKernel:
+        """Return the kernel with every parameter fixed on the training samples, approximated if asked for."""
+        method = getattr(self, "approximation", None)
+        if method is None:
+            return fit_kernel(X, self.kernel, self.kernel_params, centre_features=self._distances_only)
+        return approximate_kernel(
+            X,
+            self.kernel,
+            self.kernel_params,
+            method=method,
+            n_components=self.n_components,
+            random_state=self.random_state,
+        )
+
+
+def warn_if_indefinite(op: KernelOperator) -> None:
+    """Warn where the kernel can be shown to have a negative eigenvalue."""
+    lowest = algebra.negative_eigenvalue(op)
+    if lowest is not None:
+        warnings.warn(
+            f"The kernel is not positive semidefinite (it has an eigenvalue of {lowest:.3g} or lower), so there is no "
+            "feature space behind it and distances may be negative. The result is still a local minimum of the "
+            "objective; adding a constant to the kernel's diagonal makes it valid.",
+            NotPSDWarning,
+            stacklevel=4,
+        )
+
+
+def warn_if_rose() -> None:
+    """Warn that a step would have raised the objective, which proves a negative eigenvalue."""
+    warnings.warn(
+        "A full step would have raised the objective: the kernel is not positive semidefinite. Steps were cut back so "
+        "that the objective still fell; adding a constant to the kernel's diagonal makes the kernel valid.",
+        NotPSDWarning,
+        stacklevel=3,
+    )
+
+
+def warn_if_unfinished(converged: bool, max_iter: int) -> None:
+    """Warn that the labels had not settled."""
+    if not converged:
+        warnings.warn(
+            f"The best run stopped at max_iter={max_iter} before its labels settled. Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def warn_if_empty(totals: Array, n_clusters: int) -> None:
+    """Warn that some clusters stayed empty."""
+    filled = int(np.count_nonzero(totals > 0))
+    if filled < n_clusters:
+        warnings.warn(
+            f"Number of distinct clusters ({filled}) found smaller than n_clusters ({n_clusters}). Possibly due to "
+            "duplicate points in X.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

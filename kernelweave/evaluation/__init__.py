@@ -1,0 +1,1 @@
+"""Measures of a partition, model selection, plots and reports."""

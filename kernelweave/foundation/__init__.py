@@ -1,0 +1,1 @@
+"""What every layer may use: errors, seeds, threads and the few scikit-learn internals we rely on."""

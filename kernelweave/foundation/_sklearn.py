@@ -1,0 +1,25 @@
+"""The few parts of scikit-learn that are not public API, gathered here and nowhere else."""
+
+import os
+
+from sklearn.base import _fit_context as fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # pragma: no cover - older scikit-learn
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stand-in where scikit-learn has no callbacks yet."""
+
+
+def openmp_threads() -> int:
+    """Return the number of threads scikit-learn's own loops would use now."""
+    try:
+        from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+    except ImportError:  # pragma: no cover - moved in some future version
+        return int(os.environ.get("OMP_NUM_THREADS", "0")) or os.cpu_count() or 1
+    return int(_openmp_effective_n_threads())
+
+
+__all__ = ["CallbackSupportMixin", "Interval", "StrOptions", "fit_context", "openmp_threads"]

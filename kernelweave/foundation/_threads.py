@@ -1,0 +1,52 @@
+"""Threads for row loops: as many as the user allows, and the same result for any number.
+
+Compiled loops release the interpreter lock and work on fixed ranges, so a plain thread pool is enough: it
+is safe inside other pools and after a fork, where the OpenMP layers of compiled loops are not. No two threads
+add into the same number, and every number is added up in the same order whatever the ranges.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+
+from threadpoolctl import ThreadpoolController
+
+from kernelweave.foundation._sklearn import openmp_threads
+
+# Below this many touched elements starting threads costs more than it saves.
+WORTH_A_THREAD = 400_000
+# Narrower ranges than this make the strides of a row loop too short.
+MIN_WIDTH = 512
+
+
+def thread_count() -> int:
+    """Return how many threads a loop may use: OMP_NUM_THREADS, threadpoolctl limits and affinity decide."""
+    return openmp_threads()
+
+
+def for_ranges(work: Callable[[int, int], object], n: int, *, elements: int, width: int | None = None) -> list[object]:
+    """Call ``work(start, stop)`` on ranges that cover ``range(n)`` and return the results in order.
+
+    ``elements`` is the number of array elements the whole call touches: small work stays on one thread. Give
+    ``width`` where the result could depend on the ranges; without it they follow the number of threads.
+    """
+    threads = thread_count() if elements >= WORTH_A_THREAD else 1
+    width = width or max(MIN_WIDTH, -(-n // threads))
+    ranges = [(start, min(start + width, n)) for start in range(0, n, width)]
+    if threads <= 1 or len(ranges) <= 1:
+        return [work(start, stop) for start, stop in ranges]
+    with ThreadPoolExecutor(min(threads, len(ranges))) as pool:
+        return list(pool.map(lambda ends: work(*ends), ranges))
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep BLAS to one thread while our own threads call it; the earlier limit comes back afterwards."""
+    with _controller().limit(limits=1, user_api="blas"):
+        yield

@@ -1,0 +1,16 @@
+"""The one gate through which data enter: samples, views, weights and labels."""
+
+from kernelweave.inputs._samples import check_cluster_count, read_labels, read_samples, read_weights
+from kernelweave.inputs._views import Views, as_views, is_multi_view, read_views, split_columns
+
+__all__ = [
+    "Views",
+    "as_views",
+    "check_cluster_count",
+    "is_multi_view",
+    "read_labels",
+    "read_samples",
+    "read_views",
+    "read_weights",
+    "split_columns",
+]

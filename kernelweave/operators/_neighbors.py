@@ -1,0 +1,85 @@
+"""The k-nearest-neighbour graph as a sparse kernel, and its extension to new samples.
+
+a(x, y) = s(x, y) * ([y is among the nearest of x] and [x is among the nearest of y], averaged or the larger),
+with s = 1 or the self-tuned weight. "Among the nearest" counts ``n_neighbors`` samples besides the sample itself;
+a sample is joined to itself with weight 1. For a new sample the second bracket is decided by the radius of the
+training sample's own neighbourhood, so a training sample given again meets its own row of the graph.
+"""
+
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
+
+from kernelweave.foundation._typing import Array, Floats, Matrix
+from kernelweave.operators._graph import GraphKernel
+
+# Rounding allowance when a distance is compared with a radius that was computed another way.
+SAME_RADIUS = 1.0 + 1e-9
+
+
+class NeighborGraph:
+    """A neighbour graph of training samples that can be asked about new ones."""
+
+    def __init__(
+        self,
+        X: Matrix,
+        *,
+        n_neighbors: int,
+        metric: str,
+        weights: Literal["connectivity", "self_tuning"],
+        symmetrize: Literal["mean", "max"],
+    ) -> None:
+        self.n_neighbors, self.weights, self.symmetrize = n_neighbors, weights, symmetrize
+        self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(X)
+        self.n_samples = X.shape[0]
+        distances, neighbors = self._index.kneighbors(X)
+        self.radii = distances[:, -1]
+        self._directed = self._matrix(distances, neighbors)
+
+    def operator(self) -> GraphKernel:
+        """Return the symmetric graph of the training samples."""
+        A = self._join(self._directed, self._directed.T.tocsr())
+        A.setdiag(1.0)
+        return GraphKernel(A)
+
+    def cross(self, X: Matrix) -> GraphKernel:
+        """Return the affinities between new samples (rows) and training samples."""
+        distances, neighbors = self._index.kneighbors(X)
+        outward = self._matrix(distances, neighbors, distances[:, -1])
+        inward = self._inward(X, distances[:, -1])
+        A = self._join(outward, inward)
+        rows, same = np.nonzero(distances == 0.0)
+        A = A.tolil() if len(rows) else A
+        A[rows, neighbors[rows, same]] = 1.0
+        return GraphKernel(sp.csr_array(A), diag=np.ones(X.shape[0]))
+
+    def _join(self, outward: sp.csr_array, inward: sp.csr_array) -> sp.csr_array:
+        joined = outward.maximum(inward) if self.symmetrize == "max" else (outward + inward) * 0.5
+        return sp.csr_array(joined)
+
+    def _inward(self, X: Matrix, radii: Floats) -> sp.csr_array:
+        """Return the edges from training samples whose neighbourhood reaches as far as the new sample."""
+        near = self._index.radius_neighbors(X, radius=float(self.radii.max()) * SAME_RADIUS)
+        rows = np.repeat(np.arange(X.shape[0]), [len(found) for found in near[1]])
+        cols = np.concatenate(near[1]).astype(np.intp)
+        gaps = np.concatenate(near[0])
+        keep = gaps <= self.radii[cols] * SAME_RADIUS
+        rows, cols, gaps = rows[keep], cols[keep], gaps[keep]
+        values = self._affinity(gaps, radii[rows], self.radii[cols])
+        return sp.csr_array((values, (rows, cols)), shape=(X.shape[0], self.n_samples))
+
+    def _matrix(self, distances: Floats, neighbors: Array, radii: Floats | None = None) -> sp.csr_array:
+        rows = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
+        cols, gaps = neighbors.ravel(), distances.ravel()
+        own = self.radii if radii is None else radii
+        values = self._affinity(gaps, own[rows], self.radii[cols])
+        return sp.csr_array((values, (rows, cols)), shape=(len(neighbors), self.n_samples))
+
+    def _affinity(self, gaps: Floats, here: Floats, there: Floats) -> Floats:
+        if self.weights == "connectivity":
+            return np.ones_like(gaps)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            exponent = gaps * gaps / (here * there)
+        return np.exp(-np.nan_to_num(exponent, nan=0.0, posinf=np.inf))

@@ -1,0 +1,219 @@
+"""Operators made of another one: scaled, shifted on the diagonal, centred, with unit diagonal.
+
+Each holds its base and a few vectors; nothing of size n x n is formed. Each knows how to treat a cross-kernel
+(``cross``) so that new samples meet the kernel the model was trained on.
+"""
+
+import numpy as np
+
+from kernelweave.foundation._errors import KernelError
+from kernelweave.foundation._typing import Array, Floats, Index, Ints
+from kernelweave.operators._base import KernelOperator, indices
+
+
+class ScaledKernel(KernelOperator):
+    """factor * K."""
+
+    def __init__(self, base: KernelOperator, factor: float) -> None:
+        self.base, self.factor = base, float(factor)
+        self.shape = base.shape
+        self.psd = base.psd if factor >= 0 else None
+
+    def cross(self, new: KernelOperator) -> "ScaledKernel":
+        """Return the cross-kernel with the same factor."""
+        return ScaledKernel(new, self.factor)
+
+    def diag(self) -> Floats:
+        """Return the scaled diagonal."""
+        return self.factor * self.base.diag()
+
+    def matmat(self, H: Array) -> Floats:
+        """Return the scaled product."""
+        return self.factor * self.base.matmat(H)
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return the scaled block."""
+        return self.factor * self.base.block(rows, cols)
+
+    def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+        """Return the scaled sums."""
+        return self.base.cluster_sums(labels, self.factor * weights, n_clusters)
+
+    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
+        """Update with scaled weights."""
+        self.base.move_sums(sums, moved, old, new, self.factor * weights)
+
+
+class ShiftedKernel(KernelOperator):
+    """K + diag(shift): distances between different samples grow, the best partition of a weighted set with
+    shift proportional to 1 / weight stays.
+    """  # noqa: D205
+
+    def __init__(self, base: KernelOperator, shift: float | Floats, *, psd: bool | None = None) -> None:
+        self.base = base
+        self.shape = base.shape
+        self.shift = np.broadcast_to(np.asarray(shift, dtype=np.float64), (base.shape[0],))
+        self.psd = psd if psd is not None else (True if base.psd and (self.shift >= 0).all() else None)
+
+    def cross(self, new: KernelOperator) -> KernelOperator:
+        """Return the cross-kernel as it is: a new sample is not on the diagonal."""
+        return new
+
+    def diag(self) -> Floats:
+        """Return the shifted diagonal."""
+        return self.base.diag() + self.shift
+
+    def matmat(self, H: Array) -> Floats:
+        """Return K @ H + shift * H."""
+        return self.base.matmat(H) + self.shift[:, None] * H
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return the block, shifted where a row meets its own column."""
+        r, c = indices(rows, self.shape[0]), indices(cols, self.shape[1])
+        return self.base.block(rows, cols) + np.where(r[:, None] == c[None, :], self.shift[r][:, None], 0.0)
+
+    def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+        """Return the sums; a sample adds its shift to its own cluster's sum."""
+        sums = self.base.cluster_sums(labels, weights, n_clusters)
+        sums[labels, np.arange(self.shape[1])] += weights * self.shift
+        return sums
+
+    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
+        """Update the base's part and carry each moved sample's own shift along."""
+        self.base.move_sums(sums, moved, old, new, weights)
+        sums[old, moved] -= weights * self.shift[moved]
+        sums[new, moved] += weights * self.shift[moved]
+
+
+class CentredKernel(KernelOperator):
+    """Inner products of features moved so that the (weighted) mean of the training samples is the origin.
+
+    K_ij - r_i - r_j + g, with r the mean of each row over the training samples and g their grand mean.
+    """
+
+    def __init__(
+        self,
+        base: KernelOperator,
+        weights: Floats | None = None,
+        *,
+        column_means: Floats | None = None,
+        grand_mean: float | None = None,
+    ) -> None:
+        self.base, self.shape, self.psd = base, base.shape, base.psd
+        n = base.shape[1]
+        self.shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+        self.row_means = base.matmat(self.shares[:, None])[:, 0]
+        self.column_means = self.row_means if column_means is None else column_means
+        self.grand_mean = float(self.shares @ self.column_means) if grand_mean is None else grand_mean
+
+    def cross(self, new: KernelOperator) -> "CentredKernel":
+        """Return the cross-kernel centred with the training means."""
+        return CentredKernel(new, self.shares, column_means=self.column_means, grand_mean=self.grand_mean)
+
+    def diag(self) -> Floats:
+        """Return k(x, x) - 2 r + g."""
+        return self.base.diag() - 2.0 * self.row_means + self.grand_mean
+
+    def matmat(self, H: Array) -> Floats:
+        """Return the centred product from one product with the base."""
+        H = np.asarray(H, dtype=np.float64)
+        totals = H.sum(axis=0)
+        offset = self.grand_mean * totals - self.column_means @ H
+        return self.base.matmat(H) - self.row_means[:, None] * totals + offset
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return the centred block."""
+        means = self.row_means[rows][:, None] + self.column_means[cols][None, :]
+        return self.base.block(rows, cols) - means + self.grand_mean
+
+    def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+        """Return the centred sums."""
+        totals = np.bincount(labels, weights, n_clusters)
+        offset = self.grand_mean * totals - np.bincount(labels, weights * self.column_means, n_clusters)
+        sums = self.base.cluster_sums(labels, weights, n_clusters)
+        sums += offset[:, None] - totals[:, None] * self.row_means[None, :]
+        return sums
+
+    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
+        """Update the base's part and the terms that follow the clusters' total weights."""
+        self.base.move_sums(sums, moved, old, new, weights)
+        k = sums.shape[0]
+        own = weights * self.column_means[moved]
+        totals = np.bincount(new, weights, k) - np.bincount(old, weights, k)
+        means = np.bincount(new, own, k) - np.bincount(old, own, k)
+        for c in np.union1d(old, new):
+            sums[c] += self.grand_mean * totals[c] - means[c] - totals[c] * self.row_means
+
+
+class UnitDiagonalKernel(KernelOperator):
+    """K_ij / sqrt(K_ii K_jj): every sample on the unit sphere of the feature space."""
+
+    def __init__(self, base: KernelOperator, column_scale: Floats | None = None) -> None:
+        self.base, self.shape, self.psd = base, base.shape, base.psd
+        diag = base.diag()
+        bad = np.flatnonzero(~(diag > 0))
+        if len(bad):
+            raise KernelError(
+                f"A unit diagonal needs k(x, x) > 0, but sample {bad[0]} has {diag[bad[0]]:.6g}. Remove such samples "
+                "(all-zero rows, for most kernels) or leave the kernel as it is."
+            )
+        self.row_scale = 1.0 / np.sqrt(diag)
+        self.column_scale = self.row_scale if column_scale is None else column_scale
+
+    def cross(self, new: KernelOperator) -> "UnitDiagonalKernel":
+        """Return the cross-kernel, its columns scaled as in training."""
+        return UnitDiagonalKernel(new, self.column_scale)
+
+    def diag(self) -> Floats:
+        """Return ones."""
+        return np.ones(self.shape[0])
+
+    def matmat(self, H: Array) -> Floats:
+        """Return D K D' H."""
+        return self.row_scale[:, None] * self.base.matmat(self.column_scale[:, None] * H)
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return the scaled block."""
+        return self.row_scale[rows][:, None] * self.base.block(rows, cols) * self.column_scale[cols][None, :]
+
+    def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+        """Return the sums, both scales folded in."""
+        return self.row_scale * self.base.cluster_sums(labels, weights * self.column_scale, n_clusters)
+
+    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
+        """Update through unscaled changes: the rows' scale applies to what is added only."""
+        change = np.zeros_like(sums)
+        self.base.move_sums(change, moved, old, new, weights * self.column_scale[moved])
+        change *= self.row_scale
+        sums += change
+
+
+def mean_squared_distance(op: KernelOperator) -> float:
+    """Return the mean of K_ii - 2 K_ij + K_jj over all pairs (PhD 4.2.3), from one product."""
+    n = op.n_samples
+    grand = float(op.matmat(np.full((n, 1), 1.0 / n)).mean())
+    return 2.0 * (float(op.diag().mean()) - grand)
+
+
+def feature_space_variance(op: KernelOperator) -> float:
+    """Return mean(diag) - mean(all), the divisor of multiplicative normalisation (PhD 5.2)."""
+    return 0.5 * mean_squared_distance(op)
+
+
+def unit_distance(op: KernelOperator) -> ScaledKernel:
+    """Return the kernel divided by its mean squared feature-space distance (PhD 4.2.3)."""
+    return ScaledKernel(op, 1.0 / _positive(mean_squared_distance(op)))
+
+
+def unit_variance(op: KernelOperator) -> ScaledKernel:
+    """Return the kernel after multiplicative normalisation, K / (mean(diag) - mean(all)) (PhD 5.2)."""
+    return ScaledKernel(op, 1.0 / _positive(feature_space_variance(op)))
+
+
+def _positive(spread: float) -> float:
+    if not spread > 0:
+        raise KernelError(
+            f"The samples have spread {spread:.6g} in feature space, so the kernel cannot be normalised: all samples "
+            "look alike to it. Drop the view or choose another kernel."
+        )
+    return spread

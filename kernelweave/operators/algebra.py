@@ -1,0 +1,136 @@
+"""Formulas on any operator, each written once: fit, predict, measures and tests all call these.
+
+S is the (k, n) matrix of cluster sums, W the total weight of each cluster, Q_c = sum of w_i S[c, i] over the
+members i of c. Then ||m_c||^2 = Q_c / W_c^2 and ||phi(x_i) - m_c||^2 = K_ii - 2 S[c, i] / W_c + Q_c / W_c^2.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kernelweave.engines import get_engine
+from kernelweave.foundation._threads import for_ranges
+from kernelweave.foundation._typing import Array, Floats, Ints
+from kernelweave.operators._base import KernelOperator
+from kernelweave.operators._checks import check_kernel_matrix
+from kernelweave.operators._dense import DenseKernel
+from kernelweave.operators._graph import GraphKernel
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def as_operator(kernel: Any, name: str = "K") -> KernelOperator:
+    """Return an operator as it is, or a checked dense or sparse kernel matrix as one."""
+    if isinstance(kernel, KernelOperator):
+        return kernel
+    if sp.issparse(kernel):
+        check_kernel_matrix(kernel, name)
+        return GraphKernel(kernel)
+    K = np.asarray(kernel)
+    K = K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)
+    check_kernel_matrix(K, name)
+    return DenseKernel(K)
+
+
+def cluster_weights(labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+    """Return W, the total weight of every cluster."""
+    return np.asarray(np.bincount(labels, weights, n_clusters), dtype=np.float64)
+
+
+def within_sums(sums: Floats, labels: Ints, weights: Floats) -> Floats:
+    """Return Q_c, the weighted sum of the kernel over all pairs of members of each cluster."""
+    own = sums[labels, np.arange(len(labels))]
+    return np.asarray(np.bincount(labels, weights * own, sums.shape[0]), dtype=np.float64)
+
+
+def center_norms(within: Floats, totals: Floats) -> Floats:
+    """Return ||m_c||^2; infinite for a cluster without weight, which is then never the nearest."""
+    norms = np.full(len(totals), np.inf)
+    filled = totals > 0
+    norms[filled] = within[filled] / totals[filled] ** 2
+    return norms
+
+
+def cluster_scatter(within: Floats, totals: Floats, masses: Floats) -> Floats:
+    """Return the weighted squared distances to each cluster's mean, summed; ``masses`` are sums of w_i K_ii."""
+    filled = totals > 0
+    return np.where(filled, masses - within / np.where(filled, totals, 1.0), 0.0)
+
+
+def squared_distances(op: KernelOperator, sums: Floats, totals: Floats, norms: Floats) -> Floats:
+    """Return ||phi(x_i) - m_c||^2, shape (n_rows, k)."""
+    filled = totals > 0
+    slopes = np.where(filled, 2.0 / np.where(filled, totals, 1.0), 0.0)
+    return op.diag()[:, None] - slopes * sums.T + norms
+
+
+def distances_to_samples(op: KernelOperator, samples: Ints, diag: Floats) -> Floats:
+    """Return ||phi(x_i) - phi(x_s)||^2 for the chosen samples s, shape (n, len(samples))."""
+    return diag[:, None] + diag[samples][None, :] - 2.0 * op.block(slice(None), samples)
+
+
+def nearest_clusters(
+    sums: Floats, totals: Floats, norms: Floats, labels: Ints, slack: float = 0.0
+) -> tuple[Ints, Floats, float]:
+    """Return the nearest cluster of every sample, its ||m||^2 - 2 <phi, m>, and the least lead of a kept label.
+
+    A sample leaves its cluster only for one nearer by more than ``slack``; otherwise ties would make it wander.
+    """
+    out, own = np.empty_like(labels), np.empty(sums.shape[1])
+    filled = totals > 0
+    slopes = np.where(filled, 2.0 / np.where(filled, totals, 1.0), 0.0)
+    loop = get_engine().nearest
+    leads = for_ranges(
+        lambda lo, hi: loop(sums, slopes, norms, labels, slack, out, own, lo, hi),
+        sums.shape[1],
+        elements=sums.size,
+    )
+    return out, own, min(float(lead) for lead in leads)  # type: ignore[arg-type]
+
+
+def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int = 12) -> float | None:
+    """Return an eigenvalue bound that proves the kernel indefinite, or None where no proof was found.
+
+    Every Ritz value lies above the smallest eigenvalue, and so does every eigenvalue of a principal block: a
+    clearly negative one is proof. None is no proof of the contrary. Costs a block of ``n_rows`` and, where
+    products are cheap, ``n_steps`` of them.
+    """
+    if op.psd:
+        return None
+    n = op.n_samples
+    rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).astype(np.intp))
+    block = np.asarray(op.block(rows, rows), dtype=np.float64)
+    values = np.linalg.eigvalsh(block)
+    scale = max(abs(values[-1]), abs(values[0]), EPS)
+    lowest = float(values[0])
+    if n > len(rows) and isinstance(op, DenseKernel | GraphKernel):
+        ritz = _lanczos(op, n_steps)
+        scale, lowest = max(scale, abs(ritz[0]), abs(ritz[-1])), min(lowest, float(ritz[0]))
+    resolution = 1e-4 if _is_float32(op) else 1e-9
+    return lowest if lowest < -resolution * scale else None
+
+
+def _is_float32(op: KernelOperator) -> bool:
+    return isinstance(op, DenseKernel) and op.K.dtype == np.float32
+
+
+def _lanczos(op: KernelOperator, n_steps: int) -> Array:
+    """Return the Ritz values of a short Lanczos run with full reorthogonalisation and a fixed start."""
+    n = op.n_samples
+    basis = np.empty((n_steps, n))
+    vector = np.random.default_rng(0).standard_normal(n)
+    images = np.empty_like(basis)
+    used = 0
+    for step in range(n_steps):
+        for _ in range(2):
+            vector -= basis[:step].T @ (basis[:step] @ vector)
+        length = np.linalg.norm(vector)
+        if length < 1e-10:
+            break
+        basis[step] = vector / length
+        images[step] = op.matmat(basis[step][:, None])[:, 0]
+        vector = images[step].copy()
+        used = step + 1
+    projected = basis[:used] @ images[:used].T
+    return np.linalg.eigvalsh(0.5 * (projected + projected.T))

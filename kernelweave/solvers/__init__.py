@@ -1,0 +1,6 @@
+"""Pure functions: operator and arrays in, frozen result out."""
+
+from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
+from kernelweave.solvers._starts import INITS, best_of, start_labels
+
+__all__ = ["INITS", "Descent", "best_of", "kernel_kmeans", "start_labels"]
