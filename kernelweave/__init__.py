@@ -1,18 +1,25 @@
-"""Clustering of data given as kernels, similarities, graphs or several views at once."""
+"""Clustering of data given as kernels, similarities, graphs or several views at once.
 
-from importlib.metadata import version
+Names are loaded when they are first used, so that the command line answers at once.
+"""
 
-from kernelweave.estimators import KernelKMeans
-from kernelweave.foundation._errors import (
-    ConvergenceWarning,
-    DataError,
-    KernelError,
-    NotPSDWarning,
-    ParameterError,
-    ViewError,
-)
+from importlib import import_module
+from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
 
-__version__ = version("kernelweave")
+if TYPE_CHECKING:
+    from kernelweave import datasets, metrics
+    from kernelweave.estimators import KernelKMeans
+    from kernelweave.foundation._errors import (
+        ConvergenceWarning,
+        DataError,
+        KernelError,
+        NotPSDWarning,
+        ParameterError,
+        ViewError,
+    )
+
+__version__ = _version("kernelweave")
 
 __all__ = [
     "ConvergenceWarning",
@@ -23,4 +30,27 @@ __all__ = [
     "ParameterError",
     "ViewError",
     "__version__",
+    "datasets",
+    "metrics",
 ]
+
+_ERRORS = "kernelweave.foundation._errors"
+_HOMES = dict.fromkeys(
+    ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError"), _ERRORS
+)
+_MODULES = ("datasets", "metrics")
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use."""
+    if name in _MODULES:
+        return import_module(f"kernelweave.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES.get(name, "kernelweave.estimators")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

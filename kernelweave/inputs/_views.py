@@ -179,7 +179,7 @@ def _check_aligned(names: Sequence[str], blocks: Sequence[Array], given: Sequenc
     for name, index in indexed[1:]:
         if not index.equals(indexed[0][1]):
             raise ViewError(
-                f"Views {indexed[0][0]!r} and {name!r} have different row labels. Sort or reindex them so that row i is "
+                f"Views {indexed[0][0]!r} and {name!r} have different row labels. Sort or reindex them so row i is "
                 "the same sample in every view, or pass plain arrays if the order is already right."
             )
 

@@ -75,7 +75,7 @@ def kernel_kmeans(
             if not _cut_back(state, before, found, distances, history[-1]):
                 converged = True
                 break
-        idle = idle + 1 if state.objective >= history[-1] else 0
+        idle = idle + 1 if state.objective >= history[-1] - state.noise else 0
         small = history[-1] - state.objective <= tol * abs(state.objective)
         converged = idle >= PATIENCE or (tol > 0 and small)
         history.append(state.objective)
@@ -91,7 +91,9 @@ def _cut_back(state: ClusterSums, before: Ints, found: Ints, distances: Floats, 
     everyone = np.arange(len(before))
     kept = at_start.diag - 2.0 * at_start.sums[before, everyone] / filled[before] + at_start.norms[before]
     moved = np.flatnonzero(found != before)
-    order = moved[np.argsort(distances[moved] - kept[moved], kind="stable")]
+    # Rounded, so that equal gains keep the order of the samples whatever the storage of the kernel.
+    gains = np.round((distances[moved] - kept[moved]) / state.scale, 9)
+    order = moved[np.argsort(gains, kind="stable")]
     size = len(order) // 2
     while size:
         part = before.copy()

@@ -81,11 +81,11 @@ def random_starts(X: ArrayLike, target: ArrayLike, *, sigma: float, restarts: in
     return Starts(*np.array(runs).T)
 
 
-def _msc_figures(dataset: str, *, means: Pair, deviations: Pair, best: Pair, decimals: int) -> Figures:
+def _msc_figures(dataset: str, *, means: Pair, deviations: Pair, best: Pair, decimals: int, enough: int) -> Figures:
     """Columns (CE, NMI) of MSc table 5.3, with the deviations of single starts, which it does not print.
 
-    The best CE, printed with ``decimals``, is to be met to the last digit or undercut; the best of
-    100 starts is compared with no fewer.
+    The best CE, printed with ``decimals``, is to be met to the last digit or undercut. It is a matter of
+    luck too: only a run of ``enough`` restarts, which miss it once in a hundred times, is held against it.
     """
     source = f"{_MSC}, {dataset}"
     tolerance = 0.05 if decimals == 1 else 0.02
@@ -98,10 +98,10 @@ def _msc_figures(dataset: str, *, means: Pair, deviations: Pair, best: Pair, dec
             tolerance,
             decimals=decimals,
             rule="at most",
-            min_restarts=100,
+            min_restarts=enough,
             source=f"{source}, Min, CE",
         ),
-        "nmi_at_ce_min": Printed(nmi_min, 0.002, decimals=3, min_restarts=100, source=f"{source}, Min, NMI"),
+        "nmi_at_ce_min": Printed(nmi_min, 0.002, decimals=3, min_restarts=enough, source=f"{source}, Min, NMI"),
     }
 
 
@@ -141,9 +141,10 @@ EXPERIMENTS = (
                 printed=_msc_figures(
                     "Pendigits.tes",
                     means=(1537.69, 0.713),
-                    deviations=(39.1, 0.024),  # measured, with a separate plain implementation
+                    deviations=(33.9, 0.023),  # of 1,400 starts of a separate plain implementation
                     best=(1485.2, 0.754),
                     decimals=1,
+                    enough=800,  # 8 of 1,400 starts came within 0.05 of the printed one
                 ),
                 restarts=100,
                 quick_restarts=20,
@@ -168,6 +169,7 @@ EXPERIMENTS = (
                     deviations=(108.98, 0.03),  # printed in PhD table 2.15(a) for the same data and kernel
                     best=(6514.94, 0.777),
                     decimals=2,
+                    enough=100,  # 7 of 100 starts found it, says the text of MSc 5.3
                 ),
                 restarts=100,
                 quick_restarts=20,

@@ -1,0 +1,1 @@
+"""Benchmarks as ratios against named baselines measured in the same run, and against the hardware's floor."""

@@ -1,0 +1,53 @@
+"""What a user waits for before anything runs: the import, and compilation in the first fit."""
+
+import os
+import tempfile
+
+from benchmarks._harness import Row, in_fresh_process
+
+SUITE = "start-up"
+IMPORT = "import time; t = time.perf_counter(); import {module}; result = time.perf_counter() - t"
+FIT = """
+import time
+import numpy as np
+from kernelweave import KernelKMeans
+X = np.random.default_rng(0).standard_normal((200, 3))
+t = time.perf_counter()
+KernelKMeans(3, n_init=1, random_state=0).fit(X)
+first = time.perf_counter() - t
+t = time.perf_counter()
+KernelKMeans(3, n_init=1, random_state=0).fit(X)
+result = [first, time.perf_counter() - t]
+"""
+
+
+def run():
+    return [import_time(), *compilation()]
+
+
+def import_time(repeats=5):
+    best = {"kernelweave": float("inf"), "sklearn.cluster": float("inf")}
+    for _ in range(repeats):
+        for module in best:
+            best[module] = min(best[module], in_fresh_process(IMPORT.format(module=module))[0])
+    ratio = best["kernelweave"] / best["sklearn.cluster"]
+    note = f"{ratio:.2f} x the time of import sklearn.cluster"
+    return Row(SUITE, "import kernelweave", note, "at most 1.3 x", ratio <= 1.3)
+
+
+def compilation():
+    with tempfile.TemporaryDirectory() as cache:
+        env = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        (cold, plain), _ = in_fresh_process(FIT, env=env)
+        (warm, _), _ = in_fresh_process(FIT, env=env)
+    yield Row(
+        SUITE, "first fit, nothing compiled yet", f"{cold - plain:.1f} s of compilation", "under 8 s", cold - plain < 8
+    )
+    kept = warm - plain < 0.25 * (cold - plain)
+    yield Row(
+        SUITE,
+        "first fit in the second process",
+        f"{warm - plain:.2f} s (numba's import and loading)",
+        "almost none",
+        kept,
+    )

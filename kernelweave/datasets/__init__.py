@@ -1,0 +1,31 @@
+"""Data to try the methods on: synthetic sets of the source documents, digits in five views, benchmark files.
+
+Generators and loaders return a :class:`sklearn.utils.Bunch` with ``data`` or ``views``, ``target`` and
+``DESCR``; the rings return ``(X, y)``. Benchmark files are read from the directory named by the environment
+variable ``KERNELWEAVE_DATA``.
+"""
+
+from kernelweave.datasets._benchmark import list_benchmarks, load_benchmark
+from kernelweave.datasets._digits import load_multiview_digits
+from kernelweave.datasets._rings import make_ten_rings, make_two_rings
+from kernelweave.datasets._scaling import standardize, unit_rows
+from kernelweave.datasets._views import (
+    make_corrupted_views,
+    make_mvksc_synth1,
+    make_mvksc_synth2,
+    make_two_view_toy,
+)
+
+__all__ = [
+    "list_benchmarks",
+    "load_benchmark",
+    "load_multiview_digits",
+    "make_corrupted_views",
+    "make_mvksc_synth1",
+    "make_mvksc_synth2",
+    "make_ten_rings",
+    "make_two_rings",
+    "make_two_view_toy",
+    "standardize",
+    "unit_rows",
+]

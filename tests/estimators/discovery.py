@@ -1,0 +1,115 @@
+"""Every public estimator and what it can do, read off the class itself: a new class joins the tests by being exported.
+
+``all_estimators()`` gives one ``Case`` per class. Nothing here names an estimator; what a test needs to know (does it
+take several views, a kernel, weights, starting labels) follows from signatures, tags and docstrings.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from inspect import isclass, signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils import get_tags
+
+import kernelweave
+from tests.estimators.toy_multiview import MultiViewToy
+
+#: Arguments that keep a fit short and repeatable; each is passed to the classes that have the parameter.
+SMALL = {"n_clusters": 3, "n_init": 3, "random_state": 0}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One estimator class and its abilities."""
+
+    cls: type
+
+    def __repr__(self) -> str:
+        return self.cls.__name__
+
+    def make(self, **changes: Any) -> Any:
+        """Return an instance with small default arguments, changed as asked."""
+        small = {name: value for name, value in SMALL.items() if name in self.parameters}
+        return self.cls(**(small | changes))
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the constructor parameters, in order."""
+        return [name for name in signature(self.cls).parameters]
+
+    def has(self, *parameters: str) -> bool:
+        """Whether the constructor takes all of these."""
+        return set(parameters) <= set(self.parameters)
+
+    @property
+    def multi_view(self) -> bool:
+        """Whether X may hold several views."""
+        return self.has("views")
+
+    @property
+    def takes_kernel(self) -> bool:
+        """Whether a kernel is chosen by the parameter ``kernel``."""
+        return self.has("kernel")
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether ``fit`` takes sample weights."""
+        return "sample_weight" in signature(self.cls.fit).parameters
+
+    @property
+    def takes_start_labels(self) -> bool:
+        """Whether ``init`` may be an array of labels, as the docstring says (centres have another shape)."""
+        found = re.search(r"^\s*init : (.*)$", self.cls.__doc__ or "", flags=re.MULTILINE)
+        return self.has("init") and found is not None and "(n_samples,)" in found.group(1)
+
+    @property
+    def has_predict(self) -> bool:
+        """Whether new samples can be assigned."""
+        return hasattr(self.make(), "predict")
+
+    @property
+    def has_transform(self) -> bool:
+        """Whether samples can be turned into distances or scores."""
+        return hasattr(self.make(), "transform")
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether X is a square matrix of similarities by default."""
+        return bool(get_tags(self.make()).input_tags.pairwise)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether sparse X is taken."""
+        return bool(get_tags(self.make()).input_tags.sparse)
+
+    def form(self, X: Any) -> Any:
+        """Return features as the default instance wants them: as they are, not negative, or as similarities."""
+        if get_tags(self.make()).input_tags.positive_only:
+            X = X - X.min()
+        return rbf_kernel(X) if self.pairwise else X
+
+
+@cache
+def all_estimators() -> tuple[Case, ...]:
+    """Return the public estimators; a toy stands in while none of them is multi-view."""
+    exported = [getattr(kernelweave, name) for name in sorted(kernelweave.__all__)]
+    found = [Case(item) for item in exported if isclass(item) and issubclass(item, BaseEstimator)]
+    if not any(case.multi_view for case in found):
+        found.append(Case(MultiViewToy))
+    return tuple(found)
+
+
+def blobs(n_per_cluster: int = 20, *, seed: int = 0, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return three groups of samples in four dimensions, shuffled, and their true labels.
+
+    The first two columns tell the groups apart, and so do the last two: they can serve as views. With ``spread`` 1
+    the groups lie more than ten standard deviations apart.
+    """
+    rng = np.random.default_rng(seed)
+    centres = np.array([[0.0, 0.0, 5.0, 15.0], [12.0, 0.0, 20.0, 1.0], [0.0, 12.0, 1.0, -4.0]])
+    labels = rng.permutation(np.repeat(np.arange(3), n_per_cluster))
+    return centres[labels] + spread * rng.standard_normal((len(labels), 4)), labels

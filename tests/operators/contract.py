@@ -1,0 +1,266 @@
+"""What every operator must do, tested from two hooks: build it, and write its matrix plainly.
+
+``OperatorContract`` is for kernels on one sample set, ``CrossContract`` for kernels between new and training samples,
+``NeverStoresTheMatrix`` for those that promise to need no room for an n x n matrix.
+"""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from tests.strategies import generators, moves, partitions, sample_weights, samples
+
+# The same law is tested in many classes, each of which draws its own cases.
+laws = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+
+
+class _Contract:
+    """Laws that hold for square and rectangular operators; ``pair(X, Y)`` gives operator and plain matrix."""
+
+    # Allowed error of a result, as a share of the largest it could be.
+    tolerance = 1e-11
+    # What the operator may be built from.
+    rows, columns = samples(), samples()
+
+    def pair(self, X, Y):
+        raise NotImplementedError
+
+    def assert_close(self, found, wanted, K, mass=1.0):
+        """Compare; ``mass`` is what the entries of K were multiplied with and added up to."""
+        size = np.abs(K).max() * mass
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=self.tolerance * size + 1e-300)
+
+    @laws
+    @given(st.data())
+    def test_matmat_is_the_product_with_the_plain_matrix(self, data):
+        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
+        rng = data.draw(generators())
+        for width in (1, 4):
+            H = rng.standard_normal((K.shape[1], width))
+            found = op.matmat(H)
+            assert found.dtype == np.float64
+            self.assert_close(found, K @ H, K, mass=np.abs(H).sum())
+
+    @laws
+    @given(st.data())
+    def test_block_takes_slices_and_integer_arrays_alike(self, data):
+        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
+        rng = data.draw(generators())
+        m, n = K.shape
+        rows, cols = rng.integers(m, size=m // 2 + 1), rng.permutation(n)[: n // 2]
+        some_rows, some_cols = slice(0, m, 2), slice(1, n - 1)
+        everything = op.block(slice(None), slice(None))
+        assert np.issubdtype(everything.dtype, np.floating)
+        self.assert_close(everything, K, K)
+        self.assert_close(op.block(rows, cols), K[np.ix_(rows, cols)], K)
+        self.assert_close(op.block(rows, some_cols), K[rows][:, some_cols], K)
+        self.assert_close(op.block(some_rows, cols), K[some_rows][:, cols], K)
+        self.assert_close(op.block(some_rows, some_cols), K[some_rows, some_cols], K)
+
+    @laws
+    @given(st.data())
+    def test_cluster_sums_are_the_product_with_weighted_indicators(self, data):
+        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
+        labels, k = data.draw(partitions(K.shape[1]))
+        weights = data.draw(sample_weights(K.shape[1]))
+        sums = op.cluster_sums(labels, weights, k + 1)
+        assert sums.dtype == np.float64
+        assert sums.flags.c_contiguous
+        self.assert_close(sums, indicators(labels, weights, k + 1).T @ K.T, K, mass=weights.sum())
+        assert not sums[k].any()  # an empty cluster sums to zero
+
+    @laws
+    @given(st.data())
+    def test_moved_sums_equal_sums_computed_again(self, data):
+        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
+        labels, k = data.draw(partitions(K.shape[1]))
+        weights = data.draw(sample_weights(K.shape[1]))
+        moved, new = data.draw(moves(labels, k))
+        sums = indicators(labels, weights, k).T @ K.T
+        op.move_sums(sums, moved, labels[moved], new, weights[moved])
+        after = labels.copy()
+        after[moved] = new
+        self.assert_close(sums, indicators(after, weights, k).T @ K.T, K, mass=weights.sum())
+
+    @laws
+    @given(st.data())
+    def test_inputs_are_left_as_they_were(self, data):
+        X, Y = data.draw(self.rows), data.draw(self.columns)
+        before = X.copy(), Y.copy()
+        op, K = self.pair(X, Y)
+        n, k = K.shape[1], 2
+        arrays = {
+            "H": np.ones((n, 2)),
+            "labels": np.arange(n) % k,
+            "weights": np.linspace(0.0, 1.0, n),
+            "moved": np.arange(0, n, 2),
+            "old": np.arange(0, n, 2) % k,
+            "new": 1 - np.arange(0, n, 2) % k,
+        }
+        copies = {name: value.copy() for name, value in arrays.items()}
+        op.matmat(arrays["H"])
+        op.block(arrays["moved"][:1], arrays["moved"])
+        sums = op.cluster_sums(arrays["labels"], arrays["weights"], k)
+        op.move_sums(sums, arrays["moved"], arrays["old"], arrays["new"], arrays["weights"][arrays["moved"]])
+        for name, value in arrays.items():
+            np.testing.assert_array_equal(value, copies[name], err_msg=name)
+        np.testing.assert_array_equal(X, before[0])
+        np.testing.assert_array_equal(Y, before[1])
+        self.assert_close(op.block(slice(None), slice(None)), K, K)
+
+    def example(self):
+        """Return the operator and plain matrix of one fixed case in general position."""
+        rng = np.random.default_rng(0)
+        return self.pair(rng.standard_normal((9, 3)), rng.standard_normal((7, 3)))
+
+    def test_shape_counts_rows_and_columns(self):
+        op, K = self.example()
+        assert op.shape == K.shape
+        assert op.n_samples == K.shape[0]
+
+    def test_a_pickled_operator_gives_the_same_numbers(self):
+        op, K = self.example()
+        again = pickle.loads(pickle.dumps(op))
+        H = np.random.default_rng(1).standard_normal((K.shape[1], 3))
+        assert again.shape == op.shape
+        assert again.psd is op.psd
+        np.testing.assert_array_equal(again.matmat(H), op.matmat(H))
+        np.testing.assert_array_equal(again.block(slice(2, 5), np.array([3, 0])), op.block(slice(2, 5), np.array([3, 0])))
+        labels, weights = np.arange(K.shape[1]) % 3, np.ones(K.shape[1])
+        np.testing.assert_array_equal(again.cluster_sums(labels, weights, 3), op.cluster_sums(labels, weights, 3))
+
+    def test_results_belong_to_the_caller(self):
+        op, K = self.example()
+        op.matmat(np.eye(K.shape[1]))[:] = -7.0
+        op.block(slice(None), slice(None))[:] = -7.0
+        op.cluster_sums(np.zeros(K.shape[1], dtype=np.intp), np.ones(K.shape[1]), 1)[:] = -7.0
+        self.assert_close(op.block(slice(None), slice(None)), K, K)
+
+
+class OperatorContract(_Contract):
+    """For kernels on one sample set: supply ``make(X)``, the operator, and ``dense(X)``, its plain matrix."""
+
+    def make(self, X):
+        raise NotImplementedError
+
+    def dense(self, X):
+        raise NotImplementedError
+
+    def pair(self, X, Y):
+        return self.make(X), self.dense(X)
+
+    @laws
+    @given(st.data())
+    def test_diag_is_the_diagonal_of_the_plain_matrix(self, data):
+        X = data.draw(self.rows)
+        op, K = self.make(X), self.dense(X)
+        found = op.diag()
+        assert found.dtype == np.float64
+        self.assert_close(found, np.diagonal(K), K)
+        found[:] = -7.0
+        self.assert_close(op.diag(), np.diagonal(K), K)
+
+    @laws
+    @given(st.data())
+    def test_psd_flag_is_borne_out_by_the_smallest_eigenvalue(self, data):
+        X = data.draw(self.rows)
+        op, K = self.make(X), self.dense(X)
+        values = np.linalg.eigvalsh(K)
+        if op.psd is True:
+            assert values[0] >= -1e-10 * max(np.abs(values).max(), 1e-300)
+        elif op.psd is False:
+            assert values[0] < 0
+        else:
+            assert op.psd is None
+
+
+class CrossContract(_Contract):
+    """For kernels between new samples X and training samples Y.
+
+    Supply ``make(X, Y)``, ``dense(X, Y)`` and ``self_values(X, Y)``, the plain k(x, x) of the new samples; None
+    where the operator cannot know them.
+    """
+
+    rows, columns = samples(min_n=1, max_n=9), samples()
+
+    def make(self, X, Y):
+        raise NotImplementedError
+
+    def dense(self, X, Y):
+        raise NotImplementedError
+
+    def self_values(self, X, Y):
+        raise NotImplementedError
+
+    def pair(self, X, Y):
+        return self.make(X, Y), self.dense(X, Y)
+
+    @laws
+    @given(st.data())
+    def test_diag_is_the_kernel_of_each_new_sample_with_itself(self, data):
+        X, Y = data.draw(self.rows), data.draw(self.columns)
+        op, wanted = self.make(X, Y), self.self_values(X, Y)
+        if wanted is None:
+            with pytest.raises(ValueError, match="new samples"):
+                op.diag()
+        else:
+            found = op.diag()
+            assert found.dtype == np.float64
+            self.assert_close(found, wanted, wanted)
+            found[:] = -7.0
+            self.assert_close(op.diag(), wanted, wanted)
+
+    def test_as_many_new_as_training_samples_do_not_make_it_symmetric(self):
+        rng = np.random.default_rng(2)
+        X, Y = rng.standard_normal((8, 3)), rng.standard_normal((8, 3))
+        op, K = self.make(X, Y), self.dense(X, Y)
+        labels, weights = np.arange(8) % 3, rng.random(8)
+        sums = op.cluster_sums(labels, weights, 3)
+        self.assert_close(sums, indicators(labels, weights, 3).T @ K.T, K, mass=weights.sum())
+        moved = np.array([1, 4, 6])
+        after = labels.copy()
+        after[moved] = 0
+        op.move_sums(sums, moved, labels[moved], after[moved], weights[moved])
+        self.assert_close(sums, indicators(after, weights, 3).T @ K.T, K, mass=weights.sum())
+
+
+class NeverStoresTheMatrix:
+    """For operators whose work space must stay far below the n x n matrix: supply ``make(X)``."""
+
+    n_large = 3000
+
+    def test_peak_memory_stays_below_half_of_one_square_matrix(self):
+        rng = np.random.default_rng(3)
+        n, k = self.n_large, 4
+        self._work(self.make(rng.standard_normal((8, 3))), 8, 2, rng)  # compiles, so that compiling is not measured
+        op = self.make(rng.standard_normal((n, 3)))
+        with threadpool_limits(1):
+            tracemalloc.start()
+            try:
+                self._work(op, n, k, rng)
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+        assert peak < n * n * 8 / 2
+
+    def _work(self, op, n, k, rng):
+        labels, weights = rng.integers(k, size=n), rng.random(n)
+        op.diag()
+        op.matmat(rng.standard_normal((n, 3)))
+        op.block(slice(0, 5), np.arange(5))
+        sums = op.cluster_sums(labels, weights, k)
+        moved = np.arange(0, n, 4)
+        op.move_sums(sums, moved, labels[moved], rng.integers(k, size=len(moved)), weights[moved])
+
+
+def indicators(labels, weights, n_clusters):
+    """Return the (n, k) matrix with weights[i] at (i, labels[i]), written as a loop."""
+    H = np.zeros((len(labels), n_clusters))
+    for i, label in enumerate(labels):
+        H[i, label] = weights[i]
+    return H
