@@ -6,7 +6,8 @@ import tempfile
 from benchmarks._harness import Row, in_fresh_process
 
 SUITE = "start-up"
-IMPORT = "import time; t = time.perf_counter(); import {module}; result = time.perf_counter() - t"
+IMPORT = "import time; t = time.perf_counter(); {statement}; result = time.perf_counter() - t"
+OURS, THEIRS = "from kernelweave import KernelKMeans", "import sklearn.cluster"
 FIT = """
 import time
 import numpy as np
@@ -26,13 +27,13 @@ def run():
 
 
 def import_time(repeats=5):
-    best = {"kernelweave": float("inf"), "sklearn.cluster": float("inf")}
+    best = {OURS: float("inf"), THEIRS: float("inf")}
     for _ in range(repeats):
-        for module in best:
-            best[module] = min(best[module], in_fresh_process(IMPORT.format(module=module))[0])
-    ratio = best["kernelweave"] / best["sklearn.cluster"]
+        for statement in best:
+            best[statement] = min(best[statement], in_fresh_process(IMPORT.format(statement=statement))[0])
+    ratio = best[OURS] / best[THEIRS]
     note = f"{ratio:.2f} x the time of import sklearn.cluster"
-    return Row(SUITE, "import kernelweave", note, "at most 1.3 x", ratio <= 1.3)
+    return Row(SUITE, OURS, note, "at most 1.3 x", ratio <= 1.3)
 
 
 def compilation():

@@ -87,9 +87,7 @@ def test_list_shows_every_experiment_of_the_catalogue(capsys):
     for each in experiments.catalogue().values():
         assert each.id in out
         assert each.source in out
-    assert len(json.loads(run(capsys, "reproduce", "list", "--format", "json")[1])) == len(
-        experiments.catalogue()
-    )
+    assert len(json.loads(run(capsys, "reproduce", "list", "--format", "json")[1])) == len(experiments.catalogue())
     assert run(capsys, "reproduce", "list", "--format", "markdown")[1].startswith("| id | source |")
 
 
@@ -113,9 +111,7 @@ def test_restarts_quick_and_seed_reach_the_cells(capsys, toys):
 
 def test_markdown_goes_to_the_file_with_date_and_commit(capsys, toys, tmp_path):
     file = tmp_path / "results.md"
-    code, out, err = run(
-        capsys, "reproduce", "good", "--format", "markdown", "--output", file, "--commit", "abc123"
-    )
+    code, out, err = run(capsys, "reproduce", "good", "--format", "markdown", "--output", file, "--commit", "abc123")
     assert (code, out, err) == (0, "", [])
     text = file.read_text(encoding="utf-8")
     assert "Commit: `abc123`" in text

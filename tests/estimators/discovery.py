@@ -5,12 +5,14 @@ take several views, a kernel, weights, starting labels) follows from signatures,
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from inspect import isclass, signature
 from typing import Any
 
 import numpy as np
+import pytest
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import get_tags
@@ -39,7 +41,7 @@ class Case:
     @property
     def parameters(self) -> list[str]:
         """Names of the constructor parameters, in order."""
-        return [name for name in signature(self.cls).parameters]
+        return list(signature(self.cls).parameters)
 
     def has(self, *parameters: str) -> bool:
         """Whether the constructor takes all of these."""
@@ -101,6 +103,11 @@ def all_estimators() -> tuple[Case, ...]:
     if not any(case.multi_view for case in found):
         found.append(Case(MultiViewToy))
     return tuple(found)
+
+
+def for_estimators(condition: Callable[[Case], bool] = lambda case: True) -> Any:
+    """Return the mark that runs a test for every estimator of which ``condition`` holds."""
+    return pytest.mark.parametrize("case", [case for case in all_estimators() if condition(case)], ids=repr)
 
 
 def blobs(n_per_cluster: int = 20, *, seed: int = 0, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

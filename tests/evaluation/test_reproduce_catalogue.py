@@ -32,17 +32,13 @@ def test_every_cell_states_its_sources_travels_to_a_worker_and_widens_its_short_
     pickle.loads(pickle.dumps(cell.run))
     if cell.quick:
         sharp = [
-            printed
-            for printed in cell.printed.values()
-            if printed.min_restarts <= cell.planned_restarts(quick=True)
+            printed for printed in cell.printed.values() if printed.min_restarts <= cell.planned_restarts(quick=True)
         ]
         assert sharp, "a quick run that nothing is held against cannot fail"
 
 
 def test_a_new_module_in_the_folder_is_found_without_any_other_change(tmp_path, monkeypatch):
-    package = make_package(
-        tmp_path, monkeypatch, table_a=declaration("one"), table_b=declaration("two"), _helpers=""
-    )
+    package = make_package(tmp_path, monkeypatch, table_a=declaration("one"), table_b=declaration("two"), _helpers="")
     assert list(experiments.discover(package)) == ["one", "two"]
 
 

@@ -15,8 +15,8 @@ from threadpoolctl import threadpool_limits
 
 from tests.strategies import generators, moves, partitions, sample_weights, samples
 
-# The same law is tested in many classes, each of which draws its own cases.
-laws = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+# The same law is tested in some seventy classes, each of which draws its own cases: few for each are many in all.
+laws = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 
 
 class _Contract:
@@ -32,8 +32,8 @@ class _Contract:
 
     def assert_close(self, found, wanted, K, mass=1.0):
         """Compare; ``mass`` is what the entries of K were multiplied with and added up to."""
-        size = np.abs(K).max() * mass
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=self.tolerance * size + 1e-300)
+        size = max(np.abs(K).max(), 1.0) * mass  # samples of the strategies are of size one
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=self.tolerance * size)
 
     @laws
     @given(st.data())
@@ -87,32 +87,6 @@ class _Contract:
         after[moved] = new
         self.assert_close(sums, indicators(after, weights, k).T @ K.T, K, mass=weights.sum())
 
-    @laws
-    @given(st.data())
-    def test_inputs_are_left_as_they_were(self, data):
-        X, Y = data.draw(self.rows), data.draw(self.columns)
-        before = X.copy(), Y.copy()
-        op, K = self.pair(X, Y)
-        n, k = K.shape[1], 2
-        arrays = {
-            "H": np.ones((n, 2)),
-            "labels": np.arange(n) % k,
-            "weights": np.linspace(0.0, 1.0, n),
-            "moved": np.arange(0, n, 2),
-            "old": np.arange(0, n, 2) % k,
-            "new": 1 - np.arange(0, n, 2) % k,
-        }
-        copies = {name: value.copy() for name, value in arrays.items()}
-        op.matmat(arrays["H"])
-        op.block(arrays["moved"][:1], arrays["moved"])
-        sums = op.cluster_sums(arrays["labels"], arrays["weights"], k)
-        op.move_sums(sums, arrays["moved"], arrays["old"], arrays["new"], arrays["weights"][arrays["moved"]])
-        for name, value in arrays.items():
-            np.testing.assert_array_equal(value, copies[name], err_msg=name)
-        np.testing.assert_array_equal(X, before[0])
-        np.testing.assert_array_equal(Y, before[1])
-        self.assert_close(op.block(slice(None), slice(None)), K, K)
-
     def example(self):
         """Return the operator and plain matrix of one fixed case in general position."""
         rng = np.random.default_rng(0)
@@ -130,9 +104,28 @@ class _Contract:
         assert again.shape == op.shape
         assert again.psd is op.psd
         np.testing.assert_array_equal(again.matmat(H), op.matmat(H))
-        np.testing.assert_array_equal(again.block(slice(2, 5), np.array([3, 0])), op.block(slice(2, 5), np.array([3, 0])))
+        np.testing.assert_array_equal(
+            again.block(slice(2, 5), np.array([3, 0])), op.block(slice(2, 5), np.array([3, 0]))
+        )
         labels, weights = np.arange(K.shape[1]) % 3, np.ones(K.shape[1])
         np.testing.assert_array_equal(again.cluster_sums(labels, weights, 3), op.cluster_sums(labels, weights, 3))
+
+    def test_arguments_are_left_as_they_were(self):
+        rng = np.random.default_rng(0)
+        X, Y = rng.standard_normal((9, 3)), rng.standard_normal((7, 3))
+        before = X.copy(), Y.copy()
+        op, K = self.pair(X, Y)
+        n = K.shape[1]
+        labels, moved = np.arange(n) % 2, np.arange(0, n, 3)
+        given = [np.ones((n, 2)), labels, np.linspace(0.0, 1.0, n), moved, labels[moved], 1 - labels[moved]]
+        copies = [value.copy() for value in given]
+        H, labels, weights, moved, old, new = given
+        op.matmat(H)
+        op.block(moved[:1], moved)
+        op.move_sums(op.cluster_sums(labels, weights, 2), moved, old, new, weights[moved])
+        for value, copy in zip([*given, X, Y], [*copies, *before], strict=True):
+            np.testing.assert_array_equal(value, copy)
+        self.assert_close(op.block(slice(None), slice(None)), K, K)
 
     def test_results_belong_to_the_caller(self):
         op, K = self.example()

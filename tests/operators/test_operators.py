@@ -1,5 +1,7 @@
 """Every operator against its plain matrix; the plain side uses explicit features, differences and loops alone."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,6 +19,8 @@ from kernelweave.operators import (
     ScaledKernel,
     ShiftedKernel,
     UnitDiagonalKernel,
+    _base,
+    _blockwise,
     fit_kernel,
     formulas,
 )
@@ -77,15 +81,17 @@ class TestDenseKernelOfAStridedView(TestDenseKernel):
         return DenseKernel(wide[::2, ::3])
 
 
-class TestDenseKernelOnDisk(OperatorContract):
-    @pytest.fixture(autouse=True, scope="class")
-    def folder(self, request, tmp_path_factory):
-        request.cls.path = tmp_path_factory.mktemp("kernel") / "K.bin"
+@pytest.fixture(scope="class")
+def matrix_file(request, tmp_path_factory):
+    request.cls.path = tmp_path_factory.mktemp("kernel") / "K.bin"
 
+
+@pytest.mark.usefixtures("matrix_file")
+class TestDenseKernelOnDisk(OperatorContract):
     def make(self, X):
         K = gaussian(X, X)
         K.tofile(self.path)
-        return DenseKernel(np.memmap(self.path, dtype=np.float64, mode="r", shape=K.shape))
+        return DenseKernel(np.memmap(self.path, dtype=np.float64, mode="r", shape=K.shape))  # read-only
 
     def dense(self, X):
         return gaussian(X, X)
@@ -125,11 +131,26 @@ def test_a_stored_kernel_shares_the_memory_of_its_matrix(order, dtype):
     assert np.shares_memory(DenseKernel(K).K, K)
 
 
-def test_an_infinite_entry_next_to_a_float32_kernel_product_is_not_needed_to_widen_it_whole():
+def test_products_of_a_float32_kernel_are_float64_sums_without_a_float64_copy():
     n = 3000
-    K = np.ones((n, n), dtype=np.float32)
-    peak = traced_peak(lambda: DenseKernel(K).matmat(np.ones((n, 2))))
+    K = np.full((n, n), np.float32(0.1))
+    tracemalloc.start()
+    found = DenseKernel(K).matmat(np.ones((n, 2)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, n * float(np.float32(0.1)), rtol=1e-13)
     assert peak < 0.6 * n * n * 8
+
+
+@pytest.fixture(scope="class")
+def short_chunks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_base, "CHUNK", 2)
+        yield
+
+
+@pytest.mark.usefixtures("short_chunks")
+class TestDenseCrossInChunks(TestDenseCross): ...
 
 
 # --- kernels computed tile by tile -----------------------------------------------------------------------------------
@@ -275,7 +296,7 @@ class ProcessCase:
         return np.full(len(X), 2.3)
 
 
-class BlockwiseContract(NeverStoresTheMatrix, OperatorContract):
+class BlockwiseContract(OperatorContract):
     def make(self, X):
         X = self.read(X)
         formula = self.formula(X)
@@ -289,6 +310,16 @@ class BlockwiseContract(NeverStoresTheMatrix, OperatorContract):
 
     def plain_square(self, X):
         return self.plain(X, X)
+
+    def test_the_whole_matrix_can_be_asked_for_in_either_precision(self):
+        op, K = self.example()
+        full = op.dense()
+        assert full.dtype == np.float64
+        self.assert_close(full, K, K)
+        np.testing.assert_array_equal(np.diagonal(full), op.diag())
+        half = op.dense(np.float32)
+        assert half.dtype == np.float32
+        np.testing.assert_allclose(half, K, rtol=1e-5, atol=1e-6 * np.abs(K).max())
 
 
 class BlockwiseCrossContract(CrossContract):
@@ -307,44 +338,57 @@ class BlockwiseCrossContract(CrossContract):
         return X
 
 
-class TestBlockwiseGaussian(GaussianCase, BlockwiseContract): ...
+class TestBlockwiseGaussian(GaussianCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseSparseGaussian(SparseGaussianCase, BlockwiseContract): ...
+class TestBlockwiseSparseGaussian(SparseGaussianCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwisePolynomial(PolynomialCase, BlockwiseContract): ...
+class TestBlockwisePolynomial(PolynomialCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseSparsePolynomial(SparsePolynomialCase, BlockwiseContract): ...
+class TestBlockwiseSparsePolynomial(SparsePolynomialCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseNegativeOffsetPolynomial(NegativeOffsetPolynomialCase, BlockwiseContract): ...
+class TestBlockwiseNegativeOffsetPolynomial(NegativeOffsetPolynomialCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseNormalizedPolynomial(NormalizedPolynomialCase, BlockwiseContract): ...
+class TestBlockwiseNormalizedPolynomial(NormalizedPolynomialCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseSigmoid(SigmoidCase, BlockwiseContract): ...
+class TestBlockwiseSigmoid(SigmoidCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseLaplacian(LaplacianCase, BlockwiseContract): ...
+class TestBlockwiseLaplacian(LaplacianCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseChiSquared(ChiSquaredCase, BlockwiseContract): ...
+class TestBlockwiseChiSquared(ChiSquaredCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseSelfTuning(SelfTuningCase, BlockwiseContract): ...
+class TestBlockwiseSelfTuning(SelfTuningCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseGiven(GivenCase, BlockwiseContract):
-    n_large = 1500  # the function itself forms an array of all differences of a tile
-
-    def test_peak_memory_stays_below_half_of_one_square_matrix(self):
-        pytest.skip("the room a given function takes is its own affair")
+class TestBlockwiseProcess(ProcessCase, NeverStoresTheMatrix, BlockwiseContract): ...
 
 
-class TestBlockwiseProcess(ProcessCase, BlockwiseContract): ...
+class TestBlockwiseGiven(GivenCase, BlockwiseContract): ...  # the room a given function takes is its own affair
+
+
+@pytest.fixture(scope="class")
+def small_tiles():
+    """Make tiles so small that every case has several in both directions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_blockwise, "TILE_ROWS", 3)
+        patch.setattr(_blockwise, "TILE_COLS", 2)
+        yield
+
+
+@pytest.mark.usefixtures("small_tiles")
+class TestBlockwiseGaussianAcrossTileBorders(GaussianCase, BlockwiseContract): ...
+
+
+@pytest.mark.usefixtures("small_tiles")
+class TestBlockwiseProcessAcrossTileBorders(ProcessCase, BlockwiseContract): ...
 
 
 class TestBlockwiseGaussianCross(GaussianCase, BlockwiseCrossContract): ...
@@ -371,7 +415,413 @@ class TestBlockwiseChiSquaredCross(ChiSquaredCase, BlockwiseCrossContract): ...
 class TestBlockwiseSelfTuningCross(SelfTuningCase, BlockwiseCrossContract): ...
 
 
+class TestBlockwiseProcessCross(ProcessCase, BlockwiseCrossContract): ...
+
+
 class TestBlockwiseGivenCross(GivenCase, BlockwiseCrossContract): ...
 
 
-class TestBlockwiseProcessCross(ProcessCase, BlockwiseCrossContract): ...
+@pytest.mark.usefixtures("small_tiles")
+class TestBlockwiseGaussianCrossAcrossTileBorders(GaussianCase, BlockwiseCrossContract): ...
+
+
+class TestBlockwisePlainEngine(GaussianCase, BlockwiseContract):
+    def make(self, X):
+        formula = self.formula(X)
+        return BlockwiseKernel(formula, formula.prepare(X), engine="numpy")
+
+
+# --- explicit features -----------------------------------------------------------------------------------------------
+
+
+class TestFeatureKernel(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        return FeatureKernel(X)
+
+    def dense(self, X):
+        return X @ X.T
+
+
+class TestFeatureKernelInColumnOrder(TestFeatureKernel):
+    def make(self, X):
+        return FeatureKernel(np.asfortranarray(X))
+
+
+class TestFeatureKernelPlainEngine(TestFeatureKernel):
+    def make(self, X):
+        return FeatureKernel(X, engine="numpy")
+
+
+class TestSparseFeatureKernel(TestFeatureKernel):
+    def make(self, X):
+        return FeatureKernel(sp.csr_array(X))
+
+
+class TestSparseMatrixFeatureKernel(TestFeatureKernel):
+    def make(self, X):
+        return FeatureKernel(sp.csr_matrix(X))
+
+
+class TestFeatureCross(CrossContract):
+    def make(self, X, Y):
+        return FeatureKernel(X, Y)
+
+    def dense(self, X, Y):
+        return X @ Y.T
+
+    def self_values(self, X, Y):
+        return (X**2).sum(axis=1)
+
+
+class TestSparseFeatureCross(TestFeatureCross):
+    def make(self, X, Y):
+        return FeatureKernel(sp.csr_array(X), sp.csr_array(Y))
+
+
+class TestFeatureCrossOfSparseNewSamples(TestFeatureCross):
+    def make(self, X, Y):
+        return FeatureKernel(sp.csr_array(X), Y)
+
+
+# --- graphs ----------------------------------------------------------------------------------------------------------
+
+
+def chain(X, Y):
+    """Join each x to the samples y at most two places away from it in the order of the first feature."""
+    place = np.argsort(np.argsort(X[:, 0], kind="stable"))
+    at = np.argsort(Y[:, 0], kind="stable")
+    pairs = [(i, at[place[i] + step]) for i in range(len(X)) for step in range(-2, 3) if 0 <= place[i] + step < len(Y)]
+    rows, cols = np.array(pairs).reshape(-1, 2).T
+    return rows, cols, np.exp(-((X[rows] - Y[cols]) ** 2).sum(axis=1))
+
+
+def chain_matrix(X, Y):
+    rows, cols, values = chain(X, Y)
+    A = np.zeros((len(X), len(Y)))
+    A[rows, cols] = values
+    return A
+
+
+def chain_graph(X, Y):
+    rows, cols, values = chain(X, Y)
+    return sp.csr_array((values, (rows, cols)), shape=(len(X), len(Y)))
+
+
+class TestGraphKernel(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        return GraphKernel(chain_graph(X, X))
+
+    def dense(self, X):
+        return chain_matrix(X, X)
+
+
+class TestGraphKernelFromColumnFormat(TestGraphKernel):
+    def make(self, X):
+        return GraphKernel(sp.csc_matrix(chain_graph(X, X)))
+
+
+class TestGraphKernelWithRepeatedEntries(TestGraphKernel):
+    def make(self, X):
+        rows, cols, values = chain(X, X)
+        half = sp.coo_array((np.tile(values / 2, 2), (np.tile(rows, 2), np.tile(cols, 2))), shape=(len(X), len(X)))
+        return GraphKernel(half)
+
+
+class TestGraphKernelFloat32(TestGraphKernel):
+    tolerance = 1e-7
+
+    def make(self, X):
+        return GraphKernel(chain_graph(X, X).astype(np.float32))
+
+
+class TestGraphCross(CrossContract):
+    def make(self, X, Y):
+        return GraphKernel(chain_graph(X, Y), diag=np.ones(len(X)))
+
+    def dense(self, X, Y):
+        return chain_matrix(X, Y)
+
+    def self_values(self, X, Y):
+        return np.ones(len(X))
+
+
+class TestGivenSparseCross(CrossContract):
+    """A sparse matrix between new and training samples says nothing of k(x, x), as little as a dense one does."""
+
+    def make(self, X, Y):
+        return fit_kernel(chain_graph(Y, Y), "precomputed").cross(chain_graph(X, Y))
+
+    def dense(self, X, Y):
+        return chain_matrix(X, Y)
+
+    def self_values(self, X, Y):
+        return None
+
+
+# --- sums over views -------------------------------------------------------------------------------------------------
+
+
+class TestCompositeKernel(NeverStoresTheMatrix, OperatorContract):
+    coefficients = (0.5, 2.0, 0.0, 1.5)
+
+    def parts(self, X):
+        lazy = GaussianCase().formula(X)
+        return [
+            FeatureKernel(X),
+            BlockwiseKernel(lazy, lazy.prepare(X)),
+            FeatureKernel(X[:, :1]),
+            FeatureKernel(sp.csr_array(X[:, 1:])),
+        ]
+
+    def plain_parts(self, X):
+        return [X @ X.T, gaussian(X, X), X[:, :1] @ X[:, :1].T, X[:, 1:] @ X[:, 1:].T]
+
+    def make(self, X):
+        return CompositeKernel(self.parts(X), self.coefficients)
+
+    def dense(self, X):
+        return sum(c * K for c, K in zip(self.coefficients, self.plain_parts(X), strict=True))
+
+
+class TestCompositeKernelWithANegativeCoefficient(TestCompositeKernel):
+    coefficients = (-0.5, 2.0, 1.0, 0.0)
+
+
+class TestCompositeKernelWithoutAnyCoefficient(TestCompositeKernel):
+    coefficients = (0.0, 0.0, 0.0, 0.0)
+
+
+class TestCompositeKernelWithAnIndefinitePart(TestCompositeKernel):
+    coefficients = (1.0, 0.0, 0.0, 3.0)
+
+    def parts(self, X):
+        return [*super().parts(X)[:3], GraphKernel(chain_graph(X, X), psd=None)]
+
+    def plain_parts(self, X):
+        return [*super().plain_parts(X)[:3], chain_matrix(X, X)]
+
+
+class TestCompositeCross(CrossContract):
+    def make(self, X, Y):
+        lazy = GaussianCase().formula(Y)
+        parts = [
+            FeatureKernel(X, Y),
+            BlockwiseKernel(lazy, lazy.prepare(X), lazy.prepare(Y)),
+            GraphKernel(chain_graph(X, Y), diag=np.ones(len(X))),
+            DenseCross(gaussian(X, Y), np.ones(len(X))),
+        ]
+        return CompositeKernel(parts, [0.5, 2.0, 1.0, 0.25])
+
+    def dense(self, X, Y):
+        return 0.5 * X @ Y.T + 2.25 * gaussian(X, Y) + chain_matrix(X, Y)
+
+    def self_values(self, X, Y):
+        return 0.5 * (X**2).sum(axis=1) + 3.25
+
+
+def test_new_coefficients_share_the_parts_and_leave_the_old_sum_alone():
+    X = np.arange(12.0).reshape(4, 3)
+    first = CompositeKernel([FeatureKernel(X), FeatureKernel(X[:, :1])], [1.0, 1.0])
+    second = first.with_weights([0.0, 3.0])
+    assert second.parts is first.parts
+    np.testing.assert_allclose(second.diag(), 3.0 * X[:, 0] ** 2)
+    np.testing.assert_allclose(first.diag(), (X**2).sum(axis=1) + X[:, 0] ** 2)
+
+
+def test_combined_sums_of_the_views_are_the_sums_of_the_combined_kernel():
+    rng = np.random.default_rng(0)
+    X, labels, weights = rng.standard_normal((7, 3)), np.array([0, 1, 2, 0, 1, 2, 0]), rng.random(7)
+    op = CompositeKernel(
+        [FeatureKernel(X), DenseKernel(gaussian(X, X)), GraphKernel(chain_graph(X, X))], [0.2, 0.0, 5.0]
+    )
+    per_view = op.view_sums(labels, weights, 3)
+    assert per_view.shape == (3, 3, 7)
+    np.testing.assert_allclose(op.combine(per_view), op.cluster_sums(labels, weights, 3), rtol=1e-12)
+
+
+@pytest.mark.parametrize("coefficients", [[1.0], [1.0, 1.0, 1.0]])
+def test_every_part_of_a_sum_needs_its_coefficient(coefficients):
+    parts = [FeatureKernel(np.eye(3)), FeatureKernel(np.eye(3))]
+    with pytest.raises(ValueError, match=f"{len(coefficients)} coefficients"):
+        CompositeKernel(parts, coefficients)
+
+
+def test_parts_of_different_shapes_do_not_add_up():
+    with pytest.raises(ValueError, match=r"\(3, 3\).*\(4, 4\)"):
+        CompositeKernel([FeatureKernel(np.eye(3)), FeatureKernel(np.eye(4))], [1.0, 1.0])
+
+
+# --- operators made of another ---------------------------------------------------------------------------------------
+
+
+def lazy_gaussian(X, Y=None):
+    formula = GaussianCase().formula(X if Y is None else Y)
+    return BlockwiseKernel(formula, formula.prepare(X), None if Y is None else formula.prepare(Y))
+
+
+class TestScaledKernel(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        return ScaledKernel(lazy_gaussian(X), 2.5)
+
+    def dense(self, X):
+        return 2.5 * gaussian(X, X)
+
+
+class TestScaledKernelWithNegativeFactor(TestScaledKernel):
+    def make(self, X):
+        return ScaledKernel(FeatureKernel(X), -2.0)
+
+    def dense(self, X):
+        return -2.0 * X @ X.T
+
+
+class TestShiftedKernel(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        return ShiftedKernel(FeatureKernel(X), 0.75)
+
+    def dense(self, X):
+        return X @ X.T + 0.75 * np.eye(len(X))
+
+
+class TestShiftedKernelBySample(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        return ShiftedKernel(GraphKernel(chain_graph(X, X)), np.linspace(-1.0, 2.0, len(X)))
+
+    def dense(self, X):
+        return chain_matrix(X, X) + np.diag(np.linspace(-1.0, 2.0, len(X)))
+
+
+class TestShiftedKernelDownward(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        return ShiftedKernel(lazy_gaussian(X), -3.0)
+
+    def dense(self, X):
+        return gaussian(X, X) - 3.0 * np.eye(len(X))
+
+
+class TestCentredKernel(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        return CentredKernel(lazy_gaussian(X))
+
+    def dense(self, X):
+        centring = np.eye(len(X)) - 1.0 / len(X)
+        return centring @ gaussian(X, X) @ centring
+
+
+class TestCentredKernelWithWeights(NeverStoresTheMatrix, OperatorContract):
+    def weights(self, X):
+        return np.arange(len(X)) % 3 * 1.5  # zero, 1.5 and 3
+
+    def make(self, X):
+        return CentredKernel(FeatureKernel(X), self.weights(X))
+
+    def dense(self, X):
+        moved = X - np.average(X, axis=0, weights=self.weights(X))
+        return moved @ moved.T
+
+
+class TestCentredGraph(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        return CentredKernel(GraphKernel(chain_graph(X, X)))
+
+    def dense(self, X):
+        centring = np.eye(len(X)) - 1.0 / len(X)
+        return centring @ chain_matrix(X, X) @ centring
+
+
+class TestUnitDiagonalKernel(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        return UnitDiagonalKernel(FeatureKernel(with_constant(X)))
+
+    def dense(self, X):
+        unit = with_constant(X)
+        unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+        return unit @ unit.T
+
+
+class TestTransformsOfTransforms(NeverStoresTheMatrix, OperatorContract):
+    def make(self, X):
+        views = CompositeKernel([FeatureKernel(X), lazy_gaussian(X)], [0.5, 2.0])
+        return ScaledKernel(CentredKernel(UnitDiagonalKernel(ShiftedKernel(views, 1.0))), 3.0)
+
+    def dense(self, X):
+        K = 0.5 * X @ X.T + 2.0 * gaussian(X, X) + np.eye(len(X))
+        K /= np.sqrt(np.outer(np.diagonal(K), np.diagonal(K)))
+        centring = np.eye(len(X)) - 1.0 / len(X)
+        return 3.0 * centring @ K @ centring
+
+
+class TestScaledCross(CrossContract):
+    def make(self, X, Y):
+        return ScaledKernel(lazy_gaussian(Y), 2.5).cross(lazy_gaussian(X, Y))
+
+    def dense(self, X, Y):
+        return 2.5 * gaussian(X, Y)
+
+    def self_values(self, X, Y):
+        return np.full(len(X), 2.5)
+
+
+class TestShiftedCross(CrossContract):
+    def make(self, X, Y):
+        return ShiftedKernel(FeatureKernel(Y), 4.0).cross(FeatureKernel(X, Y))
+
+    def dense(self, X, Y):
+        return X @ Y.T  # a new sample is not on the diagonal
+
+    def self_values(self, X, Y):
+        return (X**2).sum(axis=1)
+
+
+class TestCentredCross(CrossContract):
+    def make(self, X, Y):
+        return CentredKernel(FeatureKernel(Y)).cross(FeatureKernel(X, Y))
+
+    def dense(self, X, Y):
+        return (X - Y.mean(axis=0)) @ (Y - Y.mean(axis=0)).T
+
+    def self_values(self, X, Y):
+        return ((X - Y.mean(axis=0)) ** 2).sum(axis=1)
+
+
+class TestCentredCrossWithWeights(CrossContract):
+    def origin(self, Y):
+        return np.average(Y, axis=0, weights=np.arange(len(Y)) % 3)
+
+    def make(self, X, Y):
+        return CentredKernel(FeatureKernel(Y), np.arange(len(Y)) % 3).cross(FeatureKernel(X, Y))
+
+    def dense(self, X, Y):
+        return (X - self.origin(Y)) @ (Y - self.origin(Y)).T
+
+    def self_values(self, X, Y):
+        return ((X - self.origin(Y)) ** 2).sum(axis=1)
+
+
+class TestUnitDiagonalCross(CrossContract):
+    def make(self, X, Y):
+        X, Y = with_constant(X), with_constant(Y)
+        return UnitDiagonalKernel(FeatureKernel(Y)).cross(FeatureKernel(X, Y))
+
+    def dense(self, X, Y):
+        X, Y = with_constant(X), with_constant(Y)
+        return (X @ Y.T) / np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Y, axis=1))
+
+    def self_values(self, X, Y):
+        return np.ones(len(X))
+
+
+def test_a_unit_diagonal_needs_every_sample_off_the_origin():
+    X = np.array([[1.0, 2.0], [0.0, 0.0], [3.0, 1.0]])
+    with pytest.raises(KernelError, match="sample 1 has 0"):
+        UnitDiagonalKernel(FeatureKernel(X))
+
+
+def test_a_centred_kernel_does_not_inherit_that_its_base_is_indefinite():
+    # The negated squared distances are indefinite; centred they are twice the centred inner products.
+    X = np.array([[0.0], [1.0], [3.0]])
+    base = DenseKernel(-squared_gaps(X, X), psd=False)
+    centred = CentredKernel(base)
+    values = np.linalg.eigvalsh(centred.block(slice(None), slice(None)))
+    assert values[0] >= -1e-12
+    assert centred.psd is not False

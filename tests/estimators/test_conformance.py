@@ -1,0 +1,561 @@
+"""What every estimator promises, checked on each one that discovery finds: scikit-learn's checks, then our own."""
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import KernelCenterer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
+
+from kernelweave import KernelKMeans
+from tests.estimators.discovery import all_estimators, blobs, for_estimators
+
+X, Y = blobs()
+NEW = blobs(5, seed=1)[0]
+NAMES = ["a", "b", "c", "d"]
+FRAME = pd.DataFrame(X, columns=NAMES)
+HALVES = [slice(0, 2), slice(2, 4)]
+
+#: A kernel and the function of scikit-learn that fills its matrix.
+TWINS = {
+    "linear": ("linear", linear_kernel),
+    "rbf": (RBF(length_scale=4.0), lambda A, B: rbf_kernel(A, B, gamma=1 / (2 * 4.0**2))),
+}
+#: Choices that lead to other code; each is tried on the estimators that have the parameter.
+SWITCHES = [{"kernel": "linear"}, {"storage": "blockwise"}, {"approximation": "nystroem"}]
+
+
+multi_view = for_estimators(lambda case: case.multi_view)
+single_kernel = for_estimators(lambda case: case.takes_kernel and not case.pairwise)
+
+
+# scikit-learn's own checks
+
+
+def subjects():
+    """Return the instances that go through scikit-learn's checks."""
+    for case in all_estimators():
+        yield case.make()
+        yield from (case.make(**switch) for switch in SWITCHES if case.has(*switch))
+        if case.multi_view:
+            yield case.make(views={"first": slice(0, 1), "all": slice(None)})
+
+
+def expected_failures(estimator):
+    """Return the checks an estimator need not pass, each with the reason."""
+    if "sample_weight" not in inspect.signature(estimator.fit).parameters:
+        return {}
+    reason = (
+        "Random starts draw other samples when rows are repeated and shuffled; scikit-learn exempts its own KMeans for "
+        "the same reason. test_a_weight_counts_as_repetition_from_a_given_start makes the claim without the draws."
+    )
+    return {
+        "check_sample_weight_equivalence_on_dense_data": reason,
+        "check_sample_weight_equivalence_on_sparse_data": reason,
+    }
+
+
+# Not strict where scikit-learn lets us say so: another draw of the starts may pass by luck.
+LENIENT = {"xfail_strict": False} if "xfail_strict" in inspect.signature(parametrize_with_checks).parameters else {}
+
+
+@parametrize_with_checks(list(subjects()), expected_failed_checks=expected_failures, **LENIENT)
+def test_scikit_learn_finds_no_fault(estimator, check):
+    check(estimator)
+
+
+# Conventions
+
+
+def test_discovery_finds_the_public_estimators_and_a_multi_view_one():
+    found = all_estimators()
+    assert KernelKMeans in {case.cls for case in found}
+    assert any(case.multi_view for case in found)
+    kernel_kmeans = next(case for case in found if case.cls is KernelKMeans)
+    assert kernel_kmeans.takes_kernel
+    assert kernel_kmeans.takes_weights
+    assert kernel_kmeans.takes_start_labels
+    assert kernel_kmeans.has_predict
+    assert kernel_kmeans.has_transform
+
+
+@for_estimators()
+def test_n_clusters_comes_first_and_every_other_parameter_by_keyword_alone(case):
+    first, *others = inspect.signature(case.cls).parameters.values()
+    assert first.name == "n_clusters"
+    assert {other.kind for other in others} <= {inspect.Parameter.KEYWORD_ONLY}
+
+
+@for_estimators()
+def test_every_parameter_has_a_declared_rule(case):
+    assert set(case.cls._parameter_constraints) == set(case.parameters)
+
+
+@for_estimators()
+def test_fitted_attributes_are_those_of_the_conventions(case):
+    model = case.make().fit(case.form(X))
+    assert model.labels_.shape == (len(X),)
+    assert np.issubdtype(model.labels_.dtype, np.integer)
+    assert set(model.labels_) == {0, 1, 2}
+    assert model.n_iter_ >= 0
+    assert isinstance(model.converged_, bool | np.bool_)
+    assert np.isfinite(model.objective_path_).all()
+    assert model.objective_ == pytest.approx(model.objective_path_[-1])
+    assert model.n_features_in_ == case.form(X).shape[1]
+
+
+@multi_view
+def test_multi_view_estimators_tell_names_and_weights_of_the_views(case):
+    model = case.make().fit({"front": X[:, :2], "back": X[:, 2:]})
+    assert list(model.view_names_) == ["front", "back"]
+    assert model.view_weights_.shape == (2,)
+    assert (model.view_weights_ >= 0).all()
+    assert model.view_weights_.sum() == pytest.approx(1.0)
+
+
+@for_estimators()
+def test_parameters_are_stored_untouched_and_returned_by_get_params(case):
+    model = case.make()
+    before = model.get_params()
+    model.fit(case.form(X))
+    assert all(model.get_params()[name] is value for name, value in before.items())
+    assert model.set_params(n_clusters=2) is model
+    assert len(np.unique(model.fit(case.form(X)).labels_)) == 2
+
+
+@for_estimators()
+def test_a_clone_is_unfitted_and_fits_to_the_same_labels(case):
+    model = case.make().fit(case.form(X))
+    twin = clone(model)
+    assert not hasattr(twin, "labels_")
+    assert twin.fit(case.form(X)).labels_.tolist() == model.labels_.tolist()
+
+
+@for_estimators()
+def test_a_pickled_model_predicts_the_same(case):
+    model = case.make().fit(case.form(X))
+    again = pickle.loads(pickle.dumps(model))
+    assert again.labels_.tolist() == model.labels_.tolist()
+    for method in ("predict", "transform"):
+        if hasattr(model, method):
+            np.testing.assert_array_equal(getattr(again, method)(case.form(X)), getattr(model, method)(case.form(X)))
+
+
+@for_estimators()
+def test_fit_predict_gives_the_labels_of_fit(case):
+    assert case.make().fit_predict(case.form(X)).tolist() == case.make().fit(case.form(X)).labels_.tolist()
+
+
+# Repeatability
+
+
+@for_estimators()
+def test_fitting_twice_gives_the_same_model(case):
+    overlapping = case.form(blobs(spread=5.0)[0])
+    model = case.make().fit(overlapping)
+    labels, objective = model.labels_.copy(), model.objective_
+    model.fit(case.form(NEW)).fit(overlapping)
+    assert model.labels_.tolist() == labels.tolist()
+    assert model.objective_ == objective
+
+
+@pytest.mark.parametrize("switch", [{}, {"kernel": RBF(length_scale=6.0)}, {"storage": "blockwise"}], ids=repr)
+@for_estimators()
+def test_the_same_seed_gives_the_same_labels_with_one_thread_and_two(case, switch):
+    # 700 samples: enough kernel values for the loops to be shared out.
+    many = case.form(blobs(234, spread=6.0)[0])
+    model = case.make(**{name: value for name, value in switch.items() if case.has(name)})
+    labels = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            labels.append(clone(model).fit(many).labels_)
+    np.testing.assert_array_equal(labels[0], labels[1])
+
+
+@for_estimators()
+def test_fit_leaves_the_global_random_state_alone(case):
+    before = pickle.dumps(np.random.get_state())  # noqa: NPY002 - the state that must not change
+    for seed in (0, np.random.RandomState(0)):
+        model = case.make(**({"random_state": seed} if case.has("random_state") else {})).fit(case.form(X))
+        if case.has_predict:
+            model.predict(case.form(X))
+    assert pickle.dumps(np.random.get_state()) == before  # noqa: NPY002
+
+
+def same(one, other):
+    """Return whether two arguments hold the same values in the same form."""
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, pd.DataFrame):
+        return one.equals(other)
+    if sp.issparse(one):
+        return one.format == other.format and same(one.toarray(), other.toarray())
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    return one == other
+
+
+@for_estimators()
+def test_arguments_are_left_untouched(case):
+    parameters = {"kernel": "rbf", "kernel_params": {"gamma": 0.01}} if case.has("kernel", "kernel_params") else {}
+    if case.takes_start_labels:
+        parameters["init"] = np.tile([0, 1, 2], len(X) // 3)
+    if case.multi_view:
+        parameters["views"] = {"front": [0, 1], "back": slice(2, 4)}
+    weights = {"sample_weight": np.linspace(0.5, 2.0, len(X))} if case.takes_weights else {}
+    tables = [case.form(X), np.asfortranarray(case.form(X)), pd.DataFrame(case.form(X)).add_prefix("x")]
+    for given in tables + ([sp.csc_array(case.form(X))] if case.sparse else []):
+        before = copy.deepcopy((given, parameters, weights))
+        model = case.make(**parameters).fit(given, **weights)
+        if case.has_predict:
+            model.predict(given)
+        assert same((given, parameters, weights), before)
+
+
+@multi_view
+def test_separate_views_are_left_untouched(case):
+    for given in ([X[:, :2], FRAME[["c", "d"]]], {"front": sp.csc_array(X[:, :2]), "back": X[:, 2:]}):
+        before = copy.deepcopy(given)
+        case.make().fit(given)
+        assert same(given, before)
+
+
+# Forms of one table
+
+
+def stored_on_disk(path, array):
+    """Return the array as a read-only memory map."""
+    stored = np.memmap(path / array.dtype.name, mode="w+", dtype=array.dtype, shape=array.shape)
+    stored[:] = array
+    stored.flush()
+    return np.memmap(path / array.dtype.name, mode="r", dtype=array.dtype, shape=array.shape)
+
+
+@for_estimators()
+def test_order_type_and_place_of_the_numbers_make_no_difference(case, tmp_path):
+    table = case.form(X).astype(np.float32)
+    labels = case.make().fit(table.astype(np.float64)).labels_.tolist()
+    forms = {
+        "float32": table,
+        "column order": np.asfortranarray(table, dtype=np.float64),
+        "strided": np.repeat(table.astype(np.float64), 2, axis=1)[:, ::2],
+        "read-only memory map": stored_on_disk(tmp_path, table.astype(np.float64)),
+        "data frame": pd.DataFrame(table.astype(np.float64)),
+        "nested lists": table.astype(np.float64).tolist(),
+    }
+    assert {name: case.make().fit(form).labels_.tolist() == labels for name, form in forms.items()} == dict.fromkeys(
+        forms, True
+    )
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
+@for_estimators()
+def test_sparse_input_gives_the_labels_of_dense_input_or_a_clear_error(case, form):
+    table = np.where(np.abs(X) < 1.0, 0.0, X)
+    dense, sparse = case.form(table), form(case.form(table))
+    if not case.sparse:
+        with pytest.raises(TypeError, match=r"[Ss]parse"):
+            case.make().fit(sparse)
+        return
+    model = case.make().fit(sparse)
+    assert model.labels_.tolist() == case.make().fit(dense).labels_.tolist()
+    if case.has_predict:
+        assert model.predict(sparse).tolist() == model.predict(dense).tolist()
+
+
+@for_estimators(lambda case: not case.pairwise)
+def test_column_names_are_remembered_and_compared(case):
+    model = case.make().fit(FRAME)
+    assert model.feature_names_in_.tolist() == NAMES
+    if case.has_predict:
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(FRAME.rename(columns={"a": "z"}))
+
+
+@for_estimators(lambda case: case.has_transform and not case.pairwise)
+def test_transform_can_return_a_data_frame(case):
+    model = case.make().set_output(transform="pandas").fit(FRAME)
+    rows = FRAME.iloc[5:9]
+    found = model.transform(rows)
+    assert isinstance(found, pd.DataFrame)
+    assert found.columns.tolist() == model.get_feature_names_out().tolist()
+    assert found.index.equals(rows.index)
+    plain = case.make().fit(FRAME).transform(rows)
+    np.testing.assert_array_equal(found.to_numpy(), plain)
+    assert isinstance(case.make().set_output(transform="pandas").fit_transform(FRAME), pd.DataFrame)
+
+
+# Inside scikit-learn's tools
+
+
+def pipeline(case, **parameters):
+    """Return the estimator behind a scaler where X holds features."""
+    before = [] if case.pairwise else [("scale", StandardScaler())]
+    return Pipeline([*before, ("model", case.make(**parameters))])
+
+
+@for_estimators()
+def test_the_estimator_works_at_the_end_of_a_pipeline(case):
+    scaled = X if case.pairwise else StandardScaler().fit_transform(X)
+    expected = case.make().fit(case.form(scaled)).labels_
+    found = pipeline(case).fit_predict(case.form(X))
+    assert found.tolist() == expected.tolist()
+
+
+@for_estimators(lambda case: case.has_predict)
+def test_a_grid_search_finds_the_number_of_clusters(case):
+    search = GridSearchCV(
+        pipeline(case), {"model__n_clusters": [2, 3, 5]}, cv=3, scoring="adjusted_rand_score", error_score="raise"
+    )
+    assert search.fit(case.form(X), Y).best_params_ == {"model__n_clusters": 3}
+    assert search.predict(case.form(X)).shape == (len(X),)
+
+
+@for_estimators(lambda case: case.has_predict)
+def test_cross_validation_scores_samples_left_out(case):
+    found = cross_validate(case.make(), case.form(X), Y, cv=3, scoring="adjusted_rand_score", error_score="raise")
+    assert found["test_score"] == pytest.approx(1.0)
+
+
+# Precomputed kernels
+
+
+@pytest.mark.parametrize("name", TWINS)
+@single_kernel
+def test_a_precomputed_kernel_gives_the_labels_of_its_features(case, name):
+    kernel, matrix = TWINS[name]
+    overlapping, other = blobs(spread=3.0)[0], blobs(5, seed=1, spread=3.0)[0]
+    features = case.make(kernel=kernel).fit(overlapping)
+    given = case.make(kernel="precomputed").fit(matrix(overlapping, overlapping))
+    assert given.labels_.tolist() == features.labels_.tolist()
+    assert given.objective_ == pytest.approx(features.objective_)
+    if case.has_predict:
+        assert given.predict(matrix(other, overlapping)).tolist() == features.predict(other).tolist()
+
+
+@single_kernel
+def test_order_type_and_place_of_a_precomputed_kernel_make_no_difference(case, tmp_path):
+    K = rbf_kernel(X, gamma=0.01)
+    labels = case.make(kernel="precomputed").fit(K).labels_.tolist()
+    forms = {
+        "float32": K.astype(np.float32),
+        "column order": np.asfortranarray(K),
+        "read-only memory map": stored_on_disk(tmp_path, K),
+        "read-only float32 memory map": stored_on_disk(tmp_path, K.astype(np.float32)),
+        "data frame": pd.DataFrame(K),
+    }
+    forms |= {"sparse": sp.csr_array(K)} if case.sparse else {}
+    found = {name: case.make(kernel="precomputed").fit(form).labels_.tolist() == labels for name, form in forms.items()}
+    assert found == dict.fromkeys(forms, True)
+
+
+@for_estimators(lambda case: case.takes_kernel and case.has_predict and not case.pairwise)
+def test_cross_validation_slices_rows_and_columns_of_a_precomputed_kernel(case):
+    kernel, matrix = TWINS["rbf"]
+    options = {"cv": 3, "scoring": "adjusted_rand_score", "error_score": "raise", "return_estimator": True}
+    given = cross_validate(case.make(kernel="precomputed"), matrix(X, X), Y, **options)
+    features = cross_validate(case.make(kernel=kernel), X, Y, **options)
+    assert given["test_score"].tolist() == features["test_score"].tolist()
+    assert [model.n_features_in_ for model in given["estimator"]] == [40, 40, 40]
+
+
+@for_estimators(lambda case: case.takes_kernel and case.has_predict and not case.pairwise)
+def test_a_precomputed_kernel_works_in_pipelines_and_grid_searches(case):
+    K = rbf_kernel(X, gamma=0.01)
+    model = Pipeline([("centre", KernelCenterer()), ("model", case.make(kernel="precomputed"))])
+    assert model.fit(K).predict(rbf_kernel(NEW, X, gamma=0.01)).shape == (len(NEW),)
+    grid = {"model__n_clusters": [2, 3, 5]}
+    search = GridSearchCV(model, grid, cv=3, scoring="adjusted_rand_score", error_score="raise")
+    assert search.fit(K, Y).best_params_ == {"model__n_clusters": 3}
+
+
+@for_estimators(lambda case: case.takes_kernel and case.multi_view)
+def test_precomputed_kernels_of_several_views_give_the_labels_of_their_features(case):
+    parts = [blobs(spread=3.0)[0][:, half] for half in HALVES]
+    features = case.make(kernel="linear").fit(parts)
+    given = case.make(kernel="precomputed").fit([linear_kernel(part) for part in parts])
+    assert given.labels_.tolist() == features.labels_.tolist()
+    if case.has_predict:
+        rows = [linear_kernel(part[:7], part) for part in parts]
+        assert given.predict(rows).tolist() == features.predict([part[:7] for part in parts]).tolist()
+
+
+# Several views
+
+
+@multi_view
+def test_list_dict_table_and_frame_give_the_same_labels(case):
+    overlapping, new = blobs(spread=3.0)[0], blobs(5, seed=1, spread=3.0)[0]
+    front, back = (overlapping[:, half] for half in HALVES)
+    frame = pd.DataFrame(overlapping, columns=NAMES)
+    forms = {
+        "list": (None, [front, back], [new[:, :2], new[:, 2:]]),
+        "tuple": (None, (front, back), (new[:, :2], new[:, 2:])),
+        "dict": (None, {"p": front, "q": back}, {"q": new[:, 2:], "p": new[:, :2]}),
+        "frames": (None, [frame[["a", "b"]], frame[["c", "d"]]], [new[:, :2], new[:, 2:]]),
+        "sparse": (None, [sp.csr_array(front), back], [sp.csr_array(new[:, :2]), new[:, 2:]]),
+        "slices": (HALVES, overlapping, new),
+        "numbers": ([[0, 1], [2, 3]], overlapping, new),
+        "masks": ([[True, True, False, False], [False, False, True, True]], overlapping, new),
+        "names": ({"p": ["a", "b"], "q": ["c", "d"]}, frame, pd.DataFrame(new, columns=NAMES)),
+        "sparse table": (HALVES, sp.csr_array(overlapping), sp.csr_array(new)),
+    }
+    if not case.sparse:
+        forms = {name: form for name, form in forms.items() if "sparse" not in name}
+    found = {}
+    for name, (views, X_train, X_new) in forms.items():
+        model = case.make(views=views).fit(X_train)
+        found[name] = (model.labels_.tolist(), model.predict(X_new).tolist() if case.has_predict else None)
+    assert found == dict.fromkeys(forms, found["list"])
+
+
+@multi_view
+def test_one_table_without_views_equals_a_list_of_that_table(case):
+    assert case.make().fit(X).labels_.tolist() == case.make().fit([X]).labels_.tolist()
+
+
+@for_estimators(lambda case: case.takes_kernel and case.multi_view)
+def test_one_kernel_for_all_views_equals_a_list_or_dict_of_it(case):
+    named = {"front": X[:, :2], "back": X[:, 2:]}
+    labels = case.make(kernel="rbf").fit(named).labels_.tolist()
+    assert case.make(kernel=["rbf", "rbf"]).fit(named).labels_.tolist() == labels
+    assert case.make(kernel={"back": "rbf", "front": "rbf"}).fit(named).labels_.tolist() == labels
+
+
+@multi_view
+def test_views_by_column_names_work_behind_a_scaler_that_returns_frames(case):
+    views = {"front": ["a", "b"], "back": ["c", "d"]}
+    model = Pipeline([("scale", StandardScaler().set_output(transform="pandas")), ("model", case.make(views=views))])
+    scaled = StandardScaler().fit_transform(X)
+    expected = case.make().fit([scaled[:, :2], scaled[:, 2:]]).labels_
+    assert model.fit_predict(FRAME).tolist() == expected.tolist()
+
+
+@for_estimators(lambda case: case.multi_view and case.has_predict)
+def test_views_work_in_grid_searches_and_cross_validation(case):
+    grid = {"model__n_clusters": [2, 3, 5], "model__views": [HALVES, None]}
+    options = {"cv": 3, "scoring": "adjusted_rand_score", "error_score": "raise"}
+    search = GridSearchCV(pipeline(case, views=HALVES), grid, **options).fit(X, Y)
+    assert search.best_params_["model__n_clusters"] == 3
+    found = cross_validate(case.make(views=HALVES), X, Y, **options)
+    assert found["test_score"] == pytest.approx(1.0)
+
+
+@multi_view
+def test_a_model_with_views_can_be_cloned_and_pickled(case):
+    model = case.make(views={"front": [0, 1], "back": slice(2, 4)}).fit(X)
+    twin = clone(model)
+    assert twin.get_params()["views"] == {"front": [0, 1], "back": slice(2, 4)}
+    assert twin.fit(X).labels_.tolist() == model.labels_.tolist()
+    again = pickle.loads(pickle.dumps(model))
+    if case.has_predict:
+        assert again.predict(NEW).tolist() == model.predict(NEW).tolist()
+
+
+# Weights
+
+
+@for_estimators(lambda case: case.takes_weights and case.takes_start_labels)
+def test_a_weight_counts_as_repetition_from_a_given_start(case):
+    rng = np.random.default_rng(3)
+    overlapping = blobs(spread=5.0)[0]
+    counts, start = rng.integers(0, 4, size=len(overlapping)), rng.integers(3, size=len(overlapping))
+    kernel = {"kernel": RBF(length_scale=6.0)} if case.takes_kernel else {}
+    weighted = case.make(init=start, **kernel).fit(overlapping, sample_weight=counts)
+    order = rng.permutation(np.repeat(np.arange(len(overlapping)), counts))
+    repeated = case.make(init=start[order], **kernel).fit(overlapping[order])
+    assert weighted.labels_[order].tolist() == repeated.labels_.tolist()
+    assert weighted.objective_ == pytest.approx(repeated.objective_)
+
+
+# Progress
+
+
+class Recorder:
+    """A callback of scikit-learn that writes down what it is told, and may ask to stop."""
+
+    def __init__(self, stop_after=None):
+        self.events, self.stop_after = [], stop_after
+
+    def setup(self, estimator, context):
+        self.events.append(("setup", context.task_name))
+
+    def teardown(self, estimator, context):
+        self.events.append(("teardown", context.task_name))
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(("begin", context.task_name))
+
+    def on_fit_task_end(self, estimator, context):
+        self.events.append(("end", context.task_name))
+        return self.stop_after is not None and self.events.count(("end", "starts")) >= self.stop_after
+
+
+@for_estimators(lambda case: hasattr(case.cls, "set_callbacks"))
+def test_callbacks_see_every_task_begin_and_end_once(case):
+    recorder = Recorder()
+    case.make().set_callbacks(recorder).fit(case.form(X))
+    assert recorder.events[:2] == [("setup", "fit"), ("begin", "fit")]
+    assert recorder.events[-2:] == [("end", "fit"), ("teardown", "fit")]
+    begun = [task for event, task in recorder.events if event == "begin"]
+    ended = [task for event, task in recorder.events if event == "end"]
+    assert sorted(begun) == sorted(ended)
+    assert begun.count("fit") == 1
+
+
+def test_callbacks_are_called_once_per_start():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    recorder = Recorder()
+    KernelKMeans(3, n_init=4, random_state=0).set_callbacks(recorder).fit(X)
+    inner = [("begin", "starts"), ("end", "starts")] * 4
+    assert recorder.events == [("setup", "fit"), ("begin", "fit"), *inner, ("end", "fit"), ("teardown", "fit")]
+
+
+def test_a_callback_that_asks_to_stop_ends_the_starts():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    recorder = Recorder(stop_after=2)
+    stopped = KernelKMeans(3, n_init=50, random_state=0).set_callbacks(recorder).fit(X)
+    assert recorder.events.count(("begin", "starts")) == 2
+    assert stopped.labels_.tolist() == KernelKMeans(3, n_init=2, random_state=0).fit(X).labels_.tolist()
+
+
+def test_callbacks_are_torn_down_when_fit_fails():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+
+    class Failing(Recorder):
+        def on_fit_task_end(self, estimator, context):
+            raise RuntimeError("no more")
+
+    recorder = Failing()
+    with pytest.raises(RuntimeError, match="no more"):
+        KernelKMeans(3, random_state=0).set_callbacks(recorder).fit(X)
+    assert recorder.events[-1] == ("teardown", "fit")
+
+
+@for_estimators(lambda case: case.has("verbose"))
+def test_nothing_is_ever_written_to_standard_output(case, capsys):
+    for verbose in (0, 1):
+        case.make(verbose=verbose).fit(case.form(X))
+        written = capsys.readouterr()
+        assert written.out == ""
+        assert verbose or written.err == ""
+
+
+def test_verbose_shows_a_bar_over_the_starts_on_standard_error(capsys):
+    KernelKMeans(3, n_init=4, random_state=0, verbose=1).fit(X)
+    written = capsys.readouterr()
+    assert "starts" in written.err
+    assert "/4" in written.err
+    assert written.out == ""

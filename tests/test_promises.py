@@ -1,0 +1,45 @@
+"""Speed and memory the project promises, as ratios and ceilings far from what noise can reach."""
+
+import numpy as np
+import pytest
+
+from benchmarks import kernel_kmeans as bench
+from benchmarks import startup
+from benchmarks._harness import in_fresh_process
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_run_is_at_least_five_times_faster_than_the_textbook_loop():
+    row = bench.speed(peers=False)[0]
+    assert row.kept, row.found
+
+
+def test_the_first_pass_takes_at_most_twice_as_long_as_reading_the_matrix():
+    row = bench.first_pass()[0]
+    assert row.kept, row.found
+
+
+def test_twenty_thousand_samples_blockwise_stay_under_600_mb_and_give_the_labels_of_the_dense_run(tmp_path):
+    peaks = {}
+    for kind in ("blockwise", "dense"):
+        _, peaks[kind] = in_fresh_process(bench.RBF, argv=(kind, str(tmp_path / f"{kind}.npy")))
+    np.testing.assert_array_equal(np.load(tmp_path / "blockwise.npy"), np.load(tmp_path / "dense.npy"))
+    assert peaks["blockwise"] * 1.048576 < 600 < peaks["dense"]
+
+
+def test_half_a_million_samples_with_a_linear_kernel_stay_under_two_gb():
+    (_, converged), peak = in_fresh_process(bench.LINEAR)
+    assert converged
+    assert peak * 1.048576 < 2000
+
+
+def test_importing_the_estimators_takes_little_longer_than_scikit_learns():
+    row = startup.import_time()
+    assert row.kept, row.found
+
+
+def test_compilation_is_paid_once():
+    first, second = startup.compilation()
+    assert first.kept, first.found
+    assert second.kept, second.found
