@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.engines import get_engine
+from kernelweave.foundation._errors import KernelError
 from kernelweave.foundation._threads import for_ranges
 from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.operators._base import KernelOperator
@@ -24,13 +25,12 @@ def as_operator(kernel: Any, name: str = "K") -> KernelOperator:
     """Return an operator as it is, or a checked dense or sparse kernel matrix as one."""
     if isinstance(kernel, KernelOperator):
         return kernel
-    if sp.issparse(kernel):
-        check_kernel_matrix(kernel, name)
-        return GraphKernel(kernel)
-    K = np.asarray(kernel)
+    K = sp.csr_array(kernel) if sp.issparse(kernel) else np.asarray(kernel)
+    if K.dtype.kind not in "biuf":
+        raise KernelError(f"{name} holds values of type {K.dtype}; a kernel holds real numbers.")
     K = K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)
     check_kernel_matrix(K, name)
-    return DenseKernel(K)
+    return GraphKernel(K) if sp.issparse(K) else DenseKernel(K)
 
 
 def cluster_weights(labels: Ints, weights: Floats, n_clusters: int) -> Floats:
@@ -87,6 +87,23 @@ def nearest_clusters(
         elements=sums.size,
     )
     return out, own, min(float(lead) for lead in leads)  # type: ignore[arg-type]
+
+
+def cluster_links(op: KernelOperator, labels: Ints, n_clusters: int) -> tuple[Floats, Floats]:
+    """Return links(V_c, V_c) and links(V_c, V minus V_c) of every cluster of a graph's nodes.
+
+    Each is summed by itself: taking one from the degree would leave rounding where the answer is 0.
+    """
+    if isinstance(op, GraphKernel):
+        edges = op.A.tocoo()
+        ends, inside = labels[edges.row], labels[edges.row] == labels[edges.col]
+        both = (cluster_weights(ends, np.where(side, edges.data, 0.0), n_clusters) for side in (inside, ~inside))
+        within, between = both
+        return within, between
+    sums = op.cluster_sums(labels, np.ones(op.shape[1]), n_clusters)
+    within = within_sums(sums, labels, np.ones(op.shape[0]))
+    sums[labels, np.arange(op.shape[0])] = 0.0
+    return within, np.asarray(sums.sum(axis=1))
 
 
 def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int = 12) -> float | None:

@@ -12,7 +12,9 @@ from inspect import isclass, signature
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import get_tags
@@ -120,3 +122,21 @@ def blobs(n_per_cluster: int = 20, *, seed: int = 0, spread: float = 1.0) -> tup
     centres = np.array([[0.0, 0.0, 5.0, 15.0], [12.0, 0.0, 20.0, 1.0], [0.0, 12.0, 1.0, -4.0]])
     labels = rng.permutation(np.repeat(np.arange(3), n_per_cluster))
     return centres[labels] + spread * rng.standard_normal((len(labels), 4)), labels
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two arguments hold the same values in the same form; NaN equals NaN."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, pd.DataFrame):
+        return one.equals(other)
+    if sp.issparse(one):
+        return same(one.toarray(), other.toarray())
+    if isinstance(one, np.ndarray):
+        numbers = one.dtype.kind in "fc"
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=numbers)
+    return bool(one == other)

@@ -117,8 +117,8 @@ def test_a_large_sparse_graph_is_never_made_dense():
         (sp.csr_array([[0.0, 1.0], [0.0, 0.0]]), "A is not symmetric"),
         ([[0, -1], [-1, 0]], "A holds the negative affinity -1"),
         (sp.csr_array([[0.0, -1.0], [-1.0, 0.0]]), "A holds the negative affinity -1.0"),
-        ([[0, np.nan], [np.nan, 0]], r"A holds nan at index \(0, 1\)"),
-        (np.ones((2, 3)), r"A has shape \(2, 3\)"),
+        ([[0, np.nan], [np.nan, 0]], "A holds NaN or infinity at row 0, column 1"),
+        (np.ones((2, 3)), r"A must be a square kernel matrix.*\(2, 3\)"),
     ],
 )
 def test_matrices_that_are_no_affinities_are_refused(name, A, fault):

@@ -45,9 +45,7 @@ def test_renaming_and_reordering_change_nothing(name, pair, seed):
     order, renamed = rng.permutation(len(true)), rng.permutation(5)
     words = np.array(["oak", "elm", "ash", "fir", "yew"])
     measure = getattr(metrics, name)
-    assert measure(words[true[order]], renamed[pred[order]] - 2) == pytest.approx(
-        measure(true, pred), abs=1e-9
-    )
+    assert measure(words[true[order]], renamed[pred[order]] - 2) == pytest.approx(measure(true, pred), abs=1e-9)
 
 
 @measures

@@ -49,9 +49,7 @@ def test_line_fit_equals_the_eigenvalues_of_the_uncentred_covariance(seed, k, et
         fits.append(d / (d - 1) * (z[-1] / z.sum() - 1 / d))
     sizes = np.bincount(labels)
     expected = eta * np.mean(fits) + (1 - eta) * sizes.min() / sizes.max()
-    assert balanced_line_fit(scores, labels, eta=eta, kernel_row_sums=sums) == pytest.approx(
-        expected, abs=1e-9
-    )
+    assert balanced_line_fit(scores, labels, eta=eta, kernel_row_sums=sums) == pytest.approx(expected, abs=1e-9)
 
 
 @quick

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from kernelweave.evaluation.reproduce import Cell, Experiment, Printed, Verdict, mean_and_std, restart_seeds
+from kernelweave.evaluation.reproduce import Cell, Experiment, Printed, Verdict, mean_and_std
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,6 @@ def test_restarts_come_from_the_caller_then_from_the_protocol():
     assert Cell("row", dict, restarts=3).planned_restarts(quick=True) == 3
     with pytest.raises(ValueError, match="at least 1"):
         Cell("row", dict, restarts=0)
-
-
-def test_a_restart_keeps_its_seed_whatever_the_number_of_restarts():
-    assert restart_seeds(3, 50)[:10] == restart_seeds(3, 10)
-    assert len(set(restart_seeds(3, 50)) | set(restart_seeds(4, 50))) == 100
 
 
 def test_mean_and_deviation_divide_by_n_minus_one_and_one_value_has_no_deviation():

@@ -111,13 +111,15 @@ def test_a_list_of_rows_is_one_table_even_when_the_rows_are_arrays():
 
 
 @pytest.mark.parametrize(
-    "X", [TABLE, FRAME, sp.csr_array(TABLE), [], "text", [1, 2], TABLE[0]], ids=lambda X: str(type(X))
+    "X",
+    [TABLE, FRAME, sp.csr_array(TABLE), sp.dok_array(TABLE), [], "text", [1, 2], TABLE[0]],
+    ids=lambda X: type(X).__name__,
 )
 def test_tables_rows_and_text_are_not_taken_for_views(X):
     assert not is_multi_view(X)
 
 
-@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.lil_matrix])
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.lil_matrix, sp.dok_array])
 def test_sparse_views_stay_sparse_as_csr(form):
     for found in (as_views([form(LEFT), RIGHT]), as_views(form(TABLE), views=[slice(0, 3), [3]])):
         assert isinstance(found[0], sp.csr_array)

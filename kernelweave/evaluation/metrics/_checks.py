@@ -159,18 +159,6 @@ def check_vector(values: ArrayLike, name: str, n_samples: int) -> np.ndarray:
     return vector.astype(np.float64)
 
 
-def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> np.ndarray:
-    """Return the weights as float64, ones where none are given."""
-    if sample_weight is None:
-        return np.ones(n_samples)
-    weights = check_vector(sample_weight, "sample_weight", n_samples)
-    if (weights < 0).any():
-        raise ParameterError(
-            f"sample_weight holds {weights.min().item()!r}. Weights must not be negative; use 0 to leave a sample out."
-        )
-    return weights
-
-
 def check_rows(X: Any, name: str, codes: np.ndarray) -> np.ndarray | sp.csr_array:
     """Return a finite 2-D array as given, or a canonical float64 CSR array, with one row per label."""
     rows = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernelweave.evaluation.metrics._checks import divide_or_zero, encode_labels
-from kernelweave.evaluation.metrics._matrices import check_affinity, cluster_links
+from kernelweave.evaluation.metrics._matrices import as_affinity
+from kernelweave.operators import algebra
 
 
 def normalized_cut(A: Any, labels: ArrayLike) -> float:
@@ -126,5 +127,5 @@ def ratio_association(A: Any, labels: ArrayLike) -> float:
 
 def _links_and_sizes(A: Any, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     codes, k = encode_labels(labels)
-    within, between = cluster_links(check_affinity(A, codes), codes, k)
+    within, between = algebra.cluster_links(as_affinity(A, codes), codes, k)
     return within, between, np.bincount(codes)

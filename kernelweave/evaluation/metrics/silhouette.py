@@ -19,8 +19,9 @@ from kernelweave.evaluation.metrics._checks import (
     one_hot,
     row_blocks,
 )
-from kernelweave.evaluation.metrics._matrices import Kernel, as_kernel
+from kernelweave.evaluation.metrics._matrices import as_kernel
 from kernelweave.foundation._errors import ParameterError
+from kernelweave.operators import KernelOperator
 
 
 def kernel_silhouette(
@@ -114,17 +115,17 @@ def kernel_silhouette_samples(K: Any, labels: ArrayLike) -> np.ndarray:
     return _silhouettes(kernel, codes, k, np.arange(len(codes)))
 
 
-def _prepare(K: Any, labels: ArrayLike) -> tuple[Kernel, np.ndarray, int]:
+def _prepare(K: Any, labels: ArrayLike) -> tuple[KernelOperator, np.ndarray, int]:
     codes, k = encode_labels(labels)
     if k < 2:
         raise ParameterError(
             "labels puts all samples in one cluster, where the silhouette is not defined. "
             "Give labels of at least two clusters."
         )
-    return as_kernel(K, codes, method="block", hint=" or an operator with diag and block"), codes, k
+    return as_kernel(K, codes), codes, k
 
 
-def _silhouettes(kernel: Kernel, codes: np.ndarray, k: int, rows: np.ndarray) -> np.ndarray:
+def _silhouettes(kernel: KernelOperator, codes: np.ndarray, k: int, rows: np.ndarray) -> np.ndarray:
     sizes, membership, diag = np.bincount(codes), one_hot(codes, k), kernel.diag()
     silhouettes = np.empty(len(rows))
     for part in row_blocks(len(rows), kernel.n_samples):
@@ -133,9 +134,9 @@ def _silhouettes(kernel: Kernel, codes: np.ndarray, k: int, rows: np.ndarray) ->
     return silhouettes
 
 
-def _distances(kernel: Kernel, diag: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _distances(kernel: KernelOperator, diag: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the distances from ``rows`` to all samples, in the memory of the kernel's block."""
-    block = kernel.rows(rows)
+    block = np.array(kernel.block(rows, slice(None)), dtype=np.float64)
     block *= -2.0
     block += diag
     block += diag[rows, None]

@@ -16,16 +16,17 @@ from numpy.typing import ArrayLike
 from kernelweave.evaluation.metrics._checks import (
     as_float64,
     check_rows,
-    check_weights,
     divide_or_zero,
     encode_labels,
     row_blocks,
     totals,
 )
-from kernelweave.evaluation.metrics._matrices import Kernel, as_kernel
+from kernelweave.evaluation.metrics._matrices import as_kernel
 from kernelweave.foundation._errors import ParameterError
+from kernelweave.inputs import read_weights
+from kernelweave.operators import KernelOperator, algebra
 
-_HINT = ' or an operator with diag and cluster_sums; for vectors say kernel="linear"'
+_HINT = ' For vectors say kernel="linear".'
 
 
 def cluster_variances(
@@ -89,9 +90,9 @@ def cluster_variances(
     array([2., 8., 0.])
     """
     codes, k = encode_labels(labels, n_clusters=n_clusters)
-    weights = check_weights(sample_weight, len(codes))
+    weights = read_weights(sample_weight, len(codes))
     if kernel == "precomputed":
-        return _kernel_scatter(as_kernel(X, codes, method="cluster_sums", name="X", hint=_HINT), codes, weights, k)
+        return _kernel_scatter(as_kernel(X, codes, "X", hint=_HINT), codes, weights, k)
     if kernel == "linear":
         vectors = check_rows(X, "X", codes)
         scatter = _sparse_scatter if sp.issparse(vectors) else _dense_scatter
@@ -180,11 +181,10 @@ def max_variance(
     return float(cluster_variances(X, labels, kernel=kernel, sample_weight=sample_weight).max())
 
 
-def _kernel_scatter(kernel: Kernel, codes: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
-    squares = totals(codes, weights * kernel.diag(), k)
-    Q = totals(codes, weights * kernel.own_sums(codes, weights, k), k)
-    scatter: np.ndarray = squares - divide_or_zero(Q, totals(codes, weights, k))
-    return scatter
+def _kernel_scatter(kernel: KernelOperator, codes: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
+    within = algebra.within_sums(kernel.cluster_sums(codes, weights, k), codes, weights)
+    masses = algebra.cluster_weights(codes, weights * kernel.diag(), k)
+    return algebra.cluster_scatter(within, algebra.cluster_weights(codes, weights, k), masses)
 
 
 def _dense_scatter(X: np.ndarray, codes: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:

@@ -20,7 +20,6 @@ from kernelweave.evaluation.reproduce._experiment import (
     Printed,
     Verdict,
     mean_and_std,
-    restart_seeds,
 )
 from kernelweave.evaluation.reproduce._report import (
     as_json,
@@ -61,7 +60,6 @@ __all__ = [
     "list_markdown",
     "list_table",
     "mean_and_std",
-    "restart_seeds",
     "run_experiment",
     "run_experiments",
     "select",

@@ -187,15 +187,6 @@ class Experiment:
         return {name: cell for name, cell in self.cells.items() if cell.quick or not quick}
 
 
-def restart_seeds(seed: int, restarts: int) -> list[int]:
-    """Return one seed per restart; a restart's seed depends on ``seed`` and its index alone.
-
-    >>> restart_seeds(0, 3)[:2] == restart_seeds(0, 2)
-    True
-    """
-    return [int(np.random.SeedSequence([seed, index]).generate_state(1)[0]) for index in range(restarts)]
-
-
 def mean_and_std(name: str, values: ArrayLike) -> dict[str, float]:
     """Return the figures ``<name>_mean`` and ``<name>_std`` (n - 1) of ``values``, one per restart."""
     values = np.asarray(values, dtype=float)

@@ -17,7 +17,6 @@ from kernelweave.evaluation.reproduce._experiment import (
     Experiment,
     Printed,
     mean_and_std,
-    restart_seeds,
 )
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -65,19 +64,18 @@ def mfeat_row(restarts: int, seed: int, *, sigma: float, view: str) -> dict[str,
 
 def random_starts(X: ArrayLike, target: ArrayLike, *, sigma: float, restarts: int, seed: int) -> Starts:
     """Run kernel k-means from random points, ``restarts`` times on one stored kernel."""
-    from sklearn.metrics.pairwise import rbf_kernel
-
-    from kernelweave import KernelKMeans
     from kernelweave.datasets import standardize
+    from kernelweave.foundation._random import streams
     from kernelweave.metrics import normalized_mutual_info
+    from kernelweave.operators import fit_kernel
+    from kernelweave.solvers import kernel_kmeans, start_labels
 
-    K = rbf_kernel(standardize(X), gamma=1 / (2 * sigma**2))
-    model = KernelKMeans(len(np.unique(target)), kernel="precomputed", init="random", n_init=1)
+    op = fit_kernel(standardize(X), "rbf", {"sigma": sigma}).operator("dense")
+    weights, k = np.ones(op.n_samples), len(np.unique(target))
     runs = []
-    for start in restart_seeds(seed, restarts):
-        model.set_params(random_state=start).fit(K)
-        agreement = normalized_mutual_info(target, model.labels_)
-        runs.append((model.inertia_, model.cluster_variances_.max(), agreement))
+    for rng in streams(seed, restarts):
+        found = kernel_kmeans(op, start_labels(op, "random", weights, k, rng), weights, n_clusters=k)
+        runs.append((found.objective, found.scatter.max(), normalized_mutual_info(target, found.labels)))
     return Starts(*np.array(runs).T)
 
 
