@@ -36,7 +36,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n auto
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from kernelweave.foundation._errors import ConvergenceWarning, NotPSDWarning
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
-from kernelweave.foundation._typing import Array
+from kernelweave.foundation._typing import Array, Floats
 from kernelweave.inputs import read_samples
 from kernelweave.operators import (
     KERNELS,
@@ -49,11 +49,12 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return read_samples(self, X, reset=reset, keep_float32=precomputed)
 
-    def _settle_kernel(self, X: Array) -> FittedKernel:
+    def _settle_kernel(self, X: Array, weights: Floats) -> FittedKernel:
         """Return the kernel with every parameter fixed on the training samples, approximated if asked for."""
         method = getattr(self, "approximation", None)
         if method is None:
-            return fit_kernel(X, self.kernel, self.kernel_params, centre_features=self._distances_only)
+            options: dict[str, Any] = {"centre_features": self._distances_only, "weights": weights}
+            return fit_kernel(X, self.kernel, self.kernel_params, **options)
         return approximate_kernel(
             X,
             self.kernel,
@@ -61,6 +62,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             method=method,
             n_components=self.n_components,
             random_state=self.random_state,
+            weights=weights,
         )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators._base import (
@@ -23,6 +24,16 @@ from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.inputs import check_cluster_count, read_labels, read_weights
 from kernelweave.operators import KernelOperator, Storage, algebra
 from kernelweave.solvers import INITS, Descent, best_of, kernel_kmeans, start_labels
+
+
+def _knows_features(estimator: "KernelKMeans") -> bool:
+    """Whether k(x, x) of new samples can be computed, which distances to the centres need."""
+    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
+        raise AttributeError(
+            "With kernel='precomputed' the rows of new samples do not hold k(x, x), so their distances to the centres "
+            "are not known. predict works; for transform and score pass features and a kernel name."
+        )
+    return True
 
 
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelEstimator):
@@ -164,7 +175,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label.
+            Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label. Kernels of
+            neighbourhoods (``"nearest_neighbors"``, ``"self_tuning"``) look at all samples alike.
 
         Returns
         -------
@@ -174,7 +186,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         X = self._read(X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
-        kernel = self._settle_kernel(X)
+        kernel = self._settle_kernel(X, weights)
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_indefinite(op)
         best = best_of(self._runs(op, weights, X, y))
@@ -226,6 +238,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         start = np.zeros(sums.shape[1], dtype=np.intp)
         return algebra.nearest_clusters(sums, self._totals, self._norms, start)[0]
 
+    @available_if(_knows_features)
     def transform(self, X: Any) -> Floats:
         """Return the feature-space distances of samples to the centres.
 
@@ -243,6 +256,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         squared = algebra.squared_distances(cross, sums, self._totals, self._norms)
         return np.sqrt(np.maximum(squared, 0.0))
 
+    @available_if(_knows_features)
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Floats:
         """Fit, then return the distances of the training samples to the centres."""
         return self.fit(X, y, sample_weight=sample_weight).transform(X)
@@ -251,6 +265,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """Fit, then return the labels of the training samples."""
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
+    @available_if(_knows_features)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of new samples with the fitted centres, so that larger is better."""
         squared = self.transform(X).min(axis=1) ** 2

@@ -26,11 +26,11 @@ def read_samples(estimator: Any, X: Any, *, reset: bool, keep_float32: bool = Fa
     return sp.csr_array(X) if sp.issparse(X) else X
 
 
-def raise_if_text(error: ValueError, name: str) -> None:
+def raise_if_text(error: ValueError, name: str, kind: type[ValueError] = ParameterError) -> None:
     """Turn NumPy's complaint about a string into one that says what to do."""
     if "could not convert string to float" in str(error):
         found = str(error).split(":", 1)[-1].strip()
-        raise ParameterError(
+        raise kind(
             f"{name} holds text ({found}) where numbers belong. Encode it first, for instance with scikit-learn's "
             "OneHotEncoder or TfidfVectorizer, or drop the column."
         ) from error

@@ -57,9 +57,9 @@ class Views:
 
 def is_multi_view(X: Any) -> bool:
     """Whether X is a dict or sequence of 2-D views rather than one table."""
-    if isinstance(X, Mapping):
-        return True
-    return isinstance(X, list | tuple) and len(X) > 0 and all(_ndim(part) == 2 for part in X)
+    if sp.issparse(X):  # some sparse formats are mappings, too
+        return False
+    return isinstance(X, Mapping) or (isinstance(X, list | tuple) and any(_ndim(part) == 2 for part in X))
 
 
 def as_views(X: Any, views: Any = None) -> Views:
@@ -90,6 +90,7 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
         found = as_views(X, estimator.views)
         if reset:
             estimator.n_features_in_ = sum(found.widths)
+            vars(estimator).pop("feature_names_in_", None)  # of an earlier fit on a table
     else:
         try:
             table = validate_data(
@@ -118,7 +119,13 @@ def split_columns(table: Array, views: Any, feature_names: Any = None) -> Views:
     """Return the columns of ``table`` divided as ``views`` says; None means one view."""
     if views is None:
         return Views(("X",), (table,))
+    if not isinstance(views, Mapping | list | tuple):
+        raise ViewError(
+            f"views={views!r} does not say which columns belong together; give a list or a dict of slices, column "
+            "numbers or column names."
+        )
     items = list(views.items()) if isinstance(views, Mapping) else [(f"view_{i}", v) for i, v in enumerate(views)]
+    _check_names([str(name) for name, _ in items])
     if not items:
         raise ViewError("views is empty; give the columns of at least one view, or None for a single view.")
     blocks = [table[:, _columns(name, which, table.shape[1], feature_names)] for name, which in items]
@@ -128,12 +135,14 @@ def split_columns(table: Array, views: Any, feature_names: Any = None) -> Views:
 def _columns(name: Any, which: Any, n_features: int, feature_names: Any) -> Array:
     """Return the column numbers of one view: from a slice, integers, booleans or column names."""
     if isinstance(which, slice):
-        found = np.arange(n_features)[which]
+        found = np.arange(n_features)[_numbered(name, which, feature_names)]
     else:
         found = np.atleast_1d(np.asarray(which))
         if found.dtype.kind in "UO":
             found = _named_columns(name, [str(column) for column in found], feature_names)
         elif found.dtype.kind == "b":
+            if len(found) != n_features:
+                raise ViewError(f"View {name!r} has a mask of length {len(found)}, but X has {n_features} columns.")
             found = np.flatnonzero(found)
     if len(found) == 0:
         raise ViewError(f"View {name!r} has no columns; give at least one, or leave the view out.")
@@ -142,6 +151,23 @@ def _columns(name: Any, which: Any, n_features: int, feature_names: Any) -> Arra
             f"View {name!r} asks for columns {np.asarray(which).tolist()}, but X has columns 0..{n_features - 1}."
         )
     return found.astype(np.intp)
+
+
+def _numbered(name: Any, which: slice, feature_names: Any) -> slice:
+    """Return a slice of column numbers; one of column names includes its last column, as in pandas."""
+    ends = [end for end in (which.start, which.stop) if isinstance(end, str)]
+    if not ends:
+        return which
+    place = dict(zip(ends, _named_columns(name, ends, feature_names).tolist(), strict=True))
+    start = place.get(which.start, which.start)
+    stop = place[which.stop] + 1 if isinstance(which.stop, str) else which.stop
+    return slice(start, stop, which.step)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ViewError(f"Several views are called {twice[0]!r}; give each view a name of its own.")
 
 
 def _named_columns(name: Any, columns: Sequence[str], feature_names: Any) -> Array:
@@ -162,6 +188,7 @@ def _from_parts(X: Mapping[Any, Any] | Sequence[Any]) -> Views:
     if not items:
         raise ViewError("X holds no views; give at least one.")
     names = tuple(str(name) for name, _ in items)
+    _check_names(names)
     blocks = tuple(_checked(part, f"view {name!r}") for name, (_, part) in zip(names, items, strict=True))
     _check_aligned(names, blocks, [part for _, part in items])
     return Views(names, blocks)
@@ -202,10 +229,16 @@ def _checked(part: Any, name: str) -> Array:
     try:
         block = check_array(part, accept_sparse="csr", dtype=np.float64, input_name=name)
     except ValueError as error:
-        raise_if_text(error, name)
+        raise_if_text(error, name, ViewError)
         raise ViewError(f"{name}: {error}") from error
     return sp.csr_array(block) if sp.issparse(block) else block
 
 
 def _ndim(part: Any) -> int:
-    return len(part.shape) if hasattr(part, "shape") else np.ndim(part) if not isinstance(part, str) else 0
+    """Return the number of dimensions; -1 for ragged nested lists."""
+    if hasattr(part, "shape"):
+        return len(part.shape)
+    try:
+        return np.ndim(part)
+    except ValueError:
+        return -1

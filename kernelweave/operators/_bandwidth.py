@@ -7,23 +7,24 @@ import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
 from kernelweave.foundation._errors import ParameterError
-from kernelweave.foundation._typing import Matrix
+from kernelweave.foundation._typing import Floats, Matrix
 
 # Samples looked at by the median rule, evenly spaced over the data.
 MEDIAN_SAMPLES = 1000
 
 
-def gamma(X: Matrix, value: Any) -> float:
-    """Return gamma: a positive number as given, or by rule.
+def gamma(X: Matrix, value: Any, weights: Floats | None = None) -> float:
+    """Return gamma: a positive number as given, or by rule, which heeds the weights of the samples.
 
     ``"scale"`` is 1 / (n_features * variance of all entries), as in scikit-learn's SVC; ``"median"`` is
-    1 / (2 median^2), with the median distance between samples as sigma. Where all samples agree both give 1.
+    1 / (2 median^2), with the median distance between samples of positive weight as sigma.
+    Where all samples agree both give 1.
     """
     if value == "scale":
-        spread = X.shape[1] * _variance(X)
+        spread = X.shape[1] * _variance(X, weights)
         return 1.0 / spread if spread > 0 else 1.0
     if value == "median":
-        middle = _median_distance(X)
+        middle = _median_distance(X if weights is None else X[np.flatnonzero(weights)])
         return 0.5 / middle**2 if middle > 0 else 1.0
     if isinstance(value, str):
         raise ParameterError(f"gamma={value!r} is unknown; give a positive number, 'scale' or 'median'.")
@@ -43,11 +44,14 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ParameterError(f"{name}={value!r} in kernel_params must be one of {', '.join(map(repr, choices))}.")
 
 
-def _variance(X: Matrix) -> float:
-    if not sp.issparse(X):
-        return float(X.var())
-    mean = X.sum() / np.prod(X.shape)
-    return float(X.multiply(X).sum() / np.prod(X.shape) - mean**2)
+def _variance(X: Matrix, weights: Floats | None) -> float:
+    """Return the variance of all entries, each counted with its sample's weight."""
+    shares = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
+    if sp.issparse(X):
+        mean = float(shares @ X.sum(axis=1)) / X.shape[1]
+        return float(shares @ X.multiply(X).sum(axis=1)) / X.shape[1] - mean**2
+    mean = float((shares @ X).mean())
+    return float((shares @ (X - mean) ** 2).mean())
 
 
 def _median_distance(X: Matrix) -> float:

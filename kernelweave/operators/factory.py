@@ -109,6 +109,7 @@ class Precomputed(FittedKernel):
     """A kernel matrix given by the user, dense or sparse."""
 
     K: Matrix | None
+    name: str = "X"
 
     def for_new_samples(self) -> "Precomputed":
         """Return it without the matrix: new samples bring their own rows."""
@@ -118,7 +119,7 @@ class Precomputed(FittedKernel):
         """Return the checked matrix as an operator, without copying it."""
         if self.K is None:
             raise KernelError("The training kernel matrix was not kept; fit again to use it.")
-        check_kernel_matrix(self.K)
+        check_kernel_matrix(self.K, self.name)
         return GraphKernel(self.K) if sp.issparse(self.K) else DenseKernel(self.K)
 
     def cross(self, X: Matrix) -> KernelOperator:
@@ -148,6 +149,8 @@ def fit_kernel(
     params: Mapping[str, Any] | None = None,
     *,
     centre_features: bool = False,
+    weights: Floats | None = None,
+    name: str = "X",
 ) -> FittedKernel:
     """Settle a kernel specification on the training samples ``X``.
 
@@ -158,10 +161,12 @@ def fit_kernel(
     params : parameters of a named kernel.
     centre_features : allow the features of a linear kernel to be moved by their mean. The kernel then changes
         but distances do not: for solvers that use distances alone this removes cancellation.
+    weights : weights of the samples, for the rules that set a bandwidth.
+    name : what errors call ``X``.
     """
     params = dict(params or {})
     if isinstance(kernel, str):
-        return _named(X, kernel, params, centre_features)
+        return _named(X, kernel, params, centre_features=centre_features, weights=weights, name=name)
     if hasattr(kernel, "diag") and callable(kernel):
         _allow(params, (), "a kernel object, which carries its own parameters")
         formula: formulas.Formula = formulas.ProcessKernel(kernel)
@@ -175,14 +180,12 @@ def fit_kernel(
     )
 
 
-def _named(X: Matrix, kernel: str, params: dict[str, Any], centre_features: bool) -> FittedKernel:
+def _named(X: Matrix, kernel: str, params: dict[str, Any], **context: Any) -> FittedKernel:
     if kernel not in KERNELS:
         raise ParameterError(f"kernel={kernel!r} is unknown. Choose one of {', '.join(sorted(KERNELS))}.")
     make, allowed = KERNELS[kernel]
     _allow(params, allowed, f"kernel={kernel!r}")
-    if make is _linear:
-        params["centre_features"] = centre_features
-    return make(X, kernel, **params)
+    return make(X, kernel, **params, **{key: context[key] for key in CONTEXT.get(make, ())})
 
 
 def _allow(params: Mapping[str, Any], allowed: tuple[str, ...], what: str) -> None:
@@ -214,7 +217,9 @@ def _linear(X: Matrix, kernel: str, *, centre_features: bool = False, t: float =
     return FeatureMap(_Linear(plain.unit_length, constant, mean), features - mean)
 
 
-def _rbf(X: Matrix, kernel: str, *, gamma: Any = None, sigma: Any = None) -> FittedKernel:
+def _rbf(
+    X: Matrix, kernel: str, *, gamma: Any = None, sigma: Any = None, weights: Floats | None = None
+) -> FittedKernel:
     if gamma is not None and sigma is not None:
         raise ParameterError(
             f"kernel_params gives gamma={gamma!r} and sigma={sigma!r}; give one: gamma = 1 / (2 sigma^2)."
@@ -222,12 +227,20 @@ def _rbf(X: Matrix, kernel: str, *, gamma: Any = None, sigma: Any = None) -> Fit
     if sigma is not None:
         gamma = 0.5 / _bandwidth.positive("sigma", sigma) ** 2
     centre = None if sp.issparse(X) else X.mean(axis=0)
-    formula = formulas.Gaussian(_bandwidth.gamma(X, "scale" if gamma is None else gamma), centre)
+    formula = formulas.Gaussian(_bandwidth.gamma(X, "scale" if gamma is None else gamma, weights), centre)
     return FormulaKernel(formula, formula.prepare(X))
 
 
-def _poly(X: Matrix, kernel: str, *, gamma: Any = None, coef0: float = 1.0, degree: float = 3) -> FittedKernel:
-    value = 1.0 / X.shape[1] if gamma is None else _bandwidth.gamma(X, gamma)
+def _poly(
+    X: Matrix,
+    kernel: str,
+    *,
+    gamma: Any = None,
+    coef0: float = 1.0,
+    degree: float = 3,
+    weights: Floats | None = None,
+) -> FittedKernel:
+    value = 1.0 / X.shape[1] if gamma is None else _bandwidth.gamma(X, gamma, weights)
     return FormulaKernel(formulas.Polynomial(value, float(coef0), _bandwidth.positive("degree", degree)), X)
 
 
@@ -238,13 +251,15 @@ def _normalized_poly(X: Matrix, kernel: str, *, degree: int = 2, t: float = 1.0)
     return FormulaKernel(formula, formula.prepare(X))
 
 
-def _sigmoid(X: Matrix, kernel: str, *, gamma: Any = None, coef0: float = 1.0) -> FittedKernel:
-    value = 1.0 / X.shape[1] if gamma is None else _bandwidth.gamma(X, gamma)
+def _sigmoid(
+    X: Matrix, kernel: str, *, gamma: Any = None, coef0: float = 1.0, weights: Floats | None = None
+) -> FittedKernel:
+    value = 1.0 / X.shape[1] if gamma is None else _bandwidth.gamma(X, gamma, weights)
     return FormulaKernel(formulas.Sigmoid(value, float(coef0)), X)
 
 
-def _laplacian(X: Matrix, kernel: str, *, gamma: Any = None) -> FittedKernel:
-    value = 1.0 / X.shape[1] if gamma is None else _bandwidth.gamma(X, gamma)
+def _laplacian(X: Matrix, kernel: str, *, gamma: Any = None, weights: Floats | None = None) -> FittedKernel:
+    value = 1.0 / X.shape[1] if gamma is None else _bandwidth.gamma(X, gamma, weights)
     return FormulaKernel(formulas.Laplacian(value), X)
 
 
@@ -282,8 +297,8 @@ def _neighbors(X: Matrix, n_neighbors: int) -> int:
     return int(n_neighbors)
 
 
-def _precomputed(X: Matrix, kernel: str) -> FittedKernel:
-    return Precomputed(X)
+def _precomputed(X: Matrix, kernel: str, *, name: str = "X") -> FittedKernel:
+    return Precomputed(X, name)
 
 
 _NEIGHBOR_PARAMS = ("n_neighbors", "metric")
@@ -303,6 +318,17 @@ KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
 }
 
 
+#: What beside its own parameters a kernel has to know.
+CONTEXT: dict[Callable[..., FittedKernel], tuple[str, ...]] = {
+    _linear: ("centre_features",),
+    _rbf: ("weights",),
+    _poly: ("weights",),
+    _sigmoid: ("weights",),
+    _laplacian: ("weights",),
+    _precomputed: ("name",),
+}
+
+
 def approximate_kernel(
     X: Matrix,
     kernel: KernelSpec,
@@ -311,13 +337,14 @@ def approximate_kernel(
     method: Literal["nystroem", "random_features"],
     n_components: int,
     random_state: Any = None,
+    weights: Floats | None = None,
 ) -> FittedKernel:
     """Return explicit features whose inner products approximate a named kernel, from scikit-learn's maps.
 
     ``"nystroem"`` works for rbf, laplacian, poly, sigmoid and chi2; ``"random_features"`` (random Fourier
     features) for rbf.
     """
-    fitted = fit_kernel(X, kernel, params)
+    fitted = fit_kernel(X, kernel, params, weights=weights)
     formula = fitted.formula if isinstance(fitted, FormulaKernel) else None
     name, arguments = _sklearn_kernel(formula)
     allowed = ("rbf",) if method == "random_features" else ("rbf", "laplacian", "poly", "sigmoid", "chi2")

@@ -17,7 +17,7 @@ import numpy as np
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator
 from kernelweave.solvers._cluster_sums import ClusterSums
-from kernelweave.solvers._empty import reseed_empty
+from kernelweave.solvers._empty import merge_coinciding, reseed_empty
 
 # Steps in a row that change labels but not the objective, within its rounding, before the run ends.
 PATIENCE = 3
@@ -63,11 +63,14 @@ def kernel_kmeans(
         found, distances, lead = state.nearest()
         found = reseed_empty(found, distances, weights, n_clusters, state.slack)
         if np.array_equal(found, state.labels):
-            converged = state.certain(lead)
-            if not converged:
+            if not state.certain(lead):
                 state.refresh()
                 history[-1] = state.objective
-            continue
+                continue
+            found = merge_coinciding(state.sums, state.totals, state.norms, found, weights, state.slack)
+            if np.array_equal(found, state.labels):
+                converged = True
+                continue
         before = state.labels
         state.move(found)
         if state.objective > history[-1] + state.noise:

@@ -8,6 +8,8 @@ from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator, algebra
 from kernelweave.solvers._kernel_kmeans import Descent
 
+#: Objectives closer than this, relatively, are equal.
+SAME = 1e-10
 INITS = ("k-means++", "random", "random_partition")
 
 
@@ -54,5 +56,14 @@ def _draw(mass: Floats, fallback: Floats, count: int, rng: np.random.Generator) 
 
 
 def best_of(runs: Iterable[Descent]) -> Descent:
-    """Return the run with the least objective, the earliest of equals."""
-    return min(runs, key=lambda run: run.objective)
+    """Return the run with the least objective, the earliest of equals.
+
+    Starts that meet in one partition differ by rounding only; letting rounding choose among them would number the
+    clusters by chance.
+    """
+    runs = iter(runs)
+    best = next(runs)
+    for run in runs:
+        if run.objective < best.objective - SAME * max(abs(run.objective), abs(best.objective)):
+            best = run
+    return best

@@ -51,6 +51,20 @@ def fill_empty(labels, reached, weights, k, slack):
     return labels
 
 
+def merge_equal_centres(K, labels, weights, k, slack):
+    """Give clusters whose centres coincide the lowest of their numbers."""
+    new = labels.copy()
+    for c in range(k):
+        for d in range(c):
+            a, b = (np.where(labels == each, weights, 0.0) for each in (c, d))
+            if a.sum() > 0 and b.sum() > 0:
+                gap = a / a.sum() - b / b.sum()
+                if abs(gap @ K @ gap) <= slack:
+                    new[labels == c] = d
+                    break
+    return new
+
+
 def kernel_kmeans(K, labels, weights, k, max_iter=300):
     """Return (labels, objective of every partition visited)."""
     scale = np.abs(np.diag(K)[weights > 0]).max()
@@ -60,6 +74,8 @@ def kernel_kmeans(K, labels, weights, k, max_iter=300):
     path, idle = [objective(K, labels, weights)], 0
     for _ in range(max_iter):
         new, reached, table = step(K, labels, weights, k, slack)
+        if np.array_equal(new, labels):
+            new = merge_equal_centres(K, labels, weights, k, slack)
         moved = np.flatnonzero(new != labels)
         if len(moved) == 0:
             break

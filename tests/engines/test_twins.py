@@ -1,0 +1,190 @@
+"""Compiled loops against their plain twins, and both against sums in higher precision."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelweave.engines import ENGINES, _numba, _numpy, get_engine
+from tests.strategies import generators, indefinite_kernels, psd_kernels
+
+quick = settings(max_examples=50, deadline=None)
+dtypes = st.sampled_from([np.float32, np.float64])
+LOOPS = ("scatter_rows", "move_rows", "nearest", "worst_asymmetry")
+
+
+@st.composite
+def ranges(draw, n):
+    """Draw lo < hi within n, and left, the column of the whole matrix the given part begins at."""
+    lo = draw(st.integers(0, n - 1))
+    hi = draw(st.integers(lo + 1, n))
+    return lo, hi, draw(st.sampled_from([0, lo]))
+
+
+@st.composite
+def row_cases(draw):
+    """Draw what ``scatter_rows`` and ``move_rows`` take: rows of K, weights of both signs, sums to add to, a range."""
+    rng, n, k = draw(generators()), draw(st.integers(1, 30)), draw(st.integers(1, 3))
+    lo, hi, left = draw(ranges(n))
+    m = draw(st.integers(1, 12))
+    K = rng.standard_normal((m, n - left)).astype(draw(dtypes))
+    count = draw(st.integers(0, 40))  # whole eights of one group, and the rest
+    rows = rng.integers(m, size=count)
+    weights = rng.standard_normal(count) * (rng.random(count) < 0.8)
+    return rng, k, K, rows, weights, rng.standard_normal((k, n)), lo, hi, left
+
+
+def close(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+
+
+def test_every_loop_has_its_twin():
+    assert ENGINES == ("numba", "numpy")
+    assert get_engine() is get_engine("numba")
+    for name in LOOPS:
+        assert callable(getattr(get_engine("numba"), name))
+        assert callable(getattr(get_engine("numpy"), name))
+
+
+@quick
+@given(row_cases())
+def test_scatter_rows_equals_its_twin_and_stays_in_its_range(case):
+    rng, k, K, rows, weights, out, lo, hi, left = case
+    groups = np.sort(rng.integers(k, size=len(rows)))
+    fast, plain = out.copy(), out.copy()
+    _numba.scatter_rows(K, rows, groups, weights, fast, lo, hi, left)
+    _numpy.scatter_rows(K, rows, groups, weights, plain, lo, hi, left)
+    close(fast, plain)
+    one_hot = weights[:, None] * (groups[:, None] == np.arange(k))
+    close(fast[:, lo:hi], out[:, lo:hi] + one_hot.T @ K[rows][:, lo - left : hi - left].astype(np.float64))
+    outside = np.ones(out.shape[1], dtype=bool)
+    outside[lo:hi] = False
+    np.testing.assert_array_equal(fast[:, outside], out[:, outside])
+    np.testing.assert_array_equal(plain[:, outside], out[:, outside])
+
+
+@quick
+@given(row_cases())
+def test_move_rows_equals_its_twin_and_stays_in_its_range(case):
+    rng, k, K, rows, weights, out, lo, hi, left = case
+    old, new = rng.integers(k, size=len(rows)), rng.integers(k, size=len(rows))
+    fast, plain = out.copy(), out.copy()
+    _numba.move_rows(K, rows, old, new, weights, fast, lo, hi, left)
+    _numpy.move_rows(K, rows, old, new, weights, plain, lo, hi, left)
+    close(fast, plain)
+    signed = weights[:, None] * ((new[:, None] == np.arange(k)) * 1.0 - (old[:, None] == np.arange(k)))
+    close(fast[:, lo:hi], out[:, lo:hi] + signed.T @ K[rows][:, lo - left : hi - left].astype(np.float64))
+    outside = np.ones(out.shape[1], dtype=bool)
+    outside[lo:hi] = False
+    np.testing.assert_array_equal(fast[:, outside], out[:, outside])
+
+
+@st.composite
+def nearest_cases(draw):
+    """Draw sums with many ties, clusters some of which are empty, and a range."""
+    rng, n, k = draw(generators()), draw(st.integers(1, 600)), draw(st.integers(1, 5))
+    lo, hi, _ = draw(ranges(n))
+    sums = rng.integers(-3, 4, size=(k, n)).astype(float) if draw(st.booleans()) else rng.standard_normal((k, n))
+    norms, slopes = rng.integers(0, 3, size=k).astype(float), np.full(k, 1.0)
+    empty = rng.permutation(k)[: draw(st.integers(0, k - 1))]
+    norms[empty], slopes[empty] = np.inf, 0.0
+    return sums, slopes, norms, rng.integers(k, size=n), draw(st.sampled_from([0.0, 0.5, 1.0, 10.0])), lo, hi
+
+
+@quick
+@given(nearest_cases())
+def test_nearest_equals_its_twin_bit_by_bit(case):
+    sums, slopes, norms, labels, slack, lo, hi = case
+    results = []
+    for engine in (_numba, _numpy):
+        out, own = np.full(len(labels), -9), np.full(len(labels), -9.0)
+        lead = engine.nearest(sums, slopes, norms, labels, slack, out, own, lo, hi)
+        assert (np.delete(out, np.s_[lo:hi]) == -9).all()
+        results.append((out, own, lead))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+    assert results[0][2] == results[1][2]
+
+
+@quick
+@given(nearest_cases())
+def test_nearest_follows_its_rule_written_as_a_loop(case):
+    sums, slopes, norms, labels, slack, lo, hi = case
+    out, own = np.empty(len(labels), dtype=np.int64), np.empty(len(labels))
+    lead = _numba.nearest(sums, slopes, norms, labels, slack, out, own, lo, hi)
+    leads = [np.inf]
+    for i in range(lo, hi):
+        filled = [c for c in range(len(norms)) if np.isfinite(norms[c])]
+        value = {c: norms[c] - slopes[c] * sums[c, i] for c in filled}
+        kept = value.get(labels[i], np.inf)
+        best = min(filled, key=lambda c: (value[c], c))
+        moves = value[best] < kept - slack
+        assert out[i] == (best if moves else labels[i])
+        assert own[i] == (value[best] if moves else kept)
+        if not moves:
+            rivals = [value[c] for c in filled if c != labels[i]]
+            leads.append(min(rivals, default=np.inf) - kept + slack)
+    assert lead == min(leads)
+
+
+@quick
+@given(
+    K=st.one_of(psd_kernels(), indefinite_kernels()), dtype=dtypes, rng=generators(), noise=st.sampled_from([0, 1e-3])
+)
+def test_worst_asymmetry_equals_its_twin_and_its_definition(K, dtype, rng, noise):
+    K = (K + noise * rng.standard_normal(K.shape)).astype(dtype)
+    n = len(K)
+    lo = rng.integers(n)
+    hi = rng.integers(lo, n) + 1
+    wide = K.astype(np.float64)
+    gaps = np.abs(wide - wide.T)[lo:hi]
+    for engine in (_numba, _numpy):
+        gap, peak, i, j = engine.worst_asymmetry(K, lo, hi)
+        assert gap == gaps.max()
+        assert peak == np.abs(wide[lo:hi]).max()
+        assert lo <= i < hi
+        assert gaps[i - lo, j] == gap
+
+
+@pytest.mark.parametrize("engine", [_numba, _numpy], ids=["numba", "numpy"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (1, 3), (3, 1), (70, 2), (2, 70)])
+def test_a_value_that_is_not_finite_is_reported_at_its_own_place(engine, value, place):
+    K = np.ones((80, 80))
+    K[place] = value
+    gap, peak, i, j = engine.worst_asymmetry(K, 0, 80)
+    assert np.isinf(gap)
+    assert np.isinf(peak)
+    assert (i, j) == place
+
+
+@pytest.mark.parametrize("engine", [_numba, _numpy], ids=["numba", "numpy"])
+def test_sums_over_a_float32_kernel_are_kept_in_float64(engine):
+    # Next to 1e8 a float32 total steps by 8: ones added to it one by one would all be lost.
+    K = np.ones((101, 5), dtype=np.float32)
+    K[0] = 1e8
+    assert np.float32(1e8) + np.float32(1.0) == np.float32(1e8)
+    assert np.cumsum(K, axis=0, dtype=np.float32)[-1].tolist() == [1e8] * 5
+    rows, weights = np.arange(101), np.ones(101)
+    sums = np.zeros((1, 5))
+    engine.scatter_rows(K, rows, np.zeros(101, dtype=np.intp), weights, sums, 0, 5, 0)
+    assert sums.tolist() == [[100000100.0] * 5]
+    moved = np.zeros((2, 5))
+    engine.move_rows(K, rows, np.zeros(101, dtype=np.intp), np.ones(101, dtype=np.intp), weights, moved, 0, 5, 0)
+    assert moved.tolist() == [[-100000100.0] * 5, [100000100.0] * 5]
+
+
+@pytest.mark.parametrize("engine", [_numba, _numpy], ids=["numba", "numpy"])
+def test_a_weight_finer_than_float32_is_not_rounded_to_it(engine):
+    K, weight = np.ones((1, 2), dtype=np.float32), 1.0 + 2.0**-40
+    sums = np.zeros((1, 2))
+    engine.scatter_rows(K, np.array([0]), np.array([0]), np.array([weight]), sums, 0, 2, 0)
+    assert sums.tolist() == [[weight, weight]]
+
+
+def test_importing_the_library_imports_no_engine():
+    import subprocess
+    import sys
+
+    code = "import sys, kernelweave.operators; print('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

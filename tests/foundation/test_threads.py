@@ -1,0 +1,185 @@
+"""Ranges laid over threads: every row once, results in order, errors seen, the same numbers for any number of threads."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from kernelweave.foundation import _threads
+from kernelweave.foundation._threads import MIN_WIDTH, WORTH_A_THREAD, for_ranges, single_threaded_blas, thread_count
+from kernelweave.operators import (
+    BlockwiseKernel,
+    CentredKernel,
+    CompositeKernel,
+    DenseKernel,
+    FeatureKernel,
+    UnitDiagonalKernel,
+    algebra,
+    formulas,
+)
+
+quick = settings(max_examples=50, deadline=None)
+MUCH = WORTH_A_THREAD
+
+
+@pytest.fixture(params=[1, 2, 3])
+def threads(request, monkeypatch):
+    """Run the test as if the user had allowed so many threads, whatever the machine has."""
+    monkeypatch.setattr(_threads, "thread_count", lambda: request.param)
+    return request.param
+
+
+@quick
+@given(
+    n=st.integers(0, 3000),
+    width=st.one_of(st.none(), st.integers(1, 700)),
+    elements=st.sampled_from([0, WORTH_A_THREAD - 1, WORTH_A_THREAD, 10**9]),
+)
+def test_ranges_cover_everything_once_and_results_come_in_order(n, width, elements):
+    seen = np.zeros(n, dtype=int)
+
+    def work(start, stop):
+        seen[start:stop] += 1
+        return start, stop
+
+    found = for_ranges(work, n, elements=elements, width=width)
+    assert (seen == 1).all()
+    assert [i for start, stop in found for i in range(start, stop)] == list(range(n))
+    assert all(stop - start <= (width or n) for start, stop in found)
+
+
+def test_results_come_in_order_even_when_later_ranges_end_first(threads):
+    def work(start, stop):
+        time.sleep(0.02 if start == 0 else 0.0)
+        return start
+
+    assert for_ranges(work, 50, elements=MUCH, width=10) == [0, 10, 20, 30, 40]
+
+
+def test_given_widths_do_not_follow_the_number_of_threads(threads):
+    found = for_ranges(lambda start, stop: (start, stop), 1000, elements=MUCH, width=400)
+    assert found == [(0, 400), (400, 800), (800, 1000)]
+
+
+def test_without_a_width_each_thread_gets_one_range_of_useful_length(threads):
+    found = for_ranges(lambda start, stop: (start, stop), 6000, elements=MUCH)
+    assert len(found) == threads
+    assert for_ranges(lambda start, stop: (start, stop), MIN_WIDTH, elements=MUCH) == [(0, MIN_WIDTH)]
+
+
+def test_little_work_stays_on_the_calling_thread(threads):
+    def work(start, stop):
+        return threading.get_ident()
+
+    here = threading.get_ident()
+    assert set(for_ranges(work, 100, elements=WORTH_A_THREAD - 1, width=10)) == {here}
+    assert (here in for_ranges(work, 100, elements=WORTH_A_THREAD, width=10)) == (threads == 1)
+
+
+def test_an_error_in_any_range_reaches_the_caller(threads):
+    def work(start, stop):
+        if start == 30:
+            raise ZeroDivisionError("range 30")
+
+    with pytest.raises(ZeroDivisionError, match="range 30"):
+        for_ranges(work, 50, elements=MUCH, width=10)
+
+
+def test_thread_limits_are_obeyed():
+    allowed = thread_count()
+    with threadpool_limits(1):
+        assert thread_count() == 1
+    assert thread_count() == allowed >= 1
+
+
+def blas_threads():
+    return sorted(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+
+def test_blas_is_kept_to_one_thread_and_gets_its_threads_back():
+    before = blas_threads()
+    with single_threaded_blas():
+        assert set(blas_threads()) <= {1}
+    assert blas_threads() == before
+    with pytest.raises(KeyError), single_threaded_blas():
+        raise KeyError
+    assert blas_threads() == before
+
+
+N, K_CLUSTERS = 2100, 5  # wider than one tile of a blockwise kernel, and far more elements than are worth a thread
+
+
+def dense(X):
+    return DenseKernel(X @ X.T)
+
+
+def dense_float32(X):
+    return DenseKernel((X @ X.T).astype(np.float32))
+
+
+def blockwise(X):
+    formula = formulas.Gaussian(0.1, X.mean(axis=0))
+    return BlockwiseKernel(formula, formula.prepare(X))
+
+
+def sparse_features(X):
+    return FeatureKernel(sp.csr_array(X * (X > 0)))
+
+
+def views(X):
+    return CompositeKernel([FeatureKernel(X), blockwise(X)], [0.5, 2.0])
+
+
+def transformed(X):
+    return UnitDiagonalKernel(CentredKernel(blockwise(X)))
+
+
+def step(op):
+    """Return everything one iteration of kernel k-means computes."""
+    rng = np.random.default_rng(1)
+    labels, weights = rng.integers(K_CLUSTERS, size=N), rng.random(N)
+    sums = op.cluster_sums(labels, weights, K_CLUSTERS)
+    first = sums.copy()
+    moved = rng.permutation(N)[: N // 3]
+    new = rng.integers(K_CLUSTERS, size=len(moved))
+    op.move_sums(sums, moved, labels[moved], new, weights[moved])
+    labels[moved] = new
+    totals = algebra.cluster_weights(labels, weights, K_CLUSTERS)
+    norms = algebra.center_norms(algebra.within_sums(sums, labels, weights), totals)
+    wide = np.tile(sums, 50)  # as many samples as make several ranges worth their threads
+    nearest = algebra.nearest_clusters(wide, totals, norms, np.tile(labels, 50))
+    return first, sums, *nearest
+
+
+@pytest.mark.parametrize(
+    "make",
+    [dense, dense_float32, blockwise, FeatureKernel, sparse_features, views, transformed],
+    ids=lambda f: f.__name__,
+)
+def test_sums_moves_and_nearest_clusters_are_bit_identical_on_one_thread_and_on_two(make, monkeypatch):
+    assert N * N > WORTH_A_THREAD
+    assert N * K_CLUSTERS * 50 > WORTH_A_THREAD
+    X = np.random.default_rng(0).standard_normal((N, 6))
+    op = make(X)
+    with threadpool_limits(1):
+        alone = step(op)
+    shared = step(op)
+    for found, wanted in zip(shared, alone, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    for count in (2, 3):
+        monkeypatch.setattr(_threads, "thread_count", lambda count=count: count)
+        for found, wanted in zip(step(op), alone, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_the_whole_blockwise_matrix_is_bit_identical_on_any_number_of_threads(threads):
+    op = blockwise(np.random.default_rng(0).standard_normal((1100, 6)))
+    found = op.dense()
+    with threadpool_limits(1), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_threads, "thread_count", lambda: 1)
+        np.testing.assert_array_equal(op.dense(), found)

@@ -1,0 +1,100 @@
+"""The documentation is true: its code runs and prints what the page says, its links lead somewhere.
+
+A page's ``python`` blocks run in order in one namespace. A ``text`` block right after one is what it prints. A block that
+needs data files or a long time is passed over by ``<!-- not run: reason -->`` on the line before it.
+"""
+
+import io
+import re
+import runpy
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts)]
+
+FENCE = re.compile(r"^```(?P<kind>\S*)[^\n]*\n(?P<body>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"<!-- not run:(?P<reason>[^\n]*)-->\n\Z")
+LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+SOMEWHERE_ELSE = ("http://", "https://", "mailto:", "#")
+
+pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="the documentation is not part of this copy")
+
+
+def name(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+@dataclass(frozen=True)
+class Block:
+    """A ``python`` block of a page."""
+
+    code: str
+    line: int  # of its first line of code, from 1
+    prints: str | None  # what the page says it prints
+    skipped: str | None  # the reason given
+
+
+def blocks(text):
+    found = list(FENCE.finditer(text))
+    for here, after in zip_longest(found, found[1:]):
+        if here["kind"] != "python":
+            continue
+        follows = after is not None and after["kind"] == "text" and not text[here.end() : after.start()].strip()
+        mark = NOT_RUN.search(text[: here.start()])
+        yield Block(
+            code=here["body"],
+            line=text.count("\n", 0, here.start("body")) + 1,
+            prints=after["body"] if follows else None,
+            skipped=mark["reason"].strip() if mark else None,
+        )
+
+
+def with_code():
+    return [page for page in PAGES if any(blocks(page.read_text(encoding="utf-8")))]
+
+
+@pytest.mark.parametrize("page", with_code(), ids=name)
+def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.skipped is not None:
+            assert block.skipped, f"{name(page)}:{block.line}: say why the block is not run"
+            continue
+        # Empty lines in front make a traceback point at the line of the page.
+        code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
+        with redirect_stdout(io.StringIO()) as printed:
+            exec(code, namespace)
+        if block.prints is not None:
+            assert printed.getvalue() == block.prints, f"{name(page)}:{block.line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_relative_links_of_a_page_point_at_files(page):
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    targets = [found["target"] for found in LINK.finditer(text)]
+    files = [target.partition("#")[0] for target in targets if not target.startswith(SOMEWHERE_ELSE)]
+    assert [target for target in files if not (page.parent / target).exists()] == []
+
+
+def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():
+    page = "Text.\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n<!-- not run: too long -->\n```python\nx\n```\n"
+    first, second = blocks(page)
+    assert first == Block("print(1)\n", 4, "1\n", None)
+    assert second == Block("x\n", 12, None, "too long")
+
+
+def test_the_two_rings_example_draws_its_picture(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    picture = tmp_path / "rings.png"
+    monkeypatch.setattr(sys, "argv", ["plot_two_rings.py", str(picture)])
+    runpy.run_path(str(ROOT / "examples" / "plot_two_rings.py"), run_name="__main__")
+    assert picture.read_bytes().startswith(b"\x89PNG")
