@@ -17,8 +17,6 @@ extensions = [
     "numpydoc",
 ]
 exclude_patterns = ["_build"]
-# docs/results.md is written by `kernelweave reproduce`; the pattern in index.md may match nothing before that.
-suppress_warnings = ["toc.empty_glob"]
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -88,7 +88,7 @@ def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():
     page = "Text.\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n<!-- not run: too long -->\n```python\nx\n```\n"
     first, second = blocks(page)
     assert first == Block("print(1)\n", 4, "1\n", None)
-    assert second == Block("x\n", 12, None, "too long")
+    assert second == Block("x\n", 13, None, "too long")
 
 
 def test_the_two_rings_example_draws_its_picture(tmp_path, monkeypatch):

@@ -78,29 +78,26 @@ def nearest(
     hi: int,
 ) -> float:
     """Write the nearest cluster and its value for lo <= i < hi; see the twin for the rule on ties."""
-    best, second = np.empty(TILE), np.empty(TILE)
-    at = np.empty(TILE, np.int64)
+    best, low, at = np.empty(TILE), np.empty(TILE), np.empty(TILE, np.int64)
     lead = np.inf
     for start in range(lo, hi, TILE):
         width = min(TILE, hi - start)
         best[:] = np.inf
-        second[:] = np.inf
+        low[:] = np.inf
         at[:] = -1
+        here = labels[start : start + width]
         for c in range(norms.size):
             if np.isinf(norms[c]):
                 continue
-            norm, slope, row = norms[c], slopes[c], sums[c]
+            norm, slope, row = norms[c], slopes[c], sums[c, start : start + width]
             for t in range(width):
-                value = norm - slope * row[start + t]
-                if value < best[t]:
-                    second[t] = best[t]
+                value = np.inf if here[t] == c else norm - slope * row[t]
+                low[t] = min(low[t], value)
+                if value < best[t] - slack:
                     best[t] = value
                     at[t] = c
-                elif value < second[t]:
-                    second[t] = value
         for t in range(width):
-            i = start + t
-            label = labels[i]
+            i, label = start + t, here[t]
             kept = np.inf
             if not np.isinf(norms[label]):
                 kept = norms[label] - slopes[label] * sums[label, i]
@@ -110,8 +107,7 @@ def nearest(
             else:
                 out[i] = label
                 own[i] = kept
-                rival = second[t] if at[t] == label else best[t]
-                lead = min(lead, rival - kept + slack)
+                lead = min(lead, low[t] - kept + slack)
     return lead
 
 

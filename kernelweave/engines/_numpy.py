@@ -38,19 +38,23 @@ def nearest(
 ) -> float:
     """Write the cluster with least norms[c] - slopes[c] * sums[c, i], and that value, for lo <= i < hi.
 
-    A sample keeps its label unless another cluster is nearer by more than ``slack``. Clusters with infinite
-    norm are empty. Returns the least lead of a kept label over the best other cluster, plus ``slack``.
+    Values within ``slack`` are equal: a sample keeps its label unless another cluster is nearer by more, and of
+    equally near others it takes the first. Clusters with infinite norm are empty. Returns the least lead of a kept
+    label over the best other cluster, plus ``slack``.
     """
-    with np.errstate(invalid="ignore"):
-        values = norms[:, None] - slopes[:, None] * sums[:, lo:hi]
-    values[np.isinf(norms)] = np.inf
+    values = np.full((len(norms), hi - lo), np.inf)
+    filled = ~np.isinf(norms)
+    values[filled] = norms[filled, None] - slopes[filled, None] * sums[filled, lo:hi]
     at = np.arange(hi - lo)
     kept = values[labels[lo:hi], at]
-    best = values.argmin(axis=0)
-    moves = values[best, at] < kept - slack
-    out[lo:hi] = np.where(moves, best, labels[lo:hi])
-    own[lo:hi] = values[out[lo:hi], at]
     values[labels[lo:hi], at] = np.inf
+    best, chosen = np.full(hi - lo, np.inf), labels[lo:hi].copy()
+    for c, row in enumerate(values):
+        nearer = row < best - slack
+        best, chosen = np.where(nearer, row, best), np.where(nearer, c, chosen)
+    moves = best < kept - slack
+    out[lo:hi] = np.where(moves, chosen, labels[lo:hi])
+    own[lo:hi] = np.where(moves, best, kept)
     leads = (values.min(axis=0) - kept + slack)[~moves]
     return float(leads.min(initial=np.inf))
 

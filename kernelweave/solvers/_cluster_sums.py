@@ -10,6 +10,10 @@ from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator, algebra
 
 
+#: Relative difference below which two distances are equal.
+TIE = 1e-12
+
+
 class ClusterSums:
     """Sums, weights and objective of a partition; the only mutable object of the solvers."""
 
@@ -19,8 +23,9 @@ class ClusterSums:
         used = np.abs(self.diag[weights > 0])
         #: Size of kernel values; for a positive semidefinite kernel no entry is larger.
         self.scale = float(used.max(initial=0.0))
-        #: Distances that differ by no more than this are equal.
-        self.slack = 64.0 * algebra.EPS * self.scale
+        #: Distances that differ by no more than this are equal: well above what sums pick up in rounding, so that
+        #: ties are decided by rule and not by the order of additions.
+        self.slack = TIE * self.scale
         self._mass = float(weights @ self.diag)
         #: The objective is known no better than this.
         self.noise = 16.0 * algebra.EPS * float(weights @ np.abs(self.diag))

@@ -1,4 +1,4 @@
-"""Ranges laid over threads: every row once, results in order, errors seen, the same numbers for any number of threads."""
+"""Ranges laid over threads: every row once, results in order, errors seen, the same numbers on any number of them."""
 
 import threading
 import time
@@ -156,11 +156,10 @@ def step(op):
     return first, sums, *nearest
 
 
-@pytest.mark.parametrize(
-    "make",
-    [dense, dense_float32, blockwise, FeatureKernel, sparse_features, views, transformed],
-    ids=lambda f: f.__name__,
-)
+MAKERS = [dense, dense_float32, blockwise, FeatureKernel, sparse_features, views, transformed]
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 def test_sums_moves_and_nearest_clusters_are_bit_identical_on_one_thread_and_on_two(make, monkeypatch):
     assert N * N > WORTH_A_THREAD
     assert N * K_CLUSTERS * 50 > WORTH_A_THREAD

@@ -54,6 +54,12 @@ def test_a_sparse_matrix_of_any_format_becomes_a_graph(form):
     np.testing.assert_array_equal(op.block(ALL, ALL), A)
 
 
+@pytest.mark.parametrize("K", [np.array([["a", "b"], ["b", "a"]]), np.eye(2) * 1j, np.array([[None, 1], [1, None]])])
+def test_what_does_not_hold_real_numbers_is_refused_with_its_type(K):
+    with pytest.raises(KernelError, match=f"K holds values of type {K.dtype}"):
+        as_operator(K)
+
+
 def test_an_empty_graph_is_a_kernel():
     assert as_operator(sp.csr_array((4, 4))).shape == (4, 4)
 
@@ -164,24 +170,23 @@ def test_nothing_is_found_in_a_positive_semidefinite_kernel(K):
     assert algebra.negative_eigenvalue(ScaledKernel(FeatureKernel(K), 0.5)) is None
 
 
-def hidden_negative(n=700, n_rows=400, size=5.0):
-    """Return a kernel whose one negative direction lies on samples outside the block that is looked at."""
-    rng = np.random.default_rng(0)
+def hidden_negative(n=700, n_rows=400):
+    """Return a kernel with eigenvalues 1 (fifty times), 0 and -0.5, the last on samples outside the block looked at."""
+    rng = np.random.default_rng(7)
     looked_at = np.unique(np.linspace(0, n - 1, n_rows).astype(np.intp))
-    vector = rng.standard_normal(n)
-    vector[looked_at] = 0.0
-    vector /= np.linalg.norm(vector)
-    features = rng.standard_normal((n, 3)) / np.sqrt(n)
-    return features @ features.T - size * np.outer(vector, vector)
+    directions = rng.standard_normal((n, 51))
+    directions[looked_at, 0] = 0.0
+    basis = np.linalg.qr(directions)[0]
+    K = (basis * np.array([-0.5] + [1.0] * 50)) @ basis.T
+    return (K + K.T) / 2
 
 
-@pytest.mark.parametrize("read", [DenseKernel, lambda K: GraphKernel(sp.csr_array(K))])
+@pytest.mark.parametrize("read", [DenseKernel, lambda K: GraphKernel(sp.csr_array(K))], ids=["dense", "graph"])
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 def test_a_negative_eigenvalue_outside_the_block_is_found_by_products_at_any_scale(scale, read):
-    K = scale * hidden_negative()
-    smallest = np.linalg.eigvalsh(K)[0]
-    found = algebra.negative_eigenvalue(read(K))
-    assert found == pytest.approx(smallest, rel=1e-6)
+    found = algebra.negative_eigenvalue(read(scale * hidden_negative()))
+    assert found is not None
+    assert found == pytest.approx(-0.5 * scale, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -244,6 +249,21 @@ def test_distances_of_new_samples_use_the_norms_of_training():
     cross = DenseCross(new @ X.T, (new**2).sum(axis=1))
     found = algebra.squared_distances(cross, cross.cluster_sums(labels, weights, 2), np.array([2.0, 1.0]), norms)
     np.testing.assert_allclose(found, [[0.0, 81.0], [64.0, 1.0]], atol=1e-12)  # means at 1 and 10
+
+
+@quick
+@given(st.data())
+def test_links_within_and_between_clusters_equal_their_loops(data):
+    K = np.abs(data.draw(indefinite_kernels()))
+    labels, k = data.draw(partitions(len(K)))
+    within, between = np.zeros(k), np.zeros(k)
+    for i in range(len(K)):
+        for j in range(len(K)):
+            (within if labels[i] == labels[j] else between)[labels[i]] += K[i, j]
+    for op in (DenseKernel(K), GraphKernel(sp.csr_array(K))):
+        found = algebra.cluster_links(op, labels, k)
+        np.testing.assert_allclose(found[0], within, rtol=1e-12)
+        np.testing.assert_allclose(found[1], between, rtol=1e-12)
 
 
 # --- nearest clusters ------------------------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ def test_rbf_defaults_to_the_scale_rule():
     np.testing.assert_allclose(fitted_matrix(X, "rbf"), pairwise.rbf_kernel(X, gamma=gamma), rtol=1e-12)
 
 
-@pytest.mark.parametrize("read", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("read", [np.asarray, sp.csr_array, sp.csr_matrix])
 def test_scale_rule_divides_by_features_times_variance(read):
     X = np.array([[0.0, 3.0], [1.0, 0.0], [0.0, 0.0], [2.0, 2.0]])  # entries: mean 1, variance 18/8 - 1 = 1.25
     found = matrix(fit_kernel(read(X), "rbf", {"gamma": "scale"}).operator())
@@ -222,6 +222,22 @@ def test_bandwidth_rules_work_for_every_kernel_with_a_gamma(name, rule):
     gamma = 1 / (3 * X.var()) if rule == "scale" else 1 / (2 * np.median(gaps) ** 2)
     wanted = fitted_matrix(X, name, {"gamma": gamma})
     np.testing.assert_allclose(fitted_matrix(X, name, {"gamma": rule}), wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("read", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("name", ["rbf", "poly", "sigmoid", "laplacian"])
+def test_the_scale_rule_takes_a_whole_weight_for_a_repetition(name, read):
+    X, weights = positive_samples(), np.arange(20) % 3
+    wanted = fit_kernel(read(np.repeat(X, weights, axis=0)), name, {"gamma": "scale"}).formula.gamma
+    found = fit_kernel(read(X), name, {"gamma": "scale"}, weights=weights.astype(float)).formula.gamma
+    assert found == pytest.approx(wanted, rel=1e-9)
+
+
+def test_the_median_rule_leaves_samples_without_weight_out():
+    X, weights = positive_samples(), np.arange(20) % 3 * 1.0
+    wanted = fit_kernel(X[weights > 0], "rbf", {"gamma": "median"}).formula.gamma
+    found = fit_kernel(X, "rbf", {"gamma": "median"}, weights=weights).formula.gamma
+    assert found == pytest.approx(wanted, rel=1e-9)
 
 
 def test_sigma_is_another_name_of_the_bandwidth():

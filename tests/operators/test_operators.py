@@ -1,5 +1,6 @@
 """Every operator against its plain matrix; the plain side uses explicit features, differences and loops alone."""
 
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -82,16 +83,17 @@ class TestDenseKernelOfAStridedView(TestDenseKernel):
 
 
 @pytest.fixture(scope="class")
-def matrix_file(request, tmp_path_factory):
-    request.cls.path = tmp_path_factory.mktemp("kernel") / "K.bin"
+def matrix_files(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("kernels")
+    request.cls.files = (folder / f"{i}.bin" for i in itertools.count())
 
 
-@pytest.mark.usefixtures("matrix_file")
+@pytest.mark.usefixtures("matrix_files")
 class TestDenseKernelOnDisk(OperatorContract):
     def make(self, X):
         K = gaussian(X, X)
-        K.tofile(self.path)
-        return DenseKernel(np.memmap(self.path, dtype=np.float64, mode="r", shape=K.shape))  # read-only
+        K.tofile(path := next(self.files))
+        return DenseKernel(np.memmap(path, dtype=np.float64, mode="r", shape=K.shape))  # read-only
 
     def dense(self, X):
         return gaussian(X, X)

@@ -28,8 +28,12 @@ def step(K, labels, weights, k, slack):
     table = np.array([[distance(K, labels, weights, i, c) for c in range(k)] for i in range(len(labels))])
     new = labels.copy()
     for i, row in enumerate(table):
-        if row.min() < row[labels[i]] - slack:
-            new[i] = int(row.argmin())
+        best, chosen = np.inf, labels[i]
+        for c in range(k):  # the first of equally near others
+            if c != labels[i] and row[c] < best - slack:
+                best, chosen = row[c], c
+        if best < row[labels[i]] - slack:
+            new[i] = chosen
     reached = table[np.arange(len(labels)), new]
     return fill_empty(new, reached, weights, k, slack), reached, table
 
@@ -68,7 +72,7 @@ def merge_equal_centres(K, labels, weights, k, slack):
 def kernel_kmeans(K, labels, weights, k, max_iter=300):
     """Return (labels, objective of every partition visited)."""
     scale = np.abs(np.diag(K)[weights > 0]).max()
-    slack = 64 * np.finfo(float).eps * scale
+    slack = 1e-12 * scale
     noise = 16 * np.finfo(float).eps * float(weights @ np.abs(np.diag(K)))
     labels = np.array(labels)
     path, idle = [objective(K, labels, weights)], 0
