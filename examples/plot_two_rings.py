@@ -23,7 +23,7 @@ def cluster(X):
     rings = KernelKMeans(
         2, kernel="rbf", kernel_params={"sigma": 1.0}, init="random_partition", n_init=20, random_state=0
     ).fit(X)
-    return {"k-means": plain.labels_, "kernel k-means, Gaussian kernel, σ = 1": rings.labels_}
+    return {"k-means": plain.labels_, r"kernel k-means, Gaussian kernel, $\sigma = 1$": rings.labels_}
 
 
 def draw(path):

@@ -1,7 +1,7 @@
 """The documentation is true: its code runs and prints what the page says, its links lead somewhere.
 
-A page's ``python`` blocks run in order in one namespace. A ``text`` block right after one is what it prints. A block that
-needs data files or a long time is passed over by ``<!-- not run: reason -->`` on the line before it.
+A page's ``python`` blocks run in order in one namespace. A ``text`` block right after one is what it prints. A block
+that needs data files or a long time is passed over by ``<!-- not run: reason -->`` on the line before it.
 """
 
 import io
@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts)]
+PAGES = [*sorted(ROOT.glob("*.md")), *(page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts)]
 
 FENCE = re.compile(r"^```(?P<kind>\S*)[^\n]*\n(?P<body>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run:(?P<reason>[^\n]*)-->\n\Z")

@@ -43,6 +43,10 @@ class KernelOperator(ABC):
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the dense block K[rows][:, cols]."""
 
+    def scale(self) -> float:
+        """Return a bound on the size of kernel values; the diagonal holds it where the kernel is semidefinite."""
+        return float(np.abs(self.diag()).max(initial=0.0))
+
     def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
         """Return S of shape (n_clusters, n_rows) with S[c, i] = sum of weights[j] K[i, j] over j in cluster c."""
         H = np.zeros((self.shape[1], n_clusters))

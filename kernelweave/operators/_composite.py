@@ -33,6 +33,10 @@ class CompositeKernel(KernelOperator):
         """Return the weighted sum of the diagonals."""
         return self.combine(np.stack([part.diag() for part in self.parts]))
 
+    def scale(self) -> float:
+        """Return the weighted sum of the parts' scales."""
+        return float(sum(abs(c) * part.scale() for part, c in self._used()))
+
     def matmat(self, H: Array) -> Floats:
         """Return the weighted sum of the products."""
         out = np.zeros((self.shape[0], np.shape(H)[1]))

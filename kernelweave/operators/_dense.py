@@ -20,10 +20,17 @@ class DenseKernel(KernelOperator):
         self.shape = (K.shape[0], K.shape[1])
         self.psd = psd
         self._engine = engine
+        self._scale: float | None = None
 
     def diag(self) -> Floats:
         """Return the stored diagonal."""
         return np.diagonal(self.K).astype(np.float64)
+
+    def scale(self) -> float:
+        """Return the size of the largest entry, read once where the kernel may be indefinite."""
+        if self._scale is None:
+            self._scale = super().scale() if self.psd else float(max(self.K.max(), -self.K.min()))
+        return self._scale
 
     def matmat(self, H: Array) -> Floats:
         """Return K @ H."""

@@ -25,6 +25,10 @@ class GraphKernel(KernelOperator):
             return self._diag
         return np.asarray(self.A.diagonal(), dtype=np.float64)
 
+    def scale(self) -> float:
+        """Return the size of the largest stored entry."""
+        return float(np.abs(self.A.data).max(initial=0.0))
+
     def matmat(self, H: Array) -> Floats:
         """Return A @ H."""
         return np.asarray(self.A @ np.asarray(H, dtype=np.float64))

@@ -27,6 +27,10 @@ class ScaledKernel(KernelOperator):
         """Return the scaled diagonal."""
         return self.factor * self.base.diag()
 
+    def scale(self) -> float:
+        """Return the scaled scale."""
+        return abs(self.factor) * self.base.scale()
+
     def matmat(self, H: Array) -> Floats:
         """Return the scaled product."""
         return self.factor * self.base.matmat(H)
@@ -62,6 +66,10 @@ class ShiftedKernel(KernelOperator):
     def diag(self) -> Floats:
         """Return the shifted diagonal."""
         return self.base.diag() + self.shift
+
+    def scale(self) -> float:
+        """Return the base's scale and the largest shift together."""
+        return self.base.scale() + float(np.abs(self.shift).max(initial=0.0))
 
     def matmat(self, H: Array) -> Floats:
         """Return K @ H + shift * H."""
@@ -113,6 +121,10 @@ class CentredKernel(KernelOperator):
     def diag(self) -> Floats:
         """Return k(x, x) - 2 r + g."""
         return self.base.diag() - 2.0 * self.row_means + self.grand_mean
+
+    def scale(self) -> float:
+        """Return the base's scale: rounding is that of the values before centring."""
+        return self.base.scale()
 
     def matmat(self, H: Array) -> Floats:
         """Return the centred product from one product with the base."""

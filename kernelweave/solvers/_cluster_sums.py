@@ -9,7 +9,6 @@ import numpy as np
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator, algebra
 
-
 #: Relative difference below which two distances are equal.
 TIE = 1e-12
 
@@ -20,15 +19,14 @@ class ClusterSums:
     def __init__(self, op: KernelOperator, labels: Ints, weights: Floats, n_clusters: int) -> None:
         self.op, self.weights, self.n_clusters = op, weights, n_clusters
         self.diag = op.diag()
-        used = np.abs(self.diag[weights > 0])
-        #: Size of kernel values; for a positive semidefinite kernel no entry is larger.
-        self.scale = float(used.max(initial=0.0))
+        #: Size of kernel values.
+        self.scale = op.scale()
         #: Distances that differ by no more than this are equal: well above what sums pick up in rounding, so that
         #: ties are decided by rule and not by the order of additions.
         self.slack = TIE * self.scale
         self._mass = float(weights @ self.diag)
         #: The objective is known no better than this.
-        self.noise = 16.0 * algebra.EPS * float(weights @ np.abs(self.diag))
+        self.noise = 16.0 * algebra.EPS * float(weights.sum()) * self.scale
         self.labels = labels
         self.refresh()
 

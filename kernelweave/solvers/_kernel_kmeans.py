@@ -95,7 +95,7 @@ def _cut_back(state: ClusterSums, before: Ints, found: Ints, distances: Floats, 
     kept = at_start.diag - 2.0 * at_start.sums[before, everyone] / filled[before] + at_start.norms[before]
     moved = np.flatnonzero(found != before)
     # Rounded, so that equal gains keep the order of the samples whatever the storage of the kernel.
-    gains = np.round((distances[moved] - kept[moved]) / state.scale, 9)
+    gains = np.round((distances[moved] - kept[moved]) / (state.scale or 1.0), 9)
     order = moved[np.argsort(gains, kind="stable")]
     size = len(order) // 2
     while size:

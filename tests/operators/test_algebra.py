@@ -310,11 +310,12 @@ def test_a_sample_leaves_only_for_a_cluster_nearer_by_more_than_the_slack(slack,
 @quick
 @given(st.data())
 def test_an_empty_cluster_is_never_the_nearest(data):
-    X = data.draw(samples())
+    # One sample at the origin, where a zero column would lie, and the others far from it.
+    X = np.vstack([np.zeros((1, 3)), data.draw(samples()) + 5.0])
     labels, k = data.draw(partitions(len(X)))
     empty = data.draw(st.integers(0, k))
     shifted = labels + (labels >= empty)  # makes room for one cluster without members
-    op, weights = FeatureKernel(X + 5.0), np.ones(len(X))  # far from the origin, where a zero column would lie
+    op, weights = FeatureKernel(X), np.ones(len(X))
     sums = op.cluster_sums(shifted, weights, k + 1)
     totals = algebra.cluster_weights(shifted, weights, k + 1)
     norms = algebra.center_norms(algebra.within_sums(sums, shifted, weights), totals)

@@ -450,6 +450,14 @@ def test_equal_samples_have_affinity_one(name):
     np.testing.assert_allclose(fitted_matrix(X, name, PARAMS[name])[:6, :6], 1.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize("weights", ["connectivity", "self_tuning"])
+def test_a_sample_is_its_own_neighbour_even_among_many_duplicates(weights):
+    X = np.repeat(positive_samples(3), 8, axis=0)
+    fitted = fit_kernel(X, "nearest_neighbors", {"n_neighbors": 2, "weights": weights})
+    np.testing.assert_array_equal(fitted.operator().diag(), 1.0)
+    np.testing.assert_array_equal(fitted.cross(X).diag(), 1.0)
+
+
 @quick
 @given(n=st.integers(8, 40), d=st.integers(1, 5), value=st.sampled_from([0.1, 0.7, 1 / 3]), sparse=st.booleans())
 def test_samples_that_all_agree_have_affinity_one_under_both_rules(n, d, value, sparse):

@@ -71,9 +71,9 @@ def merge_equal_centres(K, labels, weights, k, slack):
 
 def kernel_kmeans(K, labels, weights, k, max_iter=300):
     """Return (labels, objective of every partition visited)."""
-    scale = np.abs(np.diag(K)[weights > 0]).max()
+    scale = np.abs(K).max()
     slack = 1e-12 * scale
-    noise = 16 * np.finfo(float).eps * float(weights @ np.abs(np.diag(K)))
+    noise = 16 * np.finfo(float).eps * float(weights.sum()) * scale
     labels = np.array(labels)
     path, idle = [objective(K, labels, weights)], 0
     for _ in range(max_iter):

@@ -249,3 +249,12 @@ def test_the_earliest_of_equal_runs_is_kept():
     op = DenseKernel(np.eye(4))
     runs = [kernel_kmeans(op, np.array(start), np.ones(4), n_clusters=2) for start in ([0, 0, 1, 1], [1, 1, 0, 0])]
     assert best_of(runs) is runs[0]
+
+
+def test_a_graph_without_self_loops_is_clustered_by_the_size_of_its_edges():
+    rng = np.random.default_rng(0)
+    A = np.triu(rng.random((60, 60)) < 0.1, 1).astype(float)
+    A = A + A.T  # a diagonal of zeros says nothing of the scale
+    found = kernel_kmeans(GraphKernel(A), start(rng, 60, 3), np.ones(60), n_clusters=3)
+    assert found.converged
+    assert found.objective < found.history[0]

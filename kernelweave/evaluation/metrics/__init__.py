@@ -6,7 +6,7 @@ silhouette   a kernel and labels: silhouette with distances in feature space
 graphs       an affinity matrix and labels: normalized cut, ratio cut, ratio association
 scores       spectral score vectors and labels: BLF and BAF
 
-No measure changes its arguments or makes a second n x n array.
+No measure changes its arguments, or copies a kernel of floating-point numbers.
 """
 
 from kernelweave.evaluation.metrics.graphs import normalized_cut, ratio_association, ratio_cut
