@@ -78,13 +78,11 @@ def nearest(
     hi: int,
 ) -> float:
     """Write the nearest cluster and its value for lo <= i < hi; see the twin for the rule on ties."""
-    best, low, at = np.empty(TILE), np.empty(TILE), np.empty(TILE, np.int64)
+    low = np.empty(TILE)
     lead = np.inf
     for start in range(lo, hi, TILE):
         width = min(TILE, hi - start)
-        best[:] = np.inf
         low[:] = np.inf
-        at[:] = -1
         here = labels[start : start + width]
         for c in range(norms.size):
             if np.isinf(norms[c]):
@@ -93,27 +91,27 @@ def nearest(
             for t in range(width):
                 value = np.inf if here[t] == c else norm - slope * row[t]
                 low[t] = min(low[t], value)
-                if value < best[t] - slack:
-                    best[t] = value
-                    at[t] = c
         for t in range(width):
             i, label = start + t, here[t]
             kept = np.inf
             if not np.isinf(norms[label]):
                 kept = norms[label] - slopes[label] * sums[label, i]
-            if best[t] < kept - slack:
-                out[i] = at[t]
-                own[i] = best[t]
-            else:
-                out[i] = label
-                own[i] = kept
+            out[i], own[i] = label, kept
+            if not low[t] < kept - slack:
                 lead = min(lead, low[t] - kept + slack)
+                continue
+            for c in range(norms.size):
+                if c != label and not np.isinf(norms[c]):
+                    value = norms[c] - slopes[c] * sums[c, i]
+                    if value <= low[t] + slack:
+                        out[i], own[i] = c, value
+                        break
     return lead
 
 
 @njit(nogil=True, cache=True)
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
-    """Return max |K_ij - K_ji| over rows lo:hi with its place, and max |K_ij| there, tile by tile."""
+    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, tile by tile; see the twin."""
     n, tile = K.shape[0], 64
     gap, peak, row, col = -1.0, 0.0, 0, 0
     for left in range(0, n, tile):
@@ -124,6 +122,8 @@ def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]
                 away = abs(here - float(K[j, i]))
                 if not size < np.inf:
                     return np.inf, np.inf, i, j
+                if not away < np.inf:
+                    away = np.inf
                 if size > peak:
                     peak = size
                 if away > gap:

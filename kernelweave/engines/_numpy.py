@@ -38,9 +38,9 @@ def nearest(
 ) -> float:
     """Write the cluster with least norms[c] - slopes[c] * sums[c, i], and that value, for lo <= i < hi.
 
-    Values within ``slack`` are equal: a sample keeps its label unless another cluster is nearer by more, and of
-    equally near others it takes the first. Clusters with infinite norm are empty. Returns the least lead of a kept
-    label over the best other cluster, plus ``slack``.
+    Values within ``slack`` are equal: a sample keeps its label unless another cluster is nearer by more, and then
+    takes the first within ``slack`` of the nearest. Clusters with infinite norm are empty. Returns the least lead of
+    a kept label over the best other cluster, plus ``slack``.
     """
     values = np.full((len(norms), hi - lo), np.inf)
     filled = ~np.isinf(norms)
@@ -48,24 +48,26 @@ def nearest(
     at = np.arange(hi - lo)
     kept = values[labels[lo:hi], at]
     values[labels[lo:hi], at] = np.inf
-    best, chosen = np.full(hi - lo, np.inf), labels[lo:hi].copy()
-    for c, row in enumerate(values):
-        nearer = row < best - slack
-        best, chosen = np.where(nearer, row, best), np.where(nearer, c, chosen)
-    moves = best < kept - slack
-    out[lo:hi] = np.where(moves, chosen, labels[lo:hi])
-    own[lo:hi] = np.where(moves, best, kept)
-    leads = (values.min(axis=0) - kept + slack)[~moves]
+    low = values.min(axis=0)
+    moves = low < kept - slack
+    first = (values <= low + slack).argmax(axis=0)
+    out[lo:hi] = np.where(moves, first, labels[lo:hi])
+    own[lo:hi] = np.where(moves, values[first, at], kept)
+    leads = (low - kept + slack)[~moves]
     return float(leads.min(initial=np.inf))
 
 
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
-    """Return max |K_ij - K_ji| over rows lo:hi with its place, and max |K_ij| there; NaN counts as infinite."""
+    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, with the place of the first.
+
+    Where a value of these rows is not finite both are infinite and the place is that value's.
+    """
     part = K[lo:hi].astype(np.float64)
+    if not np.isfinite(part).all():
+        i, j = np.argwhere(~np.isfinite(part))[0]
+        return np.inf, np.inf, int(i) + lo, int(j)
     with np.errstate(invalid="ignore"):
-        gaps = np.abs(part - K[:, lo:hi].T)
+        gaps = np.abs(part - K[:, lo:hi].T.astype(np.float64))
     gaps[np.isnan(gaps)] = np.inf
     i, j = np.unravel_index(int(gaps.argmax()), gaps.shape)
-    peak = np.abs(part)
-    peak[np.isnan(peak)] = np.inf
-    return float(gaps[i, j]), float(peak.max()), int(i) + lo, int(j)
+    return float(gaps[i, j]), float(np.abs(part).max()), int(i) + lo, int(j)

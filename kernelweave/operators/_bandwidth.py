@@ -20,10 +20,10 @@ def gamma(X: Matrix, value: Any, weights: Floats | None = None) -> float:
     1 / (2 median^2), with the median distance between samples of positive weight as sigma.
     Where all samples agree both give 1.
     """
-    if value == "scale":
+    if isinstance(value, str) and value == "scale":
         spread = X.shape[1] * _variance(X, weights)
         return 1.0 / spread if spread > 0 else 1.0
-    if value == "median":
+    if isinstance(value, str) and value == "median":
         middle = _median_distance(X if weights is None else X[np.flatnonzero(weights)])
         return 0.5 / middle**2 if middle > 0 else 1.0
     if isinstance(value, str):
@@ -38,6 +38,21 @@ def positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def whole(name: str, value: Any) -> int:
+    """Return a positive whole number or raise ParameterError."""
+    number = positive(name, value)
+    if number != int(number):
+        raise ParameterError(f"{name}={value!r} in kernel_params must be a whole number.")
+    return int(number)
+
+
+def finite(name: str, value: Any) -> float:
+    """Return a finite number or raise ParameterError."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        raise ParameterError(f"{name}={value!r} in kernel_params must be a finite number.")
+    return float(value)
+
+
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise ParameterError unless ``value`` is one of the choices."""
     if value not in choices:
@@ -49,9 +64,11 @@ def _variance(X: Matrix, weights: Floats | None) -> float:
     shares = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
     if sp.issparse(X):
         mean = float(shares @ X.sum(axis=1)) / X.shape[1]
-        return float(shares @ X.multiply(X).sum(axis=1)) / X.shape[1] - mean**2
+        found = float(shares @ X.multiply(X).sum(axis=1)) / X.shape[1] - mean**2
+        return found if found > 1e-14 * mean**2 else 0.0
     mean = float((shares @ X).mean())
-    return float((shares @ (X - mean) ** 2).mean())
+    found = float((shares @ (X - mean) ** 2).mean())
+    return found if found > 1e-28 * mean**2 else 0.0  # below: rounding of samples that all agree
 
 
 def _median_distance(X: Matrix) -> float:

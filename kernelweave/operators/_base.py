@@ -15,6 +15,10 @@ import numpy as np
 
 from kernelweave.foundation._typing import Array, Floats, Index, Ints
 
+NO_DIAGONAL = (
+    "A precomputed kernel between new and training samples does not hold k(x, x) of the new samples, so distances "
+    "to the centres cannot be computed. Use predict, or pass features and a kernel name."
+)
 # Columns taken together where a default has to form dense blocks.
 CHUNK = 256
 

@@ -9,7 +9,7 @@ import numpy as np
 from kernelweave.engines import get_engine
 from kernelweave.foundation._threads import for_ranges, single_threaded_blas
 from kernelweave.foundation._typing import Array, Floats, Index, Ints
-from kernelweave.operators._base import KernelOperator
+from kernelweave.operators._base import KernelOperator, indices
 from kernelweave.operators.formulas import Formula
 
 # A tile of 512 x 2048 float64 numbers takes 8 MiB; each thread holds two or three at a time.
@@ -30,6 +30,10 @@ class BlockwiseKernel(KernelOperator):
     def diag(self) -> Floats:
         """Return k(x_i, x_i)."""
         return self.formula.diag(self.X)
+
+    def scale(self) -> float:
+        """Return the formula's bound; a callable kernel that may be indefinite is judged by its diagonal."""
+        return self.formula.bound(self.X)
 
     def matmat(self, H: Array) -> Floats:
         """Return K @ H, a tile at a time."""
@@ -96,12 +100,9 @@ class BlockwiseKernel(KernelOperator):
 
     def _fix_diagonal(self, tile: Array, sources: Index, rows: Index) -> None:
         """Write k(x, x) where a sample meets itself: white-noise kernels differ there."""
-        n = self.shape[0]
-        here, there = np.arange(n)[sources], np.arange(n)[rows]
-        place = np.full(n, -1)
-        place[there] = np.arange(len(there))
-        hits = np.flatnonzero(place[here] >= 0)
-        tile[hits, place[here[hits]]] = self.formula.diag(self.X[here[hits]])
+        here, there = indices(sources, self.shape[0]), indices(rows, self.shape[0])
+        met, own = np.nonzero(here[:, None] == there[None, :])
+        tile[met, own] = self.formula.diag(self.X[here[met]])
 
     def _over_tiles(self, sources: Ints, add: object) -> None:
         """Call ``add(part of sources, lo, hi)`` for every tile; one thread owns a range of rows."""

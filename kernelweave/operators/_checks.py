@@ -14,7 +14,7 @@ RELATIVE_ASYMMETRY = {"float32": 1e-5, "float64": 1e-10}
 
 def check_kernel_matrix(K: Matrix, name: str = "X") -> None:
     """Raise KernelError unless ``K`` is square, finite and symmetric; dense or sparse, nothing is copied."""
-    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
         raise KernelError(
             f"{name} must be a square kernel matrix, one row and one column per sample; its shape is {K.shape}. "
             "Pass features with a kernel name instead, or the matrix between all pairs of samples."
@@ -33,7 +33,7 @@ def _dense_asymmetry(K: Matrix) -> tuple[float, float, int, int]:
     loop = get_engine().worst_asymmetry
     found = for_ranges(lambda lo, hi: loop(K, lo, hi), K.shape[0], width=128, elements=K.size)
     parts: list[tuple[float, float, int, int]] = list(found)  # type: ignore[arg-type]
-    worst = max(parts, key=lambda part: part[0])
+    worst = max(parts, key=lambda part: (np.isinf(part[1]), part[0]))
     return worst[0], max(part[1] for part in parts), worst[2], worst[3]
 
 

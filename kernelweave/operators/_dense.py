@@ -3,9 +3,10 @@
 import numpy as np
 
 from kernelweave.engines import get_engine
+from kernelweave.foundation._errors import KernelError
 from kernelweave.foundation._threads import for_ranges
 from kernelweave.foundation._typing import Array, Floats, Index, Ints
-from kernelweave.operators._base import KernelOperator, indices
+from kernelweave.operators._base import NO_DIAGONAL, KernelOperator, indices
 
 
 class DenseKernel(KernelOperator):
@@ -74,11 +75,8 @@ class DenseCross(KernelOperator):
     def diag(self) -> Floats:
         """Return k(x, x) of the new samples, where it was given."""
         if self._diag is None:
-            raise ValueError(
-                "A precomputed kernel between new and training samples does not hold k(x, x) of the new samples, "
-                "so distances to the centres cannot be computed. Use predict, or pass features and a kernel name."
-            )
-        return self._diag
+            raise KernelError(NO_DIAGONAL)
+        return self._diag.copy()
 
     def matmat(self, H: Array) -> Floats:
         """Return K @ H."""

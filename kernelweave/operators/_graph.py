@@ -6,15 +6,19 @@ A sample that moves touches its neighbours only.
 import numpy as np
 import scipy.sparse as sp
 
+from kernelweave.foundation._errors import KernelError
 from kernelweave.foundation._typing import Array, Floats, Index, Ints
-from kernelweave.operators._base import KernelOperator
+from kernelweave.operators._base import NO_DIAGONAL, KernelOperator
 
 
 class GraphKernel(KernelOperator):
-    """A sparse matrix as a kernel; symmetric, or rectangular when the rows are new samples."""
+    """A sparse symmetric matrix as a kernel. With ``cross`` the rows are new samples, of self-affinity ``diag``."""
 
-    def __init__(self, A: sp.csr_array, *, psd: bool | None = None, diag: Floats | None = None) -> None:
+    def __init__(
+        self, A: sp.csr_array, *, psd: bool | None = None, cross: bool = False, diag: Floats | None = None
+    ) -> None:
         self.A = sp.csr_array(A)
+        self._cross = cross
         self.shape = (A.shape[0], A.shape[1])
         self.psd = psd
         self._diag = diag
@@ -22,7 +26,9 @@ class GraphKernel(KernelOperator):
     def diag(self) -> Floats:
         """Return the diagonal (for new samples: the self-affinities given)."""
         if self._diag is not None:
-            return self._diag
+            return self._diag.copy()
+        if self._cross:
+            raise KernelError(NO_DIAGONAL)
         return np.asarray(self.A.diagonal(), dtype=np.float64)
 
     def scale(self) -> float:
@@ -45,7 +51,7 @@ class GraphKernel(KernelOperator):
 
     def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
         """Update the sums at the neighbours of the moved samples."""
-        part = self.A[moved] if self.shape[0] == self.shape[1] else self.A[:, moved].T.tocsr()
+        part = self.A[:, moved].T.tocsr() if self._cross else self.A[moved]
         source = np.repeat(np.arange(len(moved)), np.diff(part.indptr))
         values = part.data * weights[source]
         np.subtract.at(sums, (old[source], part.indices), values)

@@ -3,7 +3,7 @@
 a(x, y) = s(x, y) * ([y is among the nearest of x] and [x is among the nearest of y], averaged or the larger),
 with s = 1 or the self-tuned weight. "Among the nearest" counts ``n_neighbors`` samples besides the sample itself;
 a sample is joined to itself with weight 1. For a new sample the second bracket is decided by the radius of the
-training sample's own neighbourhood, so a training sample given again meets its own row of the graph.
+training sample's own neighbourhood; one that equals a training sample gets that sample's row of the graph.
 """
 
 from typing import Literal
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from kernelweave.foundation._typing import Array, Floats, Matrix
+from kernelweave.operators import _distances as distances_
 from kernelweave.operators._graph import GraphKernel
 
 # Rounding allowance when a distance is compared with a radius that was computed another way.
@@ -32,6 +33,9 @@ class NeighborGraph:
         symmetrize: Literal["mean", "max"],
     ) -> None:
         self.n_neighbors, self.weights, self.symmetrize = n_neighbors, weights, symmetrize
+        self.sparse = sp.issparse(X)
+        self._centre = distances_.centre(X, metric)
+        X = distances_.moved(X, self._centre)
         self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(X)
         self.n_samples = X.shape[0]
         distances, neighbors = self._index.kneighbors(X)
@@ -40,20 +44,25 @@ class NeighborGraph:
 
     def operator(self) -> GraphKernel:
         """Return the symmetric graph of the training samples."""
+        return GraphKernel(self._symmetric())
+
+    def _symmetric(self) -> sp.csr_array:
         A = self._join(self._directed, self._directed.T.tocsr())
         A.setdiag(1.0)
-        return GraphKernel(A)
+        return A
 
     def cross(self, X: Matrix) -> GraphKernel:
         """Return the affinities between new samples (rows) and training samples."""
+        X = distances_.moved(X, self._centre)
         distances, neighbors = self._index.kneighbors(X)
-        outward = self._matrix(distances, neighbors, distances[:, -1])
-        inward = self._inward(X, distances[:, -1])
-        A = self._join(outward, inward)
-        rows, same = np.nonzero(distances == 0.0)
-        A = A.tolil() if len(rows) else A
-        A[rows, neighbors[rows, same]] = 1.0
-        return GraphKernel(sp.csr_array(A), diag=np.ones(X.shape[0]))
+        A = self._join(self._matrix(distances, neighbors, distances[:, -1]), self._inward(X, distances[:, -1]))
+        known = distances[:, 0] == 0.0
+        if known.any():
+            keep = sp.dia_array((np.where(known, 0.0, 1.0)[None], [0]), shape=(len(known), len(known)))
+            rows = np.flatnonzero(known)
+            pick = sp.csr_array((np.ones(len(rows)), (rows, neighbors[rows, 0])), shape=A.shape)
+            A = keep @ A + pick @ self._symmetric()
+        return GraphKernel(sp.csr_array(A), cross=True, diag=np.ones(X.shape[0]))
 
     def _join(self, outward: sp.csr_array, inward: sp.csr_array) -> sp.csr_array:
         joined = outward.maximum(inward) if self.symmetrize == "max" else (outward + inward) * 0.5

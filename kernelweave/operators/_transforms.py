@@ -107,7 +107,8 @@ class CentredKernel(KernelOperator):
         column_means: Floats | None = None,
         grand_mean: float | None = None,
     ) -> None:
-        self.base, self.shape, self.psd = base, base.shape, base.psd
+        self.base, self.shape = base, base.shape
+        self.psd = True if base.psd else None  # centring may remove the only negative direction
         n = base.shape[1]
         self.shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
         self.row_means = base.matmat(self.shares[:, None])[:, 0]

@@ -119,7 +119,7 @@ def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int =
     rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).astype(np.intp))
     block = np.asarray(op.block(rows, rows), dtype=np.float64)
     values = np.linalg.eigvalsh(block)
-    scale = max(abs(values[-1]), abs(values[0]), EPS)
+    scale = max(abs(values[-1]), abs(values[0]))
     lowest = float(values[0])
     if n > len(rows) and isinstance(op, DenseKernel | GraphKernel):
         ritz = _lanczos(op, n_steps)
@@ -138,16 +138,17 @@ def _lanczos(op: KernelOperator, n_steps: int) -> Array:
     basis = np.empty((n_steps, n))
     vector = np.random.default_rng(0).standard_normal(n)
     images = np.empty_like(basis)
-    used = 0
+    used, size = 0, 0.0
     for step in range(n_steps):
         for _ in range(2):
             vector -= basis[:step].T @ (basis[:step] @ vector)
-        length = np.linalg.norm(vector)
-        if length < 1e-10:
+        length = float(np.linalg.norm(vector))
+        if length <= 1e-10 * size:
             break
         basis[step] = vector / length
         images[step] = op.matmat(basis[step][:, None])[:, 0]
         vector = images[step].copy()
+        size = float(np.linalg.norm(vector))
         used = step + 1
     projected = basis[:used] @ images[:used].T
     return np.linalg.eigvalsh(0.5 * (projected + projected.T))

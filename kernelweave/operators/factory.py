@@ -21,6 +21,7 @@ from kernelweave.operators._base import KernelOperator
 from kernelweave.operators._blockwise import BlockwiseKernel
 from kernelweave.operators._checks import check_kernel_matrix
 from kernelweave.operators._dense import DenseCross, DenseKernel
+from kernelweave.operators._distances import METRICS
 from kernelweave.operators._graph import GraphKernel
 from kernelweave.operators._lowrank import FeatureKernel
 from kernelweave.operators._neighbors import NeighborGraph
@@ -45,6 +46,13 @@ class FittedKernel(ABC):
         return self
 
 
+def _same_kind(X: Matrix, *, sparse: bool) -> Matrix:
+    """Return new samples dense or sparse, as the training samples were."""
+    if sp.issparse(X) == sparse:
+        return X
+    return sp.csr_array(X) if sparse else X.toarray()
+
+
 @dataclass(frozen=True)
 class FormulaKernel(FittedKernel):
     """Kernel values computed from features by a formula."""
@@ -65,6 +73,7 @@ class FormulaKernel(FittedKernel):
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return a blockwise cross-kernel."""
+        X = _same_kind(X, sparse=sp.issparse(self.prepared))
         return BlockwiseKernel(self.formula, self.formula.prepare(X), self.prepared)
 
 
@@ -86,7 +95,7 @@ class FeatureMap(FittedKernel):
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return the low-rank cross-kernel."""
-        return FeatureKernel(self.transform(X), self.features)
+        return FeatureKernel(self.transform(_same_kind(X, sparse=sp.issparse(self.features))), self.features)
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,7 @@ class GraphFit(FittedKernel):
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return the sparse affinities to the training samples."""
-        return self.graph.cross(X)
+        return self.graph.cross(_same_kind(X, sparse=self.graph.sparse))
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,7 @@ class Precomputed(FittedKernel):
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return a given matrix of shape (new, training) as a cross-kernel."""
-        return GraphKernel(X) if sp.issparse(X) else DenseCross(X)
+        return GraphKernel(X, cross=True) if sp.issparse(X) else DenseCross(X)
 
 
 @dataclass(frozen=True)
@@ -165,13 +174,14 @@ def fit_kernel(
     name : what errors call ``X``.
     """
     params = dict(params or {})
+    X = sp.csr_array(X) if sp.issparse(X) else X
     if isinstance(kernel, str):
         return _named(X, kernel, params, centre_features=centre_features, weights=weights, name=name)
-    if hasattr(kernel, "diag") and callable(kernel):
+    if hasattr(kernel, "diag") and callable(kernel) and not isinstance(kernel, type):
         _allow(params, (), "a kernel object, which carries its own parameters")
         formula: formulas.Formula = formulas.ProcessKernel(kernel)
         return FormulaKernel(formula, formula.prepare(_dense_only(X, "a kernel object")))
-    if callable(kernel):
+    if callable(kernel) and not isinstance(kernel, type):
         function = _with_params(kernel, params)
         return FormulaKernel(formulas.Given(function), X)
     raise ParameterError(
@@ -241,13 +251,16 @@ def _poly(
     weights: Floats | None = None,
 ) -> FittedKernel:
     value = 1.0 / X.shape[1] if gamma is None else _bandwidth.gamma(X, gamma, weights)
-    return FormulaKernel(formulas.Polynomial(value, float(coef0), _bandwidth.positive("degree", degree)), X)
+    return FormulaKernel(
+        formulas.Polynomial(value, _bandwidth.finite("coef0", coef0), _bandwidth.whole("degree", degree)), X
+    )
 
 
 def _normalized_poly(X: Matrix, kernel: str, *, degree: int = 2, t: float = 1.0) -> FittedKernel:
-    if degree == 1:
-        return _linear(X, kernel, t=t)
-    formula = formulas.NormalizedPolynomial(int(_bandwidth.positive("degree", degree)), float(t))
+    power, offset = _bandwidth.whole("degree", degree), _bandwidth.finite("t", t)
+    if power == 1:
+        return _linear(X, kernel, t=offset)
+    formula = formulas.NormalizedPolynomial(power, offset)
     return FormulaKernel(formula, formula.prepare(X))
 
 
@@ -255,7 +268,7 @@ def _sigmoid(
     X: Matrix, kernel: str, *, gamma: Any = None, coef0: float = 1.0, weights: Floats | None = None
 ) -> FittedKernel:
     value = 1.0 / X.shape[1] if gamma is None else _bandwidth.gamma(X, gamma, weights)
-    return FormulaKernel(formulas.Sigmoid(value, float(coef0)), X)
+    return FormulaKernel(formulas.Sigmoid(value, _bandwidth.finite("coef0", coef0)), X)
 
 
 def _laplacian(X: Matrix, kernel: str, *, gamma: Any = None, weights: Floats | None = None) -> FittedKernel:
@@ -269,6 +282,7 @@ def _chi2(X: Matrix, kernel: str, *, gamma: float = 1.0) -> FittedKernel:
 
 
 def _self_tuning(X: Matrix, kernel: str, *, n_neighbors: int = 7, metric: str = "euclidean") -> FittedKernel:
+    _bandwidth.one_of("metric", metric, METRICS)
     formula = formulas.SelfTuning(X, _neighbors(X, n_neighbors), metric)
     return FormulaKernel(formula, formula.prepare(X))
 
@@ -282,6 +296,7 @@ def _nearest_neighbors(
     weights: str = "connectivity",
     symmetrize: str = "mean",
 ) -> FittedKernel:
+    _bandwidth.one_of("metric", metric, METRICS)
     _bandwidth.one_of("weights", weights, ("connectivity", "self_tuning"))
     _bandwidth.one_of("symmetrize", symmetrize, ("mean", "max"))
     options: dict[str, Any] = {"metric": metric, "weights": weights, "symmetrize": symmetrize}
@@ -289,10 +304,10 @@ def _nearest_neighbors(
 
 
 def _neighbors(X: Matrix, n_neighbors: int) -> int:
-    if not 1 <= n_neighbors < X.shape[0]:
+    if not isinstance(n_neighbors, int | np.integer) or not 1 <= n_neighbors < X.shape[0]:
         raise ParameterError(
-            f"n_neighbors={n_neighbors!r} must be at least 1 and below the number of samples, {X.shape[0]}; set it in "
-            "kernel_params."
+            f"n_neighbors={n_neighbors!r} in kernel_params must be a whole number, at least 1 and below the number of "
+            f"samples, {X.shape[0]}."
         )
     return int(n_neighbors)
 

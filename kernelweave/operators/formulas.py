@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel, pairwise_distances
+from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from kernelweave.foundation._errors import KernelError
 from kernelweave.foundation._typing import Array, Floats, Matrix
+from kernelweave.operators import _distances as distances
 
 
 class Formula(ABC):
@@ -40,6 +40,10 @@ class Formula(ABC):
     @abstractmethod
     def diag(self, X: Matrix) -> Floats:
         """Return k(x_i, x_i) for prepared samples."""
+
+    def bound(self, X: Matrix) -> float:
+        """Return a bound on |k(x, y)| over prepared samples; the diagonal bounds a semidefinite kernel."""
+        return float(np.abs(self.diag(X)).max(initial=0.0))
 
 
 def _inner(X: Matrix, Y: Matrix) -> Floats:
@@ -106,6 +110,10 @@ class Polynomial(Formula):
         """Return (gamma ||x||^2 + coef0)^degree."""
         return (self.gamma * _squared_norms(X) + self.coef0) ** self.degree
 
+    def bound(self, X: Matrix) -> float:
+        """Return (gamma max ||x||^2 + |coef0|)^degree."""
+        return float((self.gamma * _squared_norms(X).max(initial=0.0) + abs(self.coef0)) ** self.degree)
+
 
 @dataclass(frozen=True)
 class NormalizedPolynomial(Formula):
@@ -147,6 +155,10 @@ class Sigmoid(Formula):
     def diag(self, X: Matrix) -> Floats:
         """Return tanh(gamma ||x||^2 + coef0)."""
         return np.tanh(self.gamma * _squared_norms(X) + self.coef0)
+
+    def bound(self, X: Matrix) -> float:
+        """Return tanh(gamma max ||x||^2 + |coef0|)."""
+        return float(np.tanh(self.gamma * _squared_norms(X).max(initial=0.0) + abs(self.coef0)))
 
 
 @dataclass(frozen=True)
@@ -199,10 +211,12 @@ class SelfTuning(Formula):
 
     def __init__(self, X: Matrix, n_neighbors: int, metric: str) -> None:
         self.metric = metric
-        self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(X)
+        self._centre = distances.centre(X, metric)
+        self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(distances.moved(X, self._centre))
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return [x, s(x)]."""
+        X = distances.moved(X, self._centre)
         scale = self._index.kneighbors(X)[0][:, -1:]
         return sp.hstack([X, scale], format="csr") if sp.issparse(X) else np.hstack([X, scale])
 
@@ -211,9 +225,7 @@ class SelfTuning(Formula):
         s, t = X[:, [-1]], Y[:, [-1]]
         if sp.issparse(X):
             s, t = s.toarray(), t.toarray()
-            gaps = pairwise_distances(X[:, :-1], Y[:, :-1], metric=self.metric)
-        else:
-            gaps = cdist(X[:, :-1], Y[:, :-1], self.metric)
+        gaps = distances.between(X[:, :-1], Y[:, :-1], self.metric)
         gaps *= gaps
         with np.errstate(divide="ignore", invalid="ignore"):
             gaps /= s * t.T
@@ -250,13 +262,26 @@ class Given(Formula):
         return np.concatenate(parts)
 
 
+_SEMIDEFINITE = {"RBF", "Matern", "RationalQuadratic", "DotProduct", "ConstantKernel", "WhiteKernel"}
+
+
+def _semidefinite(kernel: Any) -> bool:
+    if type(kernel).__name__ in ("Sum", "Product"):
+        return _semidefinite(kernel.k1) and _semidefinite(kernel.k2)
+    return type(kernel).__name__ in _SEMIDEFINITE
+
+
 @dataclass(frozen=True)
 class ProcessKernel(Formula):
     """A ``sklearn.gaussian_process.kernels.Kernel`` object with its hyperparameters as they are."""
 
     kernel: Any
-    psd = True
     fixes_diagonal = True
+
+    @property
+    def psd(self) -> bool | None:  # type: ignore[override]
+        """Known for sums and products of kernels that are positive semidefinite in any dimension."""
+        return True if _semidefinite(self.kernel) else None
 
     def tile(self, X: Matrix, Y: Matrix) -> Array:
         """Return kernel(X, Y)."""

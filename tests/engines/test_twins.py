@@ -114,17 +114,29 @@ def test_nearest_follows_its_rule_written_as_a_loop(case):
     lead = _numba.nearest(sums, slopes, norms, labels, slack, out, own, lo, hi)
     leads = [np.inf]
     for i in range(lo, hi):
-        filled = [c for c in range(len(norms)) if np.isfinite(norms[c])]
-        value = {c: norms[c] - slopes[c] * sums[c, i] for c in filled}
-        kept = value.get(labels[i], np.inf)
-        best = min(filled, key=lambda c: (value[c], c))
-        moves = value[best] < kept - slack
-        assert out[i] == (best if moves else labels[i])
-        assert own[i] == (value[best] if moves else kept)
-        if not moves:
-            rivals = [value[c] for c in filled if c != labels[i]]
-            leads.append(min(rivals, default=np.inf) - kept + slack)
+        value = {c: norms[c] - slopes[c] * sums[c, i] for c in range(len(norms)) if np.isfinite(norms[c])}
+        kept = value.pop(labels[i], np.inf)
+        low = min(value.values(), default=np.inf)
+        if low < kept - slack:
+            assert value[out[i]] <= low + slack
+            assert own[i] == value[out[i]] < kept
+            if max(value.values()) - low <= slack:  # all equally near: the first
+                assert out[i] == min(value)
+        else:
+            assert out[i] == labels[i]
+            assert own[i] == kept
+            leads.append(low - kept + slack)
     assert lead == min(leads)
+
+
+@pytest.mark.parametrize("engine", [_numba, _numpy], ids=["numba", "numpy"])
+def test_a_sample_that_leaves_takes_the_first_cluster_within_the_slack_of_the_nearest(engine):
+    # Its own cluster at 1.2, the others at 0.9 and 0.45: the last is nearer by 0.75, more than the slack of 0.5, and
+    # the first counts as equally near.
+    sums, out, own = -np.array([[0.9], [0.45], [1.2]]), np.empty(1, dtype=np.int64), np.empty(1)
+    engine.nearest(sums, np.ones(3), np.zeros(3), np.array([2]), 0.5, out, own, 0, 1)
+    assert out.tolist() == [0]
+    assert own.tolist() == [0.9]
 
 
 @quick

@@ -138,6 +138,9 @@ class _Contract:
 class OperatorContract(_Contract):
     """For kernels on one sample set: supply ``make(X)``, the operator, and ``dense(X)``, its plain matrix."""
 
+    # How far values may lie above ``scale()``, which of a centred kernel is that of the values before centring.
+    above_scale = 1.0
+
     def make(self, X):
         raise NotImplementedError
 
@@ -157,6 +160,13 @@ class OperatorContract(_Contract):
         self.assert_close(found, np.diagonal(K), K)
         found[:] = -7.0
         self.assert_close(op.diag(), np.diagonal(K), K)
+
+    @laws
+    @given(st.data())
+    def test_no_value_is_larger_than_the_scale(self, data):
+        X = data.draw(self.rows)
+        op, K = self.make(X), self.dense(X)
+        assert np.abs(K).max() <= self.above_scale * op.scale() * (1 + 1e-12) + 1e-15
 
     @laws
     @given(st.data())

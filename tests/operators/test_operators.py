@@ -538,7 +538,7 @@ class TestGraphKernelFloat32(TestGraphKernel):
 
 class TestGraphCross(CrossContract):
     def make(self, X, Y):
-        return GraphKernel(chain_graph(X, Y), diag=np.ones(len(X)))
+        return GraphKernel(chain_graph(X, Y), cross=True, diag=np.ones(len(X)))
 
     def dense(self, X, Y):
         return chain_matrix(X, Y)
@@ -609,7 +609,7 @@ class TestCompositeCross(CrossContract):
         parts = [
             FeatureKernel(X, Y),
             BlockwiseKernel(lazy, lazy.prepare(X), lazy.prepare(Y)),
-            GraphKernel(chain_graph(X, Y), diag=np.ones(len(X))),
+            GraphKernel(chain_graph(X, Y), cross=True, diag=np.ones(len(X))),
             DenseCross(gaussian(X, Y), np.ones(len(X))),
         ]
         return CompositeKernel(parts, [0.5, 2.0, 1.0, 0.25])
@@ -702,6 +702,8 @@ class TestShiftedKernelDownward(NeverStoresTheMatrix, OperatorContract):
 
 
 class TestCentredKernel(NeverStoresTheMatrix, OperatorContract):
+    above_scale = 4.0
+
     def make(self, X):
         return CentredKernel(lazy_gaussian(X))
 
@@ -711,6 +713,8 @@ class TestCentredKernel(NeverStoresTheMatrix, OperatorContract):
 
 
 class TestCentredKernelWithWeights(NeverStoresTheMatrix, OperatorContract):
+    above_scale = 4.0
+
     def weights(self, X):
         return np.arange(len(X)) % 3 * 1.5  # zero, 1.5 and 3
 
@@ -723,6 +727,8 @@ class TestCentredKernelWithWeights(NeverStoresTheMatrix, OperatorContract):
 
 
 class TestCentredGraph(NeverStoresTheMatrix, OperatorContract):
+    above_scale = 4.0
+
     def make(self, X):
         return CentredKernel(GraphKernel(chain_graph(X, X)))
 
@@ -742,6 +748,8 @@ class TestUnitDiagonalKernel(NeverStoresTheMatrix, OperatorContract):
 
 
 class TestTransformsOfTransforms(NeverStoresTheMatrix, OperatorContract):
+    above_scale = 4.0
+
     def make(self, X):
         views = CompositeKernel([FeatureKernel(X), lazy_gaussian(X)], [0.5, 2.0])
         return ScaledKernel(CentredKernel(UnitDiagonalKernel(ShiftedKernel(views, 1.0))), 3.0)

@@ -28,12 +28,10 @@ def step(K, labels, weights, k, slack):
     table = np.array([[distance(K, labels, weights, i, c) for c in range(k)] for i in range(len(labels))])
     new = labels.copy()
     for i, row in enumerate(table):
-        best, chosen = np.inf, labels[i]
-        for c in range(k):  # the first of equally near others
-            if c != labels[i] and row[c] < best - slack:
-                best, chosen = row[c], c
-        if best < row[labels[i]] - slack:
-            new[i] = chosen
+        others = [c for c in range(k) if c != labels[i]]
+        low = min((row[c] for c in others), default=np.inf)
+        if low < row[labels[i]] - slack:
+            new[i] = next(c for c in others if row[c] <= low + slack)
     reached = table[np.arange(len(labels)), new]
     return fill_empty(new, reached, weights, k, slack), reached, table
 
