@@ -36,7 +36,8 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 test: lint
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n auto
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n auto -m 'not timing'
+	$(BIN)/python -m pytest -m timing tests/test_promises.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

@@ -7,7 +7,7 @@ from benchmarks import kernel_kmeans as bench
 from benchmarks import startup
 from benchmarks._harness import in_fresh_process
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.timing  # run alone: a second test beside it would spoil the ratios
 
 
 def test_a_run_is_at_least_five_times_faster_than_the_textbook_loop():
