@@ -24,7 +24,7 @@ class BlockwiseKernel(KernelOperator):
         self.X, self.Y = X, X if Y is None else Y
         self._square = Y is None
         self.shape = (self.X.shape[0], self.Y.shape[0])
-        self.psd = formula.psd
+        self.psd = formula.psd if Y is None else None
         self._engine = engine
 
     def diag(self) -> Floats:

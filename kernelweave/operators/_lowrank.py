@@ -15,12 +15,11 @@ from kernelweave.operators._base import KernelOperator
 class FeatureKernel(KernelOperator):
     """Inner products between the rows of ``Phi`` and the rows of ``source`` (by default ``Phi`` itself)."""
 
-    psd = True
-
     def __init__(self, Phi: Matrix, source: Matrix | None = None, *, engine: str = "numba") -> None:
         self.Phi = Phi
         self.source = Phi if source is None else source
         self.shape = (Phi.shape[0], self.source.shape[0])
+        self.psd = True if source is None else None
         self._engine = engine
 
     def diag(self) -> Floats:
