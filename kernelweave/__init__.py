@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelweave import datasets, metrics
-    from kernelweave.estimators import KernelKMeans
+    from kernelweave.estimators import GlobalKernelKMeans, KernelKMeans
     from kernelweave.foundation._errors import (
         ConvergenceWarning,
         DataError,
@@ -24,6 +24,7 @@ __version__ = _version("kernelweave")
 __all__ = [
     "ConvergenceWarning",
     "DataError",
+    "GlobalKernelKMeans",
     "KernelError",
     "KernelKMeans",
     "NotPSDWarning",

@@ -15,6 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 PUBLIC = {
     "ConvergenceWarning",
     "DataError",
+    "GlobalKernelKMeans",
     "KernelError",
     "KernelKMeans",
     "NotPSDWarning",

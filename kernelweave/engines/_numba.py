@@ -129,3 +129,15 @@ def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]
                 if away > gap:
                     gap, row, col = away, i, j
     return gap, peak, row, col
+
+
+@njit(nogil=True, cache=True)
+def founding_gains(
+    K: Array, diag: Floats, distances: Floats, weights: Floats, out: Floats, lo: int, hi: int, left: int
+) -> None:
+    """Write sum_i w_i max(d_i - (K_nn + K_ii - 2 K_ni), 0) for lo <= n < hi; K holds the rows from ``left`` on."""
+    for n in range(lo, hi):
+        row, own, total = K[n - left], diag[n], 0.0
+        for i in range(row.size):
+            total += weights[i] * max(distances[i] - (own + diag[i] - 2.0 * row[i]), 0.0)
+        out[n] = total

@@ -57,6 +57,14 @@ def nearest(
     return float(leads.min(initial=np.inf))
 
 
+def founding_gains(
+    K: Array, diag: Floats, distances: Floats, weights: Floats, out: Floats, lo: int, hi: int, left: int
+) -> None:
+    """Write sum_i w_i max(d_i - (K_nn + K_ii - 2 K_ni), 0) for lo <= n < hi; K holds the rows from ``left`` on."""
+    gaps = diag[lo:hi, None] + diag[None, :] - 2.0 * K[lo - left : hi - left].astype(np.float64)
+    out[lo:hi] = np.maximum(distances[None, :] - gaps, 0.0) @ weights
+
+
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
     """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, with the place of the first.
 

@@ -45,6 +45,11 @@ class Engine(Protocol):
     ) -> float:
         """Write the nearest cluster of every sample."""
 
+    def founding_gains(
+        self, K: Array, diag: Floats, distances: Floats, weights: Floats, out: Floats, lo: int, hi: int, left: int
+    ) -> None:
+        """Write the gain each sample is sure of if it founds a cluster."""
+
     def worst_asymmetry(self, K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
         """Return the largest difference between K and its transpose, and the largest entry."""
 

@@ -1,5 +1,6 @@
 """Thin scikit-learn classes, one file per family: check, build the operator, call the solver, store."""
 
+from kernelweave.estimators._global_kernel_kmeans import GlobalKernelKMeans
 from kernelweave.estimators._kernel_kmeans import KernelKMeans
 
-__all__ = ["KernelKMeans"]
+__all__ = ["GlobalKernelKMeans", "KernelKMeans"]

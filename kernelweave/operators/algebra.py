@@ -89,6 +89,57 @@ def nearest_clusters(
     return out, own, min(float(lead) for lead in leads)  # type: ignore[arg-type]
 
 
+def founding_gains(op: KernelOperator, distances: Floats, weights: Floats, diag: Floats) -> Floats:
+    """Return b_n = sum_i w_i max(d_i - ||phi(x_n) - phi(x_i)||^2, 0) of every sample n (MSc 4.3).
+
+    A sample that founds a cluster of its own lowers the objective by at least b_n, d being the present distances.
+    """
+    if isinstance(op, GraphKernel):
+        return _graph_gains(op, distances, weights, diag)
+    gains, loop = np.empty(op.n_samples), get_engine().founding_gains
+    if isinstance(op, DenseKernel):
+        for_ranges(
+            lambda lo, hi: loop(op.K, diag, distances, weights, gains, lo, hi, 0), op.n_samples, elements=op.K.size
+        )
+        return gains
+    step = max(1, 2**22 // op.n_samples)
+    for lo in range(0, op.n_samples, step):
+        hi = min(lo + step, op.n_samples)
+        loop(np.ascontiguousarray(op.block(slice(lo, hi), slice(None))), diag, distances, weights, gains, lo, hi, lo)
+    return gains
+
+
+def _graph_gains(op: GraphKernel, distances: Floats, weights: Floats, diag: Floats) -> Floats:
+    """Return the founding gains from the edges alone: pairs without one depend on K_nn only.
+
+    They add up to a sum over all i of w_i max(e_i - K_nn, 0) with e = d - diag, read off sorted values; edges then
+    replace their own term.
+    """
+    excess = distances - diag
+    order = np.argsort(-excess, kind="stable")
+    falling = excess[order]
+    weight = np.concatenate([[0.0], np.cumsum(weights[order])])
+    mass = np.concatenate([[0.0], np.cumsum(weights[order] * falling)])
+    above = np.searchsorted(-falling, -diag, side="left")
+    gains = mass[above] - diag * weight[above]
+    edges = op.A.tocoo()
+    slack = excess[edges.col] - diag[edges.row]
+    change = weights[edges.col] * (np.maximum(slack + 2.0 * edges.data, 0.0) - np.maximum(slack, 0.0))
+    return gains + np.bincount(edges.row, change, op.n_samples)
+
+
+def similarities(op: KernelOperator, beta: float, columns: Ints) -> Floats:
+    """Return exp(-beta ||phi(x_i) - phi(x_j)||^2) for all rows i and the chosen columns j, a block at a time."""
+    diag, n = op.diag(), op.n_samples
+    out = np.empty((n, len(columns)))
+    step = max(1, 2**22 // max(1, len(columns)))
+    for lo in range(0, n, step):
+        part = slice(lo, min(lo + step, n))
+        gaps = diag[part][:, None] + diag[columns][None, :] - 2.0 * op.block(part, columns)
+        np.exp(np.multiply(gaps, -beta, out=gaps), out=out[part])
+    return out
+
+
 def cluster_links(op: KernelOperator, labels: Ints, n_clusters: int) -> tuple[Floats, Floats]:
     """Return links(V_c, V_c) and links(V_c, V minus V_c) of every cluster of a graph's nodes.
 
