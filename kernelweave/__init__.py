@@ -8,7 +8,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelweave import datasets, metrics
+    from kernelweave import datasets, metrics, model_selection, plots
     from kernelweave.estimators import GlobalKernelKMeans, KernelKMeans
     from kernelweave.foundation._errors import (
         ConvergenceWarning,
@@ -33,13 +33,15 @@ __all__ = [
     "__version__",
     "datasets",
     "metrics",
+    "model_selection",
+    "plots",
 ]
 
 _ERRORS = "kernelweave.foundation._errors"
 _HOMES = dict.fromkeys(
     ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError"), _ERRORS
 )
-_MODULES = ("datasets", "metrics")
+_MODULES = ("datasets", "metrics", "model_selection", "plots")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,5 @@
+"""Pictures of results, in the style of scikit-learn's displays."""
+
+from kernelweave.evaluation.plots import InertiaPathDisplay
+
+__all__ = ["InertiaPathDisplay"]
