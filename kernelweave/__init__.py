@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelweave import datasets, metrics, model_selection, plots
-    from kernelweave.estimators import GlobalKernelKMeans, KernelKMeans
+    from kernelweave.estimators import GlobalKernelKMeans, GraphCut, KernelKMeans
     from kernelweave.foundation._errors import (
         ConvergenceWarning,
         DataError,
@@ -25,6 +25,7 @@ __all__ = [
     "ConvergenceWarning",
     "DataError",
     "GlobalKernelKMeans",
+    "GraphCut",
     "KernelError",
     "KernelKMeans",
     "NotPSDWarning",

@@ -16,6 +16,7 @@ PUBLIC = {
     "ConvergenceWarning",
     "DataError",
     "GlobalKernelKMeans",
+    "GraphCut",
     "KernelError",
     "KernelKMeans",
     "NotPSDWarning",

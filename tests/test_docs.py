@@ -91,10 +91,13 @@ def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():
     assert second == Block("x\n", 13, None, "too long")
 
 
-def test_the_two_rings_example_draws_its_picture(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("example", "options"), [("plot_two_rings.py", []), ("plot_ten_rings.py", ["100"])], ids=["two rings", "ten rings"]
+)
+def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    picture = tmp_path / "rings.png"
-    monkeypatch.setattr(sys, "argv", ["plot_two_rings.py", str(picture)])
-    runpy.run_path(str(ROOT / "examples" / "plot_two_rings.py"), run_name="__main__")
+    picture = tmp_path / "picture.png"
+    monkeypatch.setattr(sys, "argv", [example, str(picture), *options])
+    runpy.run_path(str(ROOT / "examples" / example), run_name="__main__")
     assert picture.read_bytes().startswith(b"\x89PNG")

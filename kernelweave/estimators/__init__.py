@@ -1,6 +1,7 @@
 """Thin scikit-learn classes, one file per family: check, build the operator, call the solver, store."""
 
 from kernelweave.estimators._global_kernel_kmeans import GlobalKernelKMeans
+from kernelweave.estimators._graph_cut import GraphCut
 from kernelweave.estimators._kernel_kmeans import KernelKMeans
 
-__all__ = ["GlobalKernelKMeans", "KernelKMeans"]
+__all__ = ["GlobalKernelKMeans", "GraphCut", "KernelKMeans"]

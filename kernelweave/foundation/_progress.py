@@ -15,7 +15,7 @@ def track(estimator: Any, tasks: Iterable[T], *, total: int, what: str, X: Any =
     (1.9 and later) see one task per item; one that asks to stop ends the loop after the current task.
     """
     root = _begin(estimator, total, X, y)
-    bar = tqdm(tasks, total=total, desc=what, disable=not getattr(estimator, "verbose", 0), leave=False)
+    bar = tqdm(tasks, total=total, desc=what, disable=not getattr(estimator, "verbose", 0))
     for task in bar:
         child = _open(estimator, root, what)
         yield task

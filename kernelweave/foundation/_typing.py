@@ -10,5 +10,6 @@ Array: TypeAlias = NDArray[Any]
 Matrix: TypeAlias = Any
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.intp]
+Bools: TypeAlias = NDArray[np.bool_]
 # An index of rows or columns: integers or a slice.
 Index: TypeAlias = NDArray[np.intp] | slice

@@ -128,18 +128,6 @@ def _graph_gains(op: GraphKernel, distances: Floats, weights: Floats, diag: Floa
     return gains + np.bincount(edges.row, change, op.n_samples)
 
 
-def similarities(op: KernelOperator, beta: float, columns: Ints) -> Floats:
-    """Return exp(-beta ||phi(x_i) - phi(x_j)||^2) for all rows i and the chosen columns j, a block at a time."""
-    diag, n = op.diag(), op.n_samples
-    out = np.empty((n, len(columns)))
-    step = max(1, 2**22 // max(1, len(columns)))
-    for lo in range(0, n, step):
-        part = slice(lo, min(lo + step, n))
-        gaps = diag[part][:, None] + diag[columns][None, :] - 2.0 * op.block(part, columns)
-        np.exp(np.multiply(gaps, -beta, out=gaps), out=out[part])
-    return out
-
-
 def cluster_links(op: KernelOperator, labels: Ints, n_clusters: int) -> tuple[Floats, Floats]:
     """Return links(V_c, V_c) and links(V_c, V minus V_c) of every cluster of a graph's nodes.
 

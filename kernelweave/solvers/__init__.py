@@ -1,7 +1,21 @@
 """Pure functions: operator and arrays in, frozen result out."""
 
+from kernelweave.solvers._convex_mixture import exemplars
 from kernelweave.solvers._global_search import Path, global_kernel_kmeans
+from kernelweave.solvers._graph_search import CutPath, polish_cut, search_cuts
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers._starts import INITS, best_of, start_labels
 
-__all__ = ["INITS", "Descent", "Path", "best_of", "global_kernel_kmeans", "kernel_kmeans", "start_labels"]
+__all__ = [
+    "INITS",
+    "CutPath",
+    "Descent",
+    "Path",
+    "best_of",
+    "exemplars",
+    "global_kernel_kmeans",
+    "kernel_kmeans",
+    "polish_cut",
+    "search_cuts",
+    "start_labels",
+]

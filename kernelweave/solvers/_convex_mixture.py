@@ -2,7 +2,8 @@
 
 Objective   maximise sum_i p_i log sum_j q_j s_ij over the simplex, s_ij = exp(-beta ||phi(x_i) - phi(x_j)||^2)
 Input       a KernelOperator, sample weights (p is proportional to them)
-Cost        O(n^2) per iteration while all priors live, O(n m) once m are left; stores the (n, m) similarities
+Cost        O(n^2) per iteration while all priors live, O(n m) once m are left; stores the (n, m)
+            similarities, or on a graph those of its edges
 Guarantee   the likelihood never falls; priors below 1e-3 / n are dropped, as in the source
 Source      MSc 3.2.2, 4.2.3 and Alg. 12; Lashkari and Golland, NIPS 2007
 """
@@ -10,7 +11,8 @@ Source      MSc 3.2.2, 4.2.3 and Alg. 12; Lashkari and Golland, NIPS 2007
 import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
-from kernelweave.operators import KernelOperator, algebra
+from kernelweave.operators import KernelOperator
+from kernelweave.operators.similarity import similarities
 
 # Priors below this share of the uniform prior are dropped.
 DROP = 1e-3
@@ -28,15 +30,15 @@ def exemplars(op: KernelOperator, weights: Floats, count: int, *, max_iter: int 
     """
     shares = weights / weights.sum()
     alive = np.flatnonzero(shares > 0)
-    S = algebra.similarities(op, reference_beta(op, shares), alive)
+    S = similarities(op, reference_beta(op, shares), alive)
     priors = np.full(len(alive), 1.0 / len(alive))
     leaders, held = np.empty(0, dtype=np.intp), 0
     for _ in range(max_iter):
-        updated = priors * (S.T @ (shares / (S @ priors)))
+        updated = priors * S.pull(shares / S.mix(priors))
         change = float(np.max(np.abs(updated - priors) / updated.max()))
         keep = updated >= DROP / len(shares)
         if not keep.all():
-            S, alive, updated = S[:, keep], alive[keep], updated[keep]
+            S, alive, updated = S.keep(keep), alive[keep], updated[keep]
         priors = updated / updated.sum()
         now = alive[np.argsort(-priors, kind="stable")[:count]]
         held = held + 1 if np.array_equal(now, leaders) else 0

@@ -22,7 +22,7 @@ from kernelweave.operators.graph_moves import GraphMoves
 
 Founders = Literal["exact", "fast", "exemplars"]
 # Sweeps of single moves, joins tried in a round, and rounds of joining and splitting after each stage.
-MAX_SWEEPS, JOINS, ROUNDS = 100, 6, 50
+MAX_SWEEPS, JOINS, ROUNDS = 1000, 6, 1000
 
 
 @dataclass(frozen=True)

@@ -22,5 +22,5 @@ def test_every_search_parts_the_two_rings_and_random_starts_seldom_do():
     assert set(result.verdicts) == {Verdict.MATCH, Verdict.NO_FIGURE}
     figures = {cell.cell: {figure.metric: figure.ours for figure in cell.figures} for cell in result.cells}
     assert [figures[how]["rings_found"] for how in ("exact", "exemplars", "fast")] == [1.0, 1.0, 1.0]
-    assert figures["kernel-kmeans-random"]["runs_correct"] < 50
-    assert figures["kernel-kmeans-random-partition"]["runs_correct"] < 50
+    assert figures["random-points"]["runs_correct"] < 50
+    assert figures["random-labels"]["runs_correct"] < 50

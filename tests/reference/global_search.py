@@ -1,4 +1,4 @@
-"""Global kernel k-means as printed (MSc Alg. 10 to 12, weighted as in 4.2): every run goes to its end, nothing is shared.
+"""Global kernel k-means as printed (MSc Alg. 10 to 12, weighted as in 4.2): every run is made, each to its end.
 
 The runs are those of the entry-wise oracle, written with arrays so that a run from every sample of 200 problems takes
 seconds. Rules that the documents leave open are those of the library: of candidates whose objectives are equal (within
