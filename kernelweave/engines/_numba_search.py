@@ -2,8 +2,9 @@
 
 All candidates of a stage start from one partition with one sample moved to a new cluster. A run stops when it meets
 a partition that another run has seen: from there both go the same way. What was seen is kept in a table that threads
-share without a lock. A lost entry costs a repeated stretch of a run and nothing else; an entry counts only when key
-and check agree, 127 bits in all.
+share without a lock. A lost entry costs a repeated stretch of a run and nothing else: an entry counts only when its
+key and its check agree, 127 bits in all, and the check is tied to the owner, so that an entry written by two threads
+at once counts for neither.
 """
 
 import numpy as np
@@ -43,11 +44,12 @@ def _seen_by(table: Array, owners: Ints, key: np.uint64, check: np.uint64, me: i
     for _ in range(PROBES):
         if table[at, 0] == np.uint64(0):
             owners[at] = me
-            table[at, 1] = check
+            table[at, 1] = check ^ _mix(np.uint64(me))
             table[at, 0] = key
             return -1
-        if table[at, 0] == key and table[at, 1] == check:
-            return owners[at]
+        owner = owners[at]
+        if table[at, 0] == key and table[at, 1] == check ^ _mix(np.uint64(owner)):
+            return owner
         at = (at + np.uint64(1)) & mask
     return -1
 

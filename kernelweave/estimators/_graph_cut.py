@@ -196,7 +196,7 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
     def _searched(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
         chosen = None
         if self.search == "exemplars":
-            chosen = self.exemplar_indices_ = self._exemplars(moves, A)
+            chosen = self.exemplar_indices_ = self._exemplars(moves, A, deadline)
         return search_cuts(
             moves,
             n_clusters=self.n_clusters,
@@ -232,7 +232,7 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
             return model.fit(A).labels_
 
-    def _exemplars(self, moves: GraphMoves, A: sp.csr_array) -> Ints:
+    def _exemplars(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> Ints:
         """Return the exemplars of the graph's kernel, D^-1 A D^-1 with degrees as weights for the normalized cut."""
         degrees = moves.degrees
         by_degree = self.objective == "normalized_cut"
@@ -243,7 +243,7 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         D = sp.dia_array((scale[None], [0]), shape=A.shape)
         K = sp.csr_array(D @ A @ D + sp.dia_array(((shift * scale)[None], [0]), shape=A.shape))
         count = min(self.n_exemplars or 2 * self.n_clusters, int(np.count_nonzero(moves.masses > 0)))
-        return exemplars(GraphKernel(K), moves.masses, count)
+        return exemplars(GraphKernel(K), moves.masses, count, deadline=deadline)
 
     def _watched(self, stages: Iterator[int]) -> Iterator[int]:
         return track(self, stages, total=max(0, self.n_clusters - 1), what="clusters")

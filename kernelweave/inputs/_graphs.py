@@ -36,7 +36,7 @@ def _check_edges(A: sp.csr_array) -> None:
         at = int(A.data.argmin())
         row = int(np.searchsorted(A.indptr, at, side="right")) - 1
         raise KernelError(
-            f"Negative values in data: X[{row}, {A.indices[at]}] = {A.data[at]:.6g}. Edge weights must not be negative. "
+            f"Negative values in data: X[{row}, {A.indices[at]}] = {A.data[at]:.6g}. Edge weights must be >= 0. "
             "Clip them at 0, or shift them all."
         )
     gaps = abs(A - A.T).tocoo()

@@ -65,7 +65,8 @@ def run_candidates(
                 break
             list(pool.map(work, starts[first : first + BLOCKS]))
     objectives[states == LEFT] = np.nan
-    return CandidateRuns(_ends(candidates, parents, states), objectives)
+    ends = _ends(candidates, parents, states)
+    return CandidateRuns(ends, np.where(ends == np.arange(n), objectives, np.nan))
 
 
 def _table_size(n_candidates: int) -> int:
@@ -74,10 +75,14 @@ def _table_size(n_candidates: int) -> int:
 
 
 def _ends(candidates: Ints, parents: Ints, states: Ints) -> Ints:
-    """Return for each candidate the position of the run that reached its end, along the chain of meetings."""
+    """Return for each candidate the position of the run that reached its end, along the chain of meetings.
+
+    A chain that leads nowhere, which no run of falling objectives makes, stands for itself.
+    """
     place = np.full(int(candidates.max()) + 1, -1)
     place[candidates] = np.arange(len(candidates))
     ends = np.where(parents >= 0, place[parents], np.arange(len(candidates)))
-    while not np.array_equal(ends, ends[ends]):
+    for _ in range(len(candidates).bit_length()):
         ends = ends[ends]
+    ends = np.where(parents[ends] >= 0, np.arange(len(candidates)), ends)
     return np.where((states == UNDONE) | (states[ends] == UNDONE), -1, ends)

@@ -8,6 +8,8 @@ Guarantee   the likelihood never falls; priors below 1e-3 / n are dropped, as in
 Source      MSc 3.2.2, 4.2.3 and Alg. 12; Lashkari and Golland, NIPS 2007
 """
 
+import time
+
 import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
@@ -18,41 +20,49 @@ from kernelweave.operators.similarity import similarities
 DROP = 1e-3
 # The order of the largest priors must hold for this many iterations.
 STEADY = 10
-# Relative change of every kept prior below which the priors have settled.
-SETTLED = 1e-6
+# Change of every prior, relative to the largest, below which the priors have settled.
+SETTLED = 1e-4
 
 
-def exemplars(op: KernelOperator, weights: Floats, count: int, *, max_iter: int = 2000) -> Ints:
+def exemplars(
+    op: KernelOperator, weights: Floats, count: int, *, max_iter: int = 2000, deadline: float = np.inf
+) -> Ints:
     """Return up to ``count`` samples with the largest priors, most likely first.
 
     Runs until the order of the ``count`` largest priors has held for some iterations (the stopping rule of MSc
-    3.2.2) and the priors have nearly settled.
+    3.2.2) and the priors have nearly settled, or until ``deadline`` (of ``time.monotonic``).
     """
     shares = weights / weights.sum()
     alive = np.flatnonzero(shares > 0)
-    S = similarities(op, reference_beta(op, shares), alive)
+    S, least = similarities(op, reference_beta(op, shares), alive), DROP / len(alive)
     priors = np.full(len(alive), 1.0 / len(alive))
     leaders, held = np.empty(0, dtype=np.intp), 0
     for _ in range(max_iter):
-        updated = priors * S.pull(shares / S.mix(priors))
-        change = float(np.max(np.abs(updated - priors) / updated.max()))
-        keep = updated >= DROP / len(shares)
-        if not keep.all():
-            S, alive, updated = S.keep(keep), alive[keep], updated[keep]
-        priors = updated / updated.sum()
-        now = alive[np.argsort(-priors, kind="stable")[:count]]
+        mixture = S.mix(priors)
+        ratios = np.divide(shares, mixture, out=np.zeros_like(shares), where=shares > 0)
+        updated = priors * S.pull(ratios)
+        change = float(np.max(np.abs(updated - priors)) / updated.max())
+        priors = np.where(updated >= least, updated, 0.0)
+        priors /= priors.sum()
+        now = alive[np.argsort(-priors, kind="stable")[: min(count, np.count_nonzero(priors))]]
         held = held + 1 if np.array_equal(now, leaders) else 0
         leaders = now
-        if held >= STEADY and change < SETTLED:
+        if (held >= STEADY and change < SETTLED) or time.monotonic() > deadline:
             break
+        living = priors > 0
+        if np.count_nonzero(living) * 2 <= len(living):  # a smaller copy pays only now and then
+            S, alive, priors = S.keep(living), alive[living], priors[living]
     return leaders
 
 
 def reference_beta(op: KernelOperator, shares: Floats) -> float:
-    """Return beta_0 of MSc (4.11): n times the entropy of the shares over the weighted sum of squared distances."""
-    used = shares[shares > 0]
-    n, diag = len(shares), op.diag()
-    entropy = -float(used @ np.log(used))
-    cross = float(shares @ op.matmat(np.ones((n, 1)))[:, 0])
-    total = n * float(shares @ diag) + float(diag.sum()) - 2.0 * cross
+    """Return beta_0 of MSc (4.11) over the samples that count.
+
+    Their number times the entropy of the shares, over the weighted sum of squared distances.
+    """
+    counted = shares > 0
+    n, diag = int(counted.sum()), op.diag()
+    entropy = -float(shares[counted] @ np.log(shares[counted]))
+    cross = float(shares @ op.matmat(counted.astype(np.float64)[:, None])[:, 0])
+    total = n * float(shares @ diag) + float(diag[counted].sum()) - 2.0 * cross
     return n * entropy / total if total > 0 else 1.0

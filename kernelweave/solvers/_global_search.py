@@ -52,7 +52,7 @@ def global_kernel_kmeans(
     After ``deadline`` (of ``time.monotonic``) a stage takes the best candidate tried so far and the remaining stages
     take one step of the fast search each, so that the path is always whole.
     """
-    chosen = exemplars(op, weights, n_exemplars) if how == "exemplars" and n_clusters > 1 else None
+    chosen = exemplars(op, weights, n_exemplars, deadline=deadline) if how == "exemplars" and n_clusters > 1 else None
     pool = np.flatnonzero(weights > 0) if how == "exact" else chosen
     stages = [kernel_kmeans(op, np.zeros(op.n_samples, dtype=np.intp), weights, n_clusters=1)]
     complete = True

@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from kernelweave.engines import _numba, _numpy
 from kernelweave.operators import DenseKernel, FeatureKernel, GraphKernel, ScaledKernel, algebra, fit_kernel, search
-from kernelweave.solvers import _convex_mixture, _global_search, global_kernel_kmeans, kernel_kmeans
+from kernelweave.operators.similarity import StoredSimilarities, similarities
+from kernelweave.solvers import _global_search, global_kernel_kmeans, kernel_kmeans
 from kernelweave.solvers._cluster_sums import ClusterSums
 from kernelweave.solvers._convex_mixture import exemplars, reference_beta
 from tests.reference import global_search as oracle
@@ -226,9 +227,9 @@ def test_a_run_that_meets_another_ends_where_it_would_have_ended_by_itself(seed)
 @pytest.mark.parametrize("family", INDEFINITE)
 def test_a_run_that_would_rise_onto_the_path_of_another_is_cut_back_first(family):
     # A step onto a partition that another run has seen is taken by a plain run only if the objective falls with it.
-    for seed in range(12):
-        K, weights, _ = problem(family, seed, n=50)
-        labels = np.zeros(50, dtype=np.intp)
+    for seed in range(8):
+        K, weights, _ = problem(family, seed, n=40)
+        labels = np.zeros(40, dtype=np.intp)
         for k in range(1, 4):
             together, apart, best = objectives_together_and_apart(K, weights, labels, k)
             np.testing.assert_allclose(together, apart, rtol=1e-9, atol=1e-9 * np.abs(K).max())
@@ -582,23 +583,38 @@ def test_the_leading_exemplars_are_those_of_plain_em(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_likelihood_of_the_mixture_never_falls_and_ends_near_its_maximum(seed, monkeypatch):
     K, weights = mixture_problem(seed)
-    shares, products = weights / weights.sum(), []
+    shares, densities, plain = weights / weights.sum(), [], StoredSimilarities.mix
 
-    class Watched(np.ndarray):
-        def __matmul__(self, other):
-            products.append(np.asarray(self) @ np.asarray(other))
-            return products[-1]
+    def watched(self, priors):
+        densities.append(plain(self, priors))
+        return densities[-1]
 
-    plain = algebra.similarities
-    monkeypatch.setattr(_convex_mixture.algebra, "similarities", lambda *a: plain(*a).view(Watched))
+    monkeypatch.setattr(StoredSimilarities, "mix", watched)
     exemplars(DenseKernel(K), weights, 100)
-    densities = products[::2]  # every iteration forms the densities of the samples, then the slopes of the priors
     likelihoods = [float(shares[shares > 0] @ np.log(density[shares > 0])) for density in densities]
     assert all(later >= earlier - 1e-12 for earlier, later in itertools.pairwise(likelihoods))
     beta = oracle.reference_beta(K, weights)
     best = oracle.mixture_priors(K, weights, beta, gap=1e-7)
     S = np.exp(-beta * (np.diagonal(K)[:, None] + np.diagonal(K) - 2.0 * K))
     assert likelihoods[-1] == pytest.approx(oracle.log_likelihood(S, shares, best), abs=1e-4)
+
+
+@quick
+@given(rng=generators(), density=st.sampled_from([0.0, 0.2, 1.0]), loops=st.booleans())
+def test_the_similarities_of_a_graph_are_those_of_its_dense_matrix(rng, density, loops):
+    n = int(rng.integers(2, 15))
+    A = symmetric(rng.standard_normal((n, n)) * (rng.random((n, n)) < density))
+    np.fill_diagonal(A, loops * rng.uniform(0.5, 2.0, n))
+    columns = np.sort(rng.permutation(n)[: rng.integers(1, n + 1)])
+    kept = rng.random(len(columns)) < 0.7
+    S = np.exp(-0.4 * (np.diagonal(A)[:, None] + np.diagonal(A) - 2.0 * A))[:, columns]
+    priors, ratios = rng.random(len(columns)), rng.random(n)
+    for op in (DenseKernel(A), GraphKernel(sp.csr_array(A))):
+        found = similarities(op, 0.4, columns)
+        np.testing.assert_allclose(found.mix(priors), S @ priors)
+        np.testing.assert_allclose(found.pull(ratios), S.T @ ratios)
+        np.testing.assert_allclose(found.keep(kept).mix(priors[kept]), S[:, kept] @ priors[kept], atol=1e-12)
+        np.testing.assert_allclose(found.keep(kept).pull(ratios), S[:, kept].T @ ratios)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1e-9])
