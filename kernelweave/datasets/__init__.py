@@ -1,12 +1,13 @@
-"""Data to try the methods on: synthetic sets of the source documents, digits in five views, benchmark files.
+"""Data to try the methods on: synthetic sets of the source documents, digits in five views, benchmark files, graphs.
 
 Generators and loaders return a :class:`sklearn.utils.Bunch` with ``data`` or ``views``, ``target`` and
-``DESCR``; the rings return ``(X, y)``. Benchmark files are read from the directory named by the environment
-variable ``KERNELWEAVE_DATA``.
+``DESCR``; the rings return ``(X, y)``, edge lists a ``graph``. Benchmark files are read from the directory
+named by the environment variable ``KERNELWEAVE_DATA``.
 """
 
 from kernelweave.datasets._benchmark import list_benchmarks, load_benchmark
 from kernelweave.datasets._digits import load_multiview_digits
+from kernelweave.datasets._graphs import load_edge_list
 from kernelweave.datasets._rings import make_ten_rings, make_two_rings
 from kernelweave.datasets._scaling import standardize, unit_rows
 from kernelweave.datasets._views import (
@@ -19,6 +20,7 @@ from kernelweave.datasets._views import (
 __all__ = [
     "list_benchmarks",
     "load_benchmark",
+    "load_edge_list",
     "load_multiview_digits",
     "make_corrupted_views",
     "make_mvksc_synth1",

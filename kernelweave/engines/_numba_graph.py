@@ -225,7 +225,8 @@ def grow(
         if not masses[founder] > 0.0 or stats[3, home] <= 1.0:
             continue
         old_a, old_d, old_m = stats[0, home], stats[1, home], stats[2, home]
-        left, start, half = stats[3, home], _cost(old_a, old_d, old_m, pull), 0.5 * old_m
+        # half the mass, with room for the rounding of its sum
+        left, start, half = stats[3, home], _cost(old_a, old_d, old_m, pull), 0.5 * old_m * (1.0 + 1e-12)
         new_a, new_d, new_m = 0.0, 0.0, 0.0
         size, met, taken = _push(keys, heap, 0, 0.0, 0, founder), 1, 0
         found[0], seen[founder] = founder, 1

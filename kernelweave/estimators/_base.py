@@ -85,7 +85,7 @@ def warn_if_rose() -> None:
         "A full step would have raised the objective: the kernel is not positive semidefinite. Steps were cut back so "
         "that the objective still fell; adding a constant to the kernel's diagonal makes the kernel valid.",
         NotPSDWarning,
-        stacklevel=3,
+        stacklevel=5,
     )
 
 
@@ -95,7 +95,7 @@ def warn_if_unfinished(converged: bool, max_iter: int) -> None:
         warnings.warn(
             f"The best run stopped at max_iter={max_iter} before its labels settled. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
 
 
@@ -107,5 +107,5 @@ def warn_if_empty(totals: Array, n_clusters: int) -> None:
             f"Number of distinct clusters ({filled}) found smaller than n_clusters ({n_clusters}). Possibly due to "
             "duplicate points in X.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=5,
         )

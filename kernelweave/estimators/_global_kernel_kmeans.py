@@ -208,5 +208,5 @@ class GlobalKernelKMeans(KernelClusterer):
                 f"time_budget={self.time_budget} seconds ran out before every candidate was tried; the result is the "
                 "best found until then. Raise it, or use search='fast'.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )

@@ -14,7 +14,7 @@ from sklearn.cluster import SpectralClustering
 from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation._progress import track
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context
-from kernelweave.foundation._typing import Ints
+from kernelweave.foundation._typing import Bools, Ints
 from kernelweave.inputs import read_affinity, read_labels
 from kernelweave.operators import GraphKernel
 from kernelweave.operators.graph_moves import OBJECTIVES, GraphMoves
@@ -84,8 +84,8 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
 
     Notes
     -----
-    A node without edges has no degree: the normalized cut says nothing of it, and it stays in cluster 0. Parts of the
-    graph that are not connected are split off at no cost before any edge is cut.
+    A node without edges has no degree: the normalized cut says nothing of it, and it stays in cluster 0, or where
+    ``init`` puts it. Parts of the graph that are not connected are split off at no cost before any edge is cut.
 
     Cost: fast, O(edges) per changed cluster and stage; exact, for a cluster of m nodes m times its edges, but only for
     clusters that changed. Memory: a few numbers per edge.
@@ -190,7 +190,7 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
             )
         if self.n_exemplars is not None and self.n_exemplars > usable:
             raise ParameterError(
-                f"n_exemplars={self.n_exemplars} is more than the {usable} nodes with an edge; lower it."
+                f"n_exemplars={self.n_exemplars} is more than the {usable} nodes that count; lower it."
             )
 
     def _searched(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
@@ -209,7 +209,7 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
 
     def _started(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
         """Return the given or spectral labels, improved where asked for."""
-        labels = self._spectral(A) if isinstance(self.init, str) else self.init
+        labels = self._spectral(A, moves.masses > 0) if isinstance(self.init, str) else self.init
         labels = read_labels(labels, moves.n_nodes, self.n_clusters)
         empty = np.flatnonzero(moves.stats(labels, self.n_clusters)[3] == 0)
         if len(empty):
@@ -220,17 +220,28 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         if self.polish:
             how = "fast" if self.search == "exemplars" else self.search
             return polish_cut(moves, labels, n_clusters=self.n_clusters, how=how, deadline=deadline)  # type: ignore[arg-type]
-        cost = float(moves.costs(moves.stats(labels, self.n_clusters)).sum())
-        return CutPath((labels,), (moves.value(cost, self.n_clusters),), True)
+        return CutPath((labels,), (moves.value(labels, self.n_clusters),), True)
 
-    def _spectral(self, A: sp.csr_array) -> Ints:
-        """Return scikit-learn's spectral labels; it warns of graphs in several parts, which are fine here."""
+    def _spectral(self, A: sp.csr_array, counted: Bools) -> Ints:
+        """Return scikit-learn's spectral labels of the nodes that count, 0 for others; no cluster is left empty."""
+        labels, used = np.zeros(A.shape[0], dtype=np.intp), np.flatnonzero(counted)
+        if self.n_clusters in (1, len(used)):
+            labels[used] = np.arange(len(used)) % self.n_clusters
+            return labels
+        found = self._spectral_labels(A[used][:, used])
+        for empty in np.setdiff1d(np.arange(self.n_clusters), found):
+            found[np.flatnonzero(found == np.bincount(found).argmax())[-1]] = empty
+        labels[used] = found
+        return labels
+
+    def _spectral_labels(self, A: sp.csr_array) -> Ints:
+        """Run scikit-learn; it warns of graphs in several parts, which are fine here."""
         model = SpectralClustering(
             self.n_clusters, affinity="precomputed", assign_labels="cluster_qr", random_state=self.random_state
         )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
-            return model.fit(A).labels_
+            return model.fit(A).labels_.astype(np.intp)
 
     def _exemplars(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> Ints:
         """Return the exemplars of the graph's kernel, D^-1 A D^-1 with degrees as weights for the normalized cut."""
@@ -259,5 +270,5 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
                 f"The search ended early (time_budget={self.time_budget}); the result is the best found until then. "
                 "Raise time_budget, or use search='fast'.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )

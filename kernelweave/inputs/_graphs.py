@@ -12,8 +12,8 @@ from kernelweave.inputs._samples import raise_if_text
 
 def read_affinity(estimator: Any, X: Any, *, min_nodes: int = 2) -> sp.csr_array:
     """Return X as a symmetric CSR matrix of edge weights >= 0; dense input is made sparse, never the reverse."""
-    X = _from_networkx(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
     try:
+        X = _from_networkx(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
         X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=min_nodes)
     except ValueError as error:
         raise_if_text(error, "X")

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
 from kernelweave.foundation._threads import for_ranges
 from kernelweave.foundation._typing import Floats, Ints
@@ -25,9 +26,9 @@ class GraphMoves:
     """A graph with an objective. Holds no partition: labels come in, numbers or new labels go out."""
 
     def __init__(self, graph: GraphKernel, objective: str) -> None:
-        A = graph.A
+        A = graph.A.copy()
+        A.eliminate_zeros()  # an edge of weight zero is none
         self.n_nodes = graph.n_samples
-        self.graph = graph
         self.degrees = np.asarray(A.sum(axis=1), dtype=np.float64).ravel()
         self.loops = np.asarray(A.diagonal(), dtype=np.float64)
         self.masses = self.degrees if objective == "normalized_cut" else np.ones(self.n_nodes)
@@ -35,8 +36,9 @@ class GraphMoves:
         self._pull = 1.0 if objective == "ratio_cut" else 0.0
         self._rows = np.repeat(np.arange(self.n_nodes), np.diff(A.indptr))
         self._edges = (A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data.astype(np.float64))
-        # Differences of cost below this are rounding.
-        self.tolerance = 1e-12 * max(1.0, float(np.abs(A.data).max(initial=0.0)))
+        # Differences of cost below this are rounding; the normalized cut has no unit.
+        self.tolerance = 1e-12 * (1.0 if self.masses is self.degrees else float(np.abs(A.data).max(initial=0.0)))
+        self._pattern = A
 
     def stats(self, labels: Ints, n_clusters: int) -> Floats:
         """Return association, degree, mass and number of nodes with a mass of every cluster, shape (4, k)."""
@@ -55,11 +57,13 @@ class GraphMoves:
         filled = stats[2] > 0
         return np.where(filled, (self._pull * stats[1] - stats[0]) / np.where(filled, stats[2], 1.0), 0.0)
 
-    def value(self, cost: float, n_clusters: int) -> float:
-        """Return the objective as it is usually written, from the sum of the costs."""
+    def value(self, labels: Ints, n_clusters: int) -> float:
+        """Return the objective as it is usually written; a cluster without edges cuts nothing."""
+        stats = self.stats(labels, n_clusters)
+        cost = float(self.costs(stats).sum())
         if self.objective == "normalized_cut":
-            return n_clusters + cost
-        return -cost if self.objective == "ratio_association" else cost
+            return int(np.count_nonzero(stats[2] > 0)) + cost
+        return 0.0 - cost if self.objective == "ratio_association" else cost
 
     def merge_costs(self, labels: Ints, stats: Floats) -> tuple[Ints, Ints, Floats]:
         """Return the pairs of clusters that share an edge and how much joining each changes the cost."""
@@ -92,6 +96,11 @@ class GraphMoves:
         inner = self.inner_links(labels)
         self._grow(labels, stats, inner, np.array([founder]), changes, sizes, order, 0, 1)
         return order[: sizes[0]].copy()
+
+    def parts(self, members: Ints) -> Ints:
+        """Return one node of every connected part of a cluster, the first of each."""
+        _, part = connected_components(self._pattern[members][:, members], directed=False)
+        return members[np.unique(part, return_index=True)[1]]
 
     def ends(self, labels: Ints, start: int) -> Ints:
         """Return two nodes of a cluster that lie far apart, found by searching breadth-first twice."""

@@ -1,7 +1,7 @@
 """Similarities exp(-beta ||phi(x_i) - phi(x_j)||^2) of a convex mixture: products with them, and fewer columns.
 
 A stored kernel gives a stored matrix. On a graph all pairs without an edge have u_i u_j, with u = exp(-beta K_ii), so
-that the edges alone are kept: S = u u^T + C, with C_ij = u_i u_j (exp(2 beta K_ij) - 1) where there is an edge.
+that the edges alone are kept: S = u u^T + C, with C the difference where there is an edge.
 """
 
 from abc import ABC, abstractmethod
@@ -74,7 +74,8 @@ def similarities(op: KernelOperator, beta: float, columns: Ints) -> Similarities
     if isinstance(op, GraphKernel):
         u = np.exp(-beta * diag)
         edges = op.A.tocoo()
-        values = u[edges.row] * u[edges.col] * np.expm1(2.0 * beta * edges.data)
+        apart = diag[edges.row] + diag[edges.col]
+        values = np.exp(-beta * (apart - 2.0 * edges.data)) - np.exp(-beta * apart)
         return EdgeSimilarities(u, u[columns], sp.csr_array((values, (edges.row, edges.col)), op.shape)[:, columns])
     n, step = op.n_samples, max(1, 2**22 // max(1, len(columns)))
     S = np.empty((n, len(columns)))

@@ -32,6 +32,8 @@ def exemplars(
     Runs until the order of the ``count`` largest priors has held for some iterations (the stopping rule of MSc
     3.2.2) and the priors have nearly settled, or until ``deadline`` (of ``time.monotonic``).
     """
+    if not weights.sum() > 0:
+        return np.empty(0, dtype=np.intp)
     shares = weights / weights.sum()
     alive = np.flatnonzero(shares > 0)
     S, least = similarities(op, reference_beta(op, shares), alive), DROP / len(alive)
@@ -39,7 +41,7 @@ def exemplars(
     leaders, held = np.empty(0, dtype=np.intp), 0
     for _ in range(max_iter):
         mixture = S.mix(priors)
-        ratios = np.divide(shares, mixture, out=np.zeros_like(shares), where=shares > 0)
+        ratios = np.divide(shares, mixture, out=np.zeros_like(shares), where=(shares > 0) & (mixture > 0))
         updated = priors * S.pull(ratios)
         change = float(np.max(np.abs(updated - priors)) / updated.max())
         priors = np.where(updated >= least, updated, 0.0)
@@ -65,4 +67,4 @@ def reference_beta(op: KernelOperator, shares: Floats) -> float:
     entropy = -float(shares[counted] @ np.log(shares[counted]))
     cross = float(shares @ op.matmat(counted.astype(np.float64)[:, None])[:, 0])
     total = n * float(shares @ diag) + float(diag[counted].sum()) - 2.0 * cross
-    return n * entropy / total if total > 0 else 1.0
+    return n * entropy / total if total > 0 else 1.0 / (op.scale() or 1.0)

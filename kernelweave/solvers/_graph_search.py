@@ -21,6 +21,8 @@ from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators.graph_moves import GraphMoves
 
 Founders = Literal["exact", "fast", "exemplars"]
+# Founders tried between two looks at the clock.
+AT_A_TIME = 512
 # Sweeps of single moves, joins tried in a round, and rounds of joining and splitting after each stage.
 MAX_SWEEPS, JOINS, ROUNDS = 1000, 6, 1000
 
@@ -56,10 +58,21 @@ class _Splits:
             founders = self._founders(labels, members)
             if len(founders) == 0:
                 return np.inf, -1
-            changes = self.moves.splits(labels, stats, founders)
+            changes = self._changes(labels, stats, founders)
             at = int(np.argmax(changes <= changes.min() + self.moves.tolerance))
             self._known[key] = float(changes[at]), int(founders[at])
         return self._known[key]
+
+    def _changes(self, labels: Ints, stats: Floats, founders: Ints) -> Floats:
+        """Return what each founder reaches, some at a time; infinite for those the clock left out."""
+        changes = np.full(len(founders), np.inf)
+        for start in range(0, len(founders), AT_A_TIME):
+            part = slice(start, start + AT_A_TIME)
+            changes[part] = self.moves.splits(labels, stats, founders[part])
+            self.late = self.late or time.monotonic() > self.deadline
+            if self.late:
+                break
+        return changes
 
     def _founders(self, labels: Ints, members: Ints) -> Ints:
         usable = members[self.moves.masses[members] > 0]
@@ -68,9 +81,13 @@ class _Splits:
             return usable[:0]
         if self.how == "exact" and not self.late:
             return usable
-        far = self.moves.ends(labels, int(usable[0]))
+        parts = self.moves.parts(usable)
         chosen = np.intersect1d(usable, self.exemplars) if self.exemplars is not None else usable[:0]
-        return np.union1d(chosen, far) if len(chosen) == 0 or self.how == "fast" else chosen
+        if len(parts) > 1:  # a part of its own is split off at no cost
+            chosen = np.union1d(chosen, parts)
+        if self.exemplars is None or len(chosen) == 0:
+            chosen = np.union1d(chosen, self.moves.ends(labels, int(usable[0])))
+        return chosen
 
 
 def search_cuts(
@@ -89,14 +106,14 @@ def search_cuts(
     """
     splits, settled = _Splits(moves, how, exemplars, deadline), True
     labels = np.zeros(moves.n_nodes, dtype=np.int64)
-    path, values = [labels], [_value(moves, labels, 1)]
+    path, values = [labels], [moves.value(labels, 1)]
     for k in on_stage(iter(range(2, n_clusters + 1))):
         labels = _split(moves, splits, labels, k)
         if polish and not splits.late:
             labels, ended = improve(moves, splits, labels, k)
             settled &= ended
         path.append(labels)
-        values.append(_value(moves, labels, k))
+        values.append(moves.value(labels, k))
     return CutPath(tuple(path), tuple(values), settled and not splits.late)
 
 
@@ -104,7 +121,7 @@ def polish_cut(moves: GraphMoves, labels: Ints, *, n_clusters: int, how: Founder
     """Improve a given partition by single moves, joins and splits."""
     splits = _Splits(moves, how, None, deadline)
     labels, ended = improve(moves, splits, labels.astype(np.int64), n_clusters)
-    return CutPath((labels,), (_value(moves, labels, n_clusters),), ended and not splits.late)
+    return CutPath((labels,), (moves.value(labels, n_clusters),), ended and not splits.late)
 
 
 def improve(moves: GraphMoves, splits: _Splits, labels: Ints, k: int) -> tuple[Ints, bool]:
@@ -149,7 +166,3 @@ def _split(moves: GraphMoves, splits: _Splits, labels: Ints, k: int) -> Ints:
     labels = labels.copy()
     labels[moves.grown(labels, stats, founder)] = k - 1
     return labels
-
-
-def _value(moves: GraphMoves, labels: Ints, k: int) -> float:
-    return moves.value(float(moves.costs(moves.stats(labels, k)).sum()), k)

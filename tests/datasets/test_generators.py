@@ -65,6 +65,7 @@ def test_public_names_are_pinned():
     assert sorted(datasets.__all__) == [
         "list_benchmarks",
         "load_benchmark",
+        "load_edge_list",
         "load_multiview_digits",
         "make_corrupted_views",
         "make_mvksc_synth1",

@@ -6,6 +6,7 @@ seconds. Rules that the documents leave open are those of the library: of candid
 the first sample.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -157,11 +158,15 @@ def fast_search(K, weights, n_clusters):
 
 
 def reference_beta(K, weights):
-    """Return beta_0 of (4.11), entry by entry: n times the entropy of the weights over the summed squared distances."""
-    n, shares = len(K), weights / weights.sum()
-    entropy = -sum(p * np.log(p) for p in shares if p > 0)
-    total = sum(shares[i] * (K[i, i] - 2.0 * K[i, j] + K[j, j]) for i in range(n) for j in range(n))
-    return n * entropy / total
+    """Return beta_0 of (4.11), entry by entry, over the samples of positive weight.
+
+    Their number times the entropy of the weights, over the weighted sum of squared distances.
+    """
+    counted = np.flatnonzero(weights > 0)
+    shares = weights / weights.sum()
+    entropy = -sum(shares[i] * np.log(shares[i]) for i in counted)
+    total = sum(shares[i] * (K[i, i] - 2.0 * K[i, j] + K[j, j]) for i in counted for j in counted)
+    return len(counted) * entropy / total
 
 
 def log_likelihood(S, shares, priors):
@@ -169,20 +174,35 @@ def log_likelihood(S, shares, priors):
     return float(shares[used] @ np.log(S[used] @ priors))
 
 
-def mixture_priors(K, weights, beta, gap=1e-6, max_iter=200_000):
-    """Return the priors of the convex mixture (MSc 3.2.2) by plain EM, one entry per sample, nothing dropped.
+def plain_em(K, weights):
+    """Yield (priors, slopes) of the convex mixture (MSc 3.2.2) after 0, 1, ... steps of EM; no prior is dropped.
 
-    ``gap`` bounds how far the likelihood lies below the largest one: it is concave, so by its slope at most
-    max_j g_j - 1 is missing, with g_j = sum_i p_i s_ij / sum_m q_m s_im.
+    The slopes g_j = sum_i p_i s_ij / sum_m q_m s_im bound what is missing: the likelihood is concave, so its largest
+    value lies at most max_j g_j - 1 above the present one.
     """
-    shares = weights / weights.sum()
-    diag = np.diagonal(K)
-    S = np.exp(-beta * (diag[:, None] + diag[None, :] - 2.0 * K))[weights > 0]
-    shares = shares[weights > 0]
-    priors = np.where(weights > 0, 1.0, 0.0) / np.count_nonzero(weights)
-    for _ in range(max_iter):
+    used, diag = weights > 0, np.diagonal(K)
+    shares = weights[used] / weights.sum()
+    S = np.exp(-reference_beta(K, weights) * (diag[:, None] + diag[None, :] - 2.0 * K))[used]
+    priors = used / np.count_nonzero(used)
+    while True:
         slopes = (shares / (S @ priors)) @ S
-        if slopes[weights > 0].max() - 1.0 < gap:
-            break
+        yield priors, slopes
         priors = priors * slopes
-    return priors
+
+
+def best_priors(K, weights, gap):
+    """Return priors whose likelihood lies at most ``gap`` below the largest."""
+    return next(priors for priors, slopes in plain_em(K, weights) if slopes[weights > 0].max() - 1.0 < gap)
+
+
+def leading_exemplars(K, weights, count, settled, steady=10, max_iter=2000):
+    """Return the samples of the ``count`` largest priors once their order has held and the priors have settled."""
+    leaders, held = None, 0
+    for priors, slopes in itertools.islice(plain_em(K, weights), max_iter):
+        new = priors * slopes
+        now = np.argsort(-new, kind="stable")[:count].tolist()
+        held = held + 1 if now == leaders else 0
+        leaders = now
+        if held >= steady and np.abs(new - priors).max() < settled * new.max():
+            break
+    return leaders

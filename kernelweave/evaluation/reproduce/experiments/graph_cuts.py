@@ -6,7 +6,7 @@ Figures     value_32, value_64, value_128: the objective at that many clusters, 
 Searches    one run to 128 clusters gives all three figures
 Printed     the thesis shows these results as bar charts only. The exact search is held against scikit-learn's spectral
             clustering as METHODS measured it; the row here measures it again
-Rows        "kernel-kmeans" is weighted kernel k-means without a shift of the diagonal: kernel D^-1 A D^-1 and the degrees
+Rows        "kernel-kmeans" is weighted kernel k-means without a shift of the diagonal: kernel D^-1 A D^-1 and degrees
             as weights for the cut, kernel A for the association. "metis" minimises the plain cut between parts of equal
             size; it needs pymetis (extra ``bench``), and its figures are nan where that is not installed
 """
@@ -14,7 +14,7 @@ Rows        "kernel-kmeans" is weighted kernel k-means without a shift of the di
 import math
 import warnings
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,9 +109,8 @@ def _graph(name: str) -> "sp.csr_array":
     return load_benchmark(name).graph
 
 
-@cache
 def _spectral_labels(graph: str, n_clusters: int, seed: int) -> "tuple[Ints, ...]":
-    """Return both roundings, kept for the other objective: they know of none, and the eigenvectors take long."""
+    """Return the labels of both roundings; neither knows of the objective."""
     from sklearn.cluster import SpectralClustering
 
     A, roundings = _graph(graph), ("kmeans", "cluster_qr")
@@ -144,7 +143,7 @@ def _cells(graph: str, objective: str, spectral: tuple[float, ...]) -> dict[str,
         "exemplars": Cell("Search by 256 exemplars", partial(search_row, how="exemplars", **here)),
         "kernel-kmeans": Cell("Kernel k-means, best of the restarts", partial(kernel_kmeans_row, **here), restarts=50),
         "spectral": Cell("Spectral clustering (scikit-learn)", partial(spectral_row, **here)),
-        "spectral-polished": Cell("Spectral clustering, polished", partial(polished_row, **here)),
+        "polished": Cell("Spectral clustering, polished", partial(polished_row, **here)),
         "metis": Cell("METIS (nan: pymetis is not installed)", partial(metis_row, **here)),
     }
 

@@ -1,0 +1,194 @@
+"""Graphs kept as text, one edge a line.
+
+Input       ``u v`` or ``u v weight`` on each line, plain or compressed by gzip
+Guarantee   a symmetric sparse matrix, every edge once; whatever cannot be meant so is refused with its line number
+"""
+
+import gzip
+import math
+import re
+import zlib
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import Bunch
+
+from kernelweave.foundation._errors import DataError, ParameterError
+
+_GZIP = b"\x1f\x8b"
+# As an integer is written: "007" and "+7" are names of other nodes than "7". Eighteen digits fit into 64 bits.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+@dataclass(frozen=True)
+class _Edge:
+    line: int  # in the file, from 1
+    ends: tuple[str, str]
+    weight: float
+
+
+def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None):
+    r"""Load a graph from a text file with one edge a line.
+
+    Use it for graphs that :class:`kernelweave.GraphCut` is to cut. Edges have no direction: ``u v`` and ``v u`` are the
+    same one, and a file may hold either or both.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; one compressed by gzip is recognised by its content.
+    weighted : {"auto", True, False}, default="auto"
+        Whether the third entry of a line is the weight of the edge. ``"auto"``: yes, if the first edge has one. All
+        lines must then be alike. False: entries after the second are passed over and all weights are 1.
+    comments : str or tuple of str, default=("#", "%")
+        A line that begins with one of these is passed over, as is an empty one. Elsewhere in a line they have no
+        meaning, since names of nodes may contain them.
+    delimiter : str or None, default=None
+        What parts the entries of a line; None means blanks and tabs, any number of them.
+
+    Returns
+    -------
+    Bunch
+        - ``graph``: (n_nodes, n_nodes) symmetric ``csr_array`` of float64. A self-loop stands once on the diagonal. A
+          weight of 0 is no edge, but its nodes belong to the graph: ``u u 0`` names a node without edges;
+        - ``node_ids``: (n_nodes,) the names of the nodes in the file, in the order of the rows of ``graph``. If all of
+          them are integers they are an int64 array and sorted; else strings, in order of their first appearance;
+        - ``DESCR``: a line that describes the graph.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or holds no edge; at a line without two nodes, or with a weight that is missing,
+        negative, not a finite number or another than an earlier line gave the same edge.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from kernelweave.datasets import load_edge_list
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "roads.txt")
+    ...     _ = file.write_text("# from to lanes\nBern Thun 2\nThun Spiez 1\nSpiez Thun 1\n")
+    ...     roads = load_edge_list(file)
+    >>> roads.DESCR
+    'roads.txt: a graph of 3 nodes and 2 edges; weights from 1 to 2.'
+    >>> roads.node_ids.tolist()
+    ['Bern', 'Thun', 'Spiez']
+    >>> roads.graph.toarray()
+    array([[0., 2., 0.],
+           [2., 0., 1.],
+           [0., 1., 0.]])
+    """
+    path, marks = Path(path), (comments,) if isinstance(comments, str) else tuple(comments)
+    _check_arguments(weighted, marks, delimiter)
+    edges = list(_edges(path.name, _lines(path), weighted, marks, delimiter))
+    if not edges:
+        raise DataError(f"The file {path.name} holds no edge: write one a line, as 'u v' or 'u v weight'.")
+    node_ids, rows, columns = _numbered(edges)
+    graph = _symmetric(path.name, edges, rows, columns, len(node_ids))
+    return Bunch(graph=graph, node_ids=node_ids, DESCR=_describe(path.name, graph))
+
+
+def _check_arguments(weighted, marks, delimiter):
+    if not (isinstance(weighted, bool) or weighted == "auto"):
+        raise ParameterError(f"weighted={weighted!r} cannot be used: pass 'auto', True or False.")
+    if not all(isinstance(mark, str) and mark for mark in marks):
+        raise ParameterError(f"comments={marks!r} cannot be used: pass a string or a tuple of strings, none empty.")
+    if delimiter is not None and not (isinstance(delimiter, str) and delimiter):
+        raise ParameterError(f"delimiter={delimiter!r} cannot be used: pass a string, or None for blanks and tabs.")
+
+
+def _lines(path):
+    """Yield the lines of a file, compressed or not."""
+    try:
+        with path.open("rb") as stream:
+            compressed = stream.read(2) == _GZIP
+        with (gzip.open if compressed else open)(path, "rt", encoding="utf-8-sig") as stream:
+            yield from stream
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as reason:
+        raise DataError(
+            f"The file {path.name} cannot be read ({reason}): name a text file in UTF-8, or one compressed by gzip."
+        ) from reason
+
+
+def _edges(name, lines, weighted, marks, delimiter):
+    """Yield what the lines say; the first edge settles how many entries all have, unless ``weighted`` does."""
+    fewest, most = {True: (3, 3), False: (2, math.inf)}.get(weighted, (2, 3))
+    for number, line in enumerate(lines, start=1):
+        if number == 1 and line.startswith("%%MatrixMarket"):
+            raise DataError(f"The file {name} is in Matrix Market format, not a list of edges: use scipy.io.mmread.")
+        line = line.strip()
+        if not line or line.startswith(marks):
+            continue
+        entries = [entry.strip() for entry in line.split(delimiter)]
+        if not fewest <= len(entries) <= most or not all(entries[:2]):
+            wanted = "2 or 3" if fewest < most < math.inf else f"{fewest}{' or more' if most > 3 else ''}"
+            raise DataError(
+                f"Line {number} of {name} does not hold an edge of {wanted} entries: {line[:60]!r}. "
+                "Check delimiter, comments and weighted."
+            )
+        if weighted == "auto":
+            fewest = most = len(entries)
+        yield _Edge(number, (entries[0], entries[1]), _weight(name, number, entries[2]) if most == 3 else 1.0)
+
+
+def _weight(name, number, entry):
+    try:
+        weight = float(entry)
+    except ValueError:
+        weight = math.nan
+    if not 0 <= weight < math.inf:
+        raise DataError(
+            f"Line {number} of {name} has the weight {entry!r}: weights are finite numbers of 0 or more. Pass "
+            "weighted=False to pass over the third entry."
+        )
+    return weight
+
+
+def _numbered(edges):
+    """Return the names of the nodes and, by their places among them, the two ends of every edge."""
+    names = list(dict.fromkeys(chain.from_iterable(edge.ends for edge in edges)))
+    node_ids = np.array(names)
+    if all(map(_INTEGER.fullmatch, names)):
+        names.sort(key=int)
+        node_ids = np.array(names, dtype=np.int64)
+    place = {name: i for i, name in enumerate(names)}
+    rows, columns = (np.array([place[edge.ends[end]] for edge in edges]) for end in (0, 1))
+    return node_ids, rows, columns
+
+
+def _symmetric(name, edges, rows, columns, n):
+    """Return the adjacency with every edge once; lines that name the same edge must give the same weight."""
+    weights = np.array([edge.weight for edge in edges])
+    low, high = np.minimum(rows, columns), np.maximum(rows, columns)
+    _, first, same = np.unique(low * n + high, return_index=True, return_inverse=True)
+    if len(other := np.flatnonzero(weights != weights[first][same])):
+        here, there = edges[other[0]], edges[first[same[other[0]]]]
+        raise DataError(
+            f"Line {here.line} of {name} gives the edge {' - '.join(here.ends)} the weight {here.weight:.9g}, line "
+            f"{there.line} gave it {there.weight:.9g}: edges have no direction, so both must agree. For a directed "
+            "graph sum or average the two first."
+        )
+    low, high, weights = low[first], high[first], weights[first]
+    apart = low != high
+    parts = (
+        np.r_[weights, weights[apart]],
+        (np.r_[low, high[apart]], np.r_[high, low[apart]]),
+    )
+    graph = sparse.csr_array(parts, shape=(n, n))
+    graph.eliminate_zeros()
+    graph.sort_indices()
+    return graph
+
+
+def _describe(name, graph):
+    loops = int(np.count_nonzero(graph.diagonal()))
+    parts = [f"{name}: a graph of {graph.shape[0]} nodes and {(graph.nnz + loops) // 2} edges"]
+    if loops:
+        parts.append(f"{loops} of them self-loops")
+    if graph.nnz and np.any(graph.data != 1.0):
+        parts.append(f"weights from {graph.data.min():.6g} to {graph.data.max():.6g}")
+    return "; ".join(parts) + "."
