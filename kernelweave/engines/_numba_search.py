@@ -1,10 +1,10 @@
 """Compiled runs of kernel k-means from many candidates, for global search on a stored kernel.
 
-All candidates of a stage start from one partition with one sample moved to a new cluster. A run stops when it meets
-a partition that another run has seen: from there both go the same way. What was seen is kept in a table that threads
-share without a lock. A lost entry costs a repeated stretch of a run and nothing else: an entry counts only when its
-key and its check agree, 127 bits in all, and the check is tied to the owner, so that an entry written by two threads
-at once counts for neither.
+All candidates of a stage start from one partition with one sample moved to a new cluster. A run stops when a step that
+lowers its objective leads to a partition that another run has seen: from there both go the same way. What was seen is
+kept in a table that threads share without a lock. A lost entry costs a repeated stretch of a run and nothing else: an
+entry counts only when its key and its check agree, 127 bits in all, and the check is tied to the rest, so that an
+entry written by two threads at once counts for neither.
 """
 
 import numpy as np
@@ -37,21 +37,39 @@ def _mark(i: int, c: int, salt: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _seen_by(table: Array, owners: Ints, key: np.uint64, check: np.uint64, me: int) -> int:
-    """Return who saw the partition (key, check) before, or -1 after entering ``me`` for it."""
+def _tie(owner: int, step: int, value: float) -> np.uint64:
+    """Return a number that binds an entry's check to the rest of it."""
+    return _mix(np.uint64(owner)) ^ _mix(np.uint64(step) + np.uint64(1 << 40)) ^ _mix(np.float64(value).view(np.uint64))
+
+
+@njit(nogil=True, cache=True)
+def _place_of(table: Array, owners: Ints, values: Floats, key: np.uint64, check: np.uint64) -> int:
+    """Return the place of a partition that a run has entered, or -1."""
     mask = np.uint64(table.shape[0] - 1)
     at = key & mask
     for _ in range(PROBES):
         if table[at, 0] == np.uint64(0):
-            owners[at] = me
-            table[at, 1] = check ^ _mix(np.uint64(me))
-            table[at, 0] = key
             return -1
-        owner = owners[at]
-        if table[at, 0] == key and table[at, 1] == check ^ _mix(np.uint64(owner)):
-            return owner
+        if table[at, 0] == key and table[at, 1] == check ^ _tie(owners[at, 0], owners[at, 1], values[at]):
+            return np.int64(at)  # type: ignore[return-value]
         at = (at + np.uint64(1)) & mask
     return -1
+
+
+@njit(nogil=True, cache=True)
+def _enter(
+    table: Array, owners: Ints, values: Floats, key: np.uint64, check: np.uint64, me: int, step: int, value: float
+) -> None:
+    """Enter a partition that run ``me`` reached in ``step`` with its objective, unless there is no room."""
+    mask = np.uint64(table.shape[0] - 1)
+    at = key & mask
+    for _ in range(PROBES):
+        if table[at, 0] == np.uint64(0):
+            owners[at, 0], owners[at, 1], values[at] = me, step, value
+            table[at, 1] = check ^ _tie(me, step, value)
+            table[at, 0] = key
+            return
+        at = (at + np.uint64(1)) & mask
 
 
 @njit(nogil=True, cache=True)
@@ -151,15 +169,17 @@ def follow(
     max_iter: int,
     table: Array,
     owners: Ints,
+    values: Floats,
     objectives: Floats,
-    parents: Ints,
+    meetings: Ints,
     states: Ints,
     lo: int,
     hi: int,
 ) -> None:
     """Run kernel k-means from candidates[lo:hi], each of which founds cluster k - 1 of the partition ``base``.
 
-    Writes how each run ended, the last objective it saw, and the candidate whose path it met.
+    Writes how each run ended and the last objective it saw; ``meetings`` holds the candidate whose path it met (-1 for
+    none), the step in which that one had been there, and the steps made.
     """
     n, k = base.size, base_totals.size + 1
     labels, moved, target = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -176,23 +196,27 @@ def follow(
         sums[: k - 1], sums[k - 1] = base_sums, 0.0
         totals[: k - 1], totals[k - 1] = base_totals, 0.0
         moved[0], target[0], m = me, k - 1, 1
-        before, states[t], parents[t] = np.inf, LEFT, -1
+        before, states[t], meetings[t, 0], meetings[t, 2] = np.inf, LEFT, -1, 0
         for step in range(max_iter + 1):
             for s in range(m):
                 i, old, new = moved[s], labels[moved[s]], target[s]
                 key ^= _mark(i, old, 1) ^ _mark(i, new, 1)
                 check ^= _mark(i, old, 2) ^ _mark(i, new, 2)
-            if step > 0:
-                parents[t] = _seen_by(table, owners, key | np.uint64(1), check, me)
-                if parents[t] >= 0 and parents[t] != me:
-                    states[t] = MET
-                    break
-                parents[t] = -1
+            place = _place_of(table, owners, values, key | np.uint64(1), check) if step > 0 else -1
+            if place >= 0:
+                # A step onto a path counts only if it lowers the objective: else the general solver cuts it back.
+                if owners[place, 0] != me and values[place] < before - noise:
+                    states[t], meetings[t, 0], meetings[t, 1] = MET, owners[place, 0], owners[place, 1]
+                    meetings[t, 2] = step
+                break
             _carry_out(K, weights, sums, totals, labels, moved[:m], target[:m])
             objective = mass - _objective(sums, labels, weights, totals, norms, slopes)
             if not objective < before - noise:
                 break
             before = objective
+            meetings[t, 2] = step
+            if step > 0:
+                _enter(table, owners, values, key | np.uint64(1), check, me, step, objective)
             m = _moves(sums, labels, norms, slopes, slack, low, moved, target)
             if m == 0:
                 states[t] = LEFT if _coincide(sums, labels, weights, totals, norms, slack) else ENDED

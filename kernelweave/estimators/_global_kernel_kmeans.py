@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators._base import KERNEL_RULES, warn_if_indefinite
+from kernelweave.estimators._base import KERNEL_RULES, warn_if_indefinite, warn_if_unfinished
 from kernelweave.estimators._clusterer import KernelClusterer
 from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation._progress import track
@@ -203,6 +203,8 @@ class GlobalKernelKMeans(KernelClusterer):
         self.converged_ = path.complete and all(stage.converged for stage in path.stages)
         if path.exemplars is not None:
             self.exemplar_indices_ = path.exemplars
+        if path.stages[-1].converged and not all(stage.converged for stage in path.stages):
+            warn_if_unfinished(False, self.max_iter)
         if not path.complete:
             warnings.warn(
                 f"time_budget={self.time_budget} seconds ran out before every candidate was tried; the result is the "

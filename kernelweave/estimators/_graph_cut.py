@@ -4,10 +4,11 @@ import time
 import warnings
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import ArpackError
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import SpectralClustering
 
@@ -37,8 +38,9 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         What is minimised (cuts) or maximised (association): edges that leave a cluster relative to its degree, edges
         inside relative to its number of nodes, or edges that leave relative to its number of nodes.
     search : {"fast", "exact", "exemplars"}, default="fast"
-        Founders tried in a cluster: two nodes far apart (``"fast"``), every node (``"exact"``), or the ``n_exemplars``
-        most likely exemplars of a convex mixture (``"exemplars"``).
+        Founders tried in a cluster: two nodes far apart (``"fast"``), the ``n_exemplars`` most likely exemplars of a
+        convex mixture (``"exemplars"``), or every node (``"exact"``). The exact search runs the other two first and
+        goes over to their solution wherever it is better than its own, and at the end to a polished spectral start.
     n_exemplars : int, default=None
         Number of exemplars; twice ``n_clusters`` by default.
     init : "spectral" or array of shape (n_nodes,), default=None
@@ -54,7 +56,7 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         Seconds after which the remaining clusters are split off as in the fast search without polishing;
         ``converged_`` is then False and a warning says so.
     random_state : int, RandomState instance or None, default=None
-        Seed of ``init="spectral"``; the search itself is deterministic.
+        Seed of the spectral start, of ``init="spectral"`` and of the exact search; all else is deterministic.
     verbose : int, default=0
         1 shows a progress bar over the stages.
 
@@ -194,18 +196,36 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
             )
 
     def _searched(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
-        chosen = None
+        options: dict[str, Any] = {"n_clusters": self.n_clusters, "polish": self.polish, "deadline": deadline}
         if self.search == "exemplars":
-            chosen = self.exemplar_indices_ = self._exemplars(moves, A, deadline)
-        return search_cuts(
-            moves,
-            n_clusters=self.n_clusters,
-            how=self.search,  # type: ignore[arg-type]
-            exemplars=chosen,
-            polish=self.polish,
-            deadline=deadline,
-            on_stage=self._watched,
-        )
+            options["exemplars"] = self.exemplar_indices_ = self._exemplars(moves, A, deadline)
+        if self.search == "exact":
+            options["rivals"] = self._rivals(moves, A, deadline, options)
+        path = search_cuts(moves, how=self.search, on_stage=self._watched, **options)  # type: ignore[arg-type]
+        return self._or_spectral(moves, A, path, deadline) if self.search == "exact" and self.polish else path
+
+    def _or_spectral(self, moves: GraphMoves, A: sp.csr_array, path: CutPath, deadline: float) -> CutPath:
+        """Return the path with its end replaced by a polished spectral start where that is better."""
+        try:
+            start = self._spectral(A, moves.masses > 0)
+        except (ArpackError, np.linalg.LinAlgError):  # eigenvectors are a help here, not a need
+            return path
+        sign = -1.0 if self.objective == "ratio_association" else 1.0
+        hows: tuple[Literal["fast"], Literal["exact"]] = ("fast", "exact")
+        for how in hows:  # either may end lower
+            rival = polish_cut(moves, start, n_clusters=self.n_clusters, how=how, deadline=deadline)
+            if sign * rival.values[-1] < sign * path.values[-1] - moves.tolerance:
+                labels, values = (*path.labels[:-1], rival.labels[-1]), (*path.values[:-1], rival.values[-1])
+                path = CutPath(labels, values, path.complete and rival.complete)
+        return path
+
+    def _rivals(self, moves: GraphMoves, A: sp.csr_array, deadline: float, options: dict[str, Any]) -> list[CutPath]:
+        """Return the paths of the cheaper searches, which the exact search may go over to."""
+        chosen = self._exemplars(moves, A, deadline)
+        return [
+            search_cuts(moves, how="fast", **options),
+            search_cuts(moves, how="exemplars", exemplars=chosen, **options),
+        ]
 
     def _started(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
         """Return the given or spectral labels, improved where asked for."""
@@ -235,7 +255,8 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         return labels
 
     def _spectral_labels(self, A: sp.csr_array) -> Ints:
-        """Run scikit-learn; it warns of graphs in several parts, which are fine here."""
+        """Run scikit-learn; it wants short indices, and warns of graphs in several parts, which are fine here."""
+        A = sp.csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
         model = SpectralClustering(
             self.n_clusters, affinity="precomputed", assign_labels="cluster_qr", random_state=self.random_state
         )

@@ -18,7 +18,7 @@ from kernelweave.operators._dense import DenseKernel
 
 # Candidates a thread takes at a time, and blocks between two looks at the clock.
 BLOCK, BLOCKS = 8, 16
-UNDONE, LEFT = -1, 2
+UNDONE, ENDED, MET = -1, 0, 1
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,14 @@ def run_candidates(
     """Run kernel k-means from ``labels`` with each candidate in turn as the founder of one more cluster."""
     follow = import_module("kernelweave.engines._numba_search").follow
     n = len(candidates)
-    table, owners = np.zeros((_table_size(n), 2), np.uint64), np.full(_table_size(n), -1)
-    objectives, parents, states = np.full(n, np.nan), np.full(n, -1), np.full(n, UNDONE)
+    size = _table_size(n)
+    table, owners, values = np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.int64), np.full(size, np.inf)
+    objectives, meetings, states = np.full(n, np.nan), np.full((n, 3), -1), np.full(n, UNDONE)
 
     def work(start: int) -> None:
-        common = (op.K, mass, weights, labels, sums, totals, candidates, slack, noise, max_iter, table, owners)
-        follow(*common, objectives, parents, states, start, min(start + BLOCK, n))
+        common = (op.K, mass, weights, labels, sums, totals, candidates, slack, noise, max_iter)
+        seen = (table, owners, values)
+        follow(*common, *seen, objectives, meetings, states, start, min(start + BLOCK, n))
 
     with ThreadPoolExecutor(thread_count()) as pool:
         starts = list(range(0, n, BLOCK))
@@ -64,9 +66,9 @@ def run_candidates(
             if time.monotonic() > deadline:
                 break
             list(pool.map(work, starts[first : first + BLOCKS]))
-    objectives[states == LEFT] = np.nan
-    ends = _ends(candidates, parents, states)
-    return CandidateRuns(ends, np.where(ends == np.arange(n), objectives, np.nan))
+    ends = _ends(candidates, meetings, states, max_iter)
+    followed = (ends == np.arange(n)) & (states == ENDED)
+    return CandidateRuns(ends, np.where(followed, objectives, np.nan))
 
 
 def _table_size(n_candidates: int) -> int:
@@ -74,15 +76,23 @@ def _table_size(n_candidates: int) -> int:
     return 1 << max(10, int(n_candidates * 32 - 1).bit_length())
 
 
-def _ends(candidates: Ints, parents: Ints, states: Ints) -> Ints:
+def _ends(candidates: Ints, meetings: Ints, states: Ints, max_iter: int) -> Ints:
     """Return for each candidate the position of the run that reached its end, along the chain of meetings.
 
-    A chain that leads nowhere, which no run of falling objectives makes, stands for itself.
+    A run stands for itself where the one it met was cut short by ``max_iter``, or where both stretches together would
+    have been; the general solver then runs it. -1 marks runs that time left out.
     """
-    place = np.full(int(candidates.max()) + 1, -1)
-    place[candidates] = np.arange(len(candidates))
-    ends = np.where(parents >= 0, place[parents], np.arange(len(candidates)))
-    for _ in range(len(candidates).bit_length()):
-        ends = ends[ends]
-    ends = np.where(parents[ends] >= 0, np.arange(len(candidates)), ends)
-    return np.where((states == UNDONE) | (states[ends] == UNDONE), -1, ends)
+    place = {int(candidate): at for at, candidate in enumerate(candidates)}
+    ends, steps = np.arange(len(candidates)), meetings[:, 2].copy()
+    for start in np.flatnonzero(states == MET).tolist():
+        chain, at = [start], place[int(meetings[start, 0])]
+        while states[at] == MET and ends[at] == at and at not in chain:
+            chain.append(at)
+            at = place[int(meetings[at, 0])]
+        for link in reversed(chain):
+            met = place[int(meetings[link, 0])]
+            total = meetings[link, 2] + steps[met] - meetings[link, 1]
+            whole = states[ends[met]] != UNDONE and steps[ends[met]] < max_iter
+            if whole and total < max_iter and (states[met] != MET or ends[met] != met):
+                ends[link], steps[link] = ends[met], total
+    return np.where(states == UNDONE, -1, ends)

@@ -70,17 +70,19 @@ class EdgeSimilarities(Similarities):
 
 def similarities(op: KernelOperator, beta: float, columns: Ints) -> Similarities:
     """Return the similarities of all samples to the chosen ones."""
-    diag = op.diag()
+    # An indefinite kernel may give negative squares of distances; they count as zero.
+    diag = np.maximum(op.diag(), 0.0)
     if isinstance(op, GraphKernel):
         u = np.exp(-beta * diag)
         edges = op.A.tocoo()
         apart = diag[edges.row] + diag[edges.col]
-        values = np.exp(-beta * (apart - 2.0 * edges.data)) - np.exp(-beta * apart)
+        values = np.exp(-beta * np.maximum(apart - 2.0 * edges.data, 0.0)) - np.exp(-beta * apart)
         return EdgeSimilarities(u, u[columns], sp.csr_array((values, (edges.row, edges.col)), op.shape)[:, columns])
     n, step = op.n_samples, max(1, 2**22 // max(1, len(columns)))
     S = np.empty((n, len(columns)))
     for lo in range(0, n, step):
         part = slice(lo, min(lo + step, n))
         gaps = diag[part][:, None] + diag[columns][None, :] - 2.0 * op.block(part, columns)
+        np.maximum(gaps, 0.0, out=gaps)
         np.exp(np.multiply(gaps, -beta, out=gaps), out=S[part])
     return StoredSimilarities(S)

@@ -75,6 +75,7 @@ def best_founder(state: ClusterSums) -> int:
     everyone = np.arange(len(state.labels))
     filled = np.where(state.totals > 0, state.totals, 1.0)
     own = state.diag - 2.0 * state.sums[state.labels, everyone] / filled[state.labels] + state.norms[state.labels]
+    own = np.where(state.weights > 0, own, 0.0)  # without weight a sample may sit in a cluster without a centre
     gains = algebra.founding_gains(state.op, own, state.weights, state.diag)
     gains = np.where(state.weights > 0, gains, -np.inf)
     return int(np.argmax(gains >= gains.max() - SAME_GAIN * abs(gains.max())))
@@ -94,7 +95,7 @@ def _best_candidate(state: ClusterSums, candidates: Ints, max_iter: int, deadlin
     if not tried.any():
         return None, False
     best = float(objectives[tried].min())
-    first = int(np.argmax(objectives <= best + SAME * abs(best)))
+    first = int(np.argmax(objectives <= best + SAME * abs(best) + state.noise))
     return int(np.sort(candidates)[first]), bool(tried.all())
 
 

@@ -11,7 +11,7 @@ Source      MSc 4.3 and 5.5 for the objectives and the search; Dhillon, Guan and
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,11 +97,13 @@ def search_cuts(
     how: Founders = "fast",
     exemplars: Ints | None = None,
     polish: bool = True,
+    rivals: Sequence[CutPath] = (),
     deadline: float = np.inf,
     on_stage: Callable[[Iterator[int]], Iterator[int]] = iter,
 ) -> CutPath:
     """Partition the nodes into 1 to ``n_clusters`` clusters in turn.
 
+    A stage at which one of the ``rivals`` is better goes on from that one: a path of best splits can be led astray.
     After ``deadline`` (of ``time.monotonic``) new splits are looked for as in the fast search and nothing is polished.
     """
     splits, settled = _Splits(moves, how, exemplars, deadline), True
@@ -112,9 +114,20 @@ def search_cuts(
         if polish and not splits.late:
             labels, ended = improve(moves, splits, labels, k)
             settled &= ended
+        labels = _better(moves, labels, [rival.labels[k - 1] for rival in rivals if len(rival.labels) >= k], k)
         path.append(labels)
         values.append(moves.value(labels, k))
     return CutPath(tuple(path), tuple(values), settled and not splits.late)
+
+
+def _better(moves: GraphMoves, labels: Ints, others: Sequence[Ints], k: int) -> Ints:
+    """Return the labels of least cost, the first of equals."""
+    cost = float(moves.costs(moves.stats(labels, k)).sum())
+    for other in others:
+        rival = float(moves.costs(moves.stats(other, k)).sum())
+        if rival < cost - moves.tolerance:
+            labels, cost = other, rival
+    return labels
 
 
 def polish_cut(moves: GraphMoves, labels: Ints, *, n_clusters: int, how: Founders, deadline: float) -> CutPath:

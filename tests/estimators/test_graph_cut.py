@@ -80,14 +80,23 @@ def test_friends_in_a_chain_are_found_with_the_cut_worked_out_by_hand(search):
     assert model.cut_value_ == pytest.approx(1 / 13 + 2 / 14 + 1 / 13)  # edges cut over edge ends of each group
 
 
-@pytest.mark.parametrize("search", ["exact", "fast"])
 @objectives
-def test_a_fit_with_fewer_clusters_is_a_row_of_the_path(search, objective):
+def test_a_fast_fit_with_fewer_clusters_is_a_row_of_the_path(objective):
     A = weighted_graph()
-    longer = GraphCut(6, objective=objective, search=search).fit(A)
+    longer = GraphCut(6, objective=objective).fit(A)
     for k in range(1, 6):
-        shorter = GraphCut(k, objective=objective, search=search).fit(A)
+        shorter = GraphCut(k, objective=objective).fit(A)
         np.testing.assert_array_equal(shorter.labels_, longer.labels_path_[k - 1])
+
+
+@pytest.mark.parametrize("n_clusters", [2, 4, 6])
+@objectives
+def test_the_exact_search_is_at_least_as_good_as_every_other_way(objective, n_clusters):
+    A, sign = weighted_graph(), -1.0 if objective == "ratio_association" else 1.0
+    exact = GraphCut(n_clusters, objective=objective, search="exact", random_state=0).fit(A)
+    for other in ({"search": "fast"}, {"search": "exemplars"}, {"init": "spectral"}):
+        model = GraphCut(n_clusters, objective=objective, random_state=0, **other).fit(A)
+        assert sign * exact.cut_value_ <= sign * model.cut_value_ + 1e-9
 
 
 @searches
