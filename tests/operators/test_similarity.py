@@ -13,8 +13,9 @@ kernels = oracle.graphs(max_n=12)
 
 
 def dense_similarities(K, beta, columns):
-    """Return exp(-beta (K_ii + K_jj - 2 K_ij)) entry by entry."""
-    return np.array([[np.exp(-beta * (K[i, i] + K[j, j] - 2.0 * K[i, j])) for j in columns] for i in range(len(K))])
+    """Return exp(-beta (K_ii + K_jj - 2 K_ij)) entry by entry; squares below zero count as zero."""
+    square = [[max(0.0, K[i, i] + K[j, j] - 2.0 * K[i, j]) for j in columns] for i in range(len(K))]
+    return np.exp(-beta * np.array(square))
 
 
 def chosen_columns(rng, n):

@@ -8,7 +8,7 @@ Printed     the thesis shows these results as bar charts only. The exact search 
             clustering as METHODS measured it; the row here measures it again
 Rows        "kernel-kmeans" is weighted kernel k-means without a shift of the diagonal: kernel D^-1 A D^-1 and degrees
             as weights for the cut, kernel A for the association. "metis" minimises the plain cut between parts of equal
-            size; it needs pymetis (extra ``bench``), and its figures are nan where that is not installed
+            size; it needs pymetis (extra ``dev``), and its figures are nan where that is not installed
 """
 
 import math
