@@ -12,8 +12,6 @@ from numba import njit
 
 from kernelweave.foundation._typing import Floats, Ints
 
-ASSOCIATION, DEGREE, MASS, COUNT = 0, 1, 2, 3
-
 
 @njit(nogil=True, cache=True)
 def _cost(association: float, degree: float, mass: float, pull: float) -> float:
@@ -96,21 +94,22 @@ def _best_move(
     node: int,
     pull: float,
     tolerance: float,
-    everywhere: bool,
     links: Floats,
     near: Ints,
 ) -> float:
-    """Make the move of a node that lowers the cost most, if any does by more than the tolerance; returns the change."""
+    """Make the move of a node that lowers the cost most, if any does by more than the tolerance; returns the change.
+
+    Any cluster may be the target: a node can gain by leaving for one it has no edge to.
+    """
     if not masses[node] > 0.0 or stats[3, labels[node]] <= 1.0:
         return 0.0
     old = labels[node]
     found, loop = _links(indptr, indices, data, labels, node, links, near)
     best, target = -tolerance, -1
-    for s in range(stats.shape[1] if everywhere else found):
-        c = s if everywhere else near[s]
+    for c in range(stats.shape[1]):
         if c != old and stats[3, c] > 0.0:
             change = _gain(stats, old, c, links[old], links[c], loop, degrees[node], masses[node], pull)
-            if change < best or (change == best and target > c):
+            if change < best:
                 best, target = change, c
     if target >= 0:
         _move(stats, labels, node, target, links[old], links[target], loop, degrees[node], masses[node])
@@ -139,7 +138,7 @@ def sweep(
         before = moves
         for node in range(labels.size):
             change = _best_move(
-                indptr, indices, data, degrees, masses, labels, stats, node, pull, tolerance, True, links, near
+                indptr, indices, data, degrees, masses, labels, stats, node, pull, tolerance, links, near
             )
             moves += change < 0.0
         if moves == before:
