@@ -1,0 +1,26 @@
+import re
+
+import pytest
+
+from kernelweave.cli._demo import demo
+
+
+def test_the_demonstration_clusters_five_views_of_digits_and_prints_a_table(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    demo(quiet=True)
+    told = capsys.readouterr()
+    assert told.err == ""
+    rows = re.findall(r"│ (.+?) +│ +(\d\.\d{3}) │ +(-?\d\.\d{3}) │ +(\d+\.\d{2}) │", told.out)
+    views = {"pixels", "fourier", "profiles", "gradients", "moments"}
+    assert views <= {row[0].removeprefix("kernel k-means, ") for row in rows}
+    scores = {row[0]: float(row[1]) for row in rows}
+    together = scores["kernel k-means, mean of the views' kernels"]
+    assert together > 0.75
+    assert together >= max(scores[f"kernel k-means, {view}"] for view in views)
+
+
+def test_the_demonstration_says_what_it_works_on_unless_quiet(capsys):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kernelweave.cli._demo.methods", lambda views: {"all in one": lambda: [0] * 1797})
+        demo()
+    assert "1,797 handwritten digits" in capsys.readouterr().out
