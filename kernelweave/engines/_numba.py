@@ -110,6 +110,101 @@ def nearest(
 
 
 @njit(nogil=True, cache=True)
+def nearest_scaled(
+    sums: Floats,
+    slopes: Floats,
+    norms: Floats,
+    coefs: Floats,
+    diag: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the cluster of least scaled distance and that value for lo <= i < hi; see the twin."""
+    values = np.empty((norms.size, TILE))
+    lead = np.inf
+    for start in range(lo, hi, TILE):
+        width = min(TILE, hi - start)
+        base = diag[start : start + width]
+        for c in range(norms.size):
+            line, row = values[c], sums[c, start : start + width]
+            norm, slope, coef = norms[c], slopes[c], coefs[c]
+            for t in range(width):
+                line[t] = coef * ((norm - slope * row[t]) + base[t])
+        for t in range(width):
+            lead = min(lead, _choose(values[:, t], norms, labels, slack, out, own, start + t))
+    return lead
+
+
+@njit(nogil=True, cache=True)
+def nearest_means(
+    Phi: Array,
+    diag: Floats,
+    turned: Floats,
+    norms: Floats,
+    coefs: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the mean of least scaled distance and that value for lo <= i < hi; see the twin."""
+    lead = np.inf
+    for start in range(lo, hi, TILE):
+        width = min(TILE, hi - start)
+        products = np.dot(Phi[start : start + width], turned)
+        for t in range(width):
+            row, base = products[t], diag[start + t]
+            for c in range(norms.size):
+                row[c] = coefs[c] * ((norms[c] - 2.0 * row[c]) + base)
+            lead = min(lead, _choose(row, norms, labels, slack, out, own, start + t))
+    return lead
+
+
+@njit(nogil=True, cache=True)
+def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints, slack: float, out: Ints) -> None:
+    """Assign one row of ``values`` after the other by size times value, sizes changing at once; see the twin."""
+    for i in range(values.shape[0]):
+        label = labels[i]
+        sizes[label] = max(sizes[label] - weights[i], 0.0)
+        low, best = np.inf, label
+        for c in range(values.shape[1]):
+            value = sizes[c] * values[i, c]
+            if value < low:
+                low = value
+        if not sizes[label] * values[i, label] <= low + slack:
+            for c in range(values.shape[1]):
+                if sizes[c] * values[i, c] <= low + slack:
+                    best = c
+                    break
+        out[i] = best
+        sizes[best] += weights[i]
+
+
+@njit(nogil=True, cache=True)
+def _choose(values: Floats, norms: Floats, labels: Ints, slack: float, out: Ints, own: Floats, i: int) -> float:
+    """Write the label of sample ``i`` from its value for each cluster; return its lead where it stays."""
+    label, low = labels[i], np.inf
+    kept = values[label]
+    for c in range(values.size):
+        if c != label:
+            low = min(low, values[c])
+    out[i], own[i] = label, kept
+    if not low < kept - slack:
+        return low - kept + slack
+    for c in range(values.size):
+        if c != label and values[c] <= low + slack:
+            out[i], own[i] = c, values[c]
+            break
+    return np.inf
+
+
+@njit(nogil=True, cache=True)
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
     """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, tile by tile; see the twin."""
     n, tile = K.shape[0], 64

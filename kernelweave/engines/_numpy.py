@@ -6,7 +6,7 @@ update runs along contiguous memory.
 
 import numpy as np
 
-from kernelweave.foundation._typing import Array, Floats, Ints
+from kernelweave.foundation._typing import Array, Bools, Floats, Ints
 
 
 def scatter_rows(K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int) -> None:
@@ -42,9 +42,74 @@ def nearest(
     takes the first within ``slack`` of the nearest. Clusters with infinite norm are empty. Returns the least lead of
     a kept label over the best other cluster, plus ``slack``.
     """
-    values = np.full((len(norms), hi - lo), np.inf)
     filled = ~np.isinf(norms)
-    values[filled] = norms[filled, None] - slopes[filled, None] * sums[filled, lo:hi]
+    values = norms[filled, None] - slopes[filled, None] * sums[filled, lo:hi]
+    return _take_least(values, filled, labels, slack, out, own, lo, hi)
+
+
+def nearest_scaled(
+    sums: Floats,
+    slopes: Floats,
+    norms: Floats,
+    coefs: Floats,
+    diag: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the cluster with least coefs[c] (diag[i] + norms[c] - slopes[c] * sums[c, i]), ties as in ``nearest``."""
+    filled = ~np.isinf(norms)
+    values = (norms[filled, None] - slopes[filled, None] * sums[filled, lo:hi]) + diag[lo:hi]
+    return _take_least(coefs[filled, None] * values, filled, labels, slack, out, own, lo, hi)
+
+
+def nearest_means(
+    Phi: Array,
+    diag: Floats,
+    turned: Floats,
+    norms: Floats,
+    coefs: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the mean with least coefs[c] (diag[i] + norms[c] - 2 <phi_i, m_c>), ties as in ``nearest``.
+
+    ``turned`` holds the means as columns.
+    """
+    filled = ~np.isinf(norms)
+    values = (norms[filled, None] - 2.0 * (Phi[lo:hi] @ turned[:, filled]).T) + diag[lo:hi]
+    return _take_least(coefs[filled, None] * values, filled, labels, slack, out, own, lo, hi)
+
+
+def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints, slack: float, out: Ints) -> None:
+    """Assign sample after sample to the cluster with least sizes[c] * values[i, c], its own weight left out.
+
+    ``sizes`` changes with every sample. Values within ``slack`` are equal: a sample keeps its label where that is
+    among the least, and else takes the first of them. Infinite values mark clusters without a centre.
+    """
+    for i, row in enumerate(values):
+        sizes[labels[i]] = max(sizes[labels[i]] - weights[i], 0.0)
+        scaled = np.full(len(sizes), np.inf)
+        known = np.isfinite(row)
+        scaled[known] = sizes[known] * row[known]
+        least = np.flatnonzero(scaled <= scaled.min() + slack)
+        out[i] = labels[i] if labels[i] in least else least[0]
+        sizes[out[i]] += weights[i]
+
+
+def _take_least(
+    found: Floats, filled: Bools, labels: Ints, slack: float, out: Ints, own: Floats, lo: int, hi: int
+) -> float:
+    """Write the cluster of least value; ``found`` has a row for each of the ``filled`` clusters."""
+    values = np.full((len(filled), hi - lo), np.inf)
+    values[filled] = found
     at = np.arange(hi - lo)
     kept = values[labels[lo:hi], at]
     values[labels[lo:hi], at] = np.inf

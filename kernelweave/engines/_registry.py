@@ -45,6 +45,43 @@ class Engine(Protocol):
     ) -> float:
         """Write the nearest cluster of every sample."""
 
+    def nearest_scaled(
+        self,
+        sums: Floats,
+        slopes: Floats,
+        norms: Floats,
+        coefs: Floats,
+        diag: Floats,
+        labels: Ints,
+        slack: float,
+        out: Ints,
+        own: Floats,
+        lo: int,
+        hi: int,
+    ) -> float:
+        """Write the cluster of least scaled distance of every sample."""
+
+    def nearest_means(
+        self,
+        Phi: Array,
+        diag: Floats,
+        turned: Floats,
+        norms: Floats,
+        coefs: Floats,
+        labels: Ints,
+        slack: float,
+        out: Ints,
+        own: Floats,
+        lo: int,
+        hi: int,
+    ) -> float:
+        """Write the mean of least scaled distance of every row of features."""
+
+    def assign_by_size(
+        self, values: Floats, weights: Floats, sizes: Floats, labels: Ints, slack: float, out: Ints
+    ) -> None:
+        """Assign samples one after the other by the size of the cluster times the distance."""
+
     def founding_gains(
         self, K: Array, diag: Floats, distances: Floats, weights: Floats, out: Floats, lo: int, hi: int, left: int
     ) -> None:

@@ -89,6 +89,25 @@ def nearest_clusters(
     return out, own, min(float(lead) for lead in leads)  # type: ignore[arg-type]
 
 
+def nearest_scaled(
+    sums: Floats, totals: Floats, norms: Floats, labels: Ints, slack: float, coefs: Floats, diag: Floats
+) -> tuple[Ints, Floats, float]:
+    """Return the cluster with least coefs[c] ||phi(x_i) - m_c||^2 of every sample, that value, and the least lead.
+
+    Ties as in :func:`nearest_clusters`.
+    """
+    out, own = np.empty_like(labels), np.empty(sums.shape[1])
+    filled = totals > 0
+    slopes = np.where(filled, 2.0 / np.where(filled, totals, 1.0), 0.0)
+    loop = get_engine().nearest_scaled
+    leads = for_ranges(
+        lambda lo, hi: loop(sums, slopes, norms, coefs, diag, labels, slack, out, own, lo, hi),
+        sums.shape[1],
+        elements=sums.size,
+    )
+    return out, own, min(float(lead) for lead in leads)  # type: ignore[arg-type]
+
+
 def founding_gains(op: KernelOperator, distances: Floats, weights: Floats, diag: Floats) -> Floats:
     """Return b_n = sum_i w_i max(d_i - ||phi(x_n) - phi(x_i)||^2, 0) of every sample n (MSc 4.3).
 

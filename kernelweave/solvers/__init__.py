@@ -4,17 +4,22 @@ from kernelweave.solvers._convex_mixture import exemplars
 from kernelweave.solvers._global_search import Path, global_kernel_kmeans
 from kernelweave.solvers._graph_search import CutPath, polish_cut, search_cuts
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
+from kernelweave.solvers._minmax import MinMaxRun, minmax_kmeans
+from kernelweave.solvers._pifs import pifs_kmeans
 from kernelweave.solvers._starts import INITS, best_of, start_labels
 
 __all__ = [
     "INITS",
     "CutPath",
     "Descent",
+    "MinMaxRun",
     "Path",
     "best_of",
     "exemplars",
     "global_kernel_kmeans",
     "kernel_kmeans",
+    "minmax_kmeans",
+    "pifs_kmeans",
     "polish_cut",
     "search_cuts",
     "start_labels",

@@ -3,8 +3,8 @@
 Policy: the sample farthest from its centre founds the cluster anew, unless it is the last of its own cluster.
 This lowers the objective further, so descent stays monotone. Where no sample lies away from its centre there are
 fewer distinct samples than clusters, and the cluster stays empty: it has no centre and is never the nearest.
-Clusters whose centres coincide (equal samples, split by the start) become one, and the freed one is founded anew in
-the same way.
+Clusters whose centres coincide (equal samples, split by the start) are merged by the solvers, and the freed one is
+founded anew in the same way.
 """
 
 import numpy as np
@@ -33,19 +33,3 @@ def reseed_empty(labels: Ints, distances: Floats, weights: Floats, n_clusters: i
         if (target := next(waiting, -1)) < 0:
             break
     return labels
-
-
-def merge_coinciding(sums: Floats, totals: Floats, norms: Floats, labels: Ints, weights: Floats, slack: float) -> Ints:
-    """Return labels in which clusters with equal centres carry the lowest of their numbers."""
-    filled = np.flatnonzero(totals > 0)
-    if len(filled) < 2:
-        return labels
-    products = np.stack([np.bincount(labels, weights * row, len(totals)) for row in sums[filled]])[:, filled]
-    scale = totals[filled][:, None] * totals[filled][None, :]
-    gaps = norms[filled][:, None] + norms[filled][None, :] - 2.0 * products / scale
-    first = filled[np.argmax(np.abs(gaps) <= slack, axis=1)]
-    if np.array_equal(first, filled):
-        return labels
-    target = np.arange(len(totals))
-    target[filled] = np.minimum(first, filled)
-    return target[labels]

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import DenseKernel, KernelOperator, algebra, search
-from kernelweave.solvers._cluster_sums import ClusterSums
+from kernelweave.solvers._cluster_state import ClusterSums
 from kernelweave.solvers._convex_mixture import exemplars
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers._starts import SAME

@@ -16,8 +16,8 @@ import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator
-from kernelweave.solvers._cluster_sums import ClusterSums
-from kernelweave.solvers._empty import merge_coinciding, reseed_empty
+from kernelweave.solvers._cluster_state import ClusterState, ClusterSums, cluster_state
+from kernelweave.solvers._empty import reseed_empty
 
 # Steps in a row that change labels but not the objective, within its rounding, before the run ends.
 PATIENCE = 3
@@ -41,6 +41,11 @@ class Descent:
         return self.history[-1]
 
     @property
+    def inertia(self) -> float:
+        """The clustering error, which is J."""
+        return self.objective
+
+    @property
     def n_iter(self) -> int:
         """Steps taken."""
         return len(self.history) - 1
@@ -57,7 +62,7 @@ def kernel_kmeans(
     on_step: Callable[[float], object] | None = None,
 ) -> Descent:
     """Descend from ``labels`` until no sample moves, or J falls by at most ``tol * J`` in a step."""
-    state = ClusterSums(op, np.array(labels, dtype=np.intp), weights, n_clusters)
+    state = cluster_state(op, labels, weights, n_clusters)
     history, converged, rose, idle = [state.objective], False, False, 0
     while not converged and len(history) <= max_iter:
         found, distances, lead = state.nearest()
@@ -67,7 +72,7 @@ def kernel_kmeans(
                 state.refresh()
                 history[-1] = state.objective
                 continue
-            found = merge_coinciding(state.sums, state.totals, state.norms, found, weights, state.slack)
+            found = state.merged(found)
             if np.array_equal(found, state.labels):
                 converged = True
                 continue
@@ -87,7 +92,7 @@ def kernel_kmeans(
     return Descent(state.labels, tuple(history), converged, rose, state.scatter(), state.totals, state.norms)
 
 
-def _cut_back(state: ClusterSums, before: Ints, found: Ints, distances: Floats, objective: float) -> bool:
+def _cut_back(state: ClusterState, before: Ints, found: Ints, distances: Floats, objective: float) -> bool:
     """Keep the most useful half of the moves, then a quarter, ... until J falls; else go back to ``before``."""
     at_start = ClusterSums(state.op, before, state.weights, state.n_clusters)
     filled = np.where(at_start.totals > 0, at_start.totals, 1.0)

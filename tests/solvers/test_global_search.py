@@ -15,7 +15,7 @@ from kernelweave.engines import _numba, _numpy
 from kernelweave.operators import DenseKernel, FeatureKernel, GraphKernel, ScaledKernel, algebra, fit_kernel, search
 from kernelweave.operators.similarity import StoredSimilarities
 from kernelweave.solvers import _convex_mixture, _global_search, global_kernel_kmeans, kernel_kmeans
-from kernelweave.solvers._cluster_sums import ClusterSums
+from kernelweave.solvers._cluster_state import ClusterSums
 from kernelweave.solvers._convex_mixture import exemplars, reference_beta
 from tests.reference import global_search as oracle
 from tests.reference import kernel_kmeans as entrywise

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 
 from kernelweave.operators import CompositeKernel, DenseKernel, FeatureKernel, GraphKernel, ScaledKernel, fit_kernel
 from kernelweave.solvers import INITS, best_of, kernel_kmeans, start_labels
-from kernelweave.solvers._cluster_sums import ClusterSums
+from kernelweave.solvers._cluster_state import ClusterSums
 from tests.reference import kernel_kmeans as oracle
 
 cases = settings(max_examples=40, deadline=None)
