@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kernelweave import datasets, metrics, model_selection, plots
-    from kernelweave.estimators import GlobalKernelKMeans, GraphCut, KernelKMeans
+    from kernelweave.estimators import (
+        GlobalKernelKMeans,
+        GraphCut,
+        KernelKMeans,
+        MinMaxKernelKMeans,
+        MinMaxKMeans,
+        PifsKMeans,
+    )
     from kernelweave.foundation._errors import (
         ConvergenceWarning,
         DataError,
@@ -28,8 +35,11 @@ __all__ = [
     "GraphCut",
     "KernelError",
     "KernelKMeans",
+    "MinMaxKMeans",
+    "MinMaxKernelKMeans",
     "NotPSDWarning",
     "ParameterError",
+    "PifsKMeans",
     "ViewError",
     "__version__",
     "datasets",

@@ -3,5 +3,7 @@
 from kernelweave.estimators._global_kernel_kmeans import GlobalKernelKMeans
 from kernelweave.estimators._graph_cut import GraphCut
 from kernelweave.estimators._kernel_kmeans import KernelKMeans
+from kernelweave.estimators._minmax import MinMaxKernelKMeans, MinMaxKMeans
+from kernelweave.estimators._pifs import PifsKMeans
 
-__all__ = ["GlobalKernelKMeans", "GraphCut", "KernelKMeans"]
+__all__ = ["GlobalKernelKMeans", "GraphCut", "KernelKMeans", "MinMaxKMeans", "MinMaxKernelKMeans", "PifsKMeans"]

@@ -1,24 +1,29 @@
 """What estimators on one kernel share: reading input, settling the kernel, warnings, tags."""
 
 import warnings
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from kernelweave.foundation._errors import ConvergenceWarning, NotPSDWarning
+from kernelweave.foundation._progress import track
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
-from kernelweave.foundation._typing import Array, Floats
+from kernelweave.foundation._threads import parallel_map
+from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.inputs import read_samples
 from kernelweave.operators import (
     KERNELS,
+    BlockwiseKernel,
     FittedKernel,
     KernelOperator,
     algebra,
     approximate_kernel,
     fit_kernel,
 )
+from kernelweave.solvers import start_labels
 
 #: Rules of the parameters every kernel estimator has.
 KERNEL_RULES: dict[str, list[Any]] = {
@@ -30,6 +35,34 @@ KERNEL_RULES: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
+
+
+Start = TypeVar("Start")
+Result = TypeVar("Result")
+
+
+def run_starts(
+    estimator: Any, op: KernelOperator, run: Callable[[Start], Result], starts: Sequence[Start], X: Any, y: Any
+) -> Iterator[Result]:
+    """Yield the result of every start in order, computed side by side, with progress reported.
+
+    Kernels computed again at every pass use all threads for one start already, and hold a tile for each.
+    """
+    results = map(run, starts) if isinstance(op, BlockwiseKernel) else parallel_map(run, starts)
+    return track(estimator, results, total=len(starts), what="starts", X=X, y=y)
+
+
+def first_labels(
+    op: KernelOperator, init: Any, weights: Floats, n_clusters: int
+) -> Callable[[np.random.Generator | Ints], Ints]:
+    """Return the function that turns what a run starts from, a generator or given labels, into labels."""
+
+    def labels(start: np.random.Generator | Ints) -> Ints:
+        if isinstance(start, np.random.Generator):
+            return start_labels(op, init, weights, n_clusters, start)
+        return start
+
+    return labels
 
 
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
@@ -96,6 +129,18 @@ def warn_if_unfinished(converged: bool, max_iter: int) -> None:
             f"The best run stopped at max_iter={max_iter} before its labels settled. Raise max_iter or tol.",
             ConvergenceWarning,
             stacklevel=5,
+        )
+
+
+def warn_if_collapsed(collapsed: bool, p_init: float) -> None:
+    """Warn that MinMax k-means could not begin and k-means took its place."""
+    if collapsed:
+        warnings.warn(
+            "Every start left a cluster without variance (empty, a single sample, or equal samples) already at "
+            f"p_init={p_init}, so the result is that of k-means from the same start. Lower n_clusters, raise n_init, "
+            "or remove outliers.",
+            ConvergenceWarning,
+            stacklevel=4,
         )
 
 

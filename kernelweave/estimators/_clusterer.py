@@ -11,7 +11,9 @@ from kernelweave.estimators._base import KernelEstimator, warn_if_empty, warn_if
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.inputs import read_weights
 from kernelweave.operators import KernelOperator, algebra
-from kernelweave.solvers import Descent
+from kernelweave.solvers import Descent, MinMaxRun
+
+Found = Descent | MinMaxRun
 
 
 def _knows_features(estimator: "KernelClusterer") -> bool:
@@ -30,15 +32,18 @@ class KernelClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     What ``fit`` stores through ``_store`` is enough to place new samples.
     """
 
-    def _store(self, best: Descent) -> None:
+    #: What the distance to each cluster is multiplied by in predict; None for ones.
+    _coefs: Floats | None = None
+
+    def _store(self, best: Found) -> None:
         self.labels_: Ints = best.labels
-        self.objective_ = self.inertia_ = best.objective
+        self.objective_, self.inertia_ = best.objective, best.inertia
         self.objective_path_ = np.array(best.history)
         self.cluster_variances_ = best.scatter
         self.n_iter_, self.converged_ = best.n_iter, best.converged
         self._totals, self._norms = best.totals, best.norms
         self._n_features_out = self.n_clusters
-        warn_if_unfinished(best.converged, self.max_iter)
+        warn_if_unfinished(best.ended, self.max_iter)
         warn_if_empty(best.totals, self.n_clusters)
         if best.rose:
             warn_if_rose()
@@ -61,9 +66,11 @@ class KernelClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         labels : ndarray of shape (n_new,)
             Index of the nearest centre.
         """
-        _, sums = self._cross_sums(X)
-        start = np.zeros(sums.shape[1], dtype=np.intp)
-        return algebra.nearest_clusters(sums, self._totals, self._norms, start)[0]
+        cross, sums = self._cross_sums(X)
+        given = (sums, self._totals, self._norms, np.zeros(sums.shape[1], dtype=np.intp), 0.0)
+        if self._coefs is None:
+            return algebra.nearest_clusters(*given)[0]
+        return algebra.nearest_scaled(*given, self._coefs, cross.diag())[0]
 
     @available_if(_knows_features)
     def transform(self, X: Any) -> Floats:

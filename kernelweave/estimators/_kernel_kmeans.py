@@ -1,18 +1,17 @@
 """The kernel k-means estimator."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
-from kernelweave.estimators._base import KERNEL_RULES, warn_if_indefinite
+from kernelweave.estimators._base import KERNEL_RULES, first_labels, run_starts, warn_if_indefinite
 from kernelweave.estimators._clusterer import KernelClusterer
-from kernelweave.foundation._progress import track
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Array, Floats
 from kernelweave.inputs import check_cluster_count, read_labels, read_weights
 from kernelweave.operators import KernelOperator, Storage
-from kernelweave.solvers import INITS, Descent, best_of, kernel_kmeans, start_labels
+from kernelweave.solvers import INITS, Descent, best_of, kernel_kmeans
 
 
 class KernelKMeans(KernelClusterer):
@@ -34,8 +33,9 @@ class KernelKMeans(KernelClusterer):
     kernel_params : dict, default=None
         Parameters of a named kernel, for instance ``{"sigma": 2.1}`` or ``{"gamma": "median"}`` for ``"rbf"``. The
         default width of ``"rbf"`` is ``gamma="scale"``, 1 / (n_features * X.var()).
-    init : {"k-means++", "random", "random_partition"} or array of shape (n_samples,), default="k-means++"
-        Start: centres drawn far apart, random samples as centres, random labels, or given labels (one run).
+    init : {"k-means++", "random", "random_partition", "minmax"} or array of shape (n_samples,), default="k-means++"
+        Start: centres drawn far apart, random samples as centres, random labels, the end of MinMax kernel k-means from
+        random samples (dearer, but rarely poor), or given labels (one run).
     n_init : int, default=10
         Number of starts; the run with the least objective is kept.
     max_iter : int, default=300
@@ -175,10 +175,16 @@ class KernelKMeans(KernelClusterer):
         return self
 
     def _runs(self, op: KernelOperator, weights: Floats, X: Array, y: Any) -> Iterator[Descent]:
-        """Yield one descent per start."""
+        """Return one descent per start, as they end."""
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
-        given = None if isinstance(self.init, str) else read_labels(self.init, len(weights), self.n_clusters)
-        starts = streams(self.random_state, self.n_init if given is None else 1)
-        for rng in track(self, starts, total=len(starts), what="starts", X=X, y=y):
-            labels = start_labels(op, self.init, weights, self.n_clusters, rng) if given is None else given
-            yield kernel_kmeans(op, labels, weights, **options)
+        first = first_labels(op, self.init, weights, self.n_clusters)
+        starts: Sequence[Any] = (
+            streams(self.random_state, self.n_init)
+            if isinstance(self.init, str)
+            else [read_labels(self.init, len(weights), self.n_clusters)]
+        )
+
+        def run(start: Any) -> Descent:
+            return kernel_kmeans(op, first(start), weights, **options)
+
+        return run_starts(self, op, run, starts, X, y)

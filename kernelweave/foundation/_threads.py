@@ -7,7 +7,7 @@ add into the same number, and every number is added up in the same order whateve
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -38,14 +38,15 @@ def thread_count() -> int:
     return 1 if getattr(_inside, "task", False) else openmp_threads()
 
 
-def parallel_map(work: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+def parallel_map(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
     """Yield ``work(task)`` of every task in order, computed on as many threads as allowed.
 
     Tasks are taken up one by one, a few ahead of what was asked for; closing the iterator leaves the rest undone. Each
-    one runs on a single thread with single-threaded BLAS, so its result does not depend on the number of threads.
+    one runs on a single thread with single-threaded BLAS. Fewer tasks than threads are left to share out their own
+    work.
     """
     threads = thread_count()
-    if threads <= 1:
+    if not 1 < threads <= len(tasks):
         yield from map(work, tasks)
         return
 

@@ -1,7 +1,7 @@
 """The one gate through which data enter: samples, views, weights and labels."""
 
 from kernelweave.inputs._graphs import read_affinity
-from kernelweave.inputs._samples import check_cluster_count, read_labels, read_samples, read_weights
+from kernelweave.inputs._samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
 from kernelweave.inputs._views import Views, as_views, is_multi_view, read_views, split_columns
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "check_cluster_count",
     "is_multi_view",
     "read_affinity",
+    "read_centers",
     "read_labels",
     "read_samples",
     "read_views",

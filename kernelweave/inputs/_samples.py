@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats, Ints
@@ -92,3 +92,18 @@ def read_labels(labels: Any, n_samples: int, n_clusters: int, name: str = "init"
             f"0..{n_clusters - 1}."
         )
     return found.astype(np.intp)
+
+
+def read_centers(centers: Any, n_clusters: int, n_features: int, name: str = "init") -> Floats:
+    """Return given starting centres as a float64 array of shape (n_clusters, n_features)."""
+    try:
+        found = check_array(centers, dtype=np.float64, input_name=name, ensure_min_samples=0)
+    except ValueError as error:
+        raise_if_text(error, name)
+        raise
+    if found.shape != (n_clusters, n_features):
+        raise ParameterError(
+            f"{name} has shape {found.shape}; starting centres need one row per cluster and one column per feature, "
+            f"({n_clusters}, {n_features})."
+        )
+    return found

@@ -1,12 +1,13 @@
 """Pure functions: operator and arrays in, frozen result out."""
 
+from kernelweave.solvers._best import best_of
 from kernelweave.solvers._convex_mixture import exemplars
 from kernelweave.solvers._global_search import Path, global_kernel_kmeans
 from kernelweave.solvers._graph_search import CutPath, polish_cut, search_cuts
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
-from kernelweave.solvers._minmax import MinMaxRun, minmax_kmeans
+from kernelweave.solvers._minmax import MinMaxRun, best_minmax, minmax_kmeans
 from kernelweave.solvers._pifs import pifs_kmeans
-from kernelweave.solvers._starts import INITS, best_of, start_labels
+from kernelweave.solvers._starts import INITS, start_labels
 
 __all__ = [
     "INITS",
@@ -14,6 +15,7 @@ __all__ = [
     "Descent",
     "MinMaxRun",
     "Path",
+    "best_minmax",
     "best_of",
     "exemplars",
     "global_kernel_kmeans",

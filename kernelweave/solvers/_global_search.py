@@ -17,10 +17,10 @@ import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import DenseKernel, KernelOperator, algebra, search
+from kernelweave.solvers._best import SAME
 from kernelweave.solvers._cluster_state import ClusterSums
 from kernelweave.solvers._convex_mixture import exemplars
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
-from kernelweave.solvers._starts import SAME
 
 Search = Literal["exact", "fast", "exemplars"]
 # Gains closer than this, relatively, are equal; the first sample is taken.

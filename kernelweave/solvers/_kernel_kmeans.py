@@ -41,6 +41,11 @@ class Descent:
         return self.history[-1]
 
     @property
+    def ended(self) -> bool:
+        """Whether more steps would find nothing new."""
+        return self.converged
+
+    @property
     def inertia(self) -> float:
         """The clustering error, which is J."""
         return self.objective

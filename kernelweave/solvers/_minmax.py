@@ -11,14 +11,16 @@ Source      PhD Alg. 2.1 and 2.5; Tzortzis and Likas, Pattern Recognition 2014
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.operators import KernelOperator
+from kernelweave.solvers._best import best_of
 from kernelweave.solvers._cluster_state import TIE, ClusterState, cluster_state
-from kernelweave.solvers._kernel_kmeans import kernel_kmeans
+from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class MinMaxRun:
     labels: Ints  # (n,)
     history: tuple[float, ...]  # E_w after every step
     converged: bool  # E_w came to rest
+    circling: bool  # the partitions came round again: more steps would find nothing new
     collapsed: bool  # a cluster had no variance at p_init already: the solution of k-means
     rose: bool  # see Descent; only where collapsed
     p: float
@@ -40,6 +43,11 @@ class MinMaxRun:
     def objective(self) -> float:
         """E_w of the labels found."""
         return self.history[-1]
+
+    @property
+    def ended(self) -> bool:
+        """Whether more steps would find nothing new; going round in circles is how the method often ends."""
+        return self.converged or self.circling
 
     @property
     def inertia(self) -> float:
@@ -78,14 +86,14 @@ def minmax_kmeans(
     """Run from ``labels``, the assignment to the first centres, until E_w changes by at most ``tol * E_w``."""
     state = cluster_state(op, labels, weights, n_clusters)
     start, found = state.labels, state.labels
-    stairs = exponents(p_init, p_max, p_step)
+    stairs = Stairs(p_init, p_max, p_step)
     shares, level, rising = np.full(n_clusters, 1.0 / n_clusters), 0, True
     stored: list[tuple[Array, Floats]] = []
     history: list[float] = []
     circle, last, converged = _Circle(), max_iter, False
     while len(history) < last and not converged:
         if history:
-            found = _assign(state, coefficients(shares, stairs[level]))
+            found = _assign(state, coefficients(shares, stairs.p(level)))
         if not _go_to(state, found):
             rising, level = False, level - 1
             if level < 0:
@@ -94,22 +102,24 @@ def minmax_kmeans(
             circle = _Circle()
             state.move(kept.astype(np.intp))
         variances = state.scatter()
-        if rising and level < len(stairs) - 1:
+        if rising and level < stairs.top:
             stored.append((_compact(state.labels, n_clusters), shares))
             level += 1
-        shares = memory * shares + (1.0 - memory) * balanced_weights(variances, stairs[level])
-        history.append(float(np.sum(shares ** stairs[level] * variances)))
+        p = stairs.p(level)
+        shares = memory * shares + (1.0 - memory) * balanced_weights(variances, p)
+        history.append(float(np.sum(shares**p * variances)))
         converged = len(history) > 1 and abs(history[-1] - history[-2]) <= tol * abs(history[-1])
-        if not (rising and level < len(stairs) - 1) and last == max_iter:
+        if not (rising and level < stairs.top) and last == max_iter:
             period = circle.period(_compact(state.labels, n_clusters), shares)
             last = max_iter if period is None else len(history) + (max_iter - len(history)) % period
     return MinMaxRun(
         labels=state.labels,
         history=tuple(history),
         converged=converged,
+        circling=not converged and circle.closed,
         collapsed=False,
         rose=False,
-        p=stairs[level],
+        p=p,
         cluster_weights=shares,
         scatter=state.scatter(),
         totals=state.totals,
@@ -117,10 +127,22 @@ def minmax_kmeans(
     )
 
 
-def exponents(p_init: float, p_max: float, p_step: float) -> list[float]:
-    """Return the values p takes, counted in whole steps so that stored states are found again exactly."""
-    steps = max(0, int(np.ceil((p_max - p_init) / p_step - 1e-9)))
-    return [min(p_init + step * p_step, p_max) for step in range(steps)] + [p_max]
+@dataclass(frozen=True)
+class Stairs:
+    """The values p takes, counted in whole steps so that stored states are found again exactly."""
+
+    p_init: float
+    p_max: float
+    p_step: float
+
+    @property
+    def top(self) -> int:
+        """The step at which ``p_max`` is reached."""
+        return max(0, int(np.ceil((self.p_max - self.p_init) / self.p_step - 1e-9)))
+
+    def p(self, level: int) -> float:
+        """Return p after ``level`` steps."""
+        return self.p_max if level >= self.top else self.p_init + level * self.p_step
 
 
 def balanced_weights(variances: Floats, p: float) -> Floats:
@@ -168,6 +190,7 @@ def _collapsed(
         labels=found.labels,
         history=found.history,
         converged=found.converged,
+        circling=False,
         collapsed=True,
         rose=found.rose,
         p=p_init,
@@ -186,15 +209,34 @@ class _Circle:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[bytes, tuple[int, Floats]] = {}
+        self._seen: dict[bytes, list[tuple[int, Floats]]] = {}
         self._steps = 0
+        self.closed = False
 
     def period(self, labels: Array, shares: Floats) -> int | None:
         """Take note of a step; return after how many steps it came back, or None."""
         key = hashlib.blake2b(labels.tobytes(), digest_size=16).digest()
         self._steps += 1
-        before = self._seen.get(key)
-        self._seen[key] = (self._steps, shares)
-        if before is None or np.abs(before[1] - shares).max() > TIE:
-            return None
-        return self._steps - before[0]
+        visits = self._seen.setdefault(key, [])
+        for step, before in reversed(visits):
+            if np.abs(before - shares).max() <= TIE:
+                self.closed = True
+                return self._steps - step
+        visits.append((self._steps, shares))
+        return None
+
+
+def best_minmax(runs: Iterable[tuple[MinMaxRun, Descent | None]]) -> tuple[MinMaxRun, Descent | None]:
+    """Return the run of least largest variance, or of least objective after refinement; the earliest of equals.
+
+    A run that fell back on k-means counts only where all did.
+    """
+
+    def value(pair: tuple[MinMaxRun, Descent | None]) -> float:
+        return pair[0].max_variance if pair[1] is None else pair[1].objective
+
+    best: dict[bool, tuple[MinMaxRun, Descent | None]] = {}
+    for pair in runs:
+        group = pair[0].collapsed and pair[1] is None
+        best[group] = best_of((best[group], pair), value) if group in best else pair
+    return best.get(False) or best[True]

@@ -1,20 +1,23 @@
-"""Starting partitions for kernel k-means, and the choice of the best run."""
-
-from collections.abc import Iterable
+"""Starting partitions for kernel k-means."""
 
 import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator, algebra
-from kernelweave.solvers._kernel_kmeans import Descent
+from kernelweave.solvers._minmax import minmax_kmeans
 
-#: Objectives closer than this, relatively, are equal.
-SAME = 1e-10
-INITS = ("k-means++", "random", "random_partition")
+INITS = ("k-means++", "random", "random_partition", "minmax")
 
 
 def start_labels(op: KernelOperator, init: str, weights: Floats, n_clusters: int, rng: np.random.Generator) -> Ints:
-    """Return a starting partition: ``"k-means++"``, ``"random"`` samples as centres, or ``"random_partition"``."""
+    """Return a starting partition.
+
+    ``"k-means++"``, ``"random"`` samples as centres, ``"random_partition"``, or ``"minmax"``: where MinMax k-means ends
+    from random samples.
+    """
+    if init == "minmax":
+        first = start_labels(op, "random", weights, n_clusters, rng)
+        return minmax_kmeans(op, first, weights, n_clusters=n_clusters).labels
     if init == "random_partition":
         return random_partition(len(weights), n_clusters, rng)
     if init == "random":
@@ -53,17 +56,3 @@ def _draw(mass: Floats, fallback: Floats, count: int, rng: np.random.Generator) 
     cumulative = np.cumsum(mass if mass.sum() > 0 else fallback)
     drawn = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
     return np.minimum(drawn, len(mass) - 1)
-
-
-def best_of(runs: Iterable[Descent]) -> Descent:
-    """Return the run with the least objective, the earliest of equals.
-
-    Starts that meet in one partition differ by rounding only; letting rounding choose among them would number the
-    clusters by chance.
-    """
-    runs = iter(runs)
-    best = next(runs)
-    for run in runs:
-        if run.objective < best.objective - SAME * max(abs(run.objective), abs(best.objective)):
-            best = run
-    return best

@@ -60,6 +60,16 @@ class Case:
         return self.has("kernel")
 
     @property
+    def refined(self) -> dict[str, Any]:
+        """Arguments under which the nearest centre decides, so that new rows of a kernel matrix can be placed."""
+        return {"refine": True} if self.has("refine") else {}
+
+    @property
+    def precomputed(self) -> dict[str, Any]:
+        """Arguments for a kernel matrix instead of features."""
+        return {"kernel": "precomputed", **self.refined}
+
+    @property
     def takes_weights(self) -> bool:
         """Whether ``fit`` takes sample weights."""
         return "sample_weight" in signature(self.cls.fit).parameters

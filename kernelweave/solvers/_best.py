@@ -1,0 +1,26 @@
+"""The choice of the best of several runs."""
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import TypeVar
+
+Run = TypeVar("Run")
+
+#: Objectives closer than this, relatively, are equal.
+SAME = 1e-10
+
+
+def best_of(runs: Iterable[Run], value: Callable[[Run], float] = attrgetter("objective")) -> Run:
+    """Return the run of least value, the earliest of equals.
+
+    Starts that meet in one partition differ by rounding only; letting rounding choose among them would number the
+    clusters by chance.
+    """
+    runs = iter(runs)
+    best = next(runs)
+    least = value(best)
+    for run in runs:
+        found = value(run)
+        if found < least - SAME * max(abs(found), abs(least)):
+            best, least = run, found
+    return best
