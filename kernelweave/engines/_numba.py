@@ -135,7 +135,7 @@ def nearest_scaled(
             for t in range(width):
                 line[t] = coef * ((norm - slope * row[t]) + base[t])
         for t in range(width):
-            lead = min(lead, _choose(values[:, t], norms, labels, slack, out, own, start + t))
+            lead = min(lead, _choose(values[:, t], labels, slack, out, own, start + t))
     return lead
 
 
@@ -162,7 +162,7 @@ def nearest_means(
             row, base = products[t], diag[start + t]
             for c in range(norms.size):
                 row[c] = coefs[c] * ((norms[c] - 2.0 * row[c]) + base)
-            lead = min(lead, _choose(row, norms, labels, slack, out, own, start + t))
+            lead = min(lead, _choose(row, labels, slack, out, own, start + t))
     return lead
 
 
@@ -186,19 +186,19 @@ def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints,
         sizes[best] += weights[i]
 
 
-@njit(nogil=True, cache=True)
-def _choose(values: Floats, norms: Floats, labels: Ints, slack: float, out: Ints, own: Floats, i: int) -> float:
-    """Write the label of sample ``i`` from its value for each cluster; return its lead where it stays."""
+@njit(nogil=True, cache=True, inline="always")
+def _choose(values: Floats, labels: Ints, slack: float, out: Ints, own: Floats, i: int) -> float:
+    """Write the label of sample ``i`` from its value for each cluster, which are overwritten; return its lead."""
     label, low = labels[i], np.inf
     kept = values[label]
+    values[label] = np.inf
     for c in range(values.size):
-        if c != label:
-            low = min(low, values[c])
+        low = values[c] if values[c] < low else low
     out[i], own[i] = label, kept
     if not low < kept - slack:
         return low - kept + slack
     for c in range(values.size):
-        if c != label and values[c] <= low + slack:
+        if values[c] <= low + slack:
             out[i], own[i] = c, values[c]
             break
     return np.inf

@@ -119,7 +119,8 @@ class FeatureKernel(KernelOperator):
         if sp.issparse(self.source):
             pick = sp.csr_array((weights, (groups, rows)), shape=(n_clusters, self.shape[1]))
             return np.asarray((pick @ self.source).todense())
-        order = np.argsort(groups, kind="stable")
+        # Small integers are sorted in linear time.
+        order = np.argsort(groups.astype(np.min_scalar_type(n_clusters)), kind="stable")
         out = np.zeros((n_clusters, self.source.shape[1]))
         scatter = get_engine(self._engine).scatter_rows
         scatter(self.source, rows[order], groups[order], weights[order], out, 0, out.shape[1], 0)

@@ -94,14 +94,15 @@ def minmax_kmeans(
     while len(history) < last and not converged:
         if history:
             found = _assign(state, coefficients(shares, stairs.p(level)))
-        if not _go_to(state, found):
+        variances = _go_to(state, found)
+        if variances is None:
             rising, level = False, level - 1
             if level < 0:
                 return _collapsed(op, start, weights, n_clusters, p_init, max_iter)
             kept, shares = stored[level]
             circle = _Circle()
             state.move(kept.astype(np.intp))
-        variances = state.scatter()
+            variances = state.scatter()
         if rising and level < stairs.top:
             stored.append((_compact(state.labels, n_clusters), shares))
             level += 1
@@ -167,13 +168,14 @@ def _assign(state: ClusterState, coefs: Floats) -> Ints:
     return found
 
 
-def _go_to(state: ClusterState, labels: Ints) -> bool:
-    """Go to ``labels`` and return whether every cluster has variance: not empty, a singleton, or equal samples."""
+def _go_to(state: ClusterState, labels: Ints) -> Floats | None:
+    """Go to ``labels`` and return the V_c; None where a cluster has none: empty, a singleton, or equal samples."""
     members = np.bincount(labels[state.weights > 0], minlength=state.n_clusters)
     if members.min() <= 1:
-        return False
+        return None
     state.move(labels)
-    return bool((state.scatter() > state.slack * state.totals).all())
+    variances = state.scatter()
+    return variances if (variances > state.slack * state.totals).all() else None
 
 
 def _compact(labels: Ints, n_clusters: int) -> Array:
