@@ -1,5 +1,5 @@
 """Pictures of results, in the style of scikit-learn's displays."""
 
-from kernelweave.evaluation.plots import InertiaPathDisplay
+from kernelweave.evaluation.plots import InertiaPathDisplay, StartComparisonDisplay
 
-__all__ = ["InertiaPathDisplay"]
+__all__ = ["InertiaPathDisplay", "StartComparisonDisplay"]

@@ -132,15 +132,15 @@ def warn_if_unfinished(converged: bool, max_iter: int) -> None:
         )
 
 
-def warn_if_collapsed(collapsed: bool, p_init: float) -> None:
+def warn_if_collapsed(collapsed: bool, p_init: float, *, drawn: bool) -> None:
     """Warn that MinMax k-means could not begin and k-means took its place."""
     if collapsed:
+        remedy = "Lower n_clusters, raise n_init, or remove outliers." if drawn else "Choose another init."
         warnings.warn(
             "Every start left a cluster without variance (empty, a single sample, or equal samples) already at "
-            f"p_init={p_init}, so the result is that of k-means from the same start. Lower n_clusters, raise n_init, "
-            "or remove outliers.",
+            f"p_init={p_init}, so the result is that of k-means. {remedy}",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

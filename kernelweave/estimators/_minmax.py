@@ -1,8 +1,7 @@
 """MinMax k-means on feature vectors and on kernels."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
-from operator import attrgetter
 from typing import Any
 
 from sklearn.utils.metaestimators import available_if
@@ -22,7 +21,7 @@ from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.inputs import check_cluster_count, read_labels, read_weights
 from kernelweave.operators import KernelOperator, Storage
-from kernelweave.solvers import Descent, MinMaxRun, best_minmax, best_of, kernel_kmeans, minmax_kmeans
+from kernelweave.solvers import Descent, MinMaxRun, best_minmax, drawn_minmax, kernel_kmeans, minmax_kmeans
 
 #: Rules of the parameters both forms have.
 MINMAX_RULES: dict[str, list[Any]] = {
@@ -38,10 +37,6 @@ MINMAX_RULES: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-
-
-# How often a start is drawn again that leaves a cluster without variance at once.
-DRAWS = 10
 
 
 class _MinMax:
@@ -68,22 +63,22 @@ class _MinMax:
         options = {name: getattr(self, name) for name in names}
         first = first_labels(op, self.init, weights, self.n_clusters)
 
-        def attempts(start: Any) -> Iterator[MinMaxRun]:
-            for _ in range(DRAWS if isinstance(self.init, str) else 1):
-                found = minmax_kmeans(op, first(start), weights, **options)
-                yield found
-                if not found.collapsed:
-                    break
+        collapsed = []
 
         def run(start: Any) -> tuple[MinMaxRun, Descent | None]:
-            *failed, last = attempts(start)
-            found = best_of([*failed, last], attrgetter("inertia")) if last.collapsed else last
+            if isinstance(self.init, str):
+                found = drawn_minmax(op, lambda: first(start), weights, **options)
+            else:
+                found = minmax_kmeans(op, first(start), weights, **options)
+            collapsed.append(found.collapsed)
             if not self.refine:
                 return found, None
             refined = kernel_kmeans(op, found.labels, weights, n_clusters=self.n_clusters, max_iter=self.max_iter)
             return found, refined
 
-        return best_minmax(run_starts(self, op, run, starts, X, y))
+        best = best_minmax(run_starts(self, op, run, starts, X, y))
+        warn_if_collapsed(all(collapsed), self.p_init, drawn=isinstance(self.init, str))
+        return best
 
     def _settle(self, run: MinMaxRun, refined: Descent | None) -> None:
         """Store what is MinMax's own."""
@@ -92,7 +87,6 @@ class _MinMax:
         if refined is not None:
             self.n_iter_ = run.n_iter + refined.n_iter
         self._coefs = run.coefs if refined is None and run.p > 0 else None
-        warn_if_collapsed(run.collapsed, self.p_init)
 
 
 class MinMaxKMeans(_MinMax, VectorClusterer):
@@ -117,12 +111,12 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
     p_init : float, default=0.0
         Exponent at the first step, at least 0 and below 1. With 0 that step is one of k-means.
     p_max : float, default=0.5
-        Largest exponent. It is lowered by itself where it would cost a cluster; 0 is k-means.
+        Largest exponent. It is lowered by itself where it would cost a cluster. With 0 every run is one of k-means.
     p_step : float, default=0.01
         How much the exponent rises at each step.
     memory : float, default=0.3
-        Share of the old weights kept at each step (the beta of the source), from 0 to 1. More memory means fewer
-        clusters lost and more balance; 1 keeps all weights equal.
+        Share of the old weights kept at each step (the beta of the source), from 0 to 1. Some memory means fewer
+        clusters lost and more balance; 1 keeps all weights equal, which is k-means.
     tol : float, default=1e-6
         A run ends when the objective changes by at most ``tol`` times its value in a step.
     max_iter : int, default=500

@@ -5,7 +5,7 @@ from kernelweave.solvers._convex_mixture import exemplars
 from kernelweave.solvers._global_search import Path, global_kernel_kmeans
 from kernelweave.solvers._graph_search import CutPath, polish_cut, search_cuts
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
-from kernelweave.solvers._minmax import MinMaxRun, best_minmax, minmax_kmeans
+from kernelweave.solvers._minmax import MinMaxRun, best_minmax, drawn_minmax, minmax_kmeans
 from kernelweave.solvers._pifs import pifs_kmeans
 from kernelweave.solvers._starts import INITS, start_labels
 
@@ -17,6 +17,7 @@ __all__ = [
     "Path",
     "best_minmax",
     "best_of",
+    "drawn_minmax",
     "exemplars",
     "global_kernel_kmeans",
     "kernel_kmeans",

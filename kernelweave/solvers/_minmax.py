@@ -11,8 +11,10 @@ Source      PhD Alg. 2.1 and 2.5; Tzortzis and Likas, Pattern Recognition 2014
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,9 @@ from kernelweave.operators import KernelOperator
 from kernelweave.solvers._best import best_of
 from kernelweave.solvers._cluster_state import TIE, ClusterState, cluster_state
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
+
+# How often a start is drawn that leaves a cluster without variance at once.
+DRAWS = 10
 
 
 @dataclass(frozen=True)
@@ -226,6 +231,20 @@ class _Circle:
                 return self._steps - step
         visits.append((self._steps, shares))
         return None
+
+
+def drawn_minmax(op: KernelOperator, draw: Callable[[], Ints], weights: Floats, **options: Any) -> MinMaxRun:
+    """Run from drawn labels; a start that leaves a cluster without variance at once is drawn again, up to ``DRAWS``.
+
+    Where all of them do, the best of the k-means solutions is returned.
+    """
+    failed: list[MinMaxRun] = []
+    for _ in range(DRAWS):
+        found = minmax_kmeans(op, draw(), weights, **options)
+        if not found.collapsed:
+            return found
+        failed.append(found)
+    return best_of(failed, attrgetter("inertia"))
 
 
 def best_minmax(runs: Iterable[tuple[MinMaxRun, Descent | None]]) -> tuple[MinMaxRun, Descent | None]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator, algebra
-from kernelweave.solvers._minmax import minmax_kmeans
+from kernelweave.solvers._minmax import drawn_minmax
 
 INITS = ("k-means++", "random", "random_partition", "minmax")
 
@@ -16,8 +16,11 @@ def start_labels(op: KernelOperator, init: str, weights: Floats, n_clusters: int
     from random samples.
     """
     if init == "minmax":
-        first = start_labels(op, "random", weights, n_clusters, rng)
-        return minmax_kmeans(op, first, weights, n_clusters=n_clusters).labels
+
+        def draw() -> Ints:
+            return start_labels(op, "random", weights, n_clusters, rng)
+
+        return drawn_minmax(op, draw, weights, n_clusters=n_clusters).labels
     if init == "random_partition":
         return random_partition(len(weights), n_clusters, rng)
     if init == "random":

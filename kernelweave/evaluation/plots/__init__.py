@@ -1,5 +1,6 @@
 """Pictures of results, in the style of scikit-learn's displays; matplotlib is loaded when one is drawn."""
 
+from kernelweave.evaluation.plots._bad_start import StartComparisonDisplay
 from kernelweave.evaluation.plots._inertia_path import InertiaPathDisplay
 
-__all__ = ["InertiaPathDisplay"]
+__all__ = ["InertiaPathDisplay", "StartComparisonDisplay"]
