@@ -168,9 +168,9 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
     Cost: O(n d k) a step, as for k-means, and about 60 to 150 steps a start, of which 50 go by while p rises. Starts
     run side by side. Memory: a centred copy of X and the labels of each value of p.
 
-    ``predict`` multiplies distances by weight^p as the run did, so that training samples get their own labels where
-    the run came to rest; with ``refine`` it takes the nearest centre. ``KMeans(k, init=model.cluster_centers_)``
-    of scikit-learn goes on from the result.
+    ``predict`` multiplies distances by weight^p as the run did, so that training samples get their own labels, but for
+    the few that would move in one more step; with ``refine`` it takes the nearest centre.
+    ``KMeans(k, init=model.cluster_centers_)`` of scikit-learn goes on from the result.
 
     Source: PhD Alg. 2.1 and 2.2-2.3; G. Tzortzis and A. Likas, "The MinMax k-Means clustering algorithm", Pattern
     Recognition 47, 2014.

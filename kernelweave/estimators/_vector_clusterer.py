@@ -13,7 +13,7 @@ from kernelweave.foundation._sklearn import CallbackSupportMixin
 from kernelweave.foundation._typing import Array, Floats, Ints, Matrix
 from kernelweave.inputs import read_centers, read_samples, read_weights
 from kernelweave.operators import FeatureKernel
-from kernelweave.solvers import Descent, MinMaxRun
+from kernelweave.solvers import TIE, Descent, MinMaxRun
 
 #: How ``init`` may be given by name.
 VECTOR_INITS = ("random", "k-means++")
@@ -114,11 +114,13 @@ class VectorClusterer(
 
 
 def _assign(op: FeatureKernel, centres: Floats, coefs: Floats | None, filled: Array | None = None) -> Ints:
-    """Return the nearest of the centres, the first of equals."""
+    """Return the nearest of the centres, the first of those equal but for rounding."""
     norms = np.einsum("ij,ij->i", centres, centres)
     norms = norms if filled is None else np.where(filled, norms, np.inf)
     coefs = np.ones(len(norms)) if coefs is None else coefs
-    return op.nearest_means(centres, norms, coefs, op.diag(), np.zeros(op.n_samples, dtype=np.intp), 0.0)[0]
+    diag = op.diag()
+    slack = TIE * max(float(diag.max(initial=0.0)), float(norms[np.isfinite(norms)].max(initial=0.0)))
+    return op.nearest_means(centres, norms, coefs, diag, np.zeros(op.n_samples, dtype=np.intp), slack)[0]
 
 
 def _centres(X: Matrix, weights: Floats, labels: Ints, totals: Floats) -> Floats:

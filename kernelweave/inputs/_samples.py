@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats, Ints
@@ -97,13 +97,17 @@ def read_labels(labels: Any, n_samples: int, n_clusters: int, name: str = "init"
 def read_centers(centers: Any, n_clusters: int, n_features: int, name: str = "init") -> Floats:
     """Return given starting centres as a float64 array of shape (n_clusters, n_features)."""
     try:
-        found = check_array(centers, dtype=np.float64, input_name=name, ensure_min_samples=0)
-    except ValueError as error:
-        raise_if_text(error, name)
-        raise
+        found = np.asarray(centers.toarray() if sp.issparse(centers) else centers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ValueError):
+            raise_if_text(error, name)
+        raise ParameterError(f"{name} is not a table of numbers ({error}). {_CENTERS}") from error
     if found.shape != (n_clusters, n_features):
-        raise ParameterError(
-            f"{name} has shape {found.shape}; starting centres need one row per cluster and one column per feature, "
-            f"({n_clusters}, {n_features})."
-        )
+        raise ParameterError(f"{name} has shape {found.shape}, expected ({n_clusters}, {n_features}). {_CENTERS}")
+    if not np.isfinite(found).all():
+        what = "NaN" if np.isnan(found).any() else "infinity"
+        raise ParameterError(f"{name} contains {what}; every coordinate of a centre must be finite.")
     return found
+
+
+_CENTERS = "Starting centres need one row per cluster and one column per feature."

@@ -27,7 +27,7 @@ class FeatureKernel(KernelOperator):
     """Inner products between the rows of ``Phi`` and the rows of ``source`` (by default ``Phi`` itself)."""
 
     def __init__(self, Phi: Matrix, source: Matrix | None = None, *, engine: str = "numba") -> None:
-        self.Phi: Matrix = Phi if sp.issparse(Phi) else np.ascontiguousarray(Phi)
+        self.Phi: Matrix = Phi if sp.issparse(Phi) else np.ascontiguousarray(Phi, dtype=np.float64)
         self.source = self.Phi if source is None else source
         self.shape = (Phi.shape[0], self.source.shape[0])
         self.psd = True if source is None else None

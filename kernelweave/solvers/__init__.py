@@ -2,6 +2,7 @@
 
 from kernelweave.solvers._best import best_of
 from kernelweave.solvers._convex_mixture import exemplars
+from kernelweave.solvers._empty import TIE
 from kernelweave.solvers._global_search import Path, global_kernel_kmeans
 from kernelweave.solvers._graph_search import CutPath, polish_cut, search_cuts
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
@@ -11,6 +12,7 @@ from kernelweave.solvers._starts import INITS, start_labels
 
 __all__ = [
     "INITS",
+    "TIE",
     "CutPath",
     "Descent",
     "MinMaxRun",

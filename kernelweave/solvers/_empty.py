@@ -11,6 +11,9 @@ import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
 
+#: Relative difference below which two distances are equal.
+TIE = 1e-12
+
 
 def reseed_empty(labels: Ints, distances: Floats, weights: Floats, n_clusters: int, slack: float) -> Ints:
     """Return labels in which every empty cluster got the farthest sample that can be spared."""
@@ -20,7 +23,9 @@ def reseed_empty(labels: Ints, distances: Floats, weights: Floats, n_clusters: i
     if len(empty) == 0:
         return labels
     labels = labels.copy()
-    far = np.argsort(-np.where(weights > 0, distances, -np.inf), kind="stable")
+    # Rounded, so that of samples equally far the first is taken whatever the storage of the kernel.
+    rounded = np.round(distances * (TIE / slack), 9) if slack > 0 else distances
+    far = np.argsort(-np.where(weights > 0, rounded, -np.inf), kind="stable")
     waiting = iter(empty.tolist())
     target = next(waiting)
     for sample in far:

@@ -21,7 +21,8 @@ import numpy as np
 from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.operators import KernelOperator
 from kernelweave.solvers._best import best_of
-from kernelweave.solvers._cluster_state import TIE, ClusterState, cluster_state
+from kernelweave.solvers._cluster_state import ClusterState, cluster_state
+from kernelweave.solvers._empty import TIE
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
 
 # How often a start is drawn that leaves a cluster without variance at once.

@@ -4,6 +4,7 @@ import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator, algebra
+from kernelweave.solvers._empty import TIE
 from kernelweave.solvers._minmax import drawn_minmax
 
 INITS = ("k-means++", "random", "random_partition", "minmax")
@@ -25,7 +26,9 @@ def start_labels(op: KernelOperator, init: str, weights: Floats, n_clusters: int
         return random_partition(len(weights), n_clusters, rng)
     if init == "random":
         chosen = rng.choice(len(weights), n_clusters, replace=False, p=weights / weights.sum())
-        return algebra.distances_to_samples(op, chosen, op.diag()).argmin(axis=1)
+        gaps = algebra.distances_to_samples(op, chosen, op.diag())
+        # The first of those equal but for rounding, so that the storage of the kernel does not decide.
+        return np.asarray(gaps <= gaps.min(axis=1, keepdims=True) + TIE * op.scale()).argmax(axis=1)
     return kmeans_plusplus(op, weights, n_clusters, rng)
 
 

@@ -10,7 +10,16 @@ from tests.strategies import generators, indefinite_kernels, psd_kernels
 
 quick = settings(max_examples=50, deadline=None)
 dtypes = st.sampled_from([np.float32, np.float64])
-LOOPS = ("scatter_rows", "move_rows", "nearest", "worst_asymmetry")
+LOOPS = (
+    "scatter_rows",
+    "move_rows",
+    "nearest",
+    "nearest_scaled",
+    "nearest_means",
+    "assign_by_size",
+    "founding_gains",
+    "worst_asymmetry",
+)
 
 
 @st.composite
@@ -135,6 +144,161 @@ def test_a_sample_that_leaves_takes_the_first_cluster_within_the_slack_of_the_ne
     engine.nearest(sums, np.ones(3), np.zeros(3), np.array([2]), 0.5, out, own, 0, 1)
     assert out.tolist() == [0]
     assert own.tolist() == [0.9]
+
+
+@st.composite
+def scaled_cases(draw):
+    """Draw what ``nearest_scaled`` takes beyond ``nearest``: coefficients and a diagonal, of few values for ties."""
+    case, rng = draw(nearest_cases()), draw(generators())
+    return *case, rng.choice([0.25, 0.5, 1.0], size=len(case[2])), rng.integers(0, 3, size=len(case[3])).astype(float)
+
+
+@quick
+@given(scaled_cases())
+def test_nearest_scaled_equals_its_twin_bit_by_bit_and_follows_its_rule(case):
+    sums, slopes, norms, labels, slack, lo, hi, coefs, diag = case
+    results = []
+    for engine in (_numba, _numpy):
+        out, own = np.full(len(labels), -9), np.full(len(labels), -9.0)
+        lead = engine.nearest_scaled(sums, slopes, norms, coefs, diag, labels, slack, out, own, lo, hi)
+        assert (np.delete(out, np.s_[lo:hi]) == -9).all()
+        assert (np.delete(own, np.s_[lo:hi]) == -9.0).all()
+        results.append((out, own, lead))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+    assert results[0][2] == results[1][2]
+    values = np.full((len(norms), len(labels)), np.inf)
+    known = np.isfinite(norms)
+    values[known] = coefs[known, None] * (diag + norms[known, None] - slopes[known, None] * sums[known])
+    follow_the_rule(values, labels, slack, results[0], lo, hi)
+
+
+def follow_the_rule(values, labels, slack, found, lo, hi):
+    """Check labels, values and lead against the rule on ties, sample by sample; ``values`` is (k, n)."""
+    out, own, lead = found
+    leads = [np.inf]
+    for i in range(lo, hi):
+        value = {c: values[c, i] for c in range(len(values)) if np.isfinite(values[c, i])}
+        kept = value.pop(labels[i], np.inf)
+        low = min(value.values(), default=np.inf)
+        if low < kept - slack:
+            assert out[i] == min(c for c in value if value[c] <= low + slack)
+            assert own[i] == pytest.approx(value[out[i]], abs=1e-12)
+        else:
+            assert out[i] == labels[i]
+            assert own[i] == pytest.approx(kept, abs=1e-12)
+            leads.append(low - kept + slack)
+    assert lead == pytest.approx(min(leads), abs=1e-11)
+
+
+def test_with_coefficients_of_one_and_a_diagonal_of_zeros_scaled_is_plain():
+    rng = np.random.default_rng(0)
+    sums, norms, labels = rng.standard_normal((4, 700)), rng.standard_normal(4), rng.integers(4, size=700)
+    for engine in (_numba, _numpy):
+        plain, scaled = ((np.empty(700, dtype=np.int64), np.empty(700)) for _ in range(2))
+        one = engine.nearest(sums, np.ones(4), norms, labels, 0.1, *plain, 0, 700)
+        two = engine.nearest_scaled(sums, np.ones(4), norms, np.ones(4), np.zeros(700), labels, 0.1, *scaled, 0, 700)
+        assert one == two
+        for a, b in zip(plain, scaled, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@st.composite
+def mean_cases(draw):
+    """Draw what ``nearest_means`` takes; whole numbers, whose products are exact, half of the time."""
+    rng, n, k = draw(generators()), draw(st.integers(1, 600)), draw(st.integers(1, 5))
+    lo, hi, _ = draw(ranges(n))
+    d = draw(st.integers(1, 4))
+    whole = draw(st.booleans())
+    Phi = rng.integers(-3, 4, size=(n, d)).astype(float) if whole else rng.standard_normal((n, d))
+    means = rng.integers(-3, 4, size=(k, d)).astype(float) if whole else rng.standard_normal((k, d))
+    norms = (means**2).sum(axis=1)
+    norms[rng.permutation(k)[: draw(st.integers(0, k - 1))]] = np.inf
+    coefs = rng.choice([0.25, 0.5, 1.0], size=k)
+    slack = draw(st.sampled_from([0.0, 0.5, 2.0])) if whole else 0.0
+    return whole, Phi, means, norms, coefs, rng.integers(k, size=n), slack, lo, hi
+
+
+@quick
+@given(mean_cases())
+def test_nearest_means_equals_its_twin_and_follows_its_rule(case):
+    whole, Phi, means, norms, coefs, labels, slack, lo, hi = case
+    diag, turned, results = (Phi**2).sum(axis=1), np.ascontiguousarray(means.T), []
+    for engine in (_numba, _numpy):
+        out, own = np.full(len(labels), -9), np.full(len(labels), -9.0)
+        lead = engine.nearest_means(Phi, diag, turned, norms, coefs, labels, slack, out, own, lo, hi)
+        assert (np.delete(out, np.s_[lo:hi]) == -9).all()
+        assert (np.delete(own, np.s_[lo:hi]) == -9.0).all()
+        results.append((out, own, lead))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    close(results[0][1], results[1][1])
+    close(results[0][2], results[1][2])
+    if whole:
+        np.testing.assert_array_equal(results[0][1], results[1][1])
+        assert results[0][2] == results[1][2]
+    values = np.full((len(norms), len(labels)), np.inf)
+    for c in np.flatnonzero(np.isfinite(norms)):
+        values[c] = coefs[c] * ((Phi - means[c]) ** 2).sum(axis=1)
+    follow_the_rule(values, labels, slack, results[0], lo, hi)
+
+
+@pytest.mark.parametrize("lo", [0, 1, 255, 256, 300])
+def test_the_tiles_of_nearest_means_fit_together_wherever_a_range_begins(lo):
+    rng = np.random.default_rng(0)
+    Phi, means, labels = rng.standard_normal((1000, 3)), rng.standard_normal((4, 3)), rng.integers(4, size=1000)
+    given = (Phi, (Phi**2).sum(axis=1), np.ascontiguousarray(means.T), (means**2).sum(axis=1), np.ones(4), labels, 0.0)
+    whole, part = ((np.full(1000, -9), np.full(1000, -9.0)) for _ in range(2))
+    _numba.nearest_means(*given, *whole, 0, 1000)
+    _numba.nearest_means(*given, *part, lo, 1000)
+    np.testing.assert_array_equal(whole[0][lo:], part[0][lo:])
+    close(whole[1][lo:], part[1][lo:])
+    assert (part[0][:lo] == -9).all()
+
+
+@st.composite
+def size_cases(draw):
+    """Draw what ``assign_by_size`` takes: ties, empty clusters without a centre, weights of zero."""
+    rng, n, k = draw(generators()), draw(st.integers(1, 60)), draw(st.integers(1, 5))
+    values = rng.integers(0, 4, size=(n, k)).astype(float) if draw(st.booleans()) else rng.random((n, k))
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=n)
+    labels = rng.integers(k, size=n)
+    values[:, np.bincount(labels, weights, k) <= 0] = np.inf
+    return values, weights, labels, draw(st.sampled_from([0.0, 1e-12, 0.5]))
+
+
+@quick
+@given(size_cases())
+def test_assign_by_size_equals_its_twin_bit_by_bit_and_its_rule(case):
+    values, weights, labels, slack = case
+    totals = np.bincount(labels, weights, values.shape[1])
+    results = []
+    for engine in (_numba, _numpy):
+        out, sizes = np.full(len(labels), -9), totals.copy()
+        engine.assign_by_size(values, weights, sizes, labels, slack, out)
+        results.append((out, sizes))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][1], results[1][1])
+    out, sizes = results[0]
+    np.testing.assert_allclose(sizes, np.bincount(out, weights, len(sizes)), rtol=0, atol=1e-12)
+    now = labels.copy()
+    for i, row in enumerate(values):
+        if not np.isfinite(row).any():
+            continue
+        others = np.arange(len(now)) != i
+        size = np.bincount(now[others], weights[others], len(row))
+        scaled = np.array([size[c] * row[c] if np.isfinite(row[c]) else np.inf for c in range(len(row))])
+        least = np.flatnonzero(scaled <= scaled.min() + slack)
+        assert out[i] == (labels[i] if labels[i] in least else least[0])
+        now[i] = out[i]
+
+
+@pytest.mark.parametrize("engine", [_numba, _numpy], ids=["numba", "numpy"])
+def test_sizes_follow_every_sample_at_once(engine):
+    # Two equal samples of a cluster of three, next to a cluster of one. The first goes over, the other stays behind.
+    values, out, sizes = np.full((2, 2), [1.5, 2.0]), np.empty(2, dtype=np.int64), np.array([3.0, 1.0])
+    engine.assign_by_size(values, np.ones(2), sizes, np.array([0, 0]), 0.0, out)
+    assert out.tolist() == [1, 0]
+    assert sizes.tolist() == [2.0, 2.0]
 
 
 @quick

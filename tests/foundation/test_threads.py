@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernelweave.foundation import _threads
-from kernelweave.foundation._threads import MIN_WIDTH, WORTH_A_THREAD, for_ranges, single_threaded_blas, thread_count
+from kernelweave.foundation._threads import (
+    MIN_WIDTH,
+    WORTH_A_THREAD,
+    for_ranges,
+    parallel_map,
+    single_threaded_blas,
+    thread_count,
+)
 from kernelweave.operators import (
     BlockwiseKernel,
     CentredKernel,
@@ -72,6 +79,17 @@ def test_without_a_width_each_thread_gets_one_range_of_useful_length(threads):
     assert for_ranges(lambda start, stop: (start, stop), MIN_WIDTH, elements=MUCH) == [(0, MIN_WIDTH)]
 
 
+@quick
+@given(n=st.integers(0, 9000), multiple=st.sampled_from([1, 7, 256, 1000]), count=st.integers(1, 5))
+def test_ranges_begin_at_multiples_where_asked_to_and_cover_everything_once(n, multiple, count):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_threads, "thread_count", lambda: count)
+        found = for_ranges(lambda start, stop: (start, stop), n, elements=MUCH, multiple=multiple)
+    assert [i for start, stop in found for i in range(start, stop)] == list(range(n))
+    assert all(start % multiple == 0 for start, _ in found)
+    assert len(found) <= count
+
+
 def test_little_work_stays_on_the_calling_thread(threads):
     def work(start, stop):
         return threading.get_ident()
@@ -95,6 +113,135 @@ def test_thread_limits_are_obeyed():
     with threadpool_limits(1):
         assert thread_count() == 1
     assert thread_count() == allowed >= 1
+
+
+@pytest.fixture(params=[2, 3])
+def allowed(request, monkeypatch):
+    """Allow so many threads as the operating system or the user would; tasks of a map still see one."""
+    monkeypatch.setattr(_threads, "openmp_threads", lambda: request.param)
+    return request.param
+
+
+def test_mapped_results_come_in_the_order_of_the_tasks(allowed):
+    def work(task):
+        time.sleep(0.02 if task == 0 else 0.0)
+        return 10 * task
+
+    assert list(parallel_map(work, range(12))) == [10 * task for task in range(12)]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_map_over_no_tasks_or_one_is_the_plain_map(count, allowed):
+    assert list(parallel_map(str, range(count))) == [str(task) for task in range(count)]
+
+
+def test_every_task_runs_once_on_as_many_threads_as_allowed_and_never_on_more(allowed):
+    together, lock, running, most, ran = threading.Barrier(allowed, timeout=10), threading.Lock(), 0, 0, []
+
+    def work(task):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+            ran.append(task)
+        if task < allowed:
+            together.wait()  # passes only where so many run side by side
+        with lock:
+            running -= 1
+        return threading.get_ident()
+
+    idents = list(parallel_map(work, range(4 * allowed)))
+    assert most == allowed
+    assert sorted(ran) == list(range(4 * allowed))
+    assert len(set(idents)) == allowed
+    assert threading.get_ident() not in idents
+
+
+def test_a_task_of_a_map_has_one_thread_to_itself_and_shares_out_no_more_work(allowed):
+    def work(task):
+        here = threading.get_ident()
+        inner = set(for_ranges(lambda start, stop: threading.get_ident(), 50, elements=MUCH, width=10))
+        nested = set(parallel_map(lambda other: threading.get_ident(), range(9)))
+        return thread_count(), inner == {here} == nested
+
+    assert thread_count() == allowed
+    assert set(parallel_map(work, range(8))) == {(1, True)}
+    assert thread_count() == allowed  # what holds inside a task ends with it
+
+
+def test_fewer_tasks_than_threads_stay_on_the_calling_thread_and_share_out_their_own_work(allowed):
+    tasks = range(allowed - 1)
+    found = list(parallel_map(lambda task: (threading.get_ident(), thread_count()), tasks))
+    assert found == [(threading.get_ident(), allowed)] * len(tasks)
+    as_many = list(parallel_map(lambda task: (threading.get_ident(), thread_count()), range(allowed)))
+    assert all(ident != threading.get_ident() and count == 1 for ident, count in as_many)
+
+
+def test_on_one_thread_a_map_runs_in_the_calling_thread_task_by_task(monkeypatch):
+    monkeypatch.setattr(_threads, "openmp_threads", lambda: 1)
+    ran = []
+    results = parallel_map(lambda task: ran.append(task) or threading.get_ident(), range(5))
+    assert next(results) == threading.get_ident()
+    assert ran == [0]
+    results.close()
+    assert ran == [0]
+
+
+def test_an_error_in_a_task_reaches_the_caller_after_the_results_before_it(allowed):
+    ran = []
+
+    def work(task):
+        ran.append(task)
+        if task == 3:
+            raise ZeroDivisionError("task 3")
+        return task
+
+    results = parallel_map(work, range(200))
+    assert [next(results), next(results), next(results)] == [0, 1, 2]
+    with pytest.raises(ZeroDivisionError, match="task 3"):
+        next(results)
+    assert list(results) == []
+    assert len(ran) < 50  # the rest is left undone
+    assert thread_count() == allowed
+
+
+def test_closing_a_map_leaves_the_remaining_tasks_undone(allowed):
+    ran, before = [], threading.active_count()
+
+    def work(task):
+        ran.append(task)
+        time.sleep(0.1 if task else 0.0)
+        return task
+
+    results = parallel_map(work, range(1000))
+    assert next(results) == 0
+    results.close()
+    assert 0 in ran
+    assert len(ran) <= allowed + 2  # the one asked for, those begun meanwhile, and none that only waited
+    assert threading.active_count() == before
+    assert thread_count() == allowed
+
+
+def test_a_map_that_nobody_asks_runs_nothing(allowed):
+    ran = []
+    parallel_map(ran.append, range(9)).close()
+    assert ran == []
+
+
+def test_blas_keeps_to_one_thread_during_a_map_and_gets_its_threads_back(allowed):
+    before = blas_threads()
+
+    def work(task):
+        with single_threaded_blas():  # asked for once more inside, it must not lift the limit at its end
+            pass
+        return tuple(blas_threads())
+
+    assert set(sum(parallel_map(work, range(8)), ())) <= {1}
+    assert blas_threads() == before
+    results = parallel_map(work, range(8))
+    next(results)
+    results.close()
+    assert blas_threads() == before
 
 
 def blas_threads():

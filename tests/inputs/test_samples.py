@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from kernelweave import ParameterError
-from kernelweave.inputs import check_cluster_count, read_labels, read_samples, read_weights
+from kernelweave.inputs import check_cluster_count, read_centers, read_labels, read_samples, read_weights
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -175,3 +175,70 @@ def test_the_labels_returned_are_a_copy():
 def test_labels_that_cannot_be_used_are_refused_by_name(labels, match):
     with pytest.raises(ParameterError, match=match):
         read_labels(labels, 4, 3, name="start")
+
+
+# Centres
+
+
+@pytest.mark.parametrize(
+    "centers",
+    [
+        [[0, 1, 2], [3, 4, 5]],
+        ((0.0, 1.0, 2.0), (3.0, 4.0, 5.0)),
+        X[:2].astype(np.float32),
+        X[:2].astype(np.uint8),
+        np.asfortranarray(X[:2]),
+        pd.DataFrame(X[:2], columns=["a", "b", "c"], index=[7, 9]),
+    ],
+    ids=["list", "tuple", "float32", "bytes", "column order", "frame"],
+)
+def test_numbers_of_any_type_become_centres(centers):
+    found = read_centers(centers, 2, 3)
+    assert found.dtype == np.float64
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, X[:2])
+
+
+def test_the_centres_given_are_left_as_they_were():
+    given = X[:2].copy()
+    given.flags.writeable = False
+    np.testing.assert_array_equal(read_centers(given, 2, 3), X[:2])
+
+
+@pytest.mark.parametrize(
+    ("centers", "match"),
+    [
+        (X[:3], r"start has shape \(3, 3\).*\(2, 3\)"),
+        (X[:1], r"start has shape \(1, 3\).*\(2, 3\)"),
+        (X[:2, :2], r"start has shape \(2, 2\).*\(2, 3\)"),
+        (X[:2].T, r"start has shape \(3, 2\).*\(2, 3\)"),
+        (np.empty((0, 3)), r"start has shape \(0, 3\).*\(2, 3\)"),
+        ([["red", "1", "2"], ["3", "4", "5"]], r"start holds text \(.*red.*Encode"),
+    ],
+    ids=["too many", "too few", "narrow", "turned", "none", "text"],
+)
+def test_centres_that_cannot_be_used_are_refused_by_name_and_shape(centers, match):
+    with pytest.raises(ParameterError, match=match):
+        read_centers(centers, 2, 3, name="start")
+
+
+@pytest.mark.parametrize(
+    ("centers", "match"),
+    [
+        (np.where(X[:2] == 4, np.nan, X[:2]), r"start contains NaN"),
+        (np.where(X[:2] == 4, np.inf, X[:2]), r"start contains infinity"),
+        (X[0], r"start\b"),
+        (3.0, r"start\b"),
+        (np.zeros((2, 3, 1)), r"start\b"),
+        (np.zeros((2, 0)), r"start\b"),
+        ([[0, 1, 2], [3, 4]], r"start\b"),
+    ],
+    ids=["nan", "inf", "1-D", "number", "3-D", "no features", "ragged"],
+)
+def test_centres_that_are_no_finite_table_are_refused_by_name(centers, match):
+    with pytest.raises(ValueError, match=match):
+        read_centers(centers, 2, 3, name="start")
+
+
+def test_sparse_centres_are_taken_as_dense_ones():
+    np.testing.assert_array_equal(read_centers(sp.csr_array(X[:2]), 2, 3, name="start"), X[:2])

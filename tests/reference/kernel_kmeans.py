@@ -47,7 +47,7 @@ def fill_empty(labels, reached, weights, k, slack):
             if weights[i] > 0 and reached[i] > slack and (weights[labels == labels[i]] > 0).sum() > 1
         ]
         if spare:
-            labels[max(spare, key=lambda i: (reached[i], -i))] = c
+            labels[max(spare, key=lambda i: (round(reached[i] * (1e-12 / slack), 9), -i))] = c
             reached = reached.copy()
             reached[labels == c] = -np.inf  # a founder is not moved again
     return labels
