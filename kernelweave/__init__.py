@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernelweave import datasets, metrics, model_selection, plots
     from kernelweave.estimators import (
+        ConvexMixture,
         GlobalKernelKMeans,
         GraphCut,
         KernelKMeans,
         MinMaxKernelKMeans,
         MinMaxKMeans,
+        MultiViewConvexMixture,
         PifsKMeans,
     )
     from kernelweave.foundation._errors import (
@@ -30,6 +32,7 @@ __version__ = _version("kernelweave")
 
 __all__ = [
     "ConvergenceWarning",
+    "ConvexMixture",
     "DataError",
     "GlobalKernelKMeans",
     "GraphCut",
@@ -37,6 +40,7 @@ __all__ = [
     "KernelKMeans",
     "MinMaxKMeans",
     "MinMaxKernelKMeans",
+    "MultiViewConvexMixture",
     "NotPSDWarning",
     "ParameterError",
     "PifsKMeans",

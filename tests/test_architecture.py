@@ -14,6 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 PUBLIC = {
     "ConvergenceWarning",
+    "ConvexMixture",
     "DataError",
     "GlobalKernelKMeans",
     "GraphCut",
@@ -21,6 +22,7 @@ PUBLIC = {
     "KernelKMeans",
     "MinMaxKMeans",
     "MinMaxKernelKMeans",
+    "MultiViewConvexMixture",
     "NotPSDWarning",
     "ParameterError",
     "PifsKMeans",

@@ -1,9 +1,20 @@
 """Thin scikit-learn classes, one file per family: check, build the operator, call the solver, store."""
 
+from kernelweave.estimators._convex_mixture import ConvexMixture
 from kernelweave.estimators._global_kernel_kmeans import GlobalKernelKMeans
 from kernelweave.estimators._graph_cut import GraphCut
 from kernelweave.estimators._kernel_kmeans import KernelKMeans
 from kernelweave.estimators._minmax import MinMaxKernelKMeans, MinMaxKMeans
+from kernelweave.estimators._multi_view_mixture import MultiViewConvexMixture
 from kernelweave.estimators._pifs import PifsKMeans
 
-__all__ = ["GlobalKernelKMeans", "GraphCut", "KernelKMeans", "MinMaxKMeans", "MinMaxKernelKMeans", "PifsKMeans"]
+__all__ = [
+    "ConvexMixture",
+    "GlobalKernelKMeans",
+    "GraphCut",
+    "KernelKMeans",
+    "MinMaxKMeans",
+    "MinMaxKernelKMeans",
+    "MultiViewConvexMixture",
+    "PifsKMeans",
+]

@@ -39,3 +39,18 @@ def _open(estimator: Any, root: Any, what: str) -> Any:
     child = root.subcontext(task_name=what)
     child.call_on_fit_task_begin(estimator=estimator)
     return child
+
+
+class Meter:
+    """A bar over steps whose number is not known beforehand; call it with the value to show after each."""
+
+    def __init__(self, estimator: Any, what: str) -> None:
+        self._bar = tqdm(desc=what, disable=not getattr(estimator, "verbose", 0))
+
+    def __call__(self, value: float) -> None:
+        self._bar.set_postfix_str(f"{value:.3g}", refresh=False)
+        self._bar.update()
+
+    def close(self) -> None:
+        """End the bar."""
+        self._bar.close()

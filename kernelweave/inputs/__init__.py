@@ -2,13 +2,14 @@
 
 from kernelweave.inputs._graphs import read_affinity
 from kernelweave.inputs._samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
-from kernelweave.inputs._views import Views, as_views, is_multi_view, read_views, split_columns
+from kernelweave.inputs._views import Views, as_views, is_multi_view, per_view, read_views, split_columns
 
 __all__ = [
     "Views",
     "as_views",
     "check_cluster_count",
     "is_multi_view",
+    "per_view",
     "read_affinity",
     "read_centers",
     "read_labels",

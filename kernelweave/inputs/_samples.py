@@ -10,15 +10,20 @@ from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats, Ints
 
 
-def read_samples(estimator: Any, X: Any, *, reset: bool, keep_float32: bool = False) -> Array:
+def read_samples(estimator: Any, X: Any, *, reset: bool, keep_float32: bool = False, dense: bool = False) -> Array:
     """Return X as a checked float array or CSR matrix; records the number of features when ``reset``.
 
-    Features become float64 (every sum is kept in it); kernel matrices may stay float32.
+    Features become float64 (every sum is kept in it); kernel matrices may stay float32. ``dense`` refuses sparse X.
     """
     dtype = [np.float64, np.float32] if keep_float32 else np.float64
     try:
         X = validate_data(
-            estimator, X, reset=reset, accept_sparse="csr", dtype=dtype, ensure_min_samples=2 if reset else 1
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse=False if dense else "csr",
+            dtype=dtype,
+            ensure_min_samples=2 if reset else 1,
         )
     except ValueError as error:
         raise_if_text(error, "X")

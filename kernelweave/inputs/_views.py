@@ -242,3 +242,19 @@ def _ndim(part: Any) -> int:
         return np.ndim(part)
     except ValueError:
         return -1
+
+
+def per_view(choice: Any, names: Sequence[str], parameter: str) -> list[Any]:
+    """Return one value per view: from a list, a dict by view name, or one value for all.
+
+    A dict whose keys are not the names of the views is itself the value for all, as parameters of a kernel are.
+    """
+    if isinstance(choice, Mapping) and set(choice) & set(names):
+        if set(choice) != set(names):
+            raise ViewError(f"{parameter} names views {sorted(map(str, choice))}, but the views are {list(names)}.")
+        return [choice[name] for name in names]
+    if isinstance(choice, list | tuple):
+        if len(choice) != len(names):
+            raise ViewError(f"{parameter} has {len(choice)} entries for {len(names)} views; give one per view.")
+        return list(choice)
+    return [choice] * len(names)

@@ -61,7 +61,9 @@ class Case:
 
     @property
     def refined(self) -> dict[str, Any]:
-        """Arguments under which the nearest centre decides, so that new rows of a kernel matrix can be placed."""
+        """Arguments under which the kernel is used and new rows of a kernel matrix can be placed."""
+        if self.has("divergence"):
+            return {"divergence": "kernel"} | ({"weighted": False} if self.has("weighted") else {})
         return {"refine": True} if self.has("refine") else {}
 
     @property

@@ -23,7 +23,10 @@ from kernelweave.solvers import INITS
 from tests.estimators.discovery import Case, all_estimators, blobs, for_estimators, same
 
 # MinMax k-means falls back on k-means where a cluster has no variance, and says so; the tables here are degenerate.
-pytestmark = pytest.mark.filterwarnings("ignore:Every start left a cluster without variance")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Every start left a cluster without variance"),
+    pytest.mark.filterwarnings("ignore:Only .* samples have a prior above zero"),
+]
 
 X, Y = blobs(5)
 N = len(X)
@@ -92,7 +95,7 @@ def in_kernel_matrix(name, match, spoil):
     return Fault(
         f"kernel matrix {name}",
         match,
-        parameters=lambda case: {"kernel": "precomputed"} if case.takes_kernel else {},
+        parameters=lambda case: case.precomputed if case.takes_kernel else {},
         data=lambda case: {"X": spoil(rbf_kernel(X, gamma=0.01))},
         applies=lambda case: case.takes_kernel or case.pairwise,
     )
