@@ -26,10 +26,11 @@ Stopping = Literal["gap", "order", "change"]
 
 # Steps of EM before the first of second order: by then most components that will go have little left.
 BURN_IN = 20
-# A component enters the first second-order step if its prior is at least this share of the uniform one.
-KEPT = 0.5
-# A row whose mixture would fall below this share of itself by leaving out components gets its own sample back.
-COVERED = 0.01
+# Samples at least this similar are neighbours.
+NEAR = 0.5
+# A neighbourhood enters the first second-order step if it has at least this share of the uniform prior, or
+# if some row's mixture would fall below that share of itself without it.
+KEPT, COVERED = 0.5, 0.01
 # Priors below this share of the uniform one are dropped by EM, as in the source, every so many steps.
 DROP, DROP_EVERY = 1e-3, 10
 # With more priors above zero than this "auto" stays with EM.
@@ -191,7 +192,7 @@ def _second_order(run: _Run, *, uniform: bool, limit: int) -> bool:
             break
         run.go_to(_em_step(run.point, drop=False))
     while not run.solved and not run.spent:
-        first = _trimmed(run.point) if trim else run.point
+        first = _thinned(run.point) if trim else run.point
         if np.count_nonzero(first.priors) <= limit:
             found = _newton_step(first)
             if found is not None and found.likelihood > run.point.likelihood:
@@ -205,15 +206,27 @@ def _second_order(run: _Run, *, uniform: bool, limit: int) -> bool:
     return run.solved
 
 
-def _trimmed(point: _Point) -> _Point:
-    """Return the point without components that have little, as far as every row keeps some of its mixture."""
-    n = len(point.priors)
-    keep = point.priors >= KEPT / n
-    part = point.S.mix(np.where(keep, point.priors, 0.0))
-    bare = np.flatnonzero((part < COVERED * point.mixture) & (point.weights > 0)) % n
-    keep[bare] = True
-    least = np.where(keep, np.maximum(point.priors, NOTHING), 0.0)
-    return point.at(_normed(least))
+def _thinned(point: _Point) -> _Point:
+    """Return the point with one component for each neighbourhood: that of largest prior, which gets all of it.
+
+    Neighbourhoods with little are left out as far as every row keeps some of its mixture. Where components are so sharp
+    that samples have no neighbours, nearly all of them stay.
+    """
+    S, n = point.S, len(point.priors)
+    left, gathered = point.priors > 0, np.zeros(n)
+    everyone = np.arange(n)
+    for j in np.argsort(-point.priors, kind="stable"):
+        if not left[j]:
+            continue
+        likeness = sum(S.part(view * n + j, view * n + j + 1, everyone)[0] for view in range(S.n_views)) / S.n_views
+        near = left & (likeness >= NEAR)
+        near[j] = True
+        gathered[j] = point.priors[near].sum()
+        left &= ~near
+    keep = gathered >= KEPT / n
+    part = S.mix(np.where(keep, gathered, 0.0))
+    keep[np.flatnonzero((part < COVERED * point.mixture) & (point.weights > 0)) % n] = True
+    return point.at(_normed(np.where(keep, np.maximum(gathered, NOTHING), 0.0)))
 
 
 def _newton_step(point: _Point) -> _Point | None:
