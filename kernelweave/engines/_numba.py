@@ -157,13 +157,46 @@ def nearest_means(
     lead = np.inf
     for start in range(lo, hi, TILE):
         width = min(TILE, hi - start)
-        products = np.dot(Phi[start : start + width], turned)
-        for t in range(width):
-            row, base = products[t], diag[start + t]
+        values = np.dot(Phi[start : start + width], turned)
+        for t in range(width):  # as in `_choose`, written out: a call for every sample takes longer than the choice
+            i = start + t
+            base, label, low = diag[i], labels[i], np.inf
             for c in range(norms.size):
-                row[c] = coefs[c] * ((norms[c] - 2.0 * row[c]) + base)
-            lead = min(lead, _choose(row, labels, slack, out, own, start + t))
+                values[t, c] = coefs[c] * ((norms[c] - 2.0 * values[t, c]) + base)
+            kept = values[t, label]
+            values[t, label] = np.inf
+            for c in range(norms.size):
+                low = values[t, c] if values[t, c] < low else low
+            out[i], own[i] = label, kept
+            if low < kept - slack:
+                for c in range(norms.size):
+                    if values[t, c] <= low + slack:
+                        out[i], own[i] = c, values[t, c]
+                        break
+            else:
+                gap = low - kept + slack
+                lead = gap if gap < lead else lead
     return lead
+
+
+@njit(nogil=True, cache=True)
+def add_rows(Phi: Array, labels: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Add weights[i] * Phi[i] to out[labels[i]] for lo <= i < hi."""
+    for i in range(lo, hi):
+        total, row, weight = out[labels[i]], Phi[i], weights[i]
+        for j in range(row.size):
+            total[j] += weight * row[j]
+
+
+@njit(nogil=True, cache=True)
+def shift_rows(Phi: Array, moved: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Take weights[t] * Phi[moved[t]] from out[old[t]] and add it to out[new[t]] for lo <= t < hi."""
+    for t in range(lo, hi):
+        source, target, row, weight = out[old[t]], out[new[t]], Phi[moved[t]], weights[t]
+        for j in range(row.size):
+            part = weight * row[j]
+            source[j] -= part
+            target[j] += part
 
 
 @njit(nogil=True, cache=True)

@@ -88,6 +88,18 @@ def nearest_means(
     return _take_least(coefs[filled, None] * values, filled, labels, slack, out, own, lo, hi)
 
 
+def add_rows(Phi: Array, labels: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Add weights[i] * Phi[i] to out[labels[i]] for lo <= i < hi."""
+    np.add.at(out, labels[lo:hi], weights[lo:hi, None] * Phi[lo:hi])
+
+
+def shift_rows(Phi: Array, moved: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Take weights[t] * Phi[moved[t]] from out[old[t]] and add it to out[new[t]] for lo <= t < hi."""
+    parts = weights[lo:hi, None] * Phi[moved[lo:hi]]
+    np.add.at(out, old[lo:hi], -parts)
+    np.add.at(out, new[lo:hi], parts)
+
+
 def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints, slack: float, out: Ints) -> None:
     """Assign sample after sample to the cluster with least sizes[c] * values[i, c], its own weight left out.
 

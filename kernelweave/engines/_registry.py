@@ -77,6 +77,14 @@ class Engine(Protocol):
     ) -> float:
         """Write the mean of least scaled distance of every row of features."""
 
+    def add_rows(self, Phi: Array, labels: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
+        """Add weighted rows of features to the rows of ``out`` named by their labels."""
+
+    def shift_rows(
+        self, Phi: Array, moved: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int
+    ) -> None:
+        """Move weighted rows of features from one row of ``out`` to another."""
+
     def assign_by_size(
         self, values: Floats, weights: Floats, sizes: Floats, labels: Ints, slack: float, out: Ints
     ) -> None:

@@ -4,6 +4,7 @@ K = Phi Phi^T with Phi of shape (n, d), dense or sparse. Cluster sums go through
 cost O(n d k); nothing of size n x n is ever formed.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
 
 import numpy as np
@@ -17,6 +18,8 @@ from kernelweave.operators._base import KernelOperator
 # Samples handled together in one product with the means: the products stay in the second-level cache. Ranges of
 # threads end at multiples of it, so that every product has the same shape whatever the number of threads.
 TILE = 256
+# Samples whose features are added up by themselves; the parts are added in their order.
+ADDED = 16384
 # Samples whose distances are held at a time where they are assigned one after the other.
 CHUNK = 4096
 # Products of fewer multiplications than this never leave one thread of BLAS by themselves.
@@ -28,7 +31,9 @@ class FeatureKernel(KernelOperator):
 
     def __init__(self, Phi: Matrix, source: Matrix | None = None, *, engine: str = "numba") -> None:
         self.Phi: Matrix = Phi if sp.issparse(Phi) else np.ascontiguousarray(Phi, dtype=np.float64)
-        self.source = self.Phi if source is None else source
+        self.source: Matrix = self.Phi if source is None else source
+        if not sp.issparse(self.source):
+            self.source = np.ascontiguousarray(self.source, dtype=np.float64)
         self.shape = (Phi.shape[0], self.source.shape[0])
         self.psd = True if source is None else None
         self._engine = engine
@@ -60,13 +65,34 @@ class FeatureKernel(KernelOperator):
 
     def feature_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
         """Return the weighted sums of features by cluster, shape (n_clusters, d)."""
-        return self._feature_sums(np.arange(self.shape[1]), labels, weights, n_clusters)
+        if sp.issparse(self.source):
+            return self._sparse_sums(np.arange(self.shape[1]), labels, weights, n_clusters)
+        add = get_engine(self._engine).add_rows
+        return self._added(lambda out, lo, hi: add(self.source, labels, weights, out, lo, hi), len(labels), n_clusters)
 
     def moved_features(self, moved: Ints, old: Ints, new: Ints, weights: Floats, n_clusters: int) -> Floats:
         """Return by how much the sums of features change when ``moved`` go from clusters ``old`` to ``new``."""
-        rows = np.concatenate([moved, moved])
-        signed = np.concatenate([weights, -weights])
-        return self._feature_sums(rows, np.concatenate([new, old]), signed, n_clusters)
+        if sp.issparse(self.source):
+            rows, signed = np.concatenate([moved, moved]), np.concatenate([weights, -weights])
+            return self._sparse_sums(rows, np.concatenate([new, old]), signed, n_clusters)
+        shift = get_engine(self._engine).shift_rows
+        return self._added(
+            lambda out, lo, hi: shift(self.source, moved, old, new, weights, out, lo, hi), len(moved), n_clusters
+        )
+
+    def _added(self, add: Callable[[Floats, int, int], None], n: int, n_clusters: int) -> Floats:
+        """Return what ``add`` adds up over fixed parts of ``range(n)``: the same for any number of threads."""
+        d = self.source.shape[1]
+
+        def work(lo: int, hi: int) -> Floats:
+            out = np.zeros((n_clusters, d))
+            add(out, lo, hi)
+            return out
+
+        total, *others = for_ranges(work, n, elements=n * d, width=ADDED) or [np.zeros((n_clusters, d))]
+        for part in others:
+            total += part  # type: ignore[operator]
+        return np.asarray(total)
 
     def nearest_means(
         self, means: Floats, norms: Floats, coefs: Floats, diag: Floats, labels: Ints, slack: float
@@ -114,14 +140,7 @@ class FeatureKernel(KernelOperator):
             return np.ascontiguousarray((self.Phi @ feature_sums.T).T)
         return feature_sums @ self.Phi.T
 
-    def _feature_sums(self, rows: Ints, groups: Ints, weights: Floats, n_clusters: int) -> Floats:
-        """Return the weighted sums of the features of ``rows`` by group, shape (n_clusters, d)."""
-        if sp.issparse(self.source):
-            pick = sp.csr_array((weights, (groups, rows)), shape=(n_clusters, self.shape[1]))
-            return np.asarray((pick @ self.source).todense())
-        # Small integers are sorted in linear time.
-        order = np.argsort(groups.astype(np.min_scalar_type(n_clusters)), kind="stable")
-        out = np.zeros((n_clusters, self.source.shape[1]))
-        scatter = get_engine(self._engine).scatter_rows
-        scatter(self.source, rows[order], groups[order], weights[order], out, 0, out.shape[1], 0)
-        return out
+    def _sparse_sums(self, rows: Ints, groups: Ints, weights: Floats, n_clusters: int) -> Floats:
+        """Return the weighted sums of the sparse features of ``rows`` by group, shape (n_clusters, d)."""
+        pick = sp.csr_array((weights, (groups, rows)), shape=(n_clusters, self.shape[1]))
+        return np.asarray((pick @ self.source).todense())

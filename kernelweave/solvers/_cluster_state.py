@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from kernelweave.foundation._typing import Floats, Ints
+from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.operators import FeatureKernel, KernelOperator, algebra
 from kernelweave.solvers._empty import TIE
 
@@ -20,7 +20,10 @@ class ClusterState(ABC):
 
     within: Floats  # (k,) Q_c, the weighted sum of the kernel over all pairs of members
     totals: Floats  # (k,) weight of each cluster
+    members: Ints  # (k,) number of samples with weight
     norms: Floats  # (k,) ||m_c||^2, infinite for a cluster without weight
+    #: With a larger share of samples moving at once a pass is cheaper than their rows.
+    _dear = 1.0
 
     def __init__(self, op: KernelOperator, labels: Ints, weights: Floats, n_clusters: int) -> None:
         self.op, self.weights, self.n_clusters = op, weights, n_clusters
@@ -30,8 +33,8 @@ class ClusterState(ABC):
         #: Distances that differ by no more than this are equal: well above what sums pick up in rounding, so that
         #: ties are decided by rule and not by the order of additions.
         self.slack = TIE * self.scale
-        self._masses = weights * self.diag
-        self._mass = float(weights @ self.diag)
+        self._masses, self._counted = weights * self.diag, weights > 0
+        self._mass = float(self._masses.sum())
         #: The objective is known no better than this.
         self.noise = 16.0 * algebra.EPS * float(weights.sum()) * self.scale
         self.labels = labels
@@ -50,25 +53,33 @@ class ClusterState(ABC):
 
     def scatter(self) -> Floats:
         """Return the objective cluster by cluster."""
-        masses = algebra.cluster_weights(self.labels, self._masses, self.n_clusters)
-        return algebra.cluster_scatter(self.within, self.totals, masses)
+        return algebra.cluster_scatter(self.within, self.totals, self._cluster_masses)
 
     def refresh(self) -> None:
         """Compute everything anew."""
         self._compute()
         self._moves, self._rounding = 0, 0.0
+        self.members = np.bincount(self.labels, self._counted, self.n_clusters).astype(np.intp)
+        self.totals = algebra.cluster_weights(self.labels, self.weights, self.n_clusters)
+        self._cluster_masses = algebra.cluster_weights(self.labels, self._masses, self.n_clusters)
         self._settle()
 
     def move(self, labels: Ints) -> None:
         """Go to another partition, by the rows of the samples that differ or by a pass if that is cheaper."""
         moved = np.flatnonzero(labels != self.labels)
         old, self.labels = self.labels, labels
-        if self._moves + len(moved) > self.op.n_samples:
+        if self._moves + len(moved) > self.op.n_samples or len(moved) > self._dear * self.op.n_samples:
             self.refresh()
             return
         if len(moved) == 0:
             return
-        self._update(moved, old[moved], labels[moved])
+        before, after = old[moved], labels[moved]
+        self._update(moved, before, after)
+        self.members = self.members + _shift(before, after, self._counted[moved], self.n_clusters).astype(np.intp)
+        filled = self.members > 0
+        self.totals = np.where(filled, self.totals + _shift(before, after, self.weights[moved], self.n_clusters), 0.0)
+        change = _shift(before, after, self._masses[moved], self.n_clusters)
+        self._cluster_masses = np.where(filled, self._cluster_masses + change, 0.0)
         self._moves += len(moved)
         self._rounding += algebra.EPS * len(moved) * float(self.totals.max()) * self.scale
         self._settle()
@@ -101,7 +112,6 @@ class ClusterState(ABC):
     def _within(self) -> Floats: ...
 
     def _settle(self) -> None:
-        self.totals = algebra.cluster_weights(self.labels, self.weights, self.n_clusters)
         self.within = self._within()
         self.norms = algebra.center_norms(self.within, self.totals)
 
@@ -139,6 +149,7 @@ class ClusterMeans(ClusterState):
 
     op: FeatureKernel
     sums: Floats
+    _dear = 1.0 / 6.0
 
     def nearest(self, coefs: Floats | None = None) -> tuple[Ints, Floats, float]:
         """Return the nearest cluster of every sample, in one pass over the features."""
@@ -162,6 +173,11 @@ class ClusterMeans(ClusterState):
 
     def _within(self) -> Floats:
         return np.einsum("ij,ij->i", self.sums, self.sums)
+
+
+def _shift(old: Ints, new: Ints, values: Array, n_clusters: int) -> Floats:
+    """Return what each cluster wins less what it loses when ``values`` go from ``old`` to ``new``."""
+    return algebra.cluster_weights(new, values, n_clusters) - algebra.cluster_weights(old, values, n_clusters)
 
 
 def cluster_state(op: KernelOperator, labels: Ints, weights: Floats, n_clusters: int) -> ClusterState:

@@ -176,10 +176,9 @@ def _assign(state: ClusterState, coefs: Floats) -> Ints:
 
 def _go_to(state: ClusterState, labels: Ints) -> Floats | None:
     """Go to ``labels`` and return the V_c; None where a cluster has none: empty, a singleton, or equal samples."""
-    members = np.bincount(labels[state.weights > 0], minlength=state.n_clusters)
-    if members.min() <= 1:
-        return None
     state.move(labels)
+    if state.members.min() <= 1:
+        return None
     variances = state.scatter()
     return variances if (variances > state.slack * state.totals).all() else None
 
