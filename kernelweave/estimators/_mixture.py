@@ -104,7 +104,7 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         self.objective_path_ = np.array(found.history)
         self.optimality_gap_, self.n_iter_, self.converged_ = found.gap, found.n_iter, found.converged
         if not found.converged:
-            _warn_unfinished(self.max_iter, self.tol, found.gap)
+            _warn_unfinished(self.max_iter, found.gap)
         self.exemplar_indices_, self._exemplar_priors = _ranked(views, self.priors_)
         if self.n_clusters is not None:
             self._choose(views, alive[np.argsort(-np.round(found.gradient, 12), kind="stable")])
@@ -258,9 +258,9 @@ def _equal(views: Sequence[SettledView], rows: Ints, cols: Ints) -> Any:
     return equal
 
 
-def _warn_unfinished(max_iter: int, tol: float, gap: float) -> None:
+def _warn_unfinished(max_iter: int, gap: float) -> None:
     warnings.warn(
-        f"The mixture stopped at max_iter={max_iter} before it settled (optimality gap {gap:.2g}, tol={tol}). Raise "
+        f"The mixture stopped with an optimality gap of {gap:.2g} before it settled (max_iter={max_iter}). Raise "
         "max_iter or tol, or use solver='auto'.",
         ConvergenceWarning,
         stacklevel=5,

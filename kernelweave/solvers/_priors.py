@@ -4,13 +4,15 @@ Objective   maximise L(q) = sum_r w_r log (S q)_r over the simplex, row weights 
 Input       Similarities (rows: samples, in every view; columns: components) and row weights
 Cost        a pass or two over S per step; a second-order step also O(R m^2 + m^3) with m priors above zero
 Guarantee   L never falls. max_j g_j - 1, with g = S^T (w / S q) the gradient, bounds how far L is from its maximum;
-            it is at most ``tol`` where ``converged`` and the gap was to decide
+            it is at most ``tol`` where ``converged`` and the gap was to decide. Second-order steps end without that
+            where nothing raises L by more than rounding any more
 Source      EM: PhD (3.5), (3.9), (3.16), MSc (3.8) and 4.2.3; Lashkari and Golland, NIPS 2007. Second order: Wang,
             JRSS B 2007; Kim, Carbonetto, Stephens and Anitescu, JCGS 2020
 """
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,6 +20,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.optimize import nnls
 
+from kernelweave.foundation._threads import single_threaded_blas
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators.similarity import Similarities
 
@@ -35,10 +38,14 @@ KEPT, COVERED = 0.5, 0.01
 DROP, DROP_EVERY = 1e-3, 10
 # With more priors above zero than this "auto" stays with EM.
 LARGEST = 4000
+# Similarities of a view below this number are worked on by one thread.
+SMALL = 4_000_000
 # Consecutive steps of EM the order of the largest priors must hold.
 STEADY = 10
 # Rounds of the active-set method before the slower one that always ends.
 ROUNDS = 40
+# A rise of the likelihood by less than this, relatively, is rounding.
+STALLED = 1e-14
 # Priors below this are zero.
 NOTHING = 1e-14
 
@@ -129,6 +136,7 @@ def solve_priors(
     max_iter: int = 5000,
     stopping: Stopping = "gap",
     n_leaders: int = 0,
+    min_gain: float = 0.0,
     deadline: float = np.inf,
     on_step: Callable[[float], object] | None = None,
 ) -> Priors:
@@ -137,15 +145,18 @@ def solve_priors(
     ``"em"`` can stop earlier: with ``stopping="order"`` when the ``n_leaders`` largest priors have kept their order
     for some steps, with ``"change"`` when all priors together change by less than ``tol`` in a step. ``"newton"``
     begins with steps of EM from a uniform start; ``"auto"`` is ``"newton"`` where few enough priors are above zero,
-    else EM.
+    else EM. Both end early where a second-order step raises L by no more than ``min_gain``.
     """
     n = S.n_columns
-    point = _Point(S, weights, np.full(n, 1.0 / n) if start is None else start)
-    run = _Run(point, tol, max_iter, deadline, on_step, [point.likelihood])
-    if solver == "em":
-        done = _em(run, stopping, n_leaders)
-    else:
-        done = _second_order(run, uniform=start is None, limit=LARGEST if solver == "auto" else n)
+    # Waking threads for small products takes longer than the products.
+    with single_threaded_blas() if n * n < SMALL else nullcontext():
+        point = _Point(S, weights, np.full(n, 1.0 / n) if start is None else start)
+        run = _Run(point, tol, max_iter, deadline, on_step, [point.likelihood])
+        if solver == "em":
+            done = _em(run, stopping, n_leaders)
+        else:
+            limit = LARGEST if solver == "auto" else n
+            done = _second_order(run, uniform=start is None, limit=limit, min_gain=min_gain)
     return Priors(run.point.priors, run.point.gap, tuple(run.history), done, run.point.mixture, run.point.gradient)
 
 
@@ -184,7 +195,7 @@ def _em_step(point: _Point, *, drop: bool) -> _Point:
     return after
 
 
-def _second_order(run: _Run, *, uniform: bool, limit: int) -> bool:
+def _second_order(run: _Run, *, uniform: bool, limit: int, min_gain: float) -> bool:
     """Take second-order steps on the priors above zero, after some of EM where the start is uniform."""
     trim = uniform
     for _ in range(BURN_IN if uniform else 0):
@@ -195,14 +206,21 @@ def _second_order(run: _Run, *, uniform: bool, limit: int) -> bool:
         first = _thinned(run.point) if trim else run.point
         if np.count_nonzero(first.priors) <= limit:
             found = _newton_step(first)
-            if found is not None and found.likelihood > run.point.likelihood:
+            gain = -np.inf if found is None else found.likelihood - run.point.likelihood
+            if found is not None and gain > 0:
                 trim = False
                 run.go_to(found)
+            if min_gain > 0 and not trim and gain <= min_gain:
+                break
+            if gain > 0:
                 continue
+        before = run.point.likelihood
         for _ in range(BURN_IN // 2):
             run.go_to(_em_step(run.point, drop=False))
             if run.solved or run.spent:
                 break
+        if run.point.likelihood - before <= STALLED * max(1.0, abs(before)):
+            break  # a row of next to no weight keeps the gap open; what it could still add is below rounding
     return run.solved
 
 
