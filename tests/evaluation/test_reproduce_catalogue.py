@@ -16,7 +16,8 @@ CELLS = [
 
 
 def test_every_module_of_the_folder_contributes_to_the_catalogue():
-    modules = [f"{experiments.__name__}.{entry.name}" for entry in pkgutil.iter_modules(experiments.__path__)]
+    names = [entry.name for entry in pkgutil.iter_modules(experiments.__path__) if not entry.name.startswith("_")]
+    modules = [f"{experiments.__name__}.{name}" for name in names]
     declared = [each for name in modules for each in importlib.import_module(name).EXPERIMENTS]
     assert modules
     assert len({each.id for each in declared}) == len(declared)
