@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks import kernel_kmeans as bench
-from benchmarks import startup
+from benchmarks import minmax, startup
 from benchmarks._harness import in_fresh_process
+from kernelweave.foundation._threads import thread_count
 
 pytestmark = pytest.mark.timing  # run alone: a second test beside it would spoil the ratios
 
@@ -32,6 +33,44 @@ def test_half_a_million_samples_with_a_linear_kernel_stay_under_two_gb():
     (_, converged), peak = in_fresh_process(bench.LINEAR)
     assert converged
     assert peak * 1.048576 < 2000
+
+
+@pytest.mark.parametrize(
+    ("data", "k", "steps", "limit"),
+    [
+        pytest.param(minmax.like_pendigits, 10, 50, 2.0, id="10,992 x 16, k = 10"),
+        pytest.param(minmax.blobs, 50, 12, 1.5, id="200,000 x 50, k = 50"),
+    ],
+)
+def test_a_step_of_minmax_kmeans_takes_little_longer_than_one_of_lloyds(data, k, steps, limit):
+    fits = minmax.both_fits(data(), k)
+
+    def ratio():
+        taken = minmax.per_step(fits, steps)
+        return taken["ours"] / taken["lloyd"]
+
+    assert (found := least(ratio, limit)) <= limit, f"{found:.2f} times as long"
+
+
+def test_restarts_of_minmax_kmeans_keep_two_cores_busy():
+    if thread_count() < 2:
+        pytest.skip("there is one core only")
+    X = minmax.like_pendigits()
+
+    def left_idle():
+        busy, _, possible, _ = minmax.both_cores(X, n_init=30)
+        return 1 - busy / possible
+
+    limit = 1 - minmax.SHARE  # of two cores that nothing else uses, 1.3 are kept busy
+    assert (found := least(left_idle, limit)) <= limit, f"{found:.0%} of what plain loops get is left idle"
+
+
+def least(measure, limit, tries=3):
+    """Return the least of a few measurements, the first one within the limit ending them."""
+    found = [measure()]
+    while found[-1] > limit and len(found) < tries:
+        found.append(measure())
+    return min(found)
 
 
 def test_importing_the_estimators_takes_little_longer_than_scikit_learns():
