@@ -146,9 +146,9 @@ def test_a_centre_without_samples_is_still_drawn():
     [
         (X[:, :1], BAD[:, :1], "X has 1 feature; the picture needs two or more"),
         (np.where(X == 6, np.nan, X), BAD, "Input X contains NaN"),
-        (X, np.full((3, 2), np.nan), "Input init contains NaN"),
-        (X, BAD[:, :1], r"init has shape \(3, 1\); .* \(3, 2\)"),
-        (X, BAD[0], "Expected 2D array, got 1D array"),
+        (X, np.full((3, 2), np.nan), "init contains NaN"),
+        (X, BAD[:, :1], r"init has shape \(3, 1\), expected \(3, 2\)"),
+        (X, BAD[0], r"init has shape \(2,\), expected \(2, 2\)"),
         (X, "random", "init"),
         (X[:2], BAD, "n_samples=2 should be >= n_clusters=3"),
     ],

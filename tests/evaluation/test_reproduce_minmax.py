@@ -235,7 +235,7 @@ def check_figures(figures, cell):
 def with_figures(experiment, figures):
     """The same table, its cells giving the stated figures at once."""
     cells = {name: replace(cell, run=partial(stated, figures=figures[name])) for name, cell in experiment.cells.items()}
-    return replace(experiment, cells=cells)
+    return replace(experiment, cells=cells, data=())
 
 
 def stated(restarts, seed, *, figures):
