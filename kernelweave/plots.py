@@ -1,5 +1,10 @@
 """Pictures of results, in the style of scikit-learn's displays."""
 
-from kernelweave.evaluation.plots import InertiaPathDisplay, StartComparisonDisplay
+from kernelweave.evaluation.plots import (
+    ExemplarDisplay,
+    InertiaPathDisplay,
+    StartComparisonDisplay,
+    ViewWeightsDisplay,
+)
 
-__all__ = ["InertiaPathDisplay", "StartComparisonDisplay"]
+__all__ = ["ExemplarDisplay", "InertiaPathDisplay", "StartComparisonDisplay", "ViewWeightsDisplay"]

@@ -93,8 +93,13 @@ def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():
 
 @pytest.mark.parametrize(
     ("example", "options"),
-    [("plot_two_rings.py", []), ("plot_ten_rings.py", ["100"]), ("plot_minmax_start.py", [])],
-    ids=["two rings", "ten rings", "bad start"],
+    [
+        ("plot_two_rings.py", []),
+        ("plot_ten_rings.py", ["100"]),
+        ("plot_minmax_start.py", []),
+        ("plot_convex_mixture.py", []),
+    ],
+    ids=["two rings", "ten rings", "bad start", "convex mixture"],
 )
 def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")

@@ -1,5 +1,6 @@
 """The convex mixture of one view."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from kernelweave.estimators._mixture import MIXTURE_RULES, MixtureEstimator, ViewSpec
 from kernelweave.foundation._progress import Meter, track
-from kernelweave.foundation._sklearn import StrOptions, fit_context
+from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Array, Floats, Matrix
 from kernelweave.inputs import check_cluster_count, read_samples, read_weights
 from kernelweave.operators import KERNELS
@@ -118,7 +119,7 @@ class ConvexMixture(MixtureEstimator):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **MIXTURE_RULES,
         "divergence": [StrOptions(set(DIVERGENCES))],
-        "beta": [StrOptions({"auto"}), float, int],
+        "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "kernel": [StrOptions(set(KERNELS)), callable],
         "kernel_params": [dict, None],
         "stopping": [StrOptions({"gap", "order", "change"})],

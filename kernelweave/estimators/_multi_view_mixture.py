@@ -124,7 +124,7 @@ class MultiViewConvexMixture(MixtureEstimator):
         "weighted": ["boolean"],
         "views": ["array-like", dict, None],
         "divergence": [StrOptions(set(DIVERGENCES)), list, tuple, dict],
-        "beta": [StrOptions({"auto"}), float, int, list, tuple, dict],
+        "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), list, tuple, dict],
         "kernel": [StrOptions(set(KERNELS)), callable, list, tuple, dict],
         "kernel_params": [dict, list, tuple, None],
         "view_weights": ["array-like", dict, None],

@@ -214,6 +214,7 @@ def _second_order(run: _Run, *, uniform: bool, limit: int, min_gain: float) -> b
                 break
             if gain > 0:
                 continue
+            trim = False  # thinning cost more than a step gained: go on with all components
         before = run.point.likelihood
         for _ in range(BURN_IN // 2):
             run.go_to(_em_step(run.point, drop=False))

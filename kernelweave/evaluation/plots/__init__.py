@@ -2,5 +2,6 @@
 
 from kernelweave.evaluation.plots._bad_start import StartComparisonDisplay
 from kernelweave.evaluation.plots._inertia_path import InertiaPathDisplay
+from kernelweave.evaluation.plots._mixture import ExemplarDisplay, ViewWeightsDisplay
 
-__all__ = ["InertiaPathDisplay", "StartComparisonDisplay"]
+__all__ = ["ExemplarDisplay", "InertiaPathDisplay", "StartComparisonDisplay", "ViewWeightsDisplay"]

@@ -10,18 +10,10 @@ from sklearn.utils import check_array
 
 from kernelweave.estimators import MinMaxKMeans
 from kernelweave.evaluation.metrics import cluster_variances
+from kernelweave.evaluation.plots._look import EDGE, cluster_look, frame, new_axes, scatter_style
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.inputs import read_centers
-
-# Told apart by people who do not see all colours (Okabe and Ito). The numbers of colours and markers have no common
-# divisor, so that a pair comes back after 56 clusters only.
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#6b6b6b")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
-EDGE = "#1a1a1a"
-QUIET = "#8a8a8a"
-# Panels keep the shape of the data unless one axis is longer than the other by more than this.
-LONGEST = 4.0
 
 
 class StartComparisonDisplay:
@@ -140,11 +132,12 @@ class StartComparisonDisplay:
         display : StartComparisonDisplay
             This display, with ``axes_``, ``figure_`` and ``start_labels_`` set.
         """
-        self.axes_ = _three_axes(axes)
+        self.axes_ = self._new_axes() if axes is None else _three_axes(axes)
         self.figure_ = self.axes_[0].figure
         self.start_labels_ = pairwise_distances_argmin(self.X, self.init)
         view = _View(self.X, self.feature_names)
-        style = _style(scatter_kwargs, len(self.X))
+        size = float(np.clip(5000.0 / len(self.X), 5.0, 22.0))
+        style = scatter_style(scatter_kwargs, s=size, alpha=0.75, linewidth=0)
         panels = (
             ("Start", self.start_labels_, self.init),
             ("k-means", self.kmeans.labels_, self.kmeans.cluster_centers_),
@@ -157,9 +150,13 @@ class StartComparisonDisplay:
             e_max, e_sum = _short(variances.max()), _short(variances.sum())
             ax.set_title(f"{name}\n$E_\\mathrm{{max}}$ = {e_max}, $E_\\mathrm{{sum}}$ = {e_sum}", fontsize=10)
             ax.set_xlabel(view.names[0])
-            view.dress(ax)
+            frame(ax, view.points)
         self.axes_[0].set_ylabel(view.names[1])
         return self
+
+    def _new_axes(self) -> Array:
+        axes = new_axes(self, 3, figsize=(10.5, 3.9), sharex=True, sharey=True)
+        return np.asarray(axes, dtype=object)
 
 
 class _View:
@@ -178,43 +175,21 @@ class _View:
     def place(self, centres: Floats) -> Floats:
         return centres if self._axes is None else np.asarray(self._axes.transform(centres))
 
-    def dress(self, ax: Any) -> None:
-        """Draw a light frame, and distances as they are where that leaves a picture."""
-        spans = np.ptp(self.points, axis=0)
-        if spans.max() <= LONGEST * spans.min():
-            ax.set_aspect("equal")
-        ax.margins(0.06)
-        ax.tick_params(length=2, color=QUIET, labelsize=8, labelcolor="#555555")
-        ax.spines[:].set_color("#cccccc")
-
 
 def _draw_samples(ax: Any, points: Floats, labels: Ints, style: dict[str, Any]) -> None:
     for c in np.unique(labels):
-        ours = {"color": COLOURS[c % len(COLOURS)], "marker": MARKERS[c % len(MARKERS)]}
-        ax.scatter(*points[labels == c].T, **{**ours, **style})
+        ax.scatter(*points[labels == c].T, **{**cluster_look(c), **style})
 
 
 def _draw_centres(ax: Any, centres: Floats, starts: Floats) -> None:
     for c, (centre, start) in enumerate(zip(centres, starts, strict=True)):
-        colour, marker = COLOURS[c % len(COLOURS)], MARKERS[c % len(MARKERS)]
+        look = cluster_look(c)
         if not np.array_equal(centre, start):
             ax.plot(*np.transpose([start, centre]), color=EDGE, linewidth=1.0, zorder=3)
             ax.plot(*start, ".", color=EDGE, markersize=4, zorder=3)
         # A white ring parts the centre from the samples under it.
-        ax.scatter(*centre, s=190, color="white", marker=marker, linewidths=0, zorder=4)
-        ax.scatter(*centre, s=95, color=colour, marker=marker, edgecolors=EDGE, linewidths=1.6, zorder=5)
-
-
-def _style(given: dict[str, Any], n_samples: int) -> dict[str, Any]:
-    """Return how to draw samples: ours where the caller says nothing, under whatever alias."""
-    from matplotlib.cbook import normalize_kwargs
-    from matplotlib.collections import PathCollection
-
-    ours = {"s": float(np.clip(5000.0 / n_samples, 5.0, 22.0)), "alpha": 0.75, "linewidth": 0}
-    given = normalize_kwargs(given, PathCollection)
-    if "c" in given:
-        given["color"] = given.pop("c")
-    return {**ours, **given}
+        ax.scatter(*centre, s=190, linewidths=0, zorder=4, **{**look, "color": "white"})
+        ax.scatter(*centre, s=95, **look, edgecolors=EDGE, linewidths=1.6, zorder=5)
 
 
 def _column_names(X: Any) -> Any:
@@ -237,20 +212,7 @@ def _short(value: float) -> str:
 
 
 def _three_axes(axes: Any) -> Array:
-    if axes is None:
-        return _new_axes()
     found = np.asarray(axes, dtype=object).ravel()
     if len(found) != 3:
         raise ParameterError(f"axes holds {len(found)} Axes; there are three panels. Pass Figure().subplots(1, 3).")
     return found
-
-
-def _new_axes() -> Array:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "StartComparisonDisplay needs matplotlib to draw, and it is not installed: install kernelweave[plots]."
-        ) from error
-    axes = pyplot.subplots(1, 3, figsize=(10.5, 3.9), sharex=True, sharey=True, layout="constrained")[1]
-    return np.asarray(axes, dtype=object)

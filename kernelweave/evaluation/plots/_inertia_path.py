@@ -6,11 +6,11 @@ import numpy as np
 
 from kernelweave.evaluation.model_selection import SuggestedClusters, suggest_n_clusters
 from kernelweave.evaluation.model_selection._number_of_clusters import read_path
+from kernelweave.evaluation.plots._look import QUIET, new_axes
 from kernelweave.foundation._errors import ParameterError
 
 LINE = "#1b6ca8"
 MARK = "#e08214"
-QUIET = "#8a8a8a"
 # More points than this are drawn as a plain line.
 MARKED_POINTS = 40
 RULES = {"elbow": "elbow", "gap": "gap", "gap_max": "largest gap"}
@@ -144,7 +144,7 @@ class InertiaPathDisplay:
         display : InertiaPathDisplay
             This display, with ``ax_``, ``figure_``, ``line_``, ``mark_`` and ``text_`` set.
         """
-        self.ax_ = _new_axes() if ax is None else ax
+        self.ax_ = new_axes(self, figsize=(6.0, 3.8)) if ax is None else ax
         self.figure_ = self.ax_.figure
         ks = np.arange(1, len(self.inertia_path) + 1)
         (self.line_,) = self.ax_.plot(ks, self.inertia_path, **self._line_style(line_kwargs))
@@ -193,16 +193,6 @@ def _suggestion(path: Any, suggest: Any) -> SuggestedClusters | None:
     if not isinstance(suggest, bool):
         raise ParameterError(f"suggest={suggest!r} is not known: pass True, False or the result of suggest_n_clusters.")
     return suggest_n_clusters(path) if suggest and len(path) > 2 else None
-
-
-def _new_axes() -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "InertiaPathDisplay needs matplotlib to draw, and it is not installed: install kernelweave[plots]."
-        ) from error
-    return pyplot.subplots(figsize=(6.0, 3.8), layout="constrained")[1]
 
 
 def _dress(ax: Any) -> None:
