@@ -144,7 +144,7 @@ def warn_if_collapsed(collapsed: bool, p_init: float, *, drawn: bool) -> None:
         )
 
 
-def warn_if_empty(totals: Array, n_clusters: int) -> None:
+def warn_if_empty(totals: Array, n_clusters: int, *, stacklevel: int = 5) -> None:
     """Warn that some clusters stayed empty."""
     filled = int(np.count_nonzero(totals > 0))
     if filled < n_clusters:
@@ -152,5 +152,5 @@ def warn_if_empty(totals: Array, n_clusters: int) -> None:
             f"Number of distinct clusters ({filled}) found smaller than n_clusters ({n_clusters}). Possibly due to "
             "duplicate points in X.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )

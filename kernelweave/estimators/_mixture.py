@@ -17,8 +17,8 @@ from kernelweave.estimators._base import warn_if_empty
 from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.foundation._typing import Floats, Ints, Matrix
-from kernelweave.operators import CompositeKernel, KernelOperator, algebra, fit_kernel
-from kernelweave.operators.divergences import FittedDivergence, Placement, fit_divergence
+from kernelweave.operators import CompositeKernel, FittedKernel, KernelOperator, algebra, fit_kernel
+from kernelweave.operators.divergences import FeatureSpaceDivergence, FittedDivergence, Placement, fit_divergence
 from kernelweave.operators.similarity import Similarities, similarities
 from kernelweave.solvers import Descent, Priors, ViewMixture, kernel_kmeans, reference_beta
 
@@ -93,6 +93,12 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         beta = self.beta_scale * _sharpness(spec.beta, fitted, shares, name)
         alive = np.flatnonzero(shares > 0)
         S = similarities(fitted.divergence, beta, alive, self.memory_limit)
+        if not np.isfinite(S.offsets).all():
+            lost = alive[np.flatnonzero(~np.isfinite(S.offsets))[0]]
+            raise ParameterError(
+                f"Sample {lost} has an infinite divergence from every component in {name}. Set smoothing (for instance "
+                "0.05), or leave the sample out."
+            )
         return SettledView(block, spec, fitted, beta, S)
 
     def _store(self, views: Sequence[SettledView], found: Priors | ViewMixture, weights: Floats) -> None:
@@ -115,6 +121,10 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         scores = self._log_posteriors([view.fitted.divergence.block(slice(None), self._support) for view in views])
         self.labels_: Ints = scores.argmax(axis=1)
         self.labels_[self.exemplar_indices_] = np.arange(len(self.exemplar_indices_))
+        lost = ~np.isfinite(scores.max(axis=1)) & (weights > 0)
+        lost[self.exemplar_indices_] = False
+        if lost.any():
+            _warn_lost(int(lost.sum()))
 
     def _choose(self, views: Sequence[SettledView], likely: Ints) -> None:
         """Keep ``n_clusters`` exemplars, filled up with the likeliest samples where too few have a prior."""
@@ -127,7 +137,7 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                 found = np.append(found, j)
         if len(found) > n_known:
             _warn_filled(n_known, len(found) - n_known)
-        warn_if_empty(np.arange(self.n_clusters) < len(found), self.n_clusters)
+        warn_if_empty(np.arange(self.n_clusters) < len(found), self.n_clusters, stacklevel=6)
         self.exemplar_indices_ = found
         self._exemplar_priors = np.append(priors, np.zeros(len(found) - n_known))
 
@@ -151,7 +161,7 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         if len(lost):
             raise ParameterError(
                 f"Sample {lost[0]} of X has an infinite divergence from every exemplar, so no cluster can have "
-                "produced it. Fit with smoothing above 0, which leaves every component some probability for any value."
+                f"produced it. {_remedy(self.smoothing)}"
             )
         return scores
 
@@ -202,7 +212,7 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         """Run kernel k-means from the labels, on the weighted sum of the views' kernels (PhD 3.4.1)."""
         if self.refine is None:
             return
-        kernels = [fit_kernel(view.block, *_refining_kernel(view.spec, self.refine)) for view in views]
+        kernels = [_refining_kernel(view, self.refine) for view in views]
         parts: list[KernelOperator] = [kernel.operator("auto", self.memory_limit) for kernel in kernels]
         op: KernelOperator = CompositeKernel(parts, coefs)
         found: Descent = kernel_kmeans(op, self.labels_, weights, n_clusters=len(self.exemplar_indices_))
@@ -211,15 +221,21 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         self.labels_, self.inertia_ = found.labels, found.objective
 
 
-def _refining_kernel(spec: ViewSpec, refine: str) -> tuple[Any, Mapping[str, Any] | None]:
-    if spec.divergence == "sqeuclidean":
-        return "linear", None
-    if spec.divergence == "kernel":
-        return spec.kernel, spec.kernel_params
+def _refining_kernel(view: SettledView, refine: str) -> FittedKernel:
+    if isinstance(view.fitted, FeatureSpaceDivergence):
+        return view.fitted.kernel
+    if view.spec.divergence == "sqeuclidean":
+        return fit_kernel(view.block, "linear", centre_features=True)
     raise ParameterError(
-        f"refine={refine!r} works with distances in a kernel's feature space, not with divergence={spec.divergence!r}. "
-        "Set refine=None."
+        f"refine={refine!r} works with distances in a kernel's feature space, not with "
+        f"divergence={view.spec.divergence!r}. Set refine=None."
     )
+
+
+def _remedy(smoothing: float) -> str:
+    if smoothing > 0:
+        return "A feature that was the same in all training samples excludes other values; leave that feature out."
+    return "Fit with smoothing above 0, which leaves every component some probability for any value."
 
 
 def _sharpness(beta: Any, fitted: FittedDivergence, shares: Floats, name: str) -> float:
@@ -251,11 +267,21 @@ def _ranked(views: Sequence[SettledView], priors: Floats) -> tuple[Ints, Floats]
 def _equal(views: Sequence[SettledView], rows: Ints, cols: Ints) -> Any:
     """Return which samples are equal as components: each as far from the other as from itself, in every view."""
     equal = np.ones((len(rows), len(cols)), dtype=bool)
-    for view in views:
-        d = view.fitted.divergence
-        equal &= view.beta * (d.block(rows, cols) - d.own(rows)[:, None]) <= SAME
-        equal &= view.beta * (d.block(cols, rows).T - d.own(cols)[None, :]) <= SAME
-    return equal
+    with np.errstate(invalid="ignore"):  # a component may exclude its own sample
+        for view in views:
+            d = view.fitted.divergence
+            equal &= view.beta * (d.block(rows, cols) - d.own(rows)[:, None]) <= SAME
+            equal &= view.beta * (d.block(cols, rows).T - d.own(cols)[None, :]) <= SAME
+    return equal | (rows[:, None] == cols[None, :])
+
+
+def _warn_lost(n_lost: int) -> None:
+    warnings.warn(
+        f"{n_lost} samples have an infinite divergence from every exemplar and were put into the first cluster. Raise "
+        "n_clusters or set smoothing.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
 
 
 def _warn_unfinished(max_iter: int, gap: float) -> None:

@@ -273,6 +273,7 @@ class MultiViewConvexMixture(MixtureEstimator):
             else:
                 support = np.log(self.priors_[self._support])
                 totals = [logsumexp(log + support, axis=1, keepdims=True) for log in logs]
+                totals = [np.where(np.isfinite(total), total, 0.0) for total in totals]
                 joint = np.stack([log[:, self._columns] - total for log, total in zip(logs, totals, strict=True)])
             return own + logsumexp(joint, axis=0)
 

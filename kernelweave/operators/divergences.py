@@ -175,7 +175,7 @@ class FeatureDivergence(FittedDivergence):
         # Squared distances do not change with the origin, their rounding does.
         self._origin = mean if name == "sqeuclidean" else None
         X = X if self._origin is None else X - self._origin
-        self._components = X if smoothing == 0 or mean is None else _smoothed(X, shares, smoothing)
+        self._components = X if smoothing == 0 else _smoothed(X, shares, smoothing)
         self.divergence = BregmanDivergence(name, X, self._components)
 
     def at(self, components: Ints) -> "FeaturePlacement":
@@ -304,6 +304,11 @@ def _check_domain(name: str, X: Matrix, label: str) -> None:
     """Raise where features lie outside the range of the family."""
     if name == "sqeuclidean":
         return
+    if sp.issparse(X):
+        raise ParameterError(
+            f"{label} is sparse, but divergence={name!r} takes dense features. Convert it with toarray() if it fits, "
+            "or use divergence='sqeuclidean'."
+        )
     inside, what, example = _RANGES[name]
     bad = np.argwhere(~inside(X))
     if len(bad):
@@ -314,5 +319,7 @@ def _check_domain(name: str, X: Matrix, label: str) -> None:
         )
 
 
-def _smoothed(X: Array, shares: Floats, smoothing: float) -> Array:
+def _smoothed(X: Matrix, shares: Floats, smoothing: float) -> Array:
+    """Return components moved towards the mean; they are dense even where the samples are sparse."""
+    X = X.toarray() if sp.issparse(X) else X
     return (1.0 - smoothing) * X + smoothing * (shares @ X)

@@ -123,7 +123,7 @@ class BlockwiseSimilarities(Similarities):
         """Return the part, computed."""
         gaps = self._divergence.block(self._samples[lo:hi], self._samples[chosen])
         np.multiply(gaps, -self._beta, out=gaps)
-        gaps -= self.offsets[lo:hi, None]
+        gaps -= _finite(self.offsets[lo:hi])[:, None]
         return np.exp(gaps, out=gaps)
 
     def _measure(self, lo: int, hi: int) -> None:
@@ -177,6 +177,11 @@ class StackedSimilarities(Similarities):
         return self.parts[view].part(first, first + hi - lo, chosen)
 
 
+def _finite(offsets: Floats) -> Floats:
+    """Return offsets with zero for rows that have no similarity to anything, and so nothing to be divided by."""
+    return np.where(np.isfinite(offsets), offsets, 0.0)
+
+
 def similarities(divergence: Divergence, beta: float, samples: Ints, memory_limit: float = 2048) -> Similarities:
     """Return the similarities among the chosen samples; ``memory_limit`` in MiB bounds a stored matrix."""
     n = len(samples)
@@ -188,7 +193,7 @@ def similarities(divergence: Divergence, beta: float, samples: Ints, memory_limi
         tile = divergence.block(samples[lo:hi], samples)
         np.multiply(tile, -beta, out=tile)
         offsets[lo:hi] = tile.max(axis=1)
-        tile -= offsets[lo:hi, None]
+        tile -= _finite(offsets[lo:hi])[:, None]
         np.exp(tile, out=S[lo:hi])
 
     with single_threaded_blas():

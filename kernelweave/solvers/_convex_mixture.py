@@ -27,7 +27,8 @@ def exemplars(op: KernelOperator, weights: Floats, count: int, *, deadline: floa
         return np.empty(0, dtype=np.intp)
     shares = weights / weights.sum()
     alive = np.flatnonzero(shares > 0)
-    beta = kernel_beta(op, shares)
+    # Squares below zero, as an indefinite kernel may have, count as zero; only the divergences themselves tell.
+    beta = kernel_beta(op, shares) if op.psd or isinstance(op, GraphKernel) else _finite_beta(op, shares)
     if isinstance(op, GraphKernel):
         S = graph_similarities(op, beta, alive)
     else:
@@ -53,11 +54,18 @@ def kernel_beta(op: KernelOperator, shares: Floats) -> float:
 def reference_beta(divergence: Divergence, shares: Floats) -> float:
     """Return beta_0 of PhD (3.6), with weights MSc (4.11), from the divergences themselves; 0 where one is infinite."""
     counted = np.flatnonzero(shares > 0)
+    if len(counted) == 1:
+        return np.inf  # a single sample is its own exemplar at any beta
     total = 0.0
     for lo in range(0, len(counted), STEP):
         rows = counted[lo : lo + STEP]
         total += float(shares[rows] @ divergence.block(rows, counted).sum(axis=1))
     return len(counted) * _entropy(shares[counted]) / total if total > 0 else np.inf
+
+
+def _finite_beta(op: KernelOperator, shares: Floats) -> float:
+    found = reference_beta(KernelDivergence(op), shares)
+    return found if np.isfinite(found) else 1.0 / (op.scale() or 1.0)
 
 
 def _entropy(shares: Floats) -> float:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from kernelweave import ViewError
-from kernelweave.inputs import Views, as_views, is_multi_view, read_views, split_columns
+from kernelweave.inputs import Views, as_views, is_multi_view, per_view, read_views, split_columns
 
 TABLE = np.arange(20.0).reshape(5, 4)
 LEFT, RIGHT = TABLE[:, :3], TABLE[:, 3:]
@@ -449,3 +449,54 @@ def test_sparse_tables_stay_sparse_for_an_estimator():
     found = read_views(Reader(views=[slice(0, 3), [3]]), sp.coo_array(TABLE), reset=True)
     assert all(isinstance(block, sp.csr_array) for block in found)
     assert_same_blocks(found, [LEFT, RIGHT])
+
+
+# One choice per view
+
+NAMES = ("text", "image")
+
+
+@pytest.mark.parametrize("choice", ["rbf", 0.5, None, 3, np.float64(2.0), len])
+def test_one_value_is_that_of_every_view(choice):
+    assert per_view(choice, NAMES, "kernel") == [choice, choice]
+
+
+@pytest.mark.parametrize("container", [list, tuple])
+def test_a_list_or_tuple_gives_each_view_its_own_value(container):
+    given = container(["rbf", None])
+    assert per_view(given, NAMES, "kernel") == ["rbf", None]
+    found = per_view(given, NAMES, "kernel")
+    found[0] = "linear"
+    assert given[0] == "rbf"  # what was given is left alone
+
+
+def test_a_dict_gives_each_view_its_own_value_whatever_its_order():
+    assert per_view({"image": 2.0, "text": "auto"}, NAMES, "beta") == ["auto", 2.0]
+
+
+def test_a_dict_without_names_of_views_is_one_value_for_all():
+    params = {"sigma": 2.0}
+    assert per_view(params, NAMES, "kernel_params") == [params, params]
+    assert per_view({}, NAMES, "kernel_params") == [{}, {}]
+    assert per_view({"text": params, "image": None}, NAMES, "kernel_params") == [params, None]
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (["rbf"], r"kernel has 1 entries for 2 views; give one per view"),
+        (("rbf", "rbf", "rbf"), r"kernel has 3 entries for 2 views"),
+        ([], r"kernel has 0 entries for 2 views"),
+        ({"text": "rbf"}, r"kernel names views \['text'\], but the views are \['text', 'image'\]"),
+        ({"text": "rbf", "image": "rbf", "sound": "rbf"}, r"kernel names views \['image', 'sound', 'text'\]"),
+        ({"text": "rbf", 3: "rbf"}, r"kernel names views \['3', 'text'\]"),
+    ],
+)
+def test_choices_that_do_not_match_the_views_are_refused_with_what_was_given(choice, message):
+    with pytest.raises(ViewError, match=message):
+        per_view(choice, NAMES, "kernel")
+
+
+def test_a_single_view_takes_single_values_lists_and_dicts():
+    for choice in ("rbf", ["rbf"], {"X": "rbf"}):
+        assert per_view(choice, ("X",), "kernel") == ["rbf"]
