@@ -13,7 +13,7 @@ from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import GraphKernel, KernelOperator
 from kernelweave.operators.divergences import Divergence, KernelDivergence
 from kernelweave.operators.similarity import graph_similarities, similarities
-from kernelweave.solvers._priors import solve_priors
+from kernelweave.solvers._priors import DROP, solve_priors
 
 # Gap at which the priors are settled well enough to be ranked.
 TOL = 1e-6
@@ -36,7 +36,8 @@ def exemplars(op: KernelOperator, weights: Floats, count: int, *, deadline: floa
     found = solve_priors(S, shares[alive], tol=TOL, deadline=deadline).values
     # Rounded, so that equal priors keep the order of the samples.
     ranked = np.argsort(-np.round(found, 12), kind="stable")
-    return alive[ranked[: min(count, np.count_nonzero(found))]]
+    # A sample of next to no weight may keep a prior of its own; it is no candidate.
+    return alive[ranked[: min(count, np.count_nonzero(found >= DROP / len(alive)))]]
 
 
 def kernel_beta(op: KernelOperator, shares: Floats) -> float:

