@@ -283,7 +283,7 @@ def _line_search(point: _Point, direction: Floats) -> _Point | None:
     length, total = 1.0, float(direction.sum())
     while length > 1e-10:
         factors = 1.0 + length * change
-        if factors.min() > 0.0:
+        if factors.min() > 0.01:  # a mixture that vanishes would stand in the way of the steps after this one
             gain = float(point.weights[counted] @ np.log(factors)) - length * total
             if gain >= 1e-4 * length * slope:
                 moved = np.maximum(point.priors + length * direction, 0.0)
@@ -298,8 +298,11 @@ def _nonnegative(G: Floats, c: Floats, start: Floats) -> Floats | None:
     Primal-dual active sets: solve on the set, drop what became negative, add what would gain, until nothing changes.
     That takes a few rounds but need not end; scipy's nnls on the factor of G then does.
     """
-    G = G.copy()
-    G[np.diag_indices_from(G)] += 1e-13 * np.trace(G) / len(G)
+    if not np.isfinite(G).all() or not (np.diagonal(G) > 0).all():
+        return None
+    size = np.sqrt(np.diagonal(G))  # a unit diagonal, so that components of any size bear the same jitter
+    G, c, start = G / size / size[:, None], c / size, start * size
+    G[np.diag_indices_from(G)] += 1e-13
     active, tiny = (start > 0) | (c - G @ start > 0), 1e-13 * np.abs(c).max()
     seen = set()
     try:
@@ -312,10 +315,10 @@ def _nonnegative(G: Floats, c: Floats, start: Floats) -> Floats | None:
             x[on] = cho_solve(cho_factor(G[np.ix_(on, on)], overwrite_a=True, check_finite=False), c[on])
             after = np.where(active, x > 0, c - G @ x > tiny)
             if np.array_equal(after, active):
-                return x
+                return np.asarray(x / size)
             active = after
         factor = cholesky(G, lower=False, check_finite=False)
-        return np.asarray(nnls(factor, solve_triangular(factor, c, trans=1))[0])
+        return np.asarray(nnls(factor, solve_triangular(factor, c, trans=1))[0] / size)
     except (LinAlgError, RuntimeError):
         return None
 

@@ -193,7 +193,6 @@ def test_second_order_steps_settle_views_that_disagree_in_few_steps(scale):
     assert unsettled == []
 
 
-@pytest.mark.xfail(reason="from some starts the gap is reached by EM alone, in hundreds of steps", strict=False)
 def test_second_order_steps_settle_a_problem_from_any_start_in_few_steps():
     # A step may leave a row with next to nothing; the steps after it must find the way back.
     unsettled = []
@@ -372,7 +371,6 @@ def test_from_a_start_that_is_given_the_likelihood_only_rises_and_the_start_is_l
     np.testing.assert_array_equal(start, kept)
 
 
-@pytest.mark.xfail(reason="second-order steps give up where a mixture is near the smallest number", strict=False)
 @both
 @pytest.mark.parametrize("distance", [1.0, 10.0, 30.0, 200.0, 700.0])
 def test_a_start_that_leaves_next_to_nothing_for_a_sample_leads_to_the_solution(solver, distance):
