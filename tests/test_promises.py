@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks import kernel_kmeans as bench
-from benchmarks import minmax, startup
+from benchmarks import convex_mixture, minmax, startup
 from benchmarks._harness import in_fresh_process
+from kernelweave.datasets import standardize
 from kernelweave.foundation._threads import thread_count
 
 pytestmark = pytest.mark.timing  # run alone: a second test beside it would spoil the ratios
@@ -63,6 +64,16 @@ def test_restarts_of_minmax_kmeans_keep_two_cores_busy():
 
     limit = 1 - minmax.SHARE  # of two cores that nothing else uses, 1.3 are kept busy
     assert (found := least(left_idle, limit)) <= limit, f"{found:.0%} of what plain loops get is left idle"
+
+
+def test_priors_of_a_convex_mixture_are_found_many_times_faster_than_by_em():
+    X = standardize(minmax.like_pendigits()[:1500])
+
+    def relative_time():
+        rows = convex_mixture.compared(X, 1.0, em_steps=20_000)
+        return rows["newton"] / rows["em"]
+
+    assert (found := least(relative_time, 1 / 20)) <= 1 / 20, f"{1 / found:.1f} times as fast"
 
 
 def least(measure, limit, tries=3):

@@ -177,7 +177,7 @@ class ConvexMixture(MixtureEstimator):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples.
+            Weights; a sample of weight 2 counts as two equal samples, except that ``beta="auto"`` counts it once.
 
         Returns
         -------
@@ -188,6 +188,7 @@ class ConvexMixture(MixtureEstimator):
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters or 1, weights)
         shares = weights / weights.sum()
+        self._check_smoothing([self.divergence])
         spec = ViewSpec(self.divergence, self.beta, self.kernel, self.kernel_params)
         for _ in track(self, [None], total=1, what="mixture", X=X, y=y):
             view = self._settle_view(X, spec, shares, "X")

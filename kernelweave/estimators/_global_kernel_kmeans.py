@@ -49,7 +49,7 @@ class GlobalKernelKMeans(KernelClusterer):
         As in :class:`KernelKMeans`. The exact search is fast on a stored matrix only, and stores the matrix of a linear
         kernel too where it fits.
     memory_limit : float, default=2048
-        MiB a stored kernel matrix may take.
+        MiB a stored kernel matrix may take, and the similarities among samples that ``search="exemplars"`` works on.
     verbose : int, default=0
         1 shows a progress bar over the stages.
 
@@ -171,6 +171,7 @@ class GlobalKernelKMeans(KernelClusterer):
             how=self.search,  # type: ignore[arg-type]
             n_exemplars=count,
             max_iter=self.max_iter,
+            memory_limit=self.memory_limit,
             deadline=np.inf if self.time_budget is None else began + self.time_budget,
             on_stage=lambda stages: self._watched(stages, X, y),
         )

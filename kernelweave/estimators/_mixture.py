@@ -18,7 +18,7 @@ from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.foundation._typing import Floats, Ints, Matrix
 from kernelweave.operators import CompositeKernel, FittedKernel, KernelOperator, algebra, fit_kernel
-from kernelweave.operators.divergences import FeatureSpaceDivergence, FittedDivergence, Placement, fit_divergence
+from kernelweave.operators.divergences import BREGMAN, FeatureSpaceDivergence, FittedDivergence, Placement, fit_divergence
 from kernelweave.operators.similarity import Similarities, similarities
 from kernelweave.solvers import Descent, Priors, ViewMixture, kernel_kmeans, reference_beta
 
@@ -73,6 +73,13 @@ def _soft(estimator: "MixtureEstimator") -> bool:
 class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     """Base of the convex mixtures."""
 
+    def _check_smoothing(self, divergences: Sequence[str]) -> None:
+        if self.smoothing > 0 and not set(divergences) & set(BREGMAN):
+            raise ParameterError(
+                f"smoothing={self.smoothing} moves components in the space of the features, which "
+                f"divergence={divergences[0]!r} does not have. Leave it out."
+            )
+
     def _settle_view(self, block: Matrix, spec: ViewSpec, shares: Floats, name: str) -> SettledView:
         """Return a view with its divergence, beta and similarities."""
         if spec.kernel_params is not None and spec.divergence != "kernel":
@@ -110,7 +117,7 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         self.objective_path_ = np.array(found.history)
         self.optimality_gap_, self.n_iter_, self.converged_ = found.gap, found.n_iter, found.converged
         if not found.converged:
-            _warn_unfinished(self.max_iter, found.gap)
+            _warn_unfinished(found.n_iter, self.max_iter, found.gap)
         self.exemplar_indices_, self._exemplar_priors = _ranked(views, self.priors_)
         if self.n_clusters is not None:
             self._choose(views, alive[np.argsort(-np.round(found.gradient, 12), kind="stable")])
@@ -284,10 +291,15 @@ def _warn_lost(n_lost: int) -> None:
     )
 
 
-def _warn_unfinished(max_iter: int, gap: float) -> None:
+def _warn_unfinished(n_iter: int, max_iter: int, gap: float) -> None:
+    if n_iter < max_iter:
+        why = (
+            f"after {n_iter} steps, where no step raises the likelihood by more than rounding. Raise tol to accept this."
+        )
+    else:
+        why = f"before it settled (max_iter={max_iter}). Raise max_iter or tol, or use solver='auto'."
     warnings.warn(
-        f"The mixture stopped with an optimality gap of {gap:.2g} before it settled (max_iter={max_iter}). Raise "
-        "max_iter or tol, or use solver='auto'.",
+        f"The mixture stopped with an optimality gap of {gap:.2g} {why}",
         ConvergenceWarning,
         stacklevel=5,
     )

@@ -25,7 +25,8 @@ class MultiViewConvexMixture(MixtureEstimator):
     Every view has its own convex mixture, with its own divergence, and all share one set of priors: an exemplar is a
     sample, in all its views. With ``weighted=False`` all views count alike and the best priors are found for certain.
     With ``weighted=True`` the views are components of a mixture themselves; their weights are learned, noisy views
-    get small ones, and the likelihood reaches a local maximum. With one view both are :class:`ConvexMixture`.
+    get small ones, and the likelihood reaches a local maximum. Such a weight says how much likelier a view makes the
+    samples than the other views do, which compares views of like dimension and scale. With one view both are :class:`ConvexMixture`.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ class MultiViewConvexMixture(MixtureEstimator):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples.
+            Weights; a sample of weight 2 counts as two equal samples, except that ``beta="auto"`` counts it once.
 
         Returns
         -------
@@ -219,6 +220,7 @@ class MultiViewConvexMixture(MixtureEstimator):
             per_view(getattr(self, name), views.names, name)
             for name in ("divergence", "beta", "kernel", "kernel_params")
         ]
+        self._check_smoothing(choices[0])
         settled = []
         for name, block, *chosen in zip(views.names, views.blocks, *choices, strict=True):
             if chosen[0] not in DIVERGENCES:

@@ -55,8 +55,12 @@ class Similarities(ABC):
             R = self.part(lo, hi, chosen)
             R *= scale[lo:hi, None]
             out = dsyrk(1.0, R.T, beta=1.0, c=out, lower=1, overwrite_c=1)
-        lower = np.tril(out, -1)
-        return out - np.triu(out, 1) + lower.T
+        for lo in range(0, len(out), TILE):  # the upper triangle, without a matrix for it
+            hi = lo + TILE
+            out[lo:hi, hi:] = out[hi:, lo:hi].T
+            tile = np.tril(out[lo:hi, lo:hi])
+            out[lo:hi, lo:hi] = tile + np.tril(tile, -1).T
+        return out
 
     def strongest(self, chosen: Ints) -> Ints:
         """Return for every sample the position in ``chosen`` of the component it is most similar to, over all views."""

@@ -21,18 +21,20 @@ TOL = 1e-6
 STEP = 1024
 
 
-def exemplars(op: KernelOperator, weights: Floats, count: int, *, deadline: float = np.inf) -> Ints:
-    """Return up to ``count`` samples with the largest priors, most likely first."""
+def exemplars(
+    op: KernelOperator, weights: Floats, count: int, *, deadline: float = np.inf, memory_limit: float = 2048
+) -> Ints:
+    """Return up to ``count`` samples with the largest priors, most likely first; ``memory_limit`` is in MiB."""
     if not weights.sum() > 0:
         return np.empty(0, dtype=np.intp)
     shares = weights / weights.sum()
     alive = np.flatnonzero(shares > 0)
-    # Squares below zero, as an indefinite kernel may have, count as zero; only the divergences themselves tell.
-    beta = kernel_beta(op, shares) if op.psd or isinstance(op, GraphKernel) else _finite_beta(op, shares)
     if isinstance(op, GraphKernel):
-        S = graph_similarities(op, beta, alive)
+        S = graph_similarities(op, graph_beta(op, shares), alive)
     else:
-        S = similarities(KernelDivergence(op), beta, alive)
+        # Squares below zero, as an indefinite kernel may have, count as zero; only the divergences themselves tell.
+        beta = kernel_beta(op, shares) if op.psd else _finite_beta(op, shares)
+        S = similarities(KernelDivergence(op), beta, alive, memory_limit)
     found = solve_priors(S, shares[alive], tol=TOL, deadline=deadline).values
     # Rounded, so that equal priors keep the order of the samples.
     ranked = np.argsort(-np.round(found, 12), kind="stable")
@@ -49,6 +51,17 @@ def kernel_beta(op: KernelOperator, shares: Floats) -> float:
     n, diag = int(counted.sum()), op.diag()
     cross = float(shares @ op.matmat(counted.astype(np.float64)[:, None])[:, 0])
     total = n * float(shares @ diag) + float(diag[counted].sum()) - 2.0 * cross
+    return n * _entropy(shares[counted]) / total if total > 0 else 1.0 / (op.scale() or 1.0)
+
+
+def graph_beta(op: GraphKernel, shares: Floats) -> float:
+    """Return the same on a graph, from its edges alone; squares below zero count as zero."""
+    counted = shares > 0
+    n, diag, edges = int(counted.sum()), np.maximum(op.diag(), 0.0), op.A.tocoo()
+    apart = diag[edges.row] + diag[edges.col]
+    saved = np.minimum(2.0 * edges.data, apart)  # by which the edge brings its nodes together
+    saved[~counted[edges.col]] = 0.0
+    total = n * float(shares @ diag) + float(diag[counted].sum()) - float(shares[edges.row] @ saved)
     return n * _entropy(shares[counted]) / total if total > 0 else 1.0 / (op.scale() or 1.0)
 
 

@@ -44,15 +44,19 @@ def global_kernel_kmeans(
     how: Search = "fast",
     n_exemplars: int = 0,
     max_iter: int = 300,
+    memory_limit: float = 2048,
     deadline: float = np.inf,
     on_stage: Callable[[Iterator[int]], Iterator[int]] = iter,
 ) -> Path:
     """Solve for 1 to ``n_clusters`` clusters in turn.
 
     After ``deadline`` (of ``time.monotonic``) a stage takes the best candidate tried so far and the remaining stages
-    take one step of the fast search each, so that the path is always whole.
+    take one step of the fast search each, so that the path is always whole. ``memory_limit`` (MiB) bounds what the
+    search for exemplars may store.
     """
-    chosen = exemplars(op, weights, n_exemplars, deadline=deadline) if how == "exemplars" and n_clusters > 1 else None
+    chosen = None
+    if how == "exemplars" and n_clusters > 1:
+        chosen = exemplars(op, weights, n_exemplars, deadline=deadline, memory_limit=memory_limit)
     pool = np.flatnonzero(weights > 0) if how == "exact" else chosen
     stages = [kernel_kmeans(op, np.zeros(op.n_samples, dtype=np.intp), weights, n_clusters=1)]
     complete = True

@@ -3,7 +3,7 @@
 Objective   maximise L(q) = sum_r w_r log (S q)_r over the simplex, row weights w adding up to 1
 Input       Similarities (rows: samples, in every view; columns: components) and row weights
 Cost        a pass or two over S per step; a second-order step also O(R m^2 + m^3) with m priors above zero
-Guarantee   L never falls. max_j g_j - 1, with g = S^T (w / S q) the gradient, bounds how far L is from its maximum;
+Guarantee   L never falls; rows with less than 1e-14 of the weight are left out of it. max_j g_j - 1, with g = S^T (w / S q) the gradient, bounds how far L is from its maximum;
             it is at most ``tol`` where ``converged`` and the gap was to decide. Second-order steps end without that
             where nothing raises L by more than rounding any more
 Source      EM: PhD (3.5), (3.9), (3.16), MSc (3.8) and 4.2.3; Lashkari and Golland, NIPS 2007. Second order: Wang,
@@ -46,7 +46,7 @@ STEADY = 10
 ROUNDS = 40
 # A rise of the likelihood by less than this, relatively, is rounding.
 STALLED = 1e-14
-# Priors below this are zero.
+# Priors below this are zero, and so are the weights of rows that could ask for no more.
 NOTHING = 1e-14
 
 
@@ -148,6 +148,7 @@ def solve_priors(
     else EM. Both end early where a second-order step raises L by no more than ``min_gain``.
     """
     n = S.n_columns
+    weights = np.where(weights < NOTHING, 0.0, weights)
     # Waking threads for small products takes longer than the products.
     with single_threaded_blas() if n * n < SMALL else nullcontext():
         point = _Point(S, weights, np.full(n, 1.0 / n) if start is None else start)

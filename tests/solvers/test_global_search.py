@@ -16,7 +16,7 @@ from kernelweave.operators import DenseKernel, FeatureKernel, GraphKernel, Scale
 from kernelweave.operators.divergences import KernelDivergence
 from kernelweave.solvers import _global_search, global_kernel_kmeans, kernel_kmeans
 from kernelweave.solvers._cluster_state import ClusterSums
-from kernelweave.solvers._convex_mixture import exemplars, kernel_beta, reference_beta
+from kernelweave.solvers._convex_mixture import exemplars, graph_beta, kernel_beta, reference_beta
 from tests.reference import global_search as oracle
 from tests.reference import kernel_kmeans as entrywise
 from tests.strategies import generators, indefinite_kernels, psd_kernels, sample_weights
@@ -597,6 +597,21 @@ def test_the_reference_beta_is_that_of_msc_4_11_by_loops(data, K):
     shares, expected = weights / weights.sum(), oracle.reference_beta(K, weights)
     assert kernel_beta(DenseKernel(K), shares) == pytest.approx(expected, rel=1e-8)
     assert reference_beta(KernelDivergence(DenseKernel(K)), shares) == pytest.approx(expected, rel=1e-6)
+
+
+@quick
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1))
+def test_on_a_graph_the_reference_beta_comes_from_its_edges(data, seed):
+    rng = np.random.default_rng(seed)
+    n = data.draw(st.integers(2, 14))
+    A = np.triu(rng.normal(size=(n, n)) * (rng.random((n, n)) < 0.4))  # negative affinities and self-affinities too
+    A = A + A.T
+    weights = data.draw(sample_weights(n))
+    assume(np.count_nonzero(weights) > 1)
+    shares, op = weights / weights.sum(), GraphKernel(sp.csr_array(A))
+    expected = reference_beta(KernelDivergence(DenseKernel(A)), shares)
+    assume(np.isfinite(expected))
+    assert graph_beta(op, shares) == pytest.approx(expected, rel=1e-8)
 
 
 def mixture_problem(seed, n=100):
