@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks import kernel_kmeans as bench
 from benchmarks import convex_mixture, minmax, startup
+from benchmarks import kernel_kmeans as bench
 from benchmarks._harness import in_fresh_process
 from kernelweave.datasets import standardize
 from kernelweave.foundation._threads import thread_count

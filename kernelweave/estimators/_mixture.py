@@ -18,7 +18,13 @@ from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.foundation._typing import Floats, Ints, Matrix
 from kernelweave.operators import CompositeKernel, FittedKernel, KernelOperator, algebra, fit_kernel
-from kernelweave.operators.divergences import BREGMAN, FeatureSpaceDivergence, FittedDivergence, Placement, fit_divergence
+from kernelweave.operators.divergences import (
+    BREGMAN,
+    FeatureSpaceDivergence,
+    FittedDivergence,
+    Placement,
+    fit_divergence,
+)
 from kernelweave.operators.similarity import Similarities, similarities
 from kernelweave.solvers import Descent, Priors, ViewMixture, kernel_kmeans, reference_beta
 
@@ -293,9 +299,7 @@ def _warn_lost(n_lost: int) -> None:
 
 def _warn_unfinished(n_iter: int, max_iter: int, gap: float) -> None:
     if n_iter < max_iter:
-        why = (
-            f"after {n_iter} steps, where no step raises the likelihood by more than rounding. Raise tol to accept this."
-        )
+        why = f"after {n_iter} steps: no step raises the likelihood by more than rounding. Raise tol to accept this."
     else:
         why = f"before it settled (max_iter={max_iter}). Raise max_iter or tol, or use solver='auto'."
     warnings.warn(

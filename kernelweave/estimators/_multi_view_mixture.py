@@ -26,7 +26,8 @@ class MultiViewConvexMixture(MixtureEstimator):
     sample, in all its views. With ``weighted=False`` all views count alike and the best priors are found for certain.
     With ``weighted=True`` the views are components of a mixture themselves; their weights are learned, noisy views
     get small ones, and the likelihood reaches a local maximum. Such a weight says how much likelier a view makes the
-    samples than the other views do, which compares views of like dimension and scale. With one view both are :class:`ConvexMixture`.
+    samples than the other views do, which compares views of like dimension and scale. With one view both
+    are :class:`ConvexMixture`.
 
     Parameters
     ----------

@@ -3,9 +3,10 @@
 Objective   maximise L(q) = sum_r w_r log (S q)_r over the simplex, row weights w adding up to 1
 Input       Similarities (rows: samples, in every view; columns: components) and row weights
 Cost        a pass or two over S per step; a second-order step also O(R m^2 + m^3) with m priors above zero
-Guarantee   L never falls; rows with less than 1e-14 of the weight are left out of it. max_j g_j - 1, with g = S^T (w / S q) the gradient, bounds how far L is from its maximum;
-            it is at most ``tol`` where ``converged`` and the gap was to decide. Second-order steps end without that
-            where nothing raises L by more than rounding any more
+Guarantee   L never falls; rows with less than 1e-14 of the weight are left out of it. max_j g_j - 1, with
+            g = S^T (w / S q) the gradient, bounds how far L is from its maximum; it is at most ``tol`` where
+            ``converged`` and the gap was to decide. Second-order steps end without that where nothing raises L by more
+            than rounding any more
 Source      EM: PhD (3.5), (3.9), (3.16), MSc (3.8) and 4.2.3; Lashkari and Golland, NIPS 2007. Second order: Wang,
             JRSS B 2007; Kim, Carbonetto, Stephens and Anitescu, JCGS 2020
 """
