@@ -98,8 +98,9 @@ def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():
         ("plot_ten_rings.py", ["100"]),
         ("plot_minmax_start.py", []),
         ("plot_convex_mixture.py", []),
+        ("view_weights_under_noise.py", []),
     ],
-    ids=["two rings", "ten rings", "bad start", "convex mixture"],
+    ids=["two rings", "ten rings", "bad start", "convex mixture", "view weights"],
 )
 def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
