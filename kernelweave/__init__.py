@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         MinMaxKernelKMeans,
         MinMaxKMeans,
         MultiViewConvexMixture,
+        MultiViewKernelKMeans,
+        MultiViewSpectralClustering,
         PifsKMeans,
     )
     from kernelweave.foundation._errors import (
@@ -41,6 +43,8 @@ __all__ = [
     "MinMaxKMeans",
     "MinMaxKernelKMeans",
     "MultiViewConvexMixture",
+    "MultiViewKernelKMeans",
+    "MultiViewSpectralClustering",
     "NotPSDWarning",
     "ParameterError",
     "PifsKMeans",

@@ -23,6 +23,8 @@ PUBLIC = {
     "MinMaxKMeans",
     "MinMaxKernelKMeans",
     "MultiViewConvexMixture",
+    "MultiViewKernelKMeans",
+    "MultiViewSpectralClustering",
     "NotPSDWarning",
     "ParameterError",
     "PifsKMeans",

@@ -5,7 +5,9 @@ from kernelweave.estimators._global_kernel_kmeans import GlobalKernelKMeans
 from kernelweave.estimators._graph_cut import GraphCut
 from kernelweave.estimators._kernel_kmeans import KernelKMeans
 from kernelweave.estimators._minmax import MinMaxKernelKMeans, MinMaxKMeans
+from kernelweave.estimators._multi_view_kernel_kmeans import MultiViewKernelKMeans
 from kernelweave.estimators._multi_view_mixture import MultiViewConvexMixture
+from kernelweave.estimators._multi_view_spectral import MultiViewSpectralClustering
 from kernelweave.estimators._pifs import PifsKMeans
 
 __all__ = [
@@ -16,5 +18,7 @@ __all__ = [
     "MinMaxKMeans",
     "MinMaxKernelKMeans",
     "MultiViewConvexMixture",
+    "MultiViewKernelKMeans",
+    "MultiViewSpectralClustering",
     "PifsKMeans",
 ]

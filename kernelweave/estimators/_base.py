@@ -17,6 +17,7 @@ from kernelweave.inputs import read_samples
 from kernelweave.operators import (
     KERNELS,
     BlockwiseKernel,
+    CompositeKernel,
     FittedKernel,
     KernelOperator,
     algebra,
@@ -48,7 +49,9 @@ def run_starts(
 
     Kernels computed again at every pass use all threads for one start already, and hold a tile for each.
     """
-    results = map(run, starts) if isinstance(op, BlockwiseKernel) else parallel_map(run, starts)
+    parts = op.parts if isinstance(op, CompositeKernel) else (op,)
+    recomputed = any(isinstance(part, BlockwiseKernel) for part in parts)
+    results = map(run, starts) if recomputed else parallel_map(run, starts)
     return track(estimator, results, total=len(starts), what="starts", X=X, y=y)
 
 
@@ -99,16 +102,16 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         )
 
 
-def warn_if_indefinite(op: KernelOperator) -> None:
+def warn_if_indefinite(op: KernelOperator, name: str = "", stacklevel: int = 4) -> None:
     """Warn where the kernel can be shown to have a negative eigenvalue."""
     lowest = algebra.negative_eigenvalue(op)
     if lowest is not None:
         warnings.warn(
-            f"The kernel is not positive semidefinite (it has an eigenvalue of {lowest:.3g} or lower), so there is no "
-            "feature space behind it and distances may be negative. The result is still a local minimum of the "
+            f"The kernel{name} is not positive semidefinite (it has an eigenvalue of {lowest:.3g} or lower), so there "
+            "is no feature space behind it and distances may be negative. The result is still a local minimum of the "
             "objective; adding a constant to the kernel's diagonal makes it valid.",
             NotPSDWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 

@@ -1,6 +1,6 @@
 """What clusters with means in feature space can do once fitted: predict, transform, score."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -16,9 +16,18 @@ from kernelweave.solvers import Descent, MinMaxRun
 Found = Descent | MinMaxRun
 
 
-def _knows_features(estimator: "KernelClusterer") -> bool:
+def is_precomputed(kernel: Any) -> bool:
+    """Whether a kernel specification, or one of several, says that the matrix is given."""
+    if isinstance(kernel, list | tuple):
+        return any(map(is_precomputed, kernel))
+    if isinstance(kernel, dict):
+        return any(map(is_precomputed, kernel.values()))
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def _knows_features(estimator: "CenterClusterer") -> bool:
     """Whether k(x, x) of new samples can be computed, which distances to the centres need."""
-    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
+    if is_precomputed(estimator.kernel):
         raise AttributeError(
             "With kernel='precomputed' the rows of new samples do not hold k(x, x), so their distances to the centres "
             "are not known. predict works; for transform and score pass features and a kernel name."
@@ -26,10 +35,10 @@ def _knows_features(estimator: "KernelClusterer") -> bool:
     return True
 
 
-class KernelClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelEstimator):
-    """Base of estimators whose clusters are means in the feature space of one kernel.
+class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
+    """Estimators whose clusters are means in a feature space.
 
-    What ``fit`` stores through ``_store`` is enough to place new samples.
+    What ``fit`` stores through ``_store``, and the weights of the samples, are enough to place new samples.
     """
 
     #: What the distance to each cluster is multiplied by in predict; None for ones.
@@ -48,9 +57,14 @@ class KernelClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         if best.rose:
             warn_if_rose()
 
+    if TYPE_CHECKING:  # the other base of a class defines it
+
+        def _cross(self, X: Any) -> KernelOperator:
+            """Return the kernel between new samples (rows) and the training samples."""
+
     def _cross_sums(self, X: Any) -> tuple[KernelOperator, Floats]:
         check_is_fitted(self)
-        cross = self._kernel.cross(self._read(X, reset=False))
+        cross = self._cross(X)
         return cross, cross.cluster_sums(self.labels_, self._weights, len(self._totals))
 
     def predict(self, X: Any) -> Ints:
@@ -104,3 +118,10 @@ class KernelClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         """Return minus the objective of new samples with the fitted centres, so that larger is better."""
         squared = self.transform(X).min(axis=1) ** 2
         return -float(read_weights(sample_weight, len(squared)) @ squared)
+
+
+class KernelClusterer(CenterClusterer, KernelEstimator):
+    """Base of estimators whose clusters are means in the feature space of one kernel."""
+
+    def _cross(self, X: Any) -> KernelOperator:
+        return self._kernel.cross(self._read(X, reset=False))

@@ -1,6 +1,6 @@
 """The convex mixture of several views, with or without learned view weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -8,11 +8,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kernelweave.estimators._mixture import MIXTURE_RULES, MixtureEstimator, SettledView, ViewSpec
-from kernelweave.foundation._errors import KernelError, ParameterError, ViewError
+from kernelweave.foundation._errors import KernelError, ParameterError
 from kernelweave.foundation._progress import Meter, track
 from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Floats, Matrix
-from kernelweave.inputs import Views, check_cluster_count, per_view, read_views, read_weights
+from kernelweave.inputs import Views, check_cluster_count, per_view, read_view_weights, read_views, read_weights
 from kernelweave.operators import KERNELS
 from kernelweave.operators.divergences import DIVERGENCES
 from kernelweave.operators.similarity import StackedSimilarities
@@ -206,7 +206,7 @@ class MultiViewConvexMixture(MixtureEstimator):
         shares = weights / weights.sum()
         for _ in track(self, [None], total=1, what="mixture", X=X, y=y):
             settled = self._settle(views, shares)
-            start = _first_weights(self.view_weights, views.names)
+            start = self._first_weights(views.names)
             found = self._solve(settled, shares[shares > 0], start)
         self.betas_ = np.array([view.beta for view in settled])
         n_views = len(settled)
@@ -256,6 +256,11 @@ class MultiViewConvexMixture(MixtureEstimator):
         meter.close()
         return found
 
+    def _first_weights(self, names: Sequence[str]) -> Floats:
+        if self.view_weights is None:
+            return np.full(len(names), 1.0 / len(names))
+        return read_view_weights(self.view_weights, names, "view_weights")
+
     def _blocks(self, X: Any) -> list[Matrix]:
         blocks = list(read_views(self, X, reset=False))
         absolute = all(place.absolute for place in self._placements)
@@ -279,19 +284,3 @@ class MultiViewConvexMixture(MixtureEstimator):
                 totals = [np.where(np.isfinite(total), total, 0.0) for total in totals]
                 joint = np.stack([log[:, self._columns] - total for log, total in zip(logs, totals, strict=True)])
             return own + logsumexp(joint, axis=0)
-
-
-def _first_weights(given: Any, names: Sequence[str]) -> Floats:
-    """Return the view weights to begin with, as a distribution."""
-    if given is None:
-        return np.full(len(names), 1.0 / len(names))
-    if isinstance(given, Mapping):
-        if set(given) != set(names):
-            raise ViewError(f"view_weights names views {sorted(given)}, but the views are {list(names)}.")
-        given = [given[name] for name in names]
-    found = np.asarray(given, dtype=np.float64)
-    if found.shape != (len(names),):
-        raise ViewError(f"view_weights has {found.size} entries for {len(names)} views; give one per view.")
-    if not (np.isfinite(found).all() and (found >= 0).all() and found.sum() > 0):
-        raise ViewError(f"view_weights={found.tolist()} must be finite, not negative and not all zero.")
-    return np.asarray(found / found.sum())

@@ -2,7 +2,15 @@
 
 from kernelweave.inputs._graphs import read_affinity
 from kernelweave.inputs._samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
-from kernelweave.inputs._views import Views, as_views, is_multi_view, per_view, read_views, split_columns
+from kernelweave.inputs._views import (
+    Views,
+    as_views,
+    is_multi_view,
+    per_view,
+    read_view_weights,
+    read_views,
+    split_columns,
+)
 
 __all__ = [
     "Views",
@@ -14,6 +22,7 @@ __all__ = [
     "read_centers",
     "read_labels",
     "read_samples",
+    "read_view_weights",
     "read_views",
     "read_weights",
     "split_columns",

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names, validate_data
 
 from kernelweave.foundation._errors import ViewError
-from kernelweave.foundation._typing import Array
+from kernelweave.foundation._typing import Array, Floats
 from kernelweave.inputs._samples import raise_if_text
 
 
@@ -258,3 +258,20 @@ def per_view(choice: Any, names: Sequence[str], parameter: str) -> list[Any]:
             raise ViewError(f"{parameter} has {len(choice)} entries for {len(names)} views; give one per view.")
         return list(choice)
     return [choice] * len(names)
+
+
+def read_view_weights(given: Any, names: Sequence[str], parameter: str) -> Floats:
+    """Return view weights given by the user, as a distribution."""
+    if isinstance(given, Mapping):
+        if set(given) != set(names):
+            raise ViewError(f"{parameter} names views {sorted(given)}, but the views are {list(names)}.")
+        given = [given[name] for name in names]
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ViewError(f"{parameter}={given!r} must hold one number per view.") from error
+    if found.shape != (len(names),):
+        raise ViewError(f"{parameter} has {found.size} entries for {len(names)} views; give one per view.")
+    if not (np.isfinite(found).all() and (found >= 0).all() and found.sum() > 0):
+        raise ViewError(f"{parameter}={found.tolist()} must be finite, not negative and not all zero.")
+    return np.asarray(found / found.sum())

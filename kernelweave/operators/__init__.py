@@ -9,12 +9,13 @@ algebra          every formula on operators     formulas     what fills a tile
 from kernelweave.operators import algebra
 from kernelweave.operators._base import KernelOperator
 from kernelweave.operators._blockwise import BlockwiseKernel
-from kernelweave.operators._composite import CompositeKernel
+from kernelweave.operators._composite import CompositeKernel, JoinedFeatures, composite, merged_graph
 from kernelweave.operators._dense import DenseCross, DenseKernel
 from kernelweave.operators._graph import GraphKernel
 from kernelweave.operators._lowrank import FeatureKernel
 from kernelweave.operators._transforms import (
     CentredKernel,
+    DegreeKernel,
     ScaledKernel,
     ShiftedKernel,
     UnitDiagonalKernel,
@@ -31,11 +32,13 @@ __all__ = [
     "BlockwiseKernel",
     "CentredKernel",
     "CompositeKernel",
+    "DegreeKernel",
     "DenseCross",
     "DenseKernel",
     "FeatureKernel",
     "FittedKernel",
     "GraphKernel",
+    "JoinedFeatures",
     "KernelOperator",
     "ScaledKernel",
     "ShiftedKernel",
@@ -44,9 +47,11 @@ __all__ = [
     "algebra",
     "approximate_kernel",
     "as_operator",
+    "composite",
     "feature_space_variance",
     "fit_kernel",
     "mean_squared_distance",
+    "merged_graph",
     "unit_distance",
     "unit_variance",
 ]

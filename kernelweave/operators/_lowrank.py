@@ -80,6 +80,14 @@ class FeatureKernel(KernelOperator):
             lambda out, lo, hi: shift(self.source, moved, old, new, weights, out, lo, hi), len(moved), n_clusters
         )
 
+    def lengths(self, sums: Floats) -> Floats:
+        """Return the squared lengths of sums of features."""
+        return np.einsum("ij,ij->i", sums, sums)
+
+    def inner(self, sums: Floats) -> Floats:
+        """Return the inner products among sums of features."""
+        return sums @ sums.T
+
     def _added(self, add: Callable[[Floats, int, int], None], n: int, n_clusters: int) -> Floats:
         """Return what ``add`` adds up over fixed parts of ``range(n)``: the same for any number of threads."""
         d = self.source.shape[1]

@@ -158,28 +158,16 @@ class CentredKernel(KernelOperator):
             sums[c] += self.grand_mean * totals[c] - means[c] - totals[c] * self.row_means
 
 
-class UnitDiagonalKernel(KernelOperator):
-    """K_ij / sqrt(K_ii K_jj): every sample on the unit sphere of the feature space."""
+class TwoSidedKernel(KernelOperator):
+    """D K D': rows and columns multiplied by numbers of their own."""
 
-    def __init__(self, base: KernelOperator, column_scale: Floats | None = None) -> None:
+    def __init__(self, base: KernelOperator, row_scale: Floats, column_scale: Floats) -> None:
         self.base, self.shape, self.psd = base, base.shape, base.psd
-        diag = base.diag()
-        bad = np.flatnonzero(~(diag > 0))
-        if len(bad):
-            raise KernelError(
-                f"A unit diagonal needs k(x, x) > 0, but sample {bad[0]} has {diag[bad[0]]:.6g}. Remove such samples "
-                "(all-zero rows, for most kernels) or leave the kernel as it is."
-            )
-        self.row_scale = 1.0 / np.sqrt(diag)
-        self.column_scale = self.row_scale if column_scale is None else column_scale
-
-    def cross(self, new: KernelOperator) -> "UnitDiagonalKernel":
-        """Return the cross-kernel, its columns scaled as in training."""
-        return UnitDiagonalKernel(new, self.column_scale)
+        self.row_scale, self.column_scale = row_scale, column_scale
 
     def diag(self) -> Floats:
-        """Return ones."""
-        return np.ones(self.shape[0])
+        """Return the diagonal, scaled from both sides (on one sample set both scales are the same)."""
+        return self.row_scale**2 * self.base.diag()
 
     def matmat(self, H: Array) -> Floats:
         """Return D K D' H."""
@@ -201,11 +189,55 @@ class UnitDiagonalKernel(KernelOperator):
         sums += change
 
 
-def mean_squared_distance(op: KernelOperator) -> float:
-    """Return the mean of K_ii - 2 K_ij + K_jj over all pairs (PhD 4.2.3), from one product."""
+class UnitDiagonalKernel(TwoSidedKernel):
+    """K_ij / sqrt(K_ii K_jj): every sample on the unit sphere of the feature space."""
+
+    def __init__(self, base: KernelOperator, column_scale: Floats | None = None) -> None:
+        diag = base.diag()
+        bad = np.flatnonzero(~(diag > 0))
+        if len(bad):
+            raise KernelError(
+                f"A unit diagonal needs k(x, x) > 0, but sample {bad[0]} has {diag[bad[0]]:.6g}. Remove such samples "
+                "(all-zero rows, for most kernels) or leave the kernel as it is."
+            )
+        rows = 1.0 / np.sqrt(diag)
+        super().__init__(base, rows, rows if column_scale is None else column_scale)
+
+    def cross(self, new: KernelOperator) -> "UnitDiagonalKernel":
+        """Return the cross-kernel, its columns scaled as in training."""
+        return UnitDiagonalKernel(new, self.column_scale)
+
+    def diag(self) -> Floats:
+        """Return ones."""
+        return np.ones(self.shape[0])
+
+
+class DegreeKernel(TwoSidedKernel):
+    """K_ij / sqrt(d_i d_j) with d the weighted sum of a row: affinities as normalised spectral methods use them."""
+
+    def __init__(self, base: KernelOperator, weights: Floats | None = None, column_scale: Floats | None = None) -> None:
+        self.weights = np.ones(base.shape[1]) if weights is None else weights
+        degrees = base.matmat(self.weights[:, None])[:, 0]
+        bad = np.flatnonzero(degrees < 0)
+        if len(bad):
+            raise KernelError(
+                f"Sample {bad[0]} has a degree (sum of similarities) of {degrees[bad[0]]:.6g}; dividing by degrees "
+                "needs similarities that are not negative. Choose another kernel or another normalisation."
+            )
+        rows = np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+        super().__init__(base, rows, rows if column_scale is None else column_scale)
+
+    def cross(self, new: KernelOperator) -> "DegreeKernel":
+        """Return the cross-kernel: new samples by their degrees among the training samples, columns as in training."""
+        return DegreeKernel(new, self.weights, self.column_scale)
+
+
+def mean_squared_distance(op: KernelOperator, weights: Floats | None = None) -> float:
+    """Return the (weighted) mean of K_ii - 2 K_ij + K_jj over all pairs (PhD 4.2.3), from one product."""
     n = op.n_samples
-    grand = float(op.matmat(np.full((n, 1), 1.0 / n)).mean())
-    return 2.0 * (float(op.diag().mean()) - grand)
+    shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+    grand = float(shares @ op.matmat(shares[:, None])[:, 0])
+    return 2.0 * (float(shares @ op.diag()) - grand)
 
 
 def feature_space_variance(op: KernelOperator) -> float:
@@ -213,20 +245,21 @@ def feature_space_variance(op: KernelOperator) -> float:
     return 0.5 * mean_squared_distance(op)
 
 
-def unit_distance(op: KernelOperator) -> ScaledKernel:
-    """Return the kernel divided by its mean squared feature-space distance (PhD 4.2.3)."""
-    return ScaledKernel(op, 1.0 / _positive(mean_squared_distance(op)))
+def unit_distance(op: KernelOperator, weights: Floats | None = None, name: str = "") -> ScaledKernel:
+    """Return the kernel divided by its (weighted) mean squared feature-space distance (PhD 4.2.3)."""
+    return ScaledKernel(op, 1.0 / _positive(mean_squared_distance(op, weights), op.scale(), name))
 
 
 def unit_variance(op: KernelOperator) -> ScaledKernel:
     """Return the kernel after multiplicative normalisation, K / (mean(diag) - mean(all)) (PhD 5.2)."""
-    return ScaledKernel(op, 1.0 / _positive(feature_space_variance(op)))
+    return ScaledKernel(op, 1.0 / _positive(feature_space_variance(op), op.scale(), ""))
 
 
-def _positive(spread: float) -> float:
-    if not spread > 0:
+def _positive(spread: float, scale: float, name: str) -> float:
+    if not spread > 1e-13 * scale:  # what rounding leaves where all samples are equal
+        where = f" of {name}" if name else ""
         raise KernelError(
-            f"The samples have spread {spread:.6g} in feature space, so the kernel cannot be normalised: all samples "
-            "look alike to it. Drop the view or choose another kernel."
+            f"The samples{where} have spread {spread:.6g} in feature space, so the kernel cannot be normalised: all "
+            "samples look alike to it. Drop the view or choose another kernel."
         )
     return spread

@@ -26,19 +26,24 @@ class ClusterState(ABC):
     _dear = 1.0
 
     def __init__(self, op: KernelOperator, labels: Ints, weights: Floats, n_clusters: int) -> None:
-        self.op, self.weights, self.n_clusters = op, weights, n_clusters
-        self.diag = op.diag()
+        self.weights, self.n_clusters = weights, n_clusters
+        self._counted = weights > 0
+        self._measure(op)
+        self.labels = labels
+        self.refresh()
+
+    def _measure(self, op: KernelOperator) -> None:
+        """Take what follows from the kernel alone."""
+        self.op, self.diag = op, op.diag()
         #: Size of kernel values.
         self.scale = op.scale()
         #: Distances that differ by no more than this are equal: well above what sums pick up in rounding, so that
         #: ties are decided by rule and not by the order of additions.
         self.slack = TIE * self.scale
-        self._masses, self._counted = weights * self.diag, weights > 0
+        self._masses = self.weights * self.diag
         self._mass = float(self._masses.sum())
         #: The objective is known no better than this.
-        self.noise = 16.0 * algebra.EPS * float(weights.sum()) * self.scale
-        self.labels = labels
-        self.refresh()
+        self.noise = 16.0 * algebra.EPS * float(self.weights.sum()) * self.scale
 
     @property
     def objective(self) -> float:
@@ -58,7 +63,7 @@ class ClusterState(ABC):
     def refresh(self) -> None:
         """Compute everything anew."""
         self._compute()
-        self._moves, self._rounding = 0, 0.0
+        self._moves, self._churn = 0, 0.0
         self.members = np.bincount(self.labels, self._counted, self.n_clusters).astype(np.intp)
         self.totals = algebra.cluster_weights(self.labels, self.weights, self.n_clusters)
         self._cluster_masses = algebra.cluster_weights(self.labels, self._masses, self.n_clusters)
@@ -81,8 +86,13 @@ class ClusterState(ABC):
         change = _shift(before, after, self._masses[moved], self.n_clusters)
         self._cluster_masses = np.where(filled, self._cluster_masses + change, 0.0)
         self._moves += len(moved)
-        self._rounding += algebra.EPS * len(moved) * float(self.totals.max()) * self.scale
+        self._churn += len(moved) * float(self.totals.max())
         self._settle()
+
+    @property
+    def _rounding(self) -> float:
+        """What the sums may be off by since the last pass over the data."""
+        return algebra.EPS * self._churn * self.scale
 
     def certain(self, lead: float) -> bool:
         """Whether everything computed anew would leave every label where it is.
@@ -158,7 +168,7 @@ class ClusterMeans(ClusterState):
 
     def merged(self, labels: Ints) -> Ints:
         """Return the labels with equal centres found from the sums of features."""
-        return merge_coinciding(self.sums @ self.sums.T, self.totals, self.norms, labels, self.slack)
+        return merge_coinciding(self.op.inner(self.sums), self.totals, self.norms, labels, self.slack)
 
     @property
     def means(self) -> Floats:
@@ -172,7 +182,7 @@ class ClusterMeans(ClusterState):
         self.sums += self.op.moved_features(moved, old, new, self.weights[moved], self.n_clusters)
 
     def _within(self) -> Floats:
-        return np.einsum("ij,ij->i", self.sums, self.sums)
+        return self.op.lengths(self.sums)
 
 
 def _shift(old: Ints, new: Ints, values: Array, n_clusters: int) -> Floats:

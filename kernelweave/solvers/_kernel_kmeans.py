@@ -68,10 +68,18 @@ def kernel_kmeans(
 ) -> Descent:
     """Descend from ``labels`` until no sample moves, or J falls by at most ``tol * J`` in a step."""
     state = cluster_state(op, labels, weights, n_clusters)
+    history, converged, rose = descend(state, max_iter=max_iter, tol=tol, on_step=on_step)
+    return Descent(state.labels, tuple(history), converged, rose, state.scatter(), state.totals, state.norms)
+
+
+def descend(
+    state: ClusterState, *, max_iter: int, tol: float = 0.0, on_step: Callable[[float], object] | None = None
+) -> tuple[list[float], bool, bool]:
+    """Take ``state`` down; return J of every partition visited, whether the run ended by itself, and whether J rose."""
     history, converged, rose, idle = [state.objective], False, False, 0
     while not converged and len(history) <= max_iter:
         found, distances, lead = state.nearest()
-        found = reseed_empty(found, distances, weights, n_clusters, state.slack)
+        found = reseed_empty(found, distances, state.weights, state.n_clusters, state.slack)
         if np.array_equal(found, state.labels):
             if not state.certain(lead):
                 state.refresh()
@@ -94,7 +102,7 @@ def kernel_kmeans(
         history.append(state.objective)
         if on_step is not None:
             on_step(history[-1])
-    return Descent(state.labels, tuple(history), converged, rose, state.scatter(), state.totals, state.norms)
+    return history, converged, rose
 
 
 def _cut_back(state: ClusterState, before: Ints, found: Ints, distances: Floats, objective: float) -> bool:

@@ -4,6 +4,7 @@ import numpy as np
 
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator, algebra
+from kernelweave.solvers._cluster_state import cluster_state
 from kernelweave.solvers._empty import TIE
 from kernelweave.solvers._minmax import drawn_minmax
 
@@ -30,6 +31,13 @@ def start_labels(op: KernelOperator, init: str, weights: Floats, n_clusters: int
         # The first of those equal but for rounding, so that the storage of the kernel does not decide.
         return np.asarray(gaps <= gaps.min(axis=1, keepdims=True) + TIE * op.scale()).argmax(axis=1)
     return kmeans_plusplus(op, weights, n_clusters, rng)
+
+
+def extended_labels(op: KernelOperator, found: Ints, chosen: Ints, weights: Floats, n_clusters: int) -> Ints:
+    """Return labels of all samples: each goes to the nearest centre of those ``found`` for the ``chosen``."""
+    labels, part = np.zeros(len(weights), dtype=np.intp), np.zeros(len(weights))
+    labels[chosen], part[chosen] = found, weights[chosen]
+    return cluster_state(op, labels, part, n_clusters).nearest()[0]
 
 
 def random_partition(n: int, n_clusters: int, rng: np.random.Generator) -> Ints:

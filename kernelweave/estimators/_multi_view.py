@@ -1,0 +1,193 @@
+"""What estimators on several kernels share: views read, kernels settled and normalised, view weights."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from kernelweave.estimators._base import warn_if_indefinite
+from kernelweave.estimators._clusterer import is_precomputed
+from kernelweave.foundation._errors import ParameterError, ViewError
+from kernelweave.foundation._random import streams
+from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
+from kernelweave.foundation._typing import Array, Floats, Ints, Matrix
+from kernelweave.inputs import Views, per_view, read_view_weights, read_views
+from kernelweave.operators import (
+    KERNELS,
+    CompositeKernel,
+    DegreeKernel,
+    FittedKernel,
+    JoinedFeatures,
+    KernelOperator,
+    ScaledKernel,
+    approximate_kernel,
+    composite,
+    fit_kernel,
+    mean_squared_distance,
+)
+from kernelweave.operators.factory import FeatureMap
+from kernelweave.solvers import LARGEST_P, PARTS, MultiViewKernel, stable_exponent
+
+#: Rules of the parameters both multi-view methods have.
+MULTI_VIEW_RULES: dict[str, list[Any]] = {
+    "n_clusters": [Interval(Integral, 1, None, closed="left")],
+    "p": [Interval(Real, 1, LARGEST_P, closed="both"), StrOptions({"auto"})],
+    "weights": [StrOptions({"learned", "uniform"}), "array-like", dict],
+    "view_weights": ["array-like", dict, None],
+    "views": ["array-like", dict, None],
+    "kernel": [StrOptions(set(KERNELS)), callable, list, tuple, dict],
+    "kernel_params": [dict, list, tuple, None],
+    "n_init": [Interval(Integral, 1, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "tol": [Interval(Real, 0, None, closed="left")],
+    "approximation": [StrOptions({"nystroem", "random_features"}), None],
+    "n_components": [Interval(Integral, 1, None, closed="left")],
+    "storage": [StrOptions({"auto", "dense", "blockwise"})],
+    "memory_limit": [Interval(Real, 0, None, closed="neither")],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+
+
+# A mean squared distance below this share of the kernel's values is rounding.
+FLAT = 1e-13
+
+
+@dataclass(frozen=True)
+class ViewKernel:
+    """One view's kernel as it meets new samples: settled, then scaled or divided by degrees."""
+
+    kernel: FittedKernel
+    factor: float = 1.0
+    degree_weights: Floats | None = None
+    column_scale: Floats | None = None
+
+    def cross(self, X: Matrix) -> KernelOperator:
+        """Return the kernel between new samples and the training samples."""
+        cross = self.kernel.cross(X)
+        if self.degree_weights is not None:
+            return DegreeKernel(cross, self.degree_weights, self.column_scale)
+        return cross if self.factor == 1.0 else ScaledKernel(cross, self.factor)
+
+
+class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base of estimators that see the data through a weighted sum of kernels, one per view."""
+
+    #: Whether the objective depends on feature-space distances alone, so that features may be centred.
+    _distances_only = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self.kernel) and self.views is None
+        tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
+        return tags
+
+    def _settle(self, views: Views, weights: Floats) -> MultiViewKernel:
+        """Settle and normalise every view's kernel; return their sum and keep what new samples need."""
+        n_views = len(views)
+        kernels = per_view(self.kernel, views.names, "kernel")
+        params = per_view(self.kernel_params, views.names, "kernel_params")
+        parts: list[KernelOperator] = []
+        self._kernels: list[ViewKernel] = []
+        for name, block, kernel, settings in zip(views.names, views.blocks, kernels, params, strict=True):
+            fitted = self._fit_kernel(block, kernel, settings, weights, name)
+            op = fitted.operator(self.storage, self.memory_limit / n_views)
+            warn_if_indefinite(op, f" of view {name!r}", stacklevel=5)
+            parts.append(op)
+            self._kernels.append(ViewKernel(fitted.for_new_samples()))
+        if self.normalize == "degrees":
+            by_degree = [DegreeKernel(part, weights) for part in parts]
+            self._kernels = [
+                replace(kept, degree_weights=weights, column_scale=part.column_scale)
+                for kept, part in zip(self._kernels, by_degree, strict=True)
+            ]
+            parts = list(by_degree)
+        else:
+            factors = self._factors(parts, weights, views.names)
+            self._kernels = [replace(kept, factor=factor) for kept, factor in zip(self._kernels, factors, strict=True)]
+            parts = [ScaledKernel(part, factor) for part, factor in zip(parts, factors, strict=True)]
+        op = composite(parts, np.full(n_views, 1.0 / n_views))
+        if isinstance(op, JoinedFeatures):  # the features are kept once
+            ends = np.cumsum(op.widths)
+            for v, (lo, hi) in enumerate(zip(ends - op.widths, ends, strict=True)):
+                kept = self._kernels[v]
+                if isinstance(kept.kernel, FeatureMap):
+                    self._kernels[v] = replace(kept, kernel=replace(kept.kernel, features=op.Phi[:, lo:hi]))
+        return op  # type: ignore[return-value]
+
+    def _fit_kernel(self, block: Array, kernel: Any, params: Any, weights: Floats, name: str) -> FittedKernel:
+        if getattr(self, "approximation", None) is None:
+            options: dict[str, Any] = {"centre_features": self._distances_only, "weights": weights}
+            return fit_kernel(block, kernel, params, name=f"view {name!r}", **options)
+        return approximate_kernel(
+            block,
+            kernel,
+            params,
+            method=self.approximation,
+            n_components=self.n_components,
+            random_state=self.random_state,
+            weights=weights,
+        )
+
+    def _factors(self, parts: Sequence[KernelOperator], weights: Floats, names: Sequence[str]) -> list[float]:
+        """Return what every kernel is multiplied by.
+
+        A view in which all samples are equal has no scatter and would take all the weight, whatever the clusters.
+        """
+        spreads = np.array([mean_squared_distance(part, weights) for part in parts])
+        flat = spreads <= FLAT * np.array([part.scale() for part in parts])  # what rounding leaves of nothing
+        if flat.any() and not flat.all():
+            raise ViewError(
+                f"All samples look alike in view {names[int(np.argmax(flat))]!r}: their mean squared distance in "
+                f"feature space is {spreads[flat][0]:.3g}. It can tell no clusters; drop it or choose another kernel."
+            )
+        return (1.0 / spreads).tolist() if self.normalize and not flat.any() else [1.0] * len(parts)
+
+    def _first_weights(self, names: Sequence[str]) -> tuple[Floats, bool]:
+        """Return the view weights to begin with, and whether they are learned."""
+        if isinstance(self.weights, str):
+            uniform = np.full(len(names), 1.0 / len(names))
+            if self.weights == "uniform" or self.view_weights is None:
+                return uniform, self.weights == "learned"
+            return read_view_weights(self.view_weights, names, "view_weights"), True
+        return read_view_weights(self.weights, names, "weights"), False
+
+    def _exponent(
+        self,
+        labels_of: Callable[[Ints, np.random.Generator], Sequence[Ints]],
+        weights: Floats,
+        n_views: int,
+        *,
+        learned: bool,
+    ) -> float:
+        """Return p, or the one that ``"auto"`` chooses; infinity stands for equal weights."""
+        self.__dict__.pop("p_path_", None)
+        if self.p != "auto":
+            return float(self.p)
+        if not learned or n_views == 1:
+            if not isinstance(self.weights, str):
+                raise ParameterError(
+                    f"p='auto' chooses how far learned weights may differ, but weights={self.weights!r} are fixed. "
+                    "Give p a number, or set weights='learned'."
+                )
+            return np.inf
+        rngs = streams(self.random_state, PARTS)
+        choice = stable_exponent(labels_of, np.flatnonzero(weights > 0), rngs, self.n_clusters)
+        self.p_path_ = {"p": choice.exponents, "stability": choice.stabilities}
+        return choice.p
+
+    def _store_weights(self, weights: Floats, scatters: Floats, p: float) -> None:
+        self.view_weights_, self.view_scatters_, self.p_ = weights, scatters, p
+        p = 1.0 if np.isinf(p) else p
+        powers = (weights / weights.max()) ** p
+        self.kernel_coefficients_ = powers / powers.sum()
+        self._coefficients = weights**p
+
+    def _cross(self, X: Any) -> KernelOperator:
+        blocks = read_views(self, X, reset=False)
+        parts = [kernel.cross(block) for kernel, block in zip(self._kernels, blocks, strict=True)]
+        return CompositeKernel(parts, self._coefficients)

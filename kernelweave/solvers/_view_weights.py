@@ -1,0 +1,31 @@
+"""View weights in closed form: the minimum of sum_v w_v^p D_v over weights that add up to 1 (PhD 4.9 and 4.10)."""
+
+import numpy as np
+
+from kernelweave.foundation._typing import Floats
+
+#: Scatters closer than this, relatively, are equal.
+SAME = 1e-12
+#: Exponents above this leave nothing but uniform weights, and powers of them underflow.
+LARGEST_P = 100.0
+
+
+def best_view_weights(scatters: Floats, p: float) -> Floats:
+    """Return the weights that minimise sum_v w_v^p D_v on the simplex, for p >= 1.
+
+    With logarithms, so that no power overflows. A scatter of zero takes all the weight, several share it; a negative
+    one, which a kernel that is not positive semidefinite can have, takes it too: that is where the minimum lies.
+    """
+    least = float(scatters.min())
+    if least <= 0:
+        first = scatters <= least + SAME * abs(least)
+        return np.asarray(first / np.count_nonzero(first))
+    behind = np.log(scatters / least)
+    behind[behind <= SAME] = 0.0
+    if p == 1:
+        logs = np.where(behind > 0, -np.inf, 0.0)
+    else:
+        with np.errstate(over="ignore"):
+            logs = -behind / (p - 1.0)
+    weights = np.exp(logs)
+    return np.asarray(weights / weights.sum())
