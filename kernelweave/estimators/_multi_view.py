@@ -96,7 +96,8 @@ class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
         for name, block, kernel, settings in zip(views.names, views.blocks, kernels, params, strict=True):
             fitted = self._fit_kernel(block, kernel, settings, weights, name)
             op = fitted.operator(self.storage, self.memory_limit / n_views)
-            warn_if_indefinite(op, f" of view {name!r}", stacklevel=5)
+            if self.normalize != "degrees":  # eigenvectors of affinities need no feature space
+                warn_if_indefinite(op, f" of view {name!r}", stacklevel=5)
             parts.append(op)
             self._kernels.append(ViewKernel(fitted.for_new_samples()))
         if self.normalize == "degrees":

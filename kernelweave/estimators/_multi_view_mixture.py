@@ -45,7 +45,7 @@ class MultiViewConvexMixture(MixtureEstimator):
     beta_scale : float, default=1.0
         Factor of every beta.
     smoothing : float, default=0.0
-        As in :class:`ConvexMixture`.
+        As in :class:`ConvexMixture`; views with kernels or given divergences have no components to move and stay.
     kernel : str, kernel object or callable, list or dict, default="rbf"
         Kernel of views with ``divergence="kernel"``.
     kernel_params : dict, or list or dict of dicts, default=None

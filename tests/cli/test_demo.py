@@ -1,4 +1,5 @@
 import re
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,13 +15,21 @@ def test_the_demonstration_clusters_five_views_of_digits_and_prints_a_table(caps
     views = {"pixels", "fourier", "profiles", "gradients", "moments"}
     assert views <= {row[0].removeprefix("kernel k-means, ") for row in rows}
     scores = {row[0]: float(row[1]) for row in rows}
-    together = scores["kernel k-means, mean of the views' kernels"]
+    together = scores["multi-view kernel k-means, learned weights"]
     assert together > 0.75
     assert together >= max(scores[f"kernel k-means, {view}"] for view in views)
+    weights = re.findall(r"│ (\w+) +│ (\d\.\d\d) +│ (\d\.\d\d) +│ (\d\.\d\d) +│", told.out)
+    assert {row[0] for row in weights} == views
+    for column in (1, 2, 3):  # equal, learned by kernel k-means, learned by spectral clustering
+        assert sum(float(row[column]) for row in weights) == pytest.approx(1, abs=0.03)
+    assert {row[1] for row in weights} == {"0.20"}
+    assert len({row[2] for row in weights}) > 1
 
 
 def test_the_demonstration_says_what_it_works_on_unless_quiet(capsys):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kernelweave.cli._demo.methods", lambda views: {"all in one": lambda: [0] * 1797})
+        patch.setattr(
+            "kernelweave.cli._demo.methods", lambda views: {"all in one": lambda: SimpleNamespace(labels_=[0] * 1797)}
+        )
         demo()
     assert "1,797 handwritten digits" in capsys.readouterr().out
