@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import convex_mixture, minmax, startup
+from benchmarks import convex_mixture, minmax, multi_view, startup
 from benchmarks import kernel_kmeans as bench
 from benchmarks._harness import in_fresh_process
 from kernelweave.datasets import standardize
@@ -74,6 +74,28 @@ def test_priors_of_a_convex_mixture_are_found_many_times_faster_than_by_em():
         return rows["newton"] / rows["em"]
 
     assert (found := least(relative_time, 1 / 20)) <= 1 / 20, f"{1 / found:.1f} times as fast"
+
+
+def test_a_step_on_five_linear_views_takes_little_longer_than_lloyds_on_all_their_columns():
+    views = multi_view.blobs(100_000)
+    _, fits = multi_view.both_fits(views, 10)
+
+    def ratio():
+        taken = minmax.per_step(fits, 15)
+        return taken["ours"] / taken["lloyd"]
+
+    assert (found := least(ratio, 1.5)) <= 1.5, f"{found:.2f} times as long"
+
+
+def test_new_view_weights_take_far_less_than_a_pass_over_the_data():
+    row = multi_view.new_weights()
+    assert row.kept, row.found
+
+
+def test_a_quarter_of_a_million_samples_in_five_linear_views_stay_under_two_gb():
+    (_, _, converged), peak = in_fresh_process(multi_view.LARGE, argv=("250000",))
+    assert converged
+    assert peak * 1.048576 < 2000
 
 
 def least(measure, limit, tries=3):
