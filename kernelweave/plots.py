@@ -2,9 +2,18 @@
 
 from kernelweave.evaluation.plots import (
     ExemplarDisplay,
+    ExponentDisplay,
     InertiaPathDisplay,
+    KernelMatrixDisplay,
     StartComparisonDisplay,
     ViewWeightsDisplay,
 )
 
-__all__ = ["ExemplarDisplay", "InertiaPathDisplay", "StartComparisonDisplay", "ViewWeightsDisplay"]
+__all__ = [
+    "ExemplarDisplay",
+    "ExponentDisplay",
+    "InertiaPathDisplay",
+    "KernelMatrixDisplay",
+    "StartComparisonDisplay",
+    "ViewWeightsDisplay",
+]

@@ -99,8 +99,9 @@ def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():
         ("plot_minmax_start.py", []),
         ("plot_convex_mixture.py", []),
         ("view_weights_under_noise.py", []),
+        ("plot_multi_view_digits.py", ["3"]),
     ],
-    ids=["two rings", "ten rings", "bad start", "convex mixture", "view weights"],
+    ids=["two rings", "ten rings", "bad start", "convex mixture", "view weights", "multi-view digits"],
 )
 def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")

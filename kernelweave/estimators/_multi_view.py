@@ -1,5 +1,6 @@
 """What estimators on several kernels share: views read, kernels settled and normalised, view weights."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -10,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from kernelweave.estimators._base import warn_if_indefinite
 from kernelweave.estimators._clusterer import is_precomputed
-from kernelweave.foundation._errors import ParameterError, ViewError
+from kernelweave.foundation._errors import ConvergenceWarning, ParameterError, ViewError
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.foundation._typing import Array, Floats, Ints, Matrix
@@ -140,13 +141,14 @@ class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
         A view in which all samples are equal has no scatter and would take all the weight, whatever the clusters.
         """
         spreads = np.array([mean_squared_distance(part, weights) for part in parts])
-        flat = spreads <= FLAT * np.array([part.scale() for part in parts])  # what rounding leaves of nothing
+        # What rounding leaves of nothing. A kernel that is not positive semidefinite may have a negative spread.
+        flat = np.abs(spreads) <= FLAT * np.array([part.scale() for part in parts])
         if flat.any() and not flat.all():
             raise ViewError(
                 f"All samples look alike in view {names[int(np.argmax(flat))]!r}: their mean squared distance in "
                 f"feature space is {spreads[flat][0]:.3g}. It can tell no clusters; drop it or choose another kernel."
             )
-        return (1.0 / spreads).tolist() if self.normalize and not flat.any() else [1.0] * len(parts)
+        return (1.0 / np.abs(spreads)).tolist() if self.normalize and not flat.any() else [1.0] * len(parts)
 
     def _first_weights(self, names: Sequence[str]) -> tuple[Floats, bool]:
         """Return the view weights to begin with, and whether they are learned."""
@@ -167,14 +169,16 @@ class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> float:
         """Return p, or the one that ``"auto"`` chooses; infinity stands for equal weights."""
         self.__dict__.pop("p_path_", None)
+        if isinstance(self.weights, str) and self.weights == "uniform":
+            return np.inf
         if self.p != "auto":
             return float(self.p)
-        if not learned or n_views == 1:
-            if not isinstance(self.weights, str):
-                raise ParameterError(
-                    f"p='auto' chooses how far learned weights may differ, but weights={self.weights!r} are fixed. "
-                    "Give p a number, or set weights='learned'."
-                )
+        if not learned:
+            raise ParameterError(
+                f"p='auto' chooses how far learned weights may differ, but weights={self.weights!r} are fixed. "
+                "Give p a number, or set weights='learned'."
+            )
+        if n_views == 1:
             return np.inf
         rngs = streams(self.random_state, PARTS)
         choice = stable_exponent(labels_of, np.flatnonzero(weights > 0), rngs, self.n_clusters)
@@ -187,6 +191,20 @@ class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
         powers = (weights / weights.max()) ** p
         self.kernel_coefficients_ = powers / powers.sum()
         self._coefficients = weights**p
+        self._warn_of_certainty()
+
+    def _warn_of_certainty(self) -> None:
+        """Warn where a view has no scatter and took all the weight, whatever the others say."""
+        empty = self.view_scatters_ <= 0
+        if empty.any() and not empty.all() and self.view_weights_[empty].sum() > 1.0 - FLAT:
+            name = self.view_names_[int(np.argmax(empty))]
+            warnings.warn(
+                f"View {name!r} has no scatter left, so it took all the weight: its samples take few values, it has "
+                "few columns, or its graph falls apart. If that is not what the clusters should follow, drop the view "
+                "or set weights='uniform'.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _cross(self, X: Any) -> KernelOperator:
         blocks = read_views(self, X, reset=False)

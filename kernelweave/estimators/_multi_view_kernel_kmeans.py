@@ -107,7 +107,7 @@ shape (n_samples,), default="global_fast"
     view_names_ : list of str
         Names of the views.
     p_ : float
-        The exponent used; infinity, which ``p="auto"`` can choose, stands for equal weights.
+        The exponent used; infinity stands for equal weights, which ``p="auto"`` can choose.
     p_path_ : dict of str to ndarray
         With ``p="auto"``: the exponents tried (``"p"``) and their ``"stability"``.
     inertia_, objective_ : float

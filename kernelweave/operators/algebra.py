@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from kernelweave.engines import get_engine
 from kernelweave.foundation._errors import KernelError
-from kernelweave.foundation._threads import for_ranges
+from kernelweave.foundation._threads import for_ranges, single_threaded_blas
 from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.operators._base import KernelOperator
 from kernelweave.operators._checks import check_kernel_matrix
@@ -176,7 +176,8 @@ def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int =
     n = op.n_samples
     rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).astype(np.intp))
     block = np.asarray(op.block(rows, rows), dtype=np.float64)
-    values = np.linalg.eigvalsh(block)
+    with single_threaded_blas():  # waking threads takes longer than a block of this size
+        values = np.linalg.eigvalsh(block)
     scale = max(abs(values[-1]), abs(values[0]))
     lowest = float(values[0])
     if n > len(rows) and isinstance(op, DenseKernel | GraphKernel):
