@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         MultiViewKernelKMeans,
         MultiViewSpectralClustering,
         PifsKMeans,
+        RatioMultipleKernelClustering,
     )
     from kernelweave.foundation._errors import (
         ConvergenceWarning,
@@ -48,6 +49,7 @@ __all__ = [
     "NotPSDWarning",
     "ParameterError",
     "PifsKMeans",
+    "RatioMultipleKernelClustering",
     "ViewError",
     "__version__",
     "datasets",

@@ -28,6 +28,7 @@ PUBLIC = {
     "NotPSDWarning",
     "ParameterError",
     "PifsKMeans",
+    "RatioMultipleKernelClustering",
     "ViewError",
     "__version__",
     "datasets",

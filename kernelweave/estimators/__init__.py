@@ -9,6 +9,7 @@ from kernelweave.estimators._multi_view_kernel_kmeans import MultiViewKernelKMea
 from kernelweave.estimators._multi_view_mixture import MultiViewConvexMixture
 from kernelweave.estimators._multi_view_spectral import MultiViewSpectralClustering
 from kernelweave.estimators._pifs import PifsKMeans
+from kernelweave.estimators._ratio_mkc import RatioMultipleKernelClustering
 
 __all__ = [
     "ConvexMixture",
@@ -21,4 +22,5 @@ __all__ = [
     "MultiViewKernelKMeans",
     "MultiViewSpectralClustering",
     "PifsKMeans",
+    "RatioMultipleKernelClustering",
 ]

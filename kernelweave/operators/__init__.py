@@ -7,6 +7,7 @@ algebra          every formula on operators     formulas     what fills a tile
 """
 
 from kernelweave.operators import algebra
+from kernelweave.operators._bandwidth import rbf_widths
 from kernelweave.operators._base import KernelOperator
 from kernelweave.operators._blockwise import BlockwiseKernel
 from kernelweave.operators._composite import CompositeKernel, JoinedFeatures, composite, merged_graph
@@ -52,6 +53,7 @@ __all__ = [
     "fit_kernel",
     "mean_squared_distance",
     "merged_graph",
+    "rbf_widths",
     "unit_distance",
     "unit_variance",
 ]

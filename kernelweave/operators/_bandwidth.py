@@ -1,5 +1,6 @@
 """Kernel parameters: rules that set a bandwidth from the data, and checks of given values."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,12 @@ from scipy.spatial.distance import pdist
 
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Floats, Matrix
+from kernelweave.operators._distances import between
 
 # Samples looked at by the median rule, evenly spaced over the data.
 MEDIAN_SAMPLES = 1000
+# Shares of the range of distances that set the widths of a family of Gaussian kernels, and rows taken at a time.
+WIDTHS, BLOCK = tuple(np.arange(1, 11) / 10.0), 512
 
 
 def gamma(X: Matrix, value: Any, weights: Floats | None = None) -> float:
@@ -75,3 +79,36 @@ def _median_distance(X: Matrix) -> float:
     rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MEDIAN_SAMPLES)).astype(np.intp))
     part = X[rows].toarray() if sp.issparse(X) else X[rows]
     return float(np.median(pdist(part))) if len(rows) > 1 else 0.0
+
+
+def rbf_widths(X: Matrix, shares: Sequence[float] = WIDTHS) -> list[float]:
+    """Return widths sigma for Gaussian kernels: shares of the range of distances between samples (PhD 5.2).
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+        Samples.
+    shares : sequence of float, default=(0.1, 0.2, ..., 1.0)
+        Shares of the difference between the largest and the smallest distance of two samples.
+
+    Returns
+    -------
+    widths : list of float
+        Ten by default, ascending. Where all distances are equal they are shares of the distance itself, and of 1
+        where it is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.operators import rbf_widths
+    >>> rbf_widths(np.array([[0.0], [1.0], [3.0]]), shares=(0.5, 1.0))
+    [1.0, 2.0]
+    """
+    least, largest = np.inf, 0.0
+    for lo in range(0, X.shape[0] - 1, BLOCK):
+        hi = min(lo + BLOCK, X.shape[0])
+        gaps = between(X[lo:hi], X[lo:], "euclidean")
+        gaps = gaps[np.arange(gaps.shape[1])[None, :] > np.arange(hi - lo)[:, None]]
+        least, largest = min(least, float(gaps.min())), max(largest, float(gaps.max()))
+    span = largest - least if largest > least else largest
+    return [share * (span or 1.0) for share in shares]

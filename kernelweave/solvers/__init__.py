@@ -12,6 +12,7 @@ from kernelweave.solvers._multi_view_kernel_kmeans import MultiViewDescent, Mult
 from kernelweave.solvers._multi_view_spectral import MultiViewSpectrum, multi_view_spectral
 from kernelweave.solvers._pifs import pifs_kmeans
 from kernelweave.solvers._priors import Priors, solve_priors
+from kernelweave.solvers._ratio_mkc import RatioRun, balanced_pairs, best_start, ratio_clustering
 from kernelweave.solvers._starts import INITS, extended_labels, start_labels
 from kernelweave.solvers._view_mixture import ViewMixture, solve_view_mixture
 from kernelweave.solvers._view_weights import LARGEST_P, best_view_weights
@@ -31,9 +32,12 @@ __all__ = [
     "MultiViewSpectrum",
     "Path",
     "Priors",
+    "RatioRun",
     "ViewMixture",
+    "balanced_pairs",
     "best_minmax",
     "best_of",
+    "best_start",
     "best_view_weights",
     "drawn_minmax",
     "exemplars",
@@ -45,6 +49,7 @@ __all__ = [
     "multi_view_spectral",
     "pifs_kmeans",
     "polish_cut",
+    "ratio_clustering",
     "reference_beta",
     "search_cuts",
     "solve_priors",

@@ -72,6 +72,16 @@ class Case:
         return {"kernel": "precomputed", **self.refined}
 
     @property
+    def needs_feature_space(self) -> bool:
+        """Whether kernels that are not positive semidefinite are refused."""
+        return self.has("ridge")
+
+    @property
+    def least_samples(self) -> int:
+        """The smallest number of samples that can be fitted, as the docstring says."""
+        return 4 if "Takes four samples or more" in (self.cls.__doc__ or "") else 2
+
+    @property
     def takes_weights(self) -> bool:
         """Whether ``fit`` takes sample weights."""
         return "sample_weight" in signature(self.cls.fit).parameters

@@ -25,6 +25,7 @@ from tests.estimators.discovery import all_estimators, blobs, for_estimators, sa
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Every start left a cluster without variance"),
     pytest.mark.filterwarnings("ignore:Only .* samples have a prior above zero"),
+    pytest.mark.filterwarnings("ignore:View .* has no scatter left"),
 ]
 
 X, Y = blobs()

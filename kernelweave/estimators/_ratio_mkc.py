@@ -1,0 +1,519 @@
+"""The ratio-based multiple kernel clustering estimator."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave.estimators._base import warn_if_empty
+from kernelweave.estimators._clusterer import is_precomputed
+from kernelweave.estimators._multi_view import FLAT
+from kernelweave.foundation._errors import ConvergenceWarning, KernelError, ParameterError
+from kernelweave.foundation._progress import track
+from kernelweave.foundation._random import streams
+from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context
+from kernelweave.foundation._typing import Floats, Ints, Matrix
+from kernelweave.inputs import Views, per_view, read_labels, read_views
+from kernelweave.operators import (
+    KERNELS,
+    CompositeKernel,
+    FittedKernel,
+    KernelOperator,
+    ScaledKernel,
+    algebra,
+    feature_space_variance,
+    fit_kernel,
+    rbf_widths,
+)
+from kernelweave.operators.families import ProcessFamily, WeightedKernels
+from kernelweave.solvers import RatioRun, balanced_pairs, best_of, best_start, ratio_clustering
+
+Family = WeightedKernels | ProcessFamily
+
+#: Share of the samples that pairs are drawn for at the start.
+PAIRS = 0.25
+
+
+@dataclass(frozen=True)
+class BasisKernel:
+    """One basis kernel: the view it belongs to, settled, and the factor that normalises it."""
+
+    name: str
+    view: int
+    kernel: FittedKernel
+    factor: float = 1.0
+
+    def cross(self, blocks: Sequence[Matrix]) -> KernelOperator:
+        """Return the kernel between new samples and the training samples."""
+        return ScaledKernel(self.kernel.cross(blocks[self.view]), self.factor)
+
+
+@dataclass(frozen=True)
+class Split:
+    """One division in two: which samples took part, and the decision that divides them."""
+
+    cluster: int  # number of the cluster that is divided; the part decided for keeps it
+    new: int  # number of the other part
+    theta: Floats
+    sources: Floats  # (n,) multipliers over the variance; zero for samples that did not take part
+    bias: float
+
+
+class RatioMultipleKernelClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
+    """Ratio-based multiple kernel clustering (RMKC): two clusters and a kernel combination, by variance over margin.
+
+    Minimises J = E(theta, y) ||w||^2 / 2 + C sum xi over labels y, kernel weights theta and the support vector machine
+    (w, b, xi) trained on y: clusters that are compact (small variance E) and far apart (large margin 1 / ||w||) in the
+    feature space of sum_v theta_v K_v. Scaling a kernel changes nothing, so no kernel wins by being large. Use it for
+    two clusters when several kernels or views are at hand and it is not known which of them tell the clusters apart.
+
+    Parameters
+    ----------
+    n_clusters : int, default=2
+        Number of clusters. The method is one for two; more are found by dividing in two again the cluster of largest
+        scatter (experimental, not in the source).
+    C : float, default=1.0
+        Price of samples within the margin or beyond it; the source searches 0.01, 0.1, ..., 100.
+    balance : float, default=0.5
+        Most difference in size of the two clusters, as a share of the samples: 0 asks for equal sizes, 0.5 for no
+        cluster below a quarter.
+    n_moves : int, default=30
+        Samples that change clusters, one after the other, on each of the two paths of a label search.
+    norm : {1, 2} or None, default=1
+        Norm of the kernel weights; the best objective does not depend on it.
+    views : list or dict, default=None
+        Columns of each view where X is one table: slices, column numbers or column names. None means one view.
+    kernel : str, kernel object, callable, list or dict, default="auto"
+        Basis kernels. With several views, one for each (``"auto"``: linear); with one view, any number in a list
+        (``"auto"``: Gaussian kernels of ten widths, see :func:`kernelweave.operators.rbf_widths`).
+    learn : {"weights", "hyperparameters"}, default="weights"
+        What is learned of the kernel: weights of the basis kernels, or, on one view, the free hyperparameters of one
+        kernel object of ``sklearn.gaussian_process.kernels``, within its bounds.
+    kernel_params : dict, or list or dict of dicts, default=None
+        Parameters of named kernels, for all or one for each.
+    normalize : bool, default=True
+        Divide every basis kernel by the variance of the samples in its feature space, so that equal weights mean equal
+        parts.
+    ridge : float, default=1e-8
+        Added to the diagonal of each kernel, times its mean: the solution of the support vector machine is then unique
+        and the objective has a gradient.
+    init : "pairs" or array-like of two clusters, default="pairs"
+        Start: samples go to the nearer of two drawn far apart, for ``n_starts`` pairs, the best objective counts; or
+        given labels 0 and 1 for the first division.
+    n_starts : int, default=None
+        Number of pairs; None is a quarter of the samples.
+    n_init : int, default=1
+        Runs from starts drawn anew; the one of least objective is kept.
+    max_iter : int, default=100
+        Most outer steps.
+    tol : float, default=1e-4
+        A run ends when labels stay and a step lowers the objective by at most ``tol`` times its value.
+    memory_limit : float, default=2048
+        MiB the basis kernels, which are stored, may take together.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the pairs. The same seed gives the same labels at any number of threads.
+    verbose : int, default=0
+        1 shows a progress bar over the runs.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of every sample, 0..n_clusters-1.
+    kernel_weights_ : ndarray of shape (n_kernels,)
+        Weights of the basis kernels, scaled to add up to 1; of the first division where there are several.
+    view_weights_ : ndarray of shape (n_views,)
+        The same, added up over the kernels of each view.
+    kernel_names_ : list of str
+        Names of the basis kernels.
+    kernel_ : kernel object
+        The learned kernel, where hyperparameters were learned.
+    view_names_ : list of str
+        Names of the views.
+    objective_ : float
+        J at the end (of the first division).
+    objective_path_ : ndarray
+        J at the start and after every outer step; it never rises.
+    optimality_gap_ : float
+        How far J may be from the true optimum of the support vector machine at the labels and weights found.
+    n_iter_ : int
+        Outer steps.
+    converged_ : bool
+        Whether the run ended by itself rather than at ``max_iter``.
+    n_features_in_ : int
+        Number of features of all views.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X was a table with string column names.
+
+    See Also
+    --------
+    MultiViewKernelKMeans : Kernel weights by variance alone, for any number of clusters.
+    IterativeSVR : Margin alone, on one kernel.
+
+    Notes
+    -----
+    Takes four samples or more. Cost: O(V n^2) memory and for each gradient step; up to 2 ``n_moves`` support vector
+    machines an outer step, each from the solution of the last, and a quarter of n of them for the start.
+
+    Source: PhD chapter 5, Alg. 5.1 and 5.2; G. Tzortzis and A. Likas, "Ratio-based multiple kernel clustering", ECML
+    PKDD 2014.
+
+    Examples
+    --------
+    >>> from kernelweave import RatioMultipleKernelClustering
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(100, noise=0.05, random_state=0)
+    >>> model = RatioMultipleKernelClustering(C=10.0, random_state=0).fit(X)
+    >>> len(model.kernel_weights_), bool((model.predict(X) == model.labels_).all())
+    (10, True)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "balance": [Interval(Real, 0, 1, closed="both")],
+        "n_moves": [Interval(Integral, 1, None, closed="left")],
+        "norm": [Interval(Integral, 1, 2, closed="both"), None],
+        "views": ["array-like", dict, None],
+        "kernel": [StrOptions({*KERNELS, "auto", "rbf_widths"}), callable, list, tuple, dict],
+        "kernel_params": [dict, list, tuple, None],
+        "learn": [StrOptions({"weights", "hyperparameters"})],
+        "normalize": ["boolean"],
+        "ridge": [Interval(Real, 0, 1, closed="left")],
+        "init": [StrOptions({"pairs"}), "array-like"],
+        "n_starts": [Interval(Integral, 1, None, closed="left"), None],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "memory_limit": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        C: float = 1.0,
+        balance: float = 0.5,
+        n_moves: int = 30,
+        norm: int | None = 1,
+        views: Any = None,
+        kernel: Any = "auto",
+        kernel_params: Any = None,
+        learn: str = "weights",
+        normalize: bool = True,
+        ridge: float = 1e-8,
+        init: Any = "pairs",
+        n_starts: int | None = None,
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        memory_limit: float = 2048,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.C = C
+        self.balance = balance
+        self.n_moves = n_moves
+        self.norm = norm
+        self.views = views
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.learn = learn
+        self.normalize = normalize
+        self.ridge = ridge
+        self.init = init
+        self.n_starts = n_starts
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self.kernel) and self.views is None
+        tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> "RatioMultipleKernelClustering":
+        """Find the clusters and the kernel weights.
+
+        Parameters
+        ----------
+        X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
+            The views, or one; see ``views``. With ``kernel="precomputed"``, kernel matrices.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RatioMultipleKernelClustering
+            The fitted estimator.
+        """
+        views = read_views(self, X, reset=True, min_samples=4)
+        self._check_counts(views.n_samples)
+        family = self._settle(views)
+        self.labels_: Ints = np.zeros(views.n_samples, dtype=np.intp)
+        self._splits: list[Split] = []
+        self._store_weights(family, family.first())
+        self.objective_, self.objective_path_, self.optimality_gap_ = 0.0, np.zeros(1), 0.0
+        self.n_iter_, self.converged_ = 0, True
+        for new in track(self, range(1, self.n_clusters), total=self.n_clusters - 1, what="divisions", X=X, y=y):
+            cluster = self._next(family, new)
+            if cluster is None:
+                break
+            members = np.flatnonzero(self.labels_ == cluster)
+            part = family if new == 1 else family.take(members)
+            run = self._run(part, members, new)
+            if new == 1:
+                self._store(run, family)
+            self._divide(run, members, cluster, new)
+        warn_if_empty(np.bincount(self.labels_, minlength=self.n_clusters), self.n_clusters, stacklevel=4)
+        return self
+
+    # --- kernels ------------------------------------------------------------------------------------------------------
+
+    def _settle(self, views: Views) -> Family:
+        """Settle the basis kernels; keep what new samples need, return the family that is learned."""
+        self.__dict__.pop("kernel_", None)
+        self._views = views if self._parametric(views) else None
+        if self._views is not None:
+            block = views.blocks[0]
+            self.kernel_names_ = [str(self.kernel)]
+            if not isinstance(block, np.ndarray):
+                raise KernelError("A kernel object takes dense features, but X is sparse. Convert it with toarray().")
+            self._check_memory(views.n_samples, 1 + len(self.kernel.theta))
+            return ProcessFamily(self.kernel, block, self.ridge)
+        basis = self._specifications(views)
+        self._check_memory(views.n_samples, len(basis))
+        self.kernel_names_ = [name for name, *_ in basis]
+        kernels, operators = [], []
+        for name, view, kernel, params in basis:
+            fitted = fit_kernel(views.blocks[view], kernel, params, centre_features=True, name=f"view {name!r}")
+            op = fitted.operator("dense", np.inf)
+            self._check_definite(op, name)
+            kernels.append(BasisKernel(name, view, fitted.for_new_samples()))
+            operators.append(op)
+        factors = self._factors(operators, self.kernel_names_)
+        self._basis = [replace(item, factor=factor) for item, factor in zip(kernels, factors, strict=True)]
+        matrices = [self._matrix(op, factor) for op, factor in zip(operators, factors, strict=True)]
+        return WeightedKernels(matrices, self.norm)  # type: ignore[arg-type]
+
+    def _parametric(self, views: Views) -> bool:
+        """Whether hyperparameters of a kernel object are learned."""
+        if self.learn == "weights":
+            return False
+        if len(views) > 1 or not hasattr(self.kernel, "clone_with_theta") or len(self.kernel.theta) == 0:
+            raise ParameterError(
+                f"learn='hyperparameters' takes one view and a kernel object with free hyperparameters, for instance "
+                f"RBF(1.0) of sklearn.gaussian_process.kernels; got {len(views)} view(s) and kernel={self.kernel!r}."
+            )
+        return True
+
+    def _specifications(self, views: Views) -> list[tuple[str, int, Any, Any]]:
+        """Return name, view, kernel and parameters of every basis kernel."""
+        single = len(views) == 1
+        kernel = self.kernel
+        if isinstance(kernel, str) and kernel == "auto":
+            kernel = "rbf_widths" if single else "linear"
+        if single and isinstance(kernel, list | tuple):
+            params = per_view(self.kernel_params, [str(i) for i in range(len(kernel))], "kernel_params")
+            pairs = [(0, spec, given) for spec, given in zip(kernel, params, strict=True)]
+        else:
+            specs = per_view(kernel, views.names, "kernel")
+            params = per_view(self.kernel_params, views.names, "kernel_params")
+            pairs = [(v, spec, given) for v, (spec, given) in enumerate(zip(specs, params, strict=True))]
+        found: list[tuple[str, int, Any, Any]] = []
+        for view, spec, given in pairs:
+            name = views.names[view]
+            if isinstance(spec, str) and spec == "rbf_widths":
+                if given:
+                    raise ParameterError(f"kernel_params={given!r} has no effect with kernel={self.kernel!r}; drop it.")
+                found += [
+                    (f"{name}, rbf sigma={sigma:.4g}", view, "rbf", {"sigma": sigma})
+                    for sigma in rbf_widths(views.blocks[view])
+                ]
+            else:
+                found.append((name if not single else f"{name}, {spec}", view, spec, given))
+        if not found:
+            raise ParameterError("kernel=[] holds no kernel; give at least one.")
+        return found
+
+    def _check_memory(self, n: int, count: int) -> None:
+        needed = count * n**2 * 8 / 2**20
+        if needed > self.memory_limit:
+            raise ParameterError(
+                f"{count} kernels of {n} samples take {needed:.0f} MiB, more than memory_limit={self.memory_limit}. "
+                "Cluster a part of the samples and predict the others, use fewer kernels, or raise memory_limit."
+            )
+
+    @staticmethod
+    def _check_definite(op: KernelOperator, name: str) -> None:
+        lowest = algebra.negative_eigenvalue(op)
+        if lowest is not None:
+            raise KernelError(
+                f"Kernel {name!r} is not positive semidefinite (it has an eigenvalue of {lowest:.3g} or lower): a "
+                "margin needs a feature space. Add a constant to its diagonal, or choose another kernel."
+            )
+
+    def _factors(self, operators: Sequence[KernelOperator], names: Sequence[str]) -> list[float]:
+        spreads = np.array([feature_space_variance(op) for op in operators])
+        flat = spreads <= FLAT * np.array([op.scale() for op in operators])
+        if flat.any() and not flat.all():
+            raise KernelError(
+                f"All samples look alike to kernel {names[int(np.argmax(flat))]!r}: their variance in feature space is "
+                f"{spreads[flat][0]:.3g}. Drop the kernel or choose another."
+            )
+        return (1.0 / spreads).tolist() if self.normalize and not flat.any() else [1.0] * len(spreads)
+
+    def _matrix(self, op: KernelOperator, factor: float) -> Floats:
+        K = factor * np.asarray(op.block(slice(None), slice(None)), dtype=np.float64)
+        K[np.diag_indices_from(K)] += self.ridge * float(np.trace(K)) / len(K)
+        return np.ascontiguousarray(K)
+
+    # --- clusters -----------------------------------------------------------------------------------------------------
+
+    def _check_counts(self, n: int) -> None:
+        if self.n_clusters > n:
+            raise ParameterError(f"n_clusters={self.n_clusters} is more than the {n} samples; lower it.")
+        if self._limit(n) < n % 2:
+            raise ParameterError(
+                f"balance={self.balance} allows the clusters of {n} samples to differ by {self.balance * n:.3g}, but "
+                f"an odd number of samples differs by 1 at least. Set balance to {1 / n:.3g} or more."
+            )
+
+    def _limit(self, n: int) -> float:
+        """Return the most that |sum y| may be; neither cluster runs empty."""
+        return min(self.balance * n, n - 2.0)
+
+    def _next(self, family: Family, new: int) -> int | None:
+        """Return the cluster of largest scatter under the first kernel weights, None where none has any."""
+        K = family.matrix(family.first())
+        scatter = np.zeros(new)
+        for c in range(new):
+            inside = self.labels_ == c
+            block = K[np.ix_(inside, inside)]
+            scatter[c] = float(np.trace(block)) - float(block.sum()) / len(block)
+        # What the ridge leaves of equal samples is no scatter.
+        return int(np.argmax(scatter)) if scatter.max() > (FLAT + 2.0 * self.ridge) * float(np.trace(K)) else None
+
+    def _run(self, family: Family, members: Ints, new: int) -> RatioRun:
+        """Return the best of ``n_init`` runs on one cluster."""
+        n = len(members)
+        limit = self._limit(n) if n % 2 == 0 else max(self._limit(n), 1.0)
+        options: dict[str, Any] = {"C": self.C, "limit": limit, "n_moves": self.n_moves, "max_iter": self.max_iter}
+        options |= {"tol": self.tol, "learned": len(family.first()) > 1 or isinstance(family, ProcessFamily)}
+        theta = family.first()
+        K = family.matrix(theta)
+        if not isinstance(self.init, str) and new == 1:
+            starts = [self._given(n, limit)]
+        else:
+            count = max(1, round(PAIRS * n)) if self.n_starts is None else self.n_starts
+            rngs = streams(self.random_state, new * self.n_init)[-self.n_init :]
+            starts = [best_start(K, balanced_pairs(K, rng, count, limit), self.C) for rng in rngs]
+        return best_of(ratio_clustering(family, theta, start, **options) for start in starts)
+
+    def _given(self, n: int, limit: float) -> Floats:
+        labels = read_labels(self.init, n, 2)
+        start = np.where(labels == 1, 1.0, -1.0)
+        if abs(start.sum()) > limit:
+            sizes = np.bincount(labels, minlength=2).tolist()
+            raise ParameterError(
+                f"init has clusters of {sizes} samples, which balance={self.balance} does not allow. Raise balance or "
+                "give other labels."
+            )
+        return start
+
+    def _store(self, run: RatioRun, family: Family) -> None:
+        self.objective_, self.objective_path_ = run.objective, np.array(run.history)
+        self.optimality_gap_, self.n_iter_ = run.solution.gap, run.n_iter
+        self.converged_ = run.converged
+        self._store_weights(family, run.theta)
+        if not run.converged:
+            warnings.warn(
+                f"The run stopped at max_iter={self.max_iter} before labels and weights settled. Raise max_iter or "
+                "tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _store_weights(self, family: Family, theta: Floats) -> None:
+        """Keep what was learned in readable form."""
+        if isinstance(family, ProcessFamily):
+            self.kernel_weights_ = self.view_weights_ = np.ones(1)
+            self.kernel_ = family.at(theta)
+            return
+        self.kernel_weights_ = theta / theta.sum()
+        views = [item.view for item in self._basis]
+        self.view_weights_ = algebra.cluster_weights(np.array(views), self.kernel_weights_, len(self.view_names_))
+
+    def _divide(self, run: RatioRun, members: Ints, cluster: int, new: int) -> None:
+        """Note a division and give the other part its number."""
+        sources = np.zeros(len(self.labels_))
+        sources[members] = run.solution.multipliers / run.solution.variance
+        self._splits.append(Split(cluster, new, run.theta, sources, run.solution.bias))
+        self.labels_[members[run.labels > 0]] = new
+
+    # --- new samples --------------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the signed distance from the border, in margins; positive for the second part of a division.
+
+        Parameters
+        ----------
+        X : views, as in ``fit``
+            New samples; for precomputed kernels their rows of kernel values with the training samples.
+
+        Returns
+        -------
+        decision : ndarray of shape (n_new,), or (n_new, n_clusters - 1) with more than two clusters
+            One column for each division, in the order they were made.
+        """
+        check_is_fitted(self)
+        blocks = read_views(self, X, reset=False).blocks
+        columns = [self._decide(split, blocks) for split in self._splits]
+        if self.n_clusters == 2:
+            return columns[0]
+        return np.stack(columns, axis=1) if columns else np.empty((blocks[0].shape[0], 0))
+
+    def _decide(self, split: Split, blocks: Sequence[Matrix]) -> Floats:
+        if self._views is not None:
+            learned = self.kernel.clone_with_theta(split.theta)
+            cross: KernelOperator = fit_kernel(self._views.blocks[0], learned).cross(blocks[0])
+        else:
+            cross = CompositeKernel([item.cross(blocks) for item in self._basis], split.theta)
+        return np.asarray(cross.matmat(split.sources[:, None])[:, 0] + split.bias)
+
+    def predict(self, X: Any) -> Ints:
+        """Return the clusters of new samples, by the decisions of every division in turn.
+
+        Parameters
+        ----------
+        X : views, as in ``fit``
+            New samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_new,)
+            Index of the cluster.
+        """
+        decisions = self.decision_function(X)
+        decisions = decisions[:, None] if decisions.ndim == 1 else decisions
+        labels = np.zeros(len(decisions), dtype=np.intp)
+        for column, split in enumerate(self._splits):
+            labels[(labels == split.cluster) & (decisions[:, column] > 0)] = split.new
+        return labels
+
+    def fit_predict(self, X: Any, y: Any = None) -> Ints:
+        """Fit, then return the labels of the training samples."""
+        return self.fit(X, y).labels_
