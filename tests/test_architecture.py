@@ -18,6 +18,7 @@ PUBLIC = {
     "DataError",
     "GlobalKernelKMeans",
     "GraphCut",
+    "IterativeSVR",
     "KernelError",
     "KernelKMeans",
     "MinMaxKMeans",

@@ -3,6 +3,7 @@
 from kernelweave.estimators._convex_mixture import ConvexMixture
 from kernelweave.estimators._global_kernel_kmeans import GlobalKernelKMeans
 from kernelweave.estimators._graph_cut import GraphCut
+from kernelweave.estimators._iterative_svr import IterativeSVR
 from kernelweave.estimators._kernel_kmeans import KernelKMeans
 from kernelweave.estimators._minmax import MinMaxKernelKMeans, MinMaxKMeans
 from kernelweave.estimators._multi_view_kernel_kmeans import MultiViewKernelKMeans
@@ -15,6 +16,7 @@ __all__ = [
     "ConvexMixture",
     "GlobalKernelKMeans",
     "GraphCut",
+    "IterativeSVR",
     "KernelKMeans",
     "MinMaxKMeans",
     "MinMaxKernelKMeans",

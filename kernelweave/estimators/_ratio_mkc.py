@@ -7,16 +7,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators._base import warn_if_empty
 from kernelweave.estimators._clusterer import is_precomputed
-from kernelweave.estimators._multi_view import FLAT
+from kernelweave.estimators._dividing import FLAT, Cut, DividingClusterer, Split
 from kernelweave.foundation._errors import ConvergenceWarning, KernelError, ParameterError
-from kernelweave.foundation._progress import track
 from kernelweave.foundation._random import streams
-from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context
+from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Floats, Ints, Matrix
 from kernelweave.inputs import Views, per_view, read_labels, read_views
 from kernelweave.operators import (
@@ -53,18 +49,7 @@ class BasisKernel:
         return ScaledKernel(self.kernel.cross(blocks[self.view]), self.factor)
 
 
-@dataclass(frozen=True)
-class Split:
-    """One division in two: which samples took part, and the decision that divides them."""
-
-    cluster: int  # number of the cluster that is divided; the part decided for keeps it
-    new: int  # number of the other part
-    theta: Floats
-    sources: Floats  # (n,) multipliers over the variance; zero for samples that did not take part
-    bias: float
-
-
-class RatioMultipleKernelClustering(CallbackSupportMixin, ClusterMixin, BaseEstimator):
+class RatioMultipleKernelClustering(DividingClusterer):
     """Ratio-based multiple kernel clustering (RMKC): two clusters and a kernel combination, by variance over margin.
 
     Minimises J = E(theta, y) ||w||^2 / 2 + C sum xi over labels y, kernel weights theta and the support vector machine
@@ -263,22 +248,12 @@ class RatioMultipleKernelClustering(CallbackSupportMixin, ClusterMixin, BaseEsti
         views = read_views(self, X, reset=True, min_samples=4)
         self._check_counts(views.n_samples)
         family = self._settle(views)
-        self.labels_: Ints = np.zeros(views.n_samples, dtype=np.intp)
-        self._splits: list[Split] = []
         self._store_weights(family, family.first())
         self.objective_, self.objective_path_, self.optimality_gap_ = 0.0, np.zeros(1), 0.0
         self.n_iter_, self.converged_ = 0, True
-        for new in track(self, range(1, self.n_clusters), total=self.n_clusters - 1, what="divisions", X=X, y=y):
-            cluster = self._next(family, new)
-            if cluster is None:
-                break
-            members = np.flatnonzero(self.labels_ == cluster)
-            part = family if new == 1 else family.take(members)
-            run = self._run(part, members, new)
-            if new == 1:
-                self._store(run, family)
-            self._divide(run, members, cluster, new)
-        warn_if_empty(np.bincount(self.labels_, minlength=self.n_clusters), self.n_clusters, stacklevel=4)
+        self._family: Family | None = family
+        self._divide_all(family.matrix(family.first()), X, y)
+        self._family = None  # the kernel matrices are not kept
         return self
 
     # --- kernels ------------------------------------------------------------------------------------------------------
@@ -383,45 +358,24 @@ class RatioMultipleKernelClustering(CallbackSupportMixin, ClusterMixin, BaseEsti
 
     # --- clusters -----------------------------------------------------------------------------------------------------
 
-    def _check_counts(self, n: int) -> None:
-        if self.n_clusters > n:
-            raise ParameterError(f"n_clusters={self.n_clusters} is more than the {n} samples; lower it.")
-        if self._limit(n) < n % 2:
-            raise ParameterError(
-                f"balance={self.balance} allows the clusters of {n} samples to differ by {self.balance * n:.3g}, but "
-                f"an odd number of samples differs by 1 at least. Set balance to {1 / n:.3g} or more."
-            )
-
-    def _limit(self, n: int) -> float:
-        """Return the most that |sum y| may be; neither cluster runs empty."""
-        return min(self.balance * n, n - 2.0)
-
-    def _next(self, family: Family, new: int) -> int | None:
-        """Return the cluster of largest scatter under the first kernel weights, None where none has any."""
-        K = family.matrix(family.first())
-        scatter = np.zeros(new)
-        for c in range(new):
-            inside = self.labels_ == c
-            block = K[np.ix_(inside, inside)]
-            scatter[c] = float(np.trace(block)) - float(block.sum()) / len(block)
-        # What the ridge leaves of equal samples is no scatter.
-        return int(np.argmax(scatter)) if scatter.max() > (FLAT + 2.0 * self.ridge) * float(np.trace(K)) else None
-
-    def _run(self, family: Family, members: Ints, new: int) -> RatioRun:
+    def _cut(self, members: Ints, new: int) -> Cut:
         """Return the best of ``n_init`` runs on one cluster."""
-        n = len(members)
-        limit = self._limit(n) if n % 2 == 0 else max(self._limit(n), 1.0)
+        family = self._family if new == 1 else self._family.take(members)  # type: ignore[union-attr]
+        assert family is not None
+        n, limit = len(members), self._limit_of(members, new)
         options: dict[str, Any] = {"C": self.C, "limit": limit, "n_moves": self.n_moves, "max_iter": self.max_iter}
-        options |= {"tol": self.tol, "learned": len(family.first()) > 1 or isinstance(family, ProcessFamily)}
         theta = family.first()
-        K = family.matrix(theta)
+        options |= {"tol": self.tol, "learned": len(theta) > 1 or isinstance(family, ProcessFamily)}
         if not isinstance(self.init, str) and new == 1:
             starts = [self._given(n, limit)]
         else:
-            count = max(1, round(PAIRS * n)) if self.n_starts is None else self.n_starts
+            K, count = family.matrix(theta), max(1, round(PAIRS * n)) if self.n_starts is None else self.n_starts
             rngs = streams(self.random_state, new * self.n_init)[-self.n_init :]
             starts = [best_start(K, balanced_pairs(K, rng, count, limit), self.C) for rng in rngs]
-        return best_of(ratio_clustering(family, theta, start, **options) for start in starts)
+        run = best_of(ratio_clustering(family, theta, start, **options) for start in starts)
+        if new == 1:
+            self._store(run, family)
+        return Cut(run.labels, run.theta, run.solution.multipliers / run.solution.variance, run.solution.bias)
 
     def _given(self, n: int, limit: float) -> Floats:
         labels = read_labels(self.init, n, 2)
@@ -444,7 +398,7 @@ class RatioMultipleKernelClustering(CallbackSupportMixin, ClusterMixin, BaseEsti
                 f"The run stopped at max_iter={self.max_iter} before labels and weights settled. Raise max_iter or "
                 "tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=6,
             )
 
     def _store_weights(self, family: Family, theta: Floats) -> None:
@@ -457,34 +411,10 @@ class RatioMultipleKernelClustering(CallbackSupportMixin, ClusterMixin, BaseEsti
         views = [item.view for item in self._basis]
         self.view_weights_ = algebra.cluster_weights(np.array(views), self.kernel_weights_, len(self.view_names_))
 
-    def _divide(self, run: RatioRun, members: Ints, cluster: int, new: int) -> None:
-        """Note a division and give the other part its number."""
-        sources = np.zeros(len(self.labels_))
-        sources[members] = run.solution.multipliers / run.solution.variance
-        self._splits.append(Split(cluster, new, run.theta, sources, run.solution.bias))
-        self.labels_[members[run.labels > 0]] = new
-
     # --- new samples --------------------------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the signed distance from the border, in margins; positive for the second part of a division.
-
-        Parameters
-        ----------
-        X : views, as in ``fit``
-            New samples; for precomputed kernels their rows of kernel values with the training samples.
-
-        Returns
-        -------
-        decision : ndarray of shape (n_new,), or (n_new, n_clusters - 1) with more than two clusters
-            One column for each division, in the order they were made.
-        """
-        check_is_fitted(self)
-        blocks = read_views(self, X, reset=False).blocks
-        columns = [self._decide(split, blocks) for split in self._splits]
-        if self.n_clusters == 2:
-            return columns[0]
-        return np.stack(columns, axis=1) if columns else np.empty((blocks[0].shape[0], 0))
+    def _blocks(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks
 
     def _decide(self, split: Split, blocks: Sequence[Matrix]) -> Floats:
         if self._views is not None:
@@ -493,26 +423,6 @@ class RatioMultipleKernelClustering(CallbackSupportMixin, ClusterMixin, BaseEsti
         else:
             cross = CompositeKernel([item.cross(blocks) for item in self._basis], split.theta)
         return np.asarray(cross.matmat(split.sources[:, None])[:, 0] + split.bias)
-
-    def predict(self, X: Any) -> Ints:
-        """Return the clusters of new samples, by the decisions of every division in turn.
-
-        Parameters
-        ----------
-        X : views, as in ``fit``
-            New samples.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_new,)
-            Index of the cluster.
-        """
-        decisions = self.decision_function(X)
-        decisions = decisions[:, None] if decisions.ndim == 1 else decisions
-        labels = np.zeros(len(decisions), dtype=np.intp)
-        for column, split in enumerate(self._splits):
-            labels[(labels == split.cluster) & (decisions[:, column] > 0)] = split.new
-        return labels
 
     def fit_predict(self, X: Any, y: Any = None) -> Ints:
         """Fit, then return the labels of the training samples."""

@@ -6,6 +6,7 @@ from kernelweave.solvers._empty import TIE
 from kernelweave.solvers._exponent import EXPONENTS, PARTS, ExponentChoice, stable_exponent
 from kernelweave.solvers._global_search import Path, global_kernel_kmeans
 from kernelweave.solvers._graph_search import CutPath, polish_cut, search_cuts
+from kernelweave.solvers._iterative_svr import SvrRun, balanced_bias, iterative_svr
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers._minmax import MinMaxRun, best_minmax, drawn_minmax, minmax_kmeans
 from kernelweave.solvers._multi_view_kernel_kmeans import MultiViewDescent, MultiViewKernel, multi_view_kernel_kmeans
@@ -33,7 +34,9 @@ __all__ = [
     "Path",
     "Priors",
     "RatioRun",
+    "SvrRun",
     "ViewMixture",
+    "balanced_bias",
     "balanced_pairs",
     "best_minmax",
     "best_of",
@@ -43,6 +46,7 @@ __all__ = [
     "exemplars",
     "extended_labels",
     "global_kernel_kmeans",
+    "iterative_svr",
     "kernel_kmeans",
     "minmax_kmeans",
     "multi_view_kernel_kmeans",
