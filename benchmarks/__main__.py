@@ -10,7 +10,16 @@ from pathlib import Path
 from benchmarks._harness import markdown
 from kernelweave.foundation._threads import thread_count
 
-SUITES = ("kernel_kmeans", "global_search", "graph_cuts", "minmax", "convex_mixture", "multi_view", "startup")
+SUITES = (
+    "kernel_kmeans",
+    "global_search",
+    "graph_cuts",
+    "minmax",
+    "convex_mixture",
+    "multi_view",
+    "ratio_mkc",
+    "startup",
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 

@@ -188,13 +188,15 @@ def release(K: Floats, y: Floats, b: Floats, f: Floats, C: float, scale: float, 
                 return
             room = C - b[at] if y[at] > 0 else -b[at]
             given = left if left < room else room
+            end = C if y[at] > 0 else 0.0
         else:
             at, _ = _lowest(y, b, f, C, scale)
             if at < 0:
                 return
             room = b[at] if y[at] > 0 else C + b[at]
             given = left if -left < room else -room
-        b[at] += given
+            end = 0.0 if y[at] > 0 else -C
+        b[at] = end if abs(given) == room else b[at] + given  # a bound is met exactly
         row = K[at]
         for t in range(len(y)):
             f[t] += given * row[t]

@@ -13,8 +13,8 @@ import numpy as np
 
 from kernelweave.foundation._typing import Floats
 
-# Most steps of one solution, for every sample.
-STEPS = 2000
+# Most steps of one solution: for every sample, and at least.
+STEPS, LEAST_STEPS = 2000, 2_000_000
 # Violation of the optimality conditions that ends the first round, and the smallest that is tried.
 FIRST, LAST = 1e-3, 1e-12
 # The least variance, as a share of the mean diagonal of the kernel.
@@ -77,7 +77,7 @@ class MarginProblem:
     def solve(self, tol: float = 1e-6) -> MarginSolution:
         """Solve the dual to a gap of ``tol`` times the objective."""
         scale, aim, steps = self.variance, FIRST, 0
-        most = STEPS * self.n
+        most = max(STEPS * self.n, LEAST_STEPS)
         while True:
             taken, top, bottom = self._engine.descend_near(
                 self.K, self.y, self.b, self.f, self.C, scale, aim, most - steps
