@@ -1,12 +1,17 @@
 """Kernels held as a matrix: float32 or float64, in memory or mapped from disk."""
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from kernelweave.engines import get_engine
 from kernelweave.foundation._errors import KernelError
-from kernelweave.foundation._threads import for_ranges
+from kernelweave.foundation._threads import for_ranges, single_threaded_blas
 from kernelweave.foundation._typing import Array, Floats, Index, Ints
 from kernelweave.operators._base import NO_DIAGONAL, KernelOperator, indices
+
+# Rows multiplied together, and entries from which on a product could leave one thread of BLAS by itself.
+PRODUCT_ROWS, LARGE_PRODUCT = 512, 2**16
 
 
 class DenseKernel(KernelOperator):
@@ -94,12 +99,16 @@ def _dense_block(K: Array, rows: Index, cols: Index) -> Array:
 
 
 def _float64_product(K: Array, H: Array) -> Floats:
-    """Return K @ H with float64 sums; a float32 kernel is widened a few rows at a time."""
+    """Return K @ H with float64 sums; a float32 kernel is widened a few rows at a time.
+
+    Parts of fixed size, each by one thread, so that the last bit does not depend on the number of threads.
+    """
     H = np.asarray(H, dtype=np.float64)
-    if K.dtype == np.float64:
-        return K @ H
     out = np.empty((K.shape[0], H.shape[1]))
-    step = max(1, 2**22 // max(1, K.shape[1]))
-    for start in range(0, K.shape[0], step):
-        out[start : start + step] = K[start : start + step].astype(np.float64) @ H
+
+    def work(lo: int, hi: int) -> None:
+        np.matmul(K[lo:hi].astype(np.float64, copy=False), H, out=out[lo:hi])
+
+    with single_threaded_blas() if K.size >= LARGE_PRODUCT else nullcontext():
+        for_ranges(work, K.shape[0], width=PRODUCT_ROWS, elements=K.size)
     return out

@@ -9,6 +9,10 @@ import numpy as np
 from kernelweave.foundation._errors import KernelError
 from kernelweave.foundation._typing import Array, Floats, Index, Ints
 from kernelweave.operators._base import KernelOperator, indices
+from kernelweave.operators._graph import GraphKernel
+
+# Rows looked at together.
+ROWS = 256
 
 
 class ScaledKernel(KernelOperator):
@@ -168,6 +172,17 @@ class TwoSidedKernel(KernelOperator):
     def diag(self) -> Floats:
         """Return the diagonal, scaled from both sides (on one sample set both scales are the same)."""
         return self.row_scale**2 * self.base.diag()
+
+    def scale(self) -> float:
+        """Return the size of the largest entry, found block by block where the diagonal may not hold it."""
+        if self.base.psd:
+            return super().scale()
+        if isinstance(self.base, GraphKernel):
+            edges = self.base.A.tocoo()
+            values = self.row_scale[edges.row] * edges.data * self.column_scale[edges.col]
+            return float(np.abs(values).max(initial=0.0))
+        blocks = (slice(lo, lo + ROWS) for lo in range(0, self.shape[0], ROWS))
+        return max(float(np.abs(self.block(rows, slice(None))).max(initial=0.0)) for rows in blocks)
 
     def matmat(self, H: Array) -> Floats:
         """Return D K D' H."""

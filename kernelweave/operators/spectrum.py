@@ -10,6 +10,7 @@ With sample weights w the matrix is W^1/2 K W^1/2. Vectors are reported as they 
 f(x) = sum_j k(x, x_j) w_j^1/2 Y_j / lambda, which is w_i^-1/2 Y_i on the training samples.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -125,7 +126,7 @@ class KrylovSpectrum:
                 values, vectors = eigh(full, subset_by_index=[n - count, n - 1], check_finite=False)
             self._values, self._Y, residual = values[::-1], vectors[:, ::-1], 0.0
         else:
-            values, block, residual = self._krylov(count, tol)
+            values, block, residual = leading_vectors(self._product, n, count, tol, self._basis)
             self._values, self._Y, self._basis = values[:count], block[:, :count], block
         H = self._root[:, None] * self._Y
         return Eigenpairs(self._values, np.array([np.sum(H * part.matmat(H)) for part in self._parts]), residual)
@@ -142,24 +143,6 @@ class KrylovSpectrum:
         together = CompositeKernel(self._parts, coefficients)
         return merged_graph(together) or self._op.with_weights(coefficients)
 
-    def _krylov(self, count: int, tol: float) -> tuple[Floats, Floats, float]:
-        n = self._op.n_samples
-        width, block = min(count + GUARD, n), self._basis
-        if block is None or block.shape[1] != width:
-            block = np.linalg.qr(np.random.default_rng(0).standard_normal((n, width)))[0]
-        for _ in range(RESTARTS):
-            basis, images = [block], [self._product(block)]
-            for _ in range(DEPTH - 1):
-                following = _orthonormal(images[-1], np.hstack(basis))
-                if following.shape[1] == 0:
-                    break
-                basis.append(following)
-                images.append(self._product(following))
-            values, block, gap = _ritz(np.hstack(basis), np.hstack(images), width, count)
-            if gap <= tol:
-                break
-        return values, block, gap
-
     def _product(self, block: Floats) -> Floats:
         return self._root[:, None] * self._combined.matmat(self._root[:, None] * block)
 
@@ -170,6 +153,32 @@ class KrylovSpectrum:
     def sources(self) -> Floats:
         """Return w^1/2 Y / lambda."""
         return self._root[:, None] * self._Y * extension(self._values)
+
+
+def leading_vectors(
+    product: Callable[[Floats], Floats], n: int, count: int, tol: float, start: Floats | None = None
+) -> tuple[Floats, Floats, float]:
+    """Return the leading eigenpairs of a symmetric matrix given by its products with blocks, and their residual.
+
+    ``count`` of them to a relative residual of ``tol``, and a few more to start from the next time. Restarted block
+    Krylov method; no residual is larger than that of the ``start``.
+    """
+    width = min(count + GUARD, n)
+    block = start
+    if block is None or block.shape[1] != width:
+        block = np.linalg.qr(np.random.default_rng(0).standard_normal((n, width)))[0]
+    for _ in range(RESTARTS):
+        basis, images = [block], [product(block)]
+        for _ in range(DEPTH - 1):
+            following = _orthonormal(images[-1], np.hstack(basis))
+            if following.shape[1] == 0:
+                break
+            basis.append(following)
+            images.append(product(following))
+        values, block, gap = _ritz(np.hstack(basis), np.hstack(images), width, count)
+        if gap <= tol:
+            break
+    return values, block, gap
 
 
 def _plain(part: KernelOperator) -> KernelOperator:
