@@ -1,0 +1,156 @@
+"""Kernel spectral clustering: spectral clustering as weighted kernel PCA, with scores for new samples.
+
+Objective   one view: leading eigenvectors alpha of D^-1 M_D Omega (MVKSC 6). Several: leading eigenvectors of the
+            coupled problem (15), in which the scores of the views are made to agree
+Input       kernel matrices of the training samples; for several views a regularisation gamma for each
+Cost        one view: some tens of products with the kernel. Several: one eigenproblem per view, and one of size V r
+            with r the numerical rank
+Guarantee   (15) is solved in its symmetric-definite form: real eigenvalues, largest first
+Source      Houthuys, Langone and Suykens, Information Fusion 2018, 2.2 and 3; Alzate and Suykens, IEEE TPAMI 2010
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg import eigh
+
+from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation._threads import single_threaded_blas
+from kernelweave.foundation._typing import Floats, Ints
+from kernelweave.operators import KernelOperator
+from kernelweave.operators.spectrum import leading_vectors
+
+# Residual of the eigenvectors, and eigenvalues below this share of the largest, which are zero.
+RESIDUAL, ZERO = 1e-8, 1e-10
+# With fewer samples than this the matrix itself is decomposed.
+SMALL = 1200
+
+
+@dataclass(frozen=True)
+class ScoreModel:
+    """What turns kernel rows into scores: e(x) = (k(x) - mean row) alpha + bias."""
+
+    alphas: Floats  # (n, q)
+    bias: Floats  # (q,)
+    scores: Floats  # (n, q) of the training samples
+    eigenvalues: Floats  # (q,)
+
+
+def inverse_degrees(op: KernelOperator, name: str = "") -> Floats:
+    """Return 1 / (row sum) of every sample; zero for a sample that is like none, which then takes no part."""
+    degrees = op.matmat(np.ones((op.shape[1], 1)))[:, 0]
+    bad = np.flatnonzero(degrees < 0)
+    if len(bad):
+        raise ParameterError(
+            f"Sample {bad[0]}{name} has a degree (sum of similarities) of {degrees[bad[0]]:.6g}; spectral clustering "
+            "needs similarities that are not negative. Choose another kernel."
+        )
+    if not (degrees > 0).any():
+        raise ParameterError(f"No sample{name} is like any other: all similarities are zero. Choose another kernel.")
+    return np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
+
+
+def kernel_spectral(op: KernelOperator, n_vectors: int) -> ScoreModel:
+    """Solve (6) through the symmetric matrix P D^-1/2 Omega D^-1/2 P, P without the direction D^-1/2 1."""
+    n = op.n_samples
+    inverse = inverse_degrees(op)
+    root = np.sqrt(inverse)
+    u = root / np.linalg.norm(root)
+
+    def product(block: Floats) -> Floats:
+        inner = block - np.outer(u, u @ block)
+        image = root[:, None] * op.matmat(root[:, None] * inner)
+        return image - np.outer(u, u @ image)
+
+    count = min(n_vectors, n)
+    if n <= SMALL:
+        matrix = product(np.eye(n))
+        with single_threaded_blas():
+            values, vectors = eigh(0.5 * (matrix + matrix.T), subset_by_index=[n - count, n - 1])
+        values, vectors = values[::-1], vectors[:, ::-1]
+    else:
+        values, vectors, _ = leading_vectors(product, n, count, RESIDUAL)
+        values, vectors = values[:count], vectors[:, :count]
+    alphas = root[:, None] * (vectors - np.outer(u, u @ vectors))
+    plain = op.matmat(alphas)
+    bias = -(inverse @ plain) / inverse.sum()
+    return ScoreModel(alphas, bias, plain + bias, values)
+
+
+@dataclass(frozen=True)
+class CoupledScores:
+    """Scores of several views."""
+
+    models: tuple[ScoreModel, ...]
+    eigenvalues: Floats  # (q,) 1 / rho
+    limits: Floats  # (V,) gamma must be below
+
+
+def coupled_kernel_spectral(
+    kernels: Sequence[Floats], inverses: Sequence[Floats], gammas: Floats, n_vectors: int, names: Sequence[str]
+) -> CoupledScores:
+    """Solve (15) for centred kernels, inverse degrees and gamma of every view.
+
+    With W = D^-1/2 Omega_c^1/2 = Q S (thin), the symmetric form has blocks W_v^T W_u beside zeros on the diagonal and
+    I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v.
+    """
+    n = len(kernels[0])
+    bases, limits = [], []
+    for K, inverse, gamma, name in zip(kernels, inverses, gammas.tolist(), names, strict=True):
+        root = np.sqrt(inverse)
+        with single_threaded_blas():
+            values, Q = eigh(root[:, None] * K * root, overwrite_a=True, check_finite=False)
+        keep = values > ZERO * max(float(values[-1]), 0.0)
+        if not keep.any():
+            raise ParameterError(f"All samples look alike in view {name!r}; drop it or choose another kernel.")
+        squares = values[keep]
+        limits.append(n / float(squares[-1]))
+        if not gamma < limits[-1]:
+            raise ParameterError(
+                f"gamma={gamma:g} of view {name!r} is at or above its limit of {limits[-1]:.6g}, where the problem "
+                "stops being definite. Lower it."
+            )
+        bases.append(Q[:, keep] * np.sqrt(squares / (1.0 - gamma * squares / n)))
+    ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
+    size, count, spans = int(ends[-1]), min(n_vectors, int(ends[-1])), list(pairwise(ends.tolist()))
+    if size <= SMALL:
+        joined = np.hstack(bases)
+        with single_threaded_blas():
+            A = joined.T @ joined
+            for lo, hi in spans:
+                A[lo:hi, lo:hi] = 0.0
+            values, Y = eigh(A, subset_by_index=[size - count, size - 1], check_finite=False)
+        values, Y = values[::-1], Y[:, ::-1]
+    else:
+
+        def product(block: Floats) -> Floats:
+            images = [basis @ block[lo:hi] for basis, (lo, hi) in zip(bases, spans, strict=True)]
+            total = np.sum(images, axis=0)
+            return np.vstack([basis.T @ (total - image) for basis, image in zip(bases, images, strict=True)])
+
+        values, Y, _ = leading_vectors(product, size, count, RESIDUAL)
+        values, Y = values[:count], Y[:, :count]
+    # D^-1/2 e_v = W_v h_v; the optimality conditions (14) then give alpha without dividing by small eigenvalues.
+    weighted = [basis @ Y[lo:hi] for basis, (lo, hi) in zip(bases, spans, strict=True)]
+    total = np.sum(weighted, axis=0)
+    models = []
+    for K, inverse, gamma, own in zip(kernels, inverses, gammas.tolist(), weighted, strict=True):
+        root = np.sqrt(inverse)
+        alphas = root[:, None] * (gamma / n * own + (total - own) / values)
+        models.append(ScoreModel(alphas, np.zeros(count), K @ alphas, values))
+    return CoupledScores(tuple(models), values, np.array(limits))
+
+
+def codebook(signs: Floats, n_clusters: int) -> Floats:
+    """Return the ``n_clusters`` sign patterns that occur most, most frequent first, the first met of equals."""
+    patterns, first, counts = np.unique(signs > 0, axis=0, return_index=True, return_counts=True)
+    order = np.lexsort((first, -counts))[:n_clusters]
+    return np.where(patterns[order], 1.0, -1.0)
+
+
+def decode(signs: Floats, book: Floats) -> Ints:
+    """Return the nearest codeword of every row by Hamming distance, the most frequent of equals."""
+    agreement = np.where(signs > 0, 1.0, -1.0) @ book.T
+    return agreement.argmax(axis=1)
