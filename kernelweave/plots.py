@@ -1,6 +1,7 @@
 """Pictures of results, in the style of scikit-learn's displays."""
 
 from kernelweave.evaluation.plots import (
+    DecisionDisplay,
     ExemplarDisplay,
     ExponentDisplay,
     InertiaPathDisplay,
@@ -10,6 +11,7 @@ from kernelweave.evaluation.plots import (
 )
 
 __all__ = [
+    "DecisionDisplay",
     "ExemplarDisplay",
     "ExponentDisplay",
     "InertiaPathDisplay",

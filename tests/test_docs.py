@@ -100,8 +100,9 @@ def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():
         ("plot_convex_mixture.py", []),
         ("view_weights_under_noise.py", []),
         ("plot_multi_view_digits.py", ["3"]),
+        ("plot_ratio_kernels.py", []),
     ],
-    ids=["two rings", "ten rings", "bad start", "convex mixture", "view weights", "multi-view digits"],
+    ids=["two rings", "ten rings", "bad start", "convex mixture", "view weights", "multi-view digits", "ratio kernels"],
 )
 def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")

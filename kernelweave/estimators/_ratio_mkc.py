@@ -33,6 +33,8 @@ Family = WeightedKernels | ProcessFamily
 
 #: Share of the samples that pairs are drawn for at the start.
 PAIRS = 0.25
+#: A variance of the clusters below this share of the mean diagonal is none.
+NO_VARIANCE = 1e-7
 
 
 @dataclass(frozen=True)
@@ -319,7 +321,8 @@ class RatioMultipleKernelClustering(DividingClusterer):
                     for sigma in rbf_widths(views.blocks[view])
                 ]
             else:
-                found.append((name if not single else f"{name}, {spec}", view, spec, given))
+                called = spec if isinstance(spec, str) else getattr(spec, "__name__", str(spec))
+                found.append((name if not single else f"{name}, {called}", view, spec, given))
         if not found:
             raise ParameterError("kernel=[] holds no kernel; give at least one.")
         return found
@@ -393,6 +396,14 @@ class RatioMultipleKernelClustering(DividingClusterer):
         self.optimality_gap_, self.n_iter_ = run.solution.gap, run.n_iter
         self.converged_ = run.converged
         self._store_weights(family, run.theta)
+        if run.solution.variance <= NO_VARIANCE * float(np.trace(family.matrix(run.theta))) / family.n:
+            warnings.warn(
+                "The clusters have no variance left under the kernel learned, so that any margin will do: samples take "
+                f"few values in {self.kernel_names_[int(np.argmax(run.theta))]!r}. If that is not what the clusters "
+                "should follow, drop that kernel.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
         if not run.converged:
             warnings.warn(
                 f"The run stopped at max_iter={self.max_iter} before labels and weights settled. Raise max_iter or "

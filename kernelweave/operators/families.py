@@ -59,6 +59,10 @@ class WeightedKernels:
             positive, size = np.ones_like(theta), float(np.sqrt(len(theta)))
         return positive / size if self.norm == 2 else positive
 
+    def reach(self, theta: Floats) -> float:
+        """Return the length of the weights."""
+        return float(np.linalg.norm(theta))
+
 
 class ProcessFamily:
     """A scikit-learn kernel object on samples X; theta are its free hyperparameters, as logarithms within bounds."""
@@ -102,6 +106,10 @@ class ProcessFamily:
     def project(self, theta: Floats) -> Floats:
         """Return the hyperparameters within their bounds."""
         return np.clip(theta, self._bounds[:, 0], self._bounds[:, 1])
+
+    def reach(self, theta: Floats) -> float:
+        """Return one: logarithms have a unit of their own."""
+        return 1.0
 
 
 def _variances(traces: Floats, totals: Floats, within: Floats, outward: Floats, inside: Floats) -> Floats:

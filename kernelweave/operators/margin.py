@@ -89,5 +89,5 @@ class MarginProblem:
             dual = float(self.b @ self.y) - half
             gap = 2.0 * half + self.C * float(np.maximum(0.0, 1.0 - self.y * scores).sum()) - float(self.b @ self.y)
             if gap <= tol * abs(dual) or steps >= most or aim <= LAST:
-                return MarginSolution(dual, gap, bias, self.b.copy(), scores, scale, steps)
+                return MarginSolution(dual, gap, float(bias), self.b.copy(), scores, scale, steps)
             aim *= 0.1

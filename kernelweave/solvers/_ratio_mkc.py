@@ -37,6 +37,9 @@ class KernelFamily(Protocol):
     def project(self, theta: Floats) -> Floats:
         """Return the nearest admissible parameters."""
 
+    def reach(self, theta: Floats) -> float:
+        """Return the length of a first step."""
+
 
 @dataclass(frozen=True)
 class RatioRun:
@@ -109,7 +112,7 @@ def _gradient_step(
     if size == 0.0:
         return theta, problem, here, length, 0
     for tried in range(HALVINGS):
-        step = length * float(np.linalg.norm(theta)) / size
+        step = length * family.reach(theta) / size
         ahead = family.project(theta - step * gradient)
         expected = float(gradient @ (theta - ahead))
         if not expected > 0:

@@ -51,6 +51,7 @@ def ticks(ax):
 
 def test_public_names_change_only_on_purpose():
     assert set(plots.__all__) == {
+        "DecisionDisplay",
         "ExemplarDisplay",
         "ExponentDisplay",
         "InertiaPathDisplay",
@@ -107,6 +108,7 @@ def test_known_classes_add_a_panel_with_the_nmi():
     assert drawn(display.figure_)
 
 
+@pytest.mark.filterwarnings("ignore:View .* has no scatter left")  # views of two columns
 def test_several_methods_stand_side_by_side_under_their_names():
     display = ExponentDisplay.from_estimator({"MVKKM": KMEANS, "MVSpec": SPECTRAL}, VIEWS, p=SOME, y=Y)
     assert [ax.get_title() for ax in display.axes_] == ["MVKKM", "MVSpec", ""]
