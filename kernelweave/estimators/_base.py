@@ -125,13 +125,13 @@ def warn_if_rose() -> None:
     )
 
 
-def warn_if_unfinished(converged: bool, max_iter: int) -> None:
-    """Warn that the labels had not settled."""
+def warn_if_unfinished(converged: bool, max_iter: int, what: str = "labels", stacklevel: int = 5) -> None:
+    """Warn that the labels, or what else was sought, had not settled."""
     if not converged:
         warnings.warn(
-            f"The best run stopped at max_iter={max_iter} before its labels settled. Raise max_iter or tol.",
+            f"The best run stopped at max_iter={max_iter} before its {what} settled. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
 
 

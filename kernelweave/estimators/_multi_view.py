@@ -102,7 +102,10 @@ class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
             parts.append(op)
             self._kernels.append(ViewKernel(fitted.for_new_samples()))
         if self.normalize == "degrees":
-            by_degree = [DegreeKernel(part, weights) for part in parts]
+            by_degree = [
+                DegreeKernel(part, weights, name=f" of view {name!r}")
+                for part, name in zip(parts, views.names, strict=True)
+            ]
             self._kernels = [
                 replace(kept, degree_weights=weights, column_scale=part.column_scale)
                 for kept, part in zip(self._kernels, by_degree, strict=True)
@@ -152,6 +155,11 @@ class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _first_weights(self, names: Sequence[str]) -> tuple[Floats, bool]:
         """Return the view weights to begin with, and whether they are learned."""
+        if self.view_weights is not None and not (isinstance(self.weights, str) and self.weights == "learned"):
+            raise ParameterError(
+                f"view_weights={self.view_weights!r} is what learning starts from and has no effect with "
+                f"weights={self.weights!r}. Leave it out, or set weights='learned'."
+            )
         if isinstance(self.weights, str):
             uniform = np.full(len(names), 1.0 / len(names))
             if self.weights == "uniform" or self.view_weights is None:
@@ -191,11 +199,12 @@ class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
         powers = (weights / weights.max()) ** p
         self.kernel_coefficients_ = powers / powers.sum()
         self._coefficients = weights**p
-        self._warn_of_certainty()
+        if isinstance(self.weights, str):
+            self._warn_of_certainty()
 
     def _warn_of_certainty(self) -> None:
         """Warn where a view has no scatter and took all the weight, whatever the others say."""
-        empty = self.view_scatters_ <= 0
+        empty = self.view_scatters_ == 0
         if empty.any() and not empty.all() and self.view_weights_[empty].sum() > 1.0 - FLAT:
             name = self.view_names_[int(np.argmax(empty))]
             warnings.warn(
@@ -203,7 +212,7 @@ class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
                 "few columns, or its graph falls apart. If that is not what the clusters should follow, drop the view "
                 "or set weights='uniform'.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _cross(self, X: Any) -> KernelOperator:

@@ -15,7 +15,7 @@ from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._threads import parallel_map
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.inputs import check_cluster_count, read_labels, read_views, read_weights
-from kernelweave.operators import DenseKernel, KernelOperator, Storage, merged_graph
+from kernelweave.operators import DenseKernel, JoinedFeatures, KernelOperator, Storage, merged_graph
 from kernelweave.solvers import (
     EXPONENTS,
     Descent,
@@ -73,8 +73,9 @@ shape (n_samples,), default="global_fast"
         end in poor clusters where there are many features, the search is the first of them and kernel k-means from
         centres drawn far apart makes the others; the best of their partitions is the start. 1 is the search alone.
     init_size : int, default=5000
-        Global search looks at no more samples than this, drawn at random where there are more; the others begin in the
-        cluster of the nearest centre. Graph kernels are searched whole.
+        Global search looks at no more samples than this (nor more than a stored kernel within ``memory_limit`` can
+        hold), drawn at random where there are more; the others begin in the cluster of the nearest centre. Graph
+        kernels are searched whole.
     max_iter : int, default=300
         Most outer steps, and most steps of kernel k-means within each.
     tol : float, default=0.0
@@ -269,23 +270,24 @@ shape (n_samples,), default="global_fast"
         how = SEARCHES[self.init]
         alive = np.flatnonzero(weights > 0)
         graph = merged_graph(op)
-        chosen = alive
-        if graph is None and len(alive) > self.init_size:
-            rng = streams(self.random_state, 1)[0]
-            chosen = np.sort(rng.choice(alive, max(self.init_size, self.n_clusters), replace=False))
-        whole = len(chosen) == len(weights)
+        chosen = np.arange(len(weights))
         searched: KernelOperator = op if graph is None else graph
-        if graph is None and how == "exact":
-            searched = DenseKernel(np.ascontiguousarray(op.block(chosen, chosen)), psd=op.psd)
-        elif graph is None and not whole:
-            searched = op.take(chosen)
-        part = weights if graph is not None else weights[chosen]
+        size = self.init_size if isinstance(op, JoinedFeatures) else min(self.init_size, self._stored_samples())
+        if graph is None and len(alive) > size:
+            rng = streams(self.random_state, 1)[0]
+            chosen = np.sort(rng.choice(alive, max(size, self.n_clusters), replace=False))
+        if graph is None and (how == "exact" or len(chosen) < len(weights)):
+            if isinstance(op, JoinedFeatures) and how != "exact":
+                searched = op.take(chosen)
+            else:
+                searched = DenseKernel(np.ascontiguousarray(op.block(chosen, chosen)), psd=op.psd)
+        part = weights[chosen]
         path = global_kernel_kmeans(
             searched,
             part,
             n_clusters=self.n_clusters,
             how=how,  # type: ignore[arg-type]
-            n_exemplars=min(2 * self.n_clusters, len(chosen)),
+            n_exemplars=min(2 * self.n_clusters, int(np.count_nonzero(part))),
             max_iter=self.max_iter,
             memory_limit=self.memory_limit,
             on_stage=lambda stages: track(self, stages, total=max(0, self.n_clusters - 1), what="clusters", X=X, y=y),
@@ -296,6 +298,10 @@ shape (n_samples,), default="global_fast"
             best = best_of([best, *self._drawn(searched, part, streams(seed, self.n_init - 1))])
         found = best.labels
         return found if len(found) == len(weights) else extended_labels(op, found, chosen, weights, self.n_clusters)
+
+    def _stored_samples(self) -> int:
+        """Return of how many samples the summed kernel may be stored."""
+        return max(1, int(np.sqrt(self.memory_limit * 2**20 / 8)))
 
     def _drawn(self, op: KernelOperator, weights: Floats, rngs: Sequence[np.random.Generator]) -> Iterator[Descent]:
         """Yield runs of kernel k-means from centres drawn far apart."""

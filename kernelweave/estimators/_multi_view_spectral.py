@@ -1,5 +1,6 @@
 """The multi-view spectral clustering estimator."""
 
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators._base import run_starts, warn_if_empty, warn_if_unfinished
 from kernelweave.estimators._multi_view import MULTI_VIEW_RULES, MultiViewKernelEstimator
+from kernelweave.foundation._errors import ConvergenceWarning
 from kernelweave.foundation._progress import Meter
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import StrOptions, fit_context
@@ -28,6 +30,9 @@ from kernelweave.solvers import (
     multi_view_spectral,
     start_labels,
 )
+
+#: Eigenvectors with a larger residual are worth a warning.
+INEXACT = 1e-4
 
 
 class MultiViewSpectralClustering(
@@ -126,7 +131,8 @@ class MultiViewSpectralClustering(
     Cost: for linear kernels of d columns in all, O(n d^2) once and O(d^3) an outer step; else some tens of products of
     the kernels with n_clusters vectors an outer step, from where the last one ended. New samples are placed by the
     Nystroem extension of the eigenvectors. Linear kernels are not centred here: the first eigenvector then follows the
-    mean of the samples; subtract the mean from every view first if it means nothing.
+    mean of the samples; subtract the mean from every view first if it means nothing. A linear view of no more columns
+    than clusters can be explained whole and then takes all the weight, at any p; a warning says so.
 
     Source: PhD 4.2.2, (4.8)-(4.10); G. Tzortzis and A. Likas, "Kernel-based weighted multi-view clustering", ICDM 2012;
     rounding after A. Ng, M. Jordan and Y. Weiss, NIPS 2001.
@@ -225,7 +231,14 @@ class MultiViewSpectralClustering(
         self.eigenvalues_, self.objective_ = relaxed.eigenvalues, relaxed.objective
         self.objective_path_, self.n_iter_ = np.array(relaxed.history), relaxed.n_iter
         self.converged_ = relaxed.converged
-        warn_if_unfinished(relaxed.converged, self.max_iter)
+        warn_if_unfinished(relaxed.converged, self.max_iter, "view weights", stacklevel=4)
+        if relaxed.residual > INEXACT:
+            warnings.warn(
+                f"The eigenvectors are known to a residual of {relaxed.residual:.1g} only: many eigenvalues lie close "
+                "together. Clusters may be unclear; try another n_clusters or kernel.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self._sources = found.sources()
         self.embedding_ = _rows(found.embedding())
         self._round(weights, X, y)

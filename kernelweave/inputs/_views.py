@@ -249,10 +249,11 @@ def per_view(choice: Any, names: Sequence[str], parameter: str) -> list[Any]:
 
     A dict whose keys are not the names of the views is itself the value for all, as parameters of a kernel are.
     """
-    if isinstance(choice, Mapping) and set(choice) & set(names):
-        if set(choice) != set(names):
-            raise ViewError(f"{parameter} names views {sorted(map(str, choice))}, but the views are {list(names)}.")
-        return [choice[name] for name in names]
+    named = {str(name): value for name, value in choice.items()} if isinstance(choice, Mapping) else {}
+    if set(named) & set(names):
+        if set(named) != set(names):
+            raise ViewError(f"{parameter} names views {sorted(named)}, but the views are {list(names)}.")
+        return [named[name] for name in names]
     if isinstance(choice, list | tuple):
         if len(choice) != len(names):
             raise ViewError(f"{parameter} has {len(choice)} entries for {len(names)} views; give one per view.")
@@ -263,9 +264,10 @@ def per_view(choice: Any, names: Sequence[str], parameter: str) -> list[Any]:
 def read_view_weights(given: Any, names: Sequence[str], parameter: str) -> Floats:
     """Return view weights given by the user, as a distribution."""
     if isinstance(given, Mapping):
-        if set(given) != set(names):
-            raise ViewError(f"{parameter} names views {sorted(given)}, but the views are {list(names)}.")
-        given = [given[name] for name in names]
+        named = {str(name): value for name, value in given.items()}
+        if set(named) != set(names):
+            raise ViewError(f"{parameter} names views {sorted(named)}, but the views are {list(names)}.")
+        given = [named[name] for name in names]
     try:
         found = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -230,14 +230,20 @@ class UnitDiagonalKernel(TwoSidedKernel):
 class DegreeKernel(TwoSidedKernel):
     """K_ij / sqrt(d_i d_j) with d the weighted sum of a row: affinities as normalised spectral methods use them."""
 
-    def __init__(self, base: KernelOperator, weights: Floats | None = None, column_scale: Floats | None = None) -> None:
+    def __init__(
+        self,
+        base: KernelOperator,
+        weights: Floats | None = None,
+        column_scale: Floats | None = None,
+        name: str = "",
+    ) -> None:
         self.weights = np.ones(base.shape[1]) if weights is None else weights
         degrees = base.matmat(self.weights[:, None])[:, 0]
         bad = np.flatnonzero(degrees < 0)
         if len(bad):
             raise KernelError(
-                f"Sample {bad[0]} has a degree (sum of similarities) of {degrees[bad[0]]:.6g}; dividing by degrees "
-                "needs similarities that are not negative. Choose another kernel or another normalisation."
+                f"Sample {bad[0]}{name} has a degree (sum of similarities) of {degrees[bad[0]]:.6g}; dividing by "
+                "degrees needs similarities that are not negative. Choose another kernel or another normalisation."
             )
         rows = np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
         super().__init__(base, rows, rows if column_scale is None else column_scale)

@@ -160,8 +160,9 @@ def leading_vectors(
 ) -> tuple[Floats, Floats, float]:
     """Return the leading eigenpairs of a symmetric matrix given by its products with blocks, and their residual.
 
-    ``count`` of them to a relative residual of ``tol``, and a few more to start from the next time. Restarted block
-    Krylov method; no residual is larger than that of the ``start``.
+    ``count`` of them to a relative residual of ``tol`` (or as near as ``RESTARTS`` restarts come: the residual tells),
+    and a few more to start from the next time. Restarted block Krylov method; the sum of the values is never below that
+    of the ``start``.
     """
     width = min(count + GUARD, n)
     block = start

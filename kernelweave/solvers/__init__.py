@@ -8,6 +8,14 @@ from kernelweave.solvers._global_search import Path, global_kernel_kmeans
 from kernelweave.solvers._graph_search import CutPath, polish_cut, search_cuts
 from kernelweave.solvers._iterative_svr import SvrRun, balanced_bias, iterative_svr
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
+from kernelweave.solvers._kernel_spectral import (
+    ScoreModel,
+    codebook,
+    coupled_kernel_spectral,
+    decode,
+    inverse_degrees,
+    kernel_spectral,
+)
 from kernelweave.solvers._minmax import MinMaxRun, best_minmax, drawn_minmax, minmax_kmeans
 from kernelweave.solvers._multi_view_kernel_kmeans import MultiViewDescent, MultiViewKernel, multi_view_kernel_kmeans
 from kernelweave.solvers._multi_view_spectral import MultiViewSpectrum, multi_view_spectral
@@ -34,6 +42,7 @@ __all__ = [
     "Path",
     "Priors",
     "RatioRun",
+    "ScoreModel",
     "SvrRun",
     "ViewMixture",
     "balanced_bias",
@@ -42,12 +51,17 @@ __all__ = [
     "best_of",
     "best_start",
     "best_view_weights",
+    "codebook",
+    "coupled_kernel_spectral",
+    "decode",
     "drawn_minmax",
     "exemplars",
     "extended_labels",
     "global_kernel_kmeans",
+    "inverse_degrees",
     "iterative_svr",
     "kernel_kmeans",
+    "kernel_spectral",
     "minmax_kmeans",
     "multi_view_kernel_kmeans",
     "multi_view_spectral",

@@ -4,7 +4,8 @@ Rule        for every exponent, cluster parts of the samples and compare the clu
             (adjusted Rand index, mean over all pairs of parts). Of the exponents within ``SAME`` of the most stable the
             largest is taken: it leaves out least. p = 1 is not tried: a single view is stable whether it tells the
             clusters or not
-Cost        ``PARTS`` parts of at most ``SIZE`` samples, one start each, and one descent for each exponent
+Cost        ``PARTS`` parts of at most ``SIZE`` samples (of ``SIZE / SHARE`` drawn beforehand where there are more), one
+            start each, and one descent for each exponent
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +41,10 @@ def stable_exponent(
     n_clusters: int,
 ) -> ExponentChoice:
     """Choose among ``EXPONENTS``; ``labels_of`` returns the labels of a part of the samples for each of them."""
-    size = max(min(int(np.ceil(SHARE * len(samples))), SIZE), min(n_clusters, len(samples)))
+    pool = int(SIZE / SHARE)
+    if len(samples) > pool:  # parts of more samples than this would have too few in common
+        samples = np.sort(rngs[0].choice(samples, max(pool, n_clusters), replace=False))
+    size = max(int(np.ceil(SHARE * len(samples))), min(n_clusters, len(samples)))
     parts = [np.sort(rng.choice(samples, size, replace=False)) for rng in rngs]
     found = [labels_of(part, rng) for part, rng in zip(parts, rngs, strict=True)]
     scores = np.zeros((len(EXPONENTS), len(parts) * (len(parts) - 1) // 2))

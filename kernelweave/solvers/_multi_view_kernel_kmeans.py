@@ -16,7 +16,7 @@ import numpy as np
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import CompositeKernel, JoinedFeatures, algebra
 from kernelweave.solvers._cluster_state import ClusterMeans, ClusterSums
-from kernelweave.solvers._kernel_kmeans import Descent, descend
+from kernelweave.solvers._kernel_kmeans import PATIENCE, Descent, descend
 from kernelweave.solvers._view_weights import best_view_weights
 
 MultiViewKernel = CompositeKernel | JoinedFeatures
@@ -119,6 +119,7 @@ def multi_view_kernel_kmeans(
         history, converged, rose = descend(state, max_iter=max_steps, tol=tol, on_step=on_step)
         n_steps = len(history) - 1
     settled: Ints | None = None  # the labels the weights were found for
+    idle = 0
     while learned and not converged and len(history) <= max_iter:
         inner, ended, raised = descend(state, max_iter=max_steps, tol=tol)
         n_steps, rose = n_steps + len(inner) - 1, rose or raised
@@ -128,7 +129,9 @@ def multi_view_kernel_kmeans(
             settled = state.labels.copy()
             view_weights = best_view_weights(state.view_scatters(), p)
             state.reweigh(view_weights**p)
-            converged = tol > 0 and history[-1] - state.objective <= tol * abs(state.objective)
+            fall = history[-1] - state.objective
+            idle = idle + 1 if fall <= state.noise else 0  # clusters may change their names for ever
+            converged = idle >= PATIENCE or (tol > 0 and fall <= tol * abs(state.objective))
         history.append(state.objective)
         if on_step is not None:
             on_step(history[-1])
@@ -140,7 +143,7 @@ def multi_view_kernel_kmeans(
         state.scatter(),
         state.totals,
         state.norms,
-        view_weights,
+        np.array(view_weights),
         state.view_scatters(),
         n_steps,
     )

@@ -79,7 +79,10 @@ def multi_view_spectral(
             converged = True
         elif len(history) > 1:
             fall = history[-2] - history[-1]
-            converged = fall <= tol * abs(history[-1]) or bool(np.abs(view_weights - before).max() <= algebra.EPS)
+            known = ROUGH * float(view_weights**p @ np.abs(totals))  # less is not known of J on the way
+            converged = fall <= tol * max(abs(history[-1]), known) or bool(
+                np.abs(view_weights - before).max() <= algebra.EPS
+            )
     if learned:  # eigenvectors of the weights reported
         pairs = spectrum.leading(view_weights**p, n_vectors, FINE)
     return MultiViewSpectrum(

@@ -13,14 +13,16 @@ LARGEST_P = 100.0
 def best_view_weights(scatters: Floats, p: float) -> Floats:
     """Return the weights that minimise sum_v w_v^p D_v on the simplex, for p >= 1.
 
-    With logarithms, so that no power overflows. A scatter of zero takes all the weight, several share it; a negative
-    one, which a kernel that is not positive semidefinite can have, takes it too: that is where the minimum lies.
+    With logarithms, so that no power overflows. A scatter of zero takes all the weight, several share it. Of negative
+    ones, which kernels that are not positive semidefinite can have, the least takes all: the minimum lies there.
     """
     least = float(scatters.min())
+    if least < 0 and p > 1:
+        return np.eye(len(scatters))[int(np.argmin(scatters))]
     if least <= 0:
         first = scatters <= least + SAME * abs(least)
         return np.asarray(first / np.count_nonzero(first))
-    behind = np.log(scatters / least)
+    behind = np.log(scatters) - np.log(least)
     behind[behind <= SAME] = 0.0
     if p == 1:
         logs = np.where(behind > 0, -np.inf, 0.0)

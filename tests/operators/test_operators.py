@@ -13,19 +13,29 @@ from kernelweave.operators import (
     BlockwiseKernel,
     CentredKernel,
     CompositeKernel,
+    DegreeKernel,
     DenseCross,
     DenseKernel,
     FeatureKernel,
     GraphKernel,
+    JoinedFeatures,
     ScaledKernel,
     ShiftedKernel,
     UnitDiagonalKernel,
     _base,
     _blockwise,
+    composite,
     fit_kernel,
     formulas,
+    mean_squared_distance,
+    merged_graph,
+    unit_distance,
 )
+from kernelweave.operators._composite import sparse_form
 from tests.operators.contract import CrossContract, NeverStoresTheMatrix, OperatorContract
+from tests.reference import multi_view as oracle
+
+ALL = slice(None)
 
 
 def squared_gaps(X, Y):
@@ -653,6 +663,122 @@ def test_parts_of_different_shapes_do_not_add_up():
         CompositeKernel([FeatureKernel(np.eye(3)), FeatureKernel(np.eye(4))], [1.0, 1.0])
 
 
+class TestJoinedFeatures(NeverStoresTheMatrix, OperatorContract):
+    coefficients, factors = (0.5, 0.0, 2.0), (1.0, 3.0, 0.25)
+
+    def features(self, X):
+        return [X, X[:, :1], X[:, 1:]]
+
+    def make(self, X):
+        parts = [ScaledKernel(FeatureKernel(Phi), f) for Phi, f in zip(self.features(X), self.factors, strict=True)]
+        joined = composite(parts, self.coefficients)
+        assert isinstance(joined, JoinedFeatures)
+        return joined
+
+    def dense(self, X):
+        rows = zip(self.coefficients, self.factors, self.features(X), strict=True)
+        return sum(c * f * Phi @ Phi.T for c, f, Phi in rows)
+
+
+class TestSparseJoinedFeatures(TestJoinedFeatures):
+    def make(self, X):
+        parts = [FeatureKernel(sp.csr_array(Phi)) for Phi in self.features(X)]
+        joined = composite([ScaledKernel(part, f) for part, f in zip(parts, self.factors, strict=True)], np.ones(3))
+        assert sp.issparse(joined.Phi)
+        return joined.with_weights(self.coefficients)
+
+
+class TestJoinedFeaturesOfOneView(TestJoinedFeatures):
+    coefficients, factors = (1.5,), (2.0,)
+
+    def features(self, X):
+        return [X]
+
+
+class TestJoinedFeaturesOfSomeSamples(TestJoinedFeatures):
+    def make(self, X):
+        order = np.arange(len(X) + 3) % len(X)
+        return super().make(X[::-1][order]).take(np.arange(len(X))[::-1])
+
+
+class TestCompositeKernelOfSomeSamples(TestCompositeKernel):
+    # Chosen samples are few, and their kernels are stored.
+    test_peak_memory_stays_below_half_of_one_square_matrix = None
+
+    def make(self, X):
+        more = np.vstack([np.ones((2, X.shape[1])), X[::-1]])
+        return CompositeKernel(self.parts(more), self.coefficients).take(np.arange(2, len(more))[::-1])
+
+
+def test_features_of_one_kind_are_joined_and_anything_else_is_summed_up():
+    X, A = np.arange(12.0).reshape(4, 3), np.eye(4)
+    dense, sparse = FeatureKernel(X), FeatureKernel(sp.csr_array(X))
+    for parts in ([dense], [dense, dense], [sparse, sparse], [ScaledKernel(ScaledKernel(dense, 2.0), 3.0), dense]):
+        op = composite(parts, np.ones(len(parts)))
+        assert isinstance(op, JoinedFeatures)
+        np.testing.assert_allclose(op.block(ALL, ALL), sum(part.block(ALL, ALL) for part in parts))
+    stored = [DenseKernel(A), GraphKernel(sp.csr_array(A))]
+    for other in [*stored, sparse, ScaledKernel(dense, -1.0), FeatureKernel(X, X.copy())]:
+        op = composite([dense, other], [1.0, 2.0])
+        assert isinstance(op, CompositeKernel)
+        np.testing.assert_allclose(op.block(ALL, ALL), dense.block(ALL, ALL) + 2.0 * other.block(ALL, ALL))
+
+
+def test_joined_features_of_one_view_are_not_copied():
+    X = np.arange(12.0).reshape(4, 3)
+    joined = composite([ScaledKernel(FeatureKernel(X), 2.0)], [1.0])
+    assert np.shares_memory(joined.Phi, X)
+    assert np.shares_memory(joined.with_weights([3.0]).Phi, X)
+
+
+def test_new_coefficients_of_joined_features_leave_the_old_sum_alone():
+    X = np.arange(12.0).reshape(4, 3)
+    first = composite([FeatureKernel(X), FeatureKernel(X[:, :1])], [1.0, 1.0])
+    second = first.with_weights([0.0, 3.0])
+    np.testing.assert_allclose(second.diag(), 3.0 * X[:, 0] ** 2)
+    np.testing.assert_allclose(first.diag(), (X**2).sum(axis=1) + X[:, 0] ** 2)
+    np.testing.assert_allclose(first.view_diags, [(X**2).sum(axis=1), X[:, 0] ** 2])
+
+
+def test_sums_of_joined_features_are_measured_together_and_view_by_view():
+    rng = np.random.default_rng(0)
+    X, labels, weights = rng.standard_normal((9, 5)), np.arange(9) % 3, rng.random(9)
+    parts = [FeatureKernel(X[:, :2]), ScaledKernel(FeatureKernel(X[:, 2:]), 4.0)]
+    op = composite(parts, [0.5, 3.0])
+    H = np.zeros((9, 3))
+    H[np.arange(9), labels] = weights
+    sums = op.feature_sums(labels, weights, 3)
+    K, one, two = (H.T @ part.block(ALL, ALL) @ H for part in (op, *parts))
+    np.testing.assert_allclose(op.inner(sums), K, rtol=1e-12)
+    np.testing.assert_allclose(op.lengths(sums), np.diagonal(K), rtol=1e-12)
+    np.testing.assert_allclose(op.view_lengths(sums), [np.diagonal(one), np.diagonal(two)], rtol=1e-12)
+
+
+def test_a_sum_of_graphs_is_one_graph_and_a_sum_with_anything_else_is_none():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((9, 2))
+    graph, other = GraphKernel(chain_graph(X, X)), GraphKernel(sp.csr_array(np.diag(np.arange(9.0))))
+    parts = [ScaledKernel(graph, 2.0), DegreeKernel(graph), ScaledKernel(DegreeKernel(other, np.arange(9.0)), 0.5)]
+    total = CompositeKernel(parts, [1.0, 0.0, 3.0])
+    found = merged_graph(total)
+    assert isinstance(found, GraphKernel)
+    np.testing.assert_allclose(found.block(ALL, ALL), total.block(ALL, ALL), rtol=1e-12)
+    assert merged_graph(CompositeKernel([graph, DenseKernel(np.eye(9))], [1.0, 1.0])) is None
+    assert merged_graph(composite([FeatureKernel(X)], [1.0])) is None
+    assert merged_graph(graph) is None
+
+
+def test_the_sparse_form_of_a_graph_keeps_its_scales_and_other_kernels_have_none():
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    graph = GraphKernel(chain_graph(X, X))
+    for op in (graph, ScaledKernel(graph, -2.0), DegreeKernel(graph), ScaledKernel(UnitDiagonalKernel(graph), 3.0)):
+        found = sparse_form(op)
+        assert sp.issparse(found)
+        np.testing.assert_allclose(found.toarray(), op.block(ALL, ALL), rtol=1e-12)
+    for op in (DenseKernel(np.eye(9)), FeatureKernel(X), DegreeKernel(DenseKernel(np.eye(9)))):
+        assert sparse_form(op) is None
+
+
 # --- operators made of another ---------------------------------------------------------------------------------------
 
 
@@ -747,6 +873,41 @@ class TestUnitDiagonalKernel(NeverStoresTheMatrix, OperatorContract):
         return unit @ unit.T
 
 
+class TestDegreeKernel(NeverStoresTheMatrix, OperatorContract):
+    def weights(self, X):
+        return None
+
+    def make(self, X):
+        return DegreeKernel(lazy_gaussian(X), self.weights(X))
+
+    def dense(self, X):
+        return by_degrees(gaussian(X, X), self.weights(X))
+
+
+class TestDegreeKernelWithWeights(TestDegreeKernel):
+    def weights(self, X):
+        return np.arange(len(X)) % 3 * 1.5  # zero, 1.5 and 3
+
+
+class TestDegreeKernelOfAGraph(TestDegreeKernel):
+    def make(self, X):
+        return DegreeKernel(GraphKernel(chain_graph(X, X)), self.weights(X))
+
+    def dense(self, X):
+        return by_degrees(chain_matrix(X, X), self.weights(X))
+
+
+def by_degrees(K, weights=None):
+    """Return K_ij / sqrt(d_i d_j), d_i the weighted sum of row i; zero where a sample has no degree."""
+    weights = np.ones(len(K)) if weights is None else weights
+    degrees = [sum(K[i, j] * weights[j] for j in range(len(K))) for i in range(len(K))]
+    found = np.zeros(K.shape)
+    for i, j in itertools.product(range(len(K)), repeat=2):
+        if degrees[i] > 0 and degrees[j] > 0:
+            found[i, j] = K[i, j] / np.sqrt(degrees[i] * degrees[j])
+    return found
+
+
 class TestTransformsOfTransforms(NeverStoresTheMatrix, OperatorContract):
     above_scale = 4.0
 
@@ -821,6 +982,38 @@ class TestUnitDiagonalCross(CrossContract):
         return np.ones(len(X))
 
 
+class TestDegreeCross(CrossContract):
+    def weights(self, Y):
+        return np.arange(1.0, len(Y) + 1.0)
+
+    def make(self, X, Y):
+        return DegreeKernel(lazy_gaussian(Y), self.weights(Y)).cross(lazy_gaussian(X, Y))
+
+    def dense(self, X, Y):
+        rows, columns = gaussian(X, Y) @ self.weights(Y), gaussian(Y, Y) @ self.weights(Y)
+        return gaussian(X, Y) / np.sqrt(np.outer(rows, columns))
+
+    def self_values(self, X, Y):
+        return 1.0 / (gaussian(X, Y) @ self.weights(Y))
+
+
+def test_a_sample_without_a_degree_is_zero_to_all_others():
+    A = np.array([[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    op = DegreeKernel(GraphKernel(sp.csr_array(A)))
+    np.testing.assert_allclose(op.block(ALL, ALL), A / 2.0)
+
+
+def test_degrees_below_zero_are_refused():
+    X = np.array([[1.0, 2.0], [-3.0, 0.5], [3.0, 1.0]])
+    with pytest.raises(KernelError, match=r"Sample 1 has a degree.*-1\.25.*not negative"):
+        DegreeKernel(FeatureKernel(X))
+
+
+def test_a_graph_without_self_loops_divided_by_degrees_has_the_scale_of_its_edges():
+    op = DegreeKernel(GraphKernel(sp.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))))
+    assert op.scale() >= 1.0
+
+
 def test_a_unit_diagonal_needs_every_sample_off_the_origin():
     X = np.array([[1.0, 2.0], [0.0, 0.0], [3.0, 1.0]])
     with pytest.raises(KernelError, match="sample 1 has 0"):
@@ -835,3 +1028,22 @@ def test_a_centred_kernel_does_not_inherit_that_its_base_is_indefinite():
     values = np.linalg.eigvalsh(centred.block(slice(None), slice(None)))
     assert values[0] >= -1e-12
     assert centred.psd is not False
+
+
+@pytest.mark.parametrize("storage", [DenseKernel, lambda K: GraphKernel(sp.csr_array(K))])
+def test_weights_count_pairs_in_the_mean_distance_of_samples(storage):
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((9, 2)), rng.integers(0, 4, 9).astype(float)
+    K = X @ X.T
+    found = mean_squared_distance(storage(K), weights)
+    assert found == pytest.approx(oracle.mean_squared_distance(K, weights))
+    rows = np.repeat(np.arange(9), weights.astype(int))
+    assert found == pytest.approx(oracle.mean_squared_distance(K[np.ix_(rows, rows)]))
+    assert found == pytest.approx(mean_squared_distance(storage(K), 1e-9 * weights))
+    scaled = unit_distance(storage(K), weights)
+    np.testing.assert_allclose(scaled.block(ALL, ALL), K / found, rtol=1e-12)
+
+
+def test_a_kernel_that_cannot_be_normalised_is_called_by_its_name():
+    with pytest.raises(KernelError, match=r"samples of view 'flat' have spread 0 in feature space"):
+        unit_distance(DenseKernel(np.ones((4, 4))), np.arange(4.0), "view 'flat'")

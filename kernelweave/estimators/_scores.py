@@ -1,0 +1,138 @@
+"""What kernel spectral models share: samples to train on, scores of new samples, sign patterns as clusters."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave.estimators._base import warn_if_empty
+from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation._typing import Floats, Ints
+from kernelweave.inputs import is_multi_view
+from kernelweave.operators import KernelOperator
+from kernelweave.solvers import codebook, decode
+
+#: Samples read and scored at a time.
+CHUNK = 8192
+#: Trials of a swap for each sample to train on.
+SWAPS = 4
+
+
+class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
+    """Estimators whose clusters are sign patterns of scores."""
+
+    def _scores(self, X: Any) -> Floats:
+        """Return the scores of a block of samples, as many columns as the codebook."""
+        raise NotImplementedError
+
+    def transform(self, X: Any) -> Floats:
+        """Return the scores of samples.
+
+        Parameters
+        ----------
+        X : array-like or views as in ``fit``, or an iterator of such blocks
+            Samples. Arrays mapped from disk are read a few thousand rows at a time, and so are long ones.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_new, n_clusters - 1)
+            Their signs tell the cluster.
+        """
+        check_is_fitted(self)
+        return np.concatenate([self._scores(block) for block in chunks(X)])
+
+    def predict(self, X: Any) -> Ints:
+        """Return the clusters of new samples, by the codeword nearest to the signs of their scores.
+
+        Parameters
+        ----------
+        X : array-like or views as in ``fit``, or an iterator of such blocks
+            Samples. Arrays mapped from disk are read a few thousand rows at a time, and so are long ones.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_new,)
+            Index of the codeword.
+        """
+        check_is_fitted(self)
+        return np.concatenate([decode(self._scores(block), self.codebook_) for block in chunks(X)])
+
+    def fit_predict(self, X: Any, y: Any = None) -> Ints:
+        """Fit, then return the labels of all samples."""
+        return self.fit(X, y).labels_
+
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """Fit, then return the scores of all samples."""
+        return self.fit(X, y).transform(X)
+
+    def _encode(self, scores: Floats) -> None:
+        """Make the codebook of the training samples' scores."""
+        self.codebook_ = codebook(scores, self.n_clusters)
+        self._n_features_out = scores.shape[1]
+        warn_if_empty(np.arange(self.n_clusters) < len(self.codebook_), self.n_clusters)
+
+
+def chunks(X: Any) -> Iterator[Any]:
+    """Yield samples block by block: those of an iterator as they come, others in slices."""
+    if hasattr(X, "__next__"):
+        yield from X
+        return
+    if is_multi_view(X):
+        parts = X if isinstance(X, dict) else dict(enumerate(X))
+        n = {part.shape[0] if hasattr(part, "shape") else len(part) for part in parts.values()}
+        if len(n) != 1 or max(n) <= CHUNK:  # views that disagree are reported where they are read
+            yield X
+            return
+        for lo in range(0, max(n), CHUNK):
+            cut = {name: _safe_indexing(part, slice(lo, lo + CHUNK)) for name, part in parts.items()}
+            yield cut if isinstance(X, dict) else list(cut.values())
+        return
+    n_samples = X.shape[0] if hasattr(X, "shape") and len(X.shape) else None
+    if n_samples is None or n_samples <= CHUNK:
+        yield X
+        return
+    for lo in range(0, n_samples, CHUNK):
+        yield _safe_indexing(X, slice(lo, lo + CHUNK))
+
+
+def chosen_samples(
+    n: int,
+    wanted: int | None,
+    selection: str,
+    n_clusters: int,
+    operators: Callable[[], Sequence[KernelOperator]],
+    rng: np.random.Generator,
+) -> Ints:
+    """Return the samples to train on: all, some at random, or some spread out.
+
+    ``"entropy"`` swaps samples while the sum of their kernel values falls, which raises the quadratic Renyi entropy of
+    the density they stand for.
+    """
+    if wanted is None or wanted >= n:
+        return np.arange(n)
+    if wanted < n_clusters:
+        raise ParameterError(f"n_train_samples={wanted} is fewer than n_clusters={n_clusters}; raise it.")
+    chosen = np.sort(rng.choice(n, wanted, replace=False))
+    if selection == "random":
+        return chosen
+    kernels, outside = operators(), np.setdiff1d(np.arange(n), chosen)
+    sums = np.sum([_sums(op, chosen) for op in kernels], axis=0)
+    for _ in range(SWAPS * wanted):
+        leaving, place = int(np.argmax(sums)), int(rng.integers(len(outside)))
+        entering = outside[place]
+        rows = [op.block(np.array([entering, chosen[leaving]]), np.append(chosen, entering)) for op in kernels]
+        new, old = np.sum([row[0] for row in rows], axis=0), np.sum([row[1] for row in rows], axis=0)
+        arriving = float(new[:-1].sum() - new[leaving] + new[-1])
+        if arriving >= sums[leaving]:
+            continue
+        sums += new[:-1] - old[:-1]
+        sums[leaving] = arriving
+        outside[place], chosen[leaving] = chosen[leaving], entering
+    return np.sort(chosen)
+
+
+def _sums(op: KernelOperator, chosen: Ints) -> Floats:
+    return np.asarray(op.block(chosen, chosen), dtype=np.float64).sum(axis=1)
