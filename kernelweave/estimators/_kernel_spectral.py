@@ -81,7 +81,7 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
 
     Examples
     --------
-    >>> from kernelweave import KernelSpectralClustering
+    >>> from kernelweave.estimators._kernel_spectral import KernelSpectralClustering
     >>> from kernelweave.datasets import make_two_rings
     >>> from kernelweave.metrics import normalized_mutual_info
     >>> X, y = make_two_rings(random_state=0)
