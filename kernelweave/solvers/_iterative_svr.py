@@ -16,8 +16,6 @@ from kernelweave.foundation._typing import Floats
 
 # Borders whose loss is computed together.
 BLOCK = 512
-# Violation of the optimality conditions at which a regression is solved.
-TOL = 1e-5
 
 
 @dataclass(frozen=True)
@@ -38,9 +36,19 @@ class SvrRun:
 
 
 def iterative_svr(
-    K: Floats, labels: Floats, *, C: float, limit: float, epsilon: float = 0.0, max_iter: int = 100
+    K: Floats,
+    labels: Floats,
+    *,
+    C: float,
+    limit: float,
+    epsilon: float = 0.0,
+    max_iter: int = 100,
+    tol: float = 1e-5,
 ) -> SvrRun:
-    """Alternate from ``labels`` until they repeat; the first sample ends on the side of -1."""
+    """Alternate from ``labels`` until they repeat; the first sample ends on the side of -1.
+
+    ``tol`` is the violation of the optimality conditions at which a regression is solved.
+    """
     y, seen = np.array(labels, dtype=np.float64), {labels.tobytes()}
     history: list[float] = []
     # Multipliers add up to zero, so that moving the origin changes the bias alone; libsvm keeps kernel values in single
@@ -50,7 +58,7 @@ def iterative_svr(
     best: tuple[float, Floats, Floats, float] | None = None
     converged = False
     while not converged and len(history) < max_iter:
-        machine = SVR(kernel="precomputed", C=C, epsilon=epsilon, tol=TOL)
+        machine = SVR(kernel="precomputed", C=C, epsilon=epsilon, tol=tol)
         machine.random_state = 0  # not used by the solver, but drawn from the global generator otherwise
         machine.fit(centred, y)
         multipliers = np.zeros(len(K))

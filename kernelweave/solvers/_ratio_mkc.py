@@ -23,6 +23,8 @@ from kernelweave.operators.margin import MarginProblem, MarginSolution
 ARMIJO, HALVINGS = 1e-4, 30
 # Starts are equal if their objectives differ by less than this, relatively.
 NEARLY = 1e-3
+# Draws for every pair wanted, where some have to be drawn again.
+DRAWS = 10
 
 
 class KernelFamily(Protocol):
@@ -177,18 +179,26 @@ def best_start(K: Floats, candidates: Sequence[Floats], C: float, dual_tol: floa
 def balanced_pairs(K: Floats, rng: np.random.Generator, count: int, limit: float) -> list[Floats]:
     """Return labellings by the nearer of two samples: the first drawn at random, the second far from it.
 
-    Where the clusters differ in size by more than ``limit``, the border moves to where they do not.
+    A pair whose clusters differ in size by more than ``limit`` is drawn again, some times; then its border moves to
+    where they do not. Labellings with a border that was moved can look good and end badly, so that they come in only
+    where there are no others.
     """
-    n, diag, found = len(K), np.diagonal(K), []
+    n, diag = len(K), np.diagonal(K)
     least = int(np.ceil((n - limit) / 2.0))
-    for _ in range(count):
+    fair: list[Floats] = []
+    moved: list[Floats] = []
+    for _ in range(DRAWS * count):
         first = int(rng.integers(n))
         apart = np.sqrt(np.maximum(diag + diag[first] - 2.0 * K[first], 0.0))
         reach = np.cumsum(apart)
         second = min(int(np.searchsorted(reach, rng.random() * reach[-1], side="right")), n - 1)
         lean = (diag[second] - 2.0 * K[second]) - (diag[first] - 2.0 * K[first])  # positive: nearer to the first
-        size = int(np.clip(np.count_nonzero(lean > 0), least, n - least))
+        found = int(np.count_nonzero(lean > 0))
+        size = int(np.clip(found, least, n - least))
         labels = -np.ones(n)
         labels[np.argsort(-np.round(lean, 12), kind="stable")[:size]] = 1.0
-        found.append(-labels * labels[0])  # the first sample is always on the same side
-    return found
+        # The first sample is always on the same side.
+        (fair if size == found else moved).append(-labels * labels[0])
+        if len(fair) == count:
+            break
+    return fair or moved[:count]

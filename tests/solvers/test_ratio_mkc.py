@@ -80,8 +80,9 @@ def test_the_best_labelling_of_a_small_set_is_never_beaten_and_often_found(seed)
     X, _ = samples(seed, n=8, apart=2.0)
     K = kernels(X, (1.5,))[0]
     best, _ = oracle.best_by_enumeration(K, 1.0, 4.0)
-    ends = []
-    for start in balanced_pairs(K, np.random.default_rng(0), 6, 4.0):
+    ends, rng = [], np.random.default_rng(0)
+    drawn = [np.where(rng.permutation(8) < 4, 1.0, -1.0) for _ in range(10)]
+    for start in [*balanced_pairs(K, rng, 6, 4.0), *drawn]:
         ends.append(run(WeightedKernels([K]), start, limit=4.0, n_moves=4, learned=False, dual_tol=1e-8).objective)
     assert min(ends) >= best * (1 - 1e-5)
     assert min(ends) <= best * (1 + 1e-5)
@@ -129,6 +130,27 @@ def test_pairs_give_labellings_within_the_balance(seed, limit, n):
         assert set(np.unique(labels)) == {-1.0, 1.0}
         assert abs(labels.sum()) <= limit
         assert labels[0] == -1
+
+
+def test_pairs_that_break_the_balance_are_drawn_again():
+    X = np.concatenate([np.random.default_rng(0).normal(size=(20, 2)), [[40.0, 0.0]]])
+    K = X @ X.T
+    gaps = np.square(X[:, None] - X[None]).sum(axis=2)
+    natural = set()
+    for first in range(21):
+        for second in range(21):
+            labels = np.where(gaps[second] > gaps[first], 1.0, -1.0)
+            natural.add((-labels * labels[0]).tobytes())
+    found = balanced_pairs(K, np.random.default_rng(1), 8, 10.0)
+    assert len(found) == 8
+    assert all(labels.tobytes() in natural for labels in found)  # no border was moved
+
+
+def test_where_no_pair_keeps_the_balance_the_border_moves():
+    X = np.concatenate([np.zeros((10, 1)), [[1.0], [1.1]]]) + 1e-3 * np.arange(12)[:, None]
+    found = balanced_pairs(X @ X.T, np.random.default_rng(0), 3, 0.0)
+    assert len(found) == 3
+    assert all(labels.sum() == 0 for labels in found)
 
 
 def test_the_best_start_is_the_one_of_least_objective():
