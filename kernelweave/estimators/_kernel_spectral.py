@@ -54,6 +54,8 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
         Leading eigenvalues, largest first.
     objective_ : float
         Their sum.
+    objective_path_, n_iter_, converged_ : ndarray of one value, 1, True
+        There are no steps.
     dual_coef_ : ndarray of shape (n_train, n_clusters - 1)
         Coefficients alpha: scores are kernel rows times these, plus the bias.
     bias_ : ndarray of shape (n_clusters - 1,)
@@ -157,6 +159,7 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
         self._kernel = kernel.for_new_samples()
         self.dual_coef_, self.bias_, self.scores_ = found.alphas, found.bias, found.scores
         self.eigenvalues_, self.objective_ = found.eigenvalues, float(found.eigenvalues.sum())
+        self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
         self._encode(found.scores)
         whole = len(self.train_indices_) == n
         self.labels_: Ints = decode(found.scores, self.codebook_) if whole else self.predict(X)

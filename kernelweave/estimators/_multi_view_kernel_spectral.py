@@ -86,6 +86,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, CallbackSupportMixin, Ba
         Leading eigenvalues 1 / rho of the coupled problem.
     objective_ : float
         Their sum.
+    objective_path_, n_iter_, converged_ : ndarray of one value, 1, True
+        There are no steps.
     gamma_limits_ : ndarray of shape (n_views,)
         What gamma has to stay below.
     view_weights_ : ndarray of shape (n_views,)
@@ -258,6 +260,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, CallbackSupportMixin, Ba
         found = coupled_kernel_spectral(kernels, inverses, gammas, self.n_clusters - 1, given.names)
         self.eigenvalues_, self.objective_ = found.eigenvalues, float(found.eigenvalues.sum())
         self.gamma_limits_ = found.limits
+        self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
         self.scores_ = np.stack([model.scores for model in found.models])
         self._trained = [
             TrainedView(kernel, centred.shares, centred.column_means, centred.grand_mean, model.alphas)

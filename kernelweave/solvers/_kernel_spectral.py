@@ -24,6 +24,8 @@ from kernelweave.operators.spectrum import leading_vectors
 
 # Residual of the eigenvectors, and eigenvalues below this share of the largest, which are zero.
 RESIDUAL, ZERO = 1e-8, 1e-10
+# Degrees below this share of what the kernel's largest value could make them are rounding.
+ROUNDING = 1e-14
 # With fewer samples than this the matrix itself is decomposed.
 SMALL = 1200
 
@@ -41,6 +43,7 @@ class ScoreModel:
 def inverse_degrees(op: KernelOperator, name: str = "") -> Floats:
     """Return 1 / (row sum) of every sample; zero for a sample that is like none, which then takes no part."""
     degrees = op.matmat(np.ones((op.shape[1], 1)))[:, 0]
+    degrees[np.abs(degrees) <= ROUNDING * op.shape[1] * op.scale()] = 0.0
     bad = np.flatnonzero(degrees < 0)
     if len(bad):
         raise ParameterError(
@@ -65,6 +68,8 @@ def kernel_spectral(op: KernelOperator, n_vectors: int) -> ScoreModel:
         return image - np.outer(u, u @ image)
 
     count = min(n_vectors, n)
+    if count == 0:
+        return ScoreModel(np.empty((n, 0)), np.empty(0), np.empty((n, 0)), np.empty(0))
     if n <= SMALL:
         matrix = product(np.eye(n))
         with single_threaded_blas():
@@ -115,6 +120,9 @@ def coupled_kernel_spectral(
         bases.append(Q[:, keep] * np.sqrt(squares / (1.0 - gamma * squares / n)))
     ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
     size, count, spans = int(ends[-1]), min(n_vectors, int(ends[-1])), list(pairwise(ends.tolist()))
+    if count == 0:
+        nothing = ScoreModel(np.empty((n, 0)), np.empty(0), np.empty((n, 0)), np.empty(0))
+        return CoupledScores((nothing,) * len(kernels), np.empty(0), np.array(limits))
     if size <= SMALL:
         joined = np.hstack(bases)
         with single_threaded_blas():
