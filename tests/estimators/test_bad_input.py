@@ -28,6 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Every start left a cluster without variance"),
     pytest.mark.filterwarnings("ignore:Only .* samples have a prior above zero"),
     pytest.mark.filterwarnings("ignore:View .* has no scatter left"),
+    pytest.mark.filterwarnings("ignore:The clusters have no variance left"),
 ]
 
 X, Y = blobs(5)

@@ -171,6 +171,13 @@ def test_the_number_of_threads_does_not_matter(cls):
     assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-9)
 
 
+def test_a_view_of_two_values_takes_all_the_weight_and_a_warning_names_it():
+    flag = np.random.default_rng(0).integers(2, size=(60, 1)).astype(float)
+    with pytest.warns(ConvergenceWarning, match=r"no variance left .* few values in 'flag'"):
+        model = RatioMultipleKernelClustering(random_state=0).fit({"good": X, "flag": flag})
+    assert model.view_weights_[1] > 0.99
+
+
 def test_the_balance_of_iterative_regression_holds():
     data = np.concatenate([X[Y == 0][:10], X[Y == 1]])
     model = IterativeSVR(balance=0.1, random_state=0).fit(data)

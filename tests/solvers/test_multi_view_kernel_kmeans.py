@@ -156,12 +156,16 @@ def test_indefinite_kernels_end_at_the_oracles_partition_and_never_rise(data):
     op = CompositeKernel([DenseKernel(matrix) for matrix in kernels], np.ones(3))
     found = run(op, labels, np.ones(len(K)), k, p, max_iter=8)
     expected, shares, path = oracle.mvkkm(kernels, labels, np.ones(len(K)), k, p, max_iter=8)
-    np.testing.assert_array_equal(found.labels, expected)
+    # A run ends where clusters only change their names; the oracle goes on changing them.
+    together = found.labels[:, None] == found.labels[None, :]
+    np.testing.assert_array_equal(together, np.equal.outer(expected, expected))
     np.testing.assert_allclose(found.view_weights, shares, rtol=1e-7, atol=1e-10)
     noise = 1e-11 * len(K) * np.abs(kernels[1]).max()
-    np.testing.assert_allclose(found.history, path, rtol=1e-8, atol=10 * noise)
+    steps = len(found.history)
+    np.testing.assert_allclose(found.history, path[:steps], rtol=1e-8, atol=10 * noise)
+    np.testing.assert_allclose(path[steps:], found.objective, rtol=1e-8, atol=10 * noise)
     assert (np.diff(found.history) <= noise).all()
-    assert found.converged or found.history[-1] >= found.history[-2] - noise  # clusters that change names for ever
+    assert found.converged or steps > 8
 
 
 @pytest.mark.parametrize("n_views", [1, 2])
