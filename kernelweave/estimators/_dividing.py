@@ -14,9 +14,8 @@ from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._progress import track
 from kernelweave.foundation._sklearn import CallbackSupportMixin
 from kernelweave.foundation._typing import Floats, Ints, Matrix
-
-#: A scatter below this share of the kernel's trace is rounding.
-FLAT = 1e-13
+from kernelweave.inputs import check_cluster_count
+from kernelweave.operators import FLAT
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,7 @@ class DividingClusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     """Base of methods for two clusters; more come from dividing the cluster of largest scatter again."""
 
     def _check_counts(self, n: int) -> None:
-        if self.n_clusters > n:
-            raise ParameterError(f"n_clusters={self.n_clusters} is more than the {n} samples; lower it.")
+        check_cluster_count(self.n_clusters, np.ones(n))
         if self.n_clusters > 1 and self._limit(n) < n % 2:
             raise ParameterError(
                 f"balance={self.balance} allows the clusters of {n} samples to differ by {self.balance * n:.3g}, but "

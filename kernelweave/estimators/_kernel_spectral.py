@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.estimators._base import KERNEL_RULES, KernelEstimator
+from kernelweave.estimators._clusterer import is_precomputed
 from kernelweave.estimators._scores import ScoreClusterer, chosen_samples
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
@@ -151,7 +152,7 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
             streams(self.random_state, 1)[0],
         )
         part = given[self.train_indices_]
-        if self._precomputed:
+        if is_precomputed(self.kernel):
             part = part[:, self.train_indices_]
         kernel = self._settle_kernel(part, np.ones(len(self.train_indices_)))
         op = kernel.operator(self.storage, self.memory_limit)
@@ -165,12 +166,8 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
         self.labels_: Ints = decode(found.scores, self.codebook_) if whole else self.predict(X)
         return self
 
-    @property
-    def _precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
     def _scores(self, X: Any) -> Floats:
         X = self._read(X, reset=False)
-        if self._precomputed:
+        if is_precomputed(self.kernel):
             X = X[:, self.train_indices_]
         return np.asarray(self._kernel.cross(X).matmat(self.dual_coef_) + self.bias_)

@@ -17,6 +17,7 @@ from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrO
 from kernelweave.foundation._typing import Array, Floats, Ints, Matrix
 from kernelweave.inputs import Views, per_view, read_view_weights, read_views
 from kernelweave.operators import (
+    FLAT,
     KERNELS,
     CompositeKernel,
     DegreeKernel,
@@ -53,10 +54,6 @@ MULTI_VIEW_RULES: dict[str, list[Any]] = {
 }
 
 
-# A mean squared distance below this share of the kernel's values is rounding.
-FLAT = 1e-13
-
-
 @dataclass(frozen=True)
 class ViewKernel:
     """One view's kernel as it meets new samples: settled, then scaled or divided by degrees."""
@@ -74,11 +71,8 @@ class ViewKernel:
         return cross if self.factor == 1.0 else ScaledKernel(cross, self.factor)
 
 
-class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
-    """Base of estimators that see the data through a weighted sum of kernels, one per view."""
-
-    #: Whether the objective depends on feature-space distances alone, so that features may be centred.
-    _distances_only = True
+class ViewKernelTags(BaseEstimator):
+    """What estimators with ``views`` and a ``kernel`` tell scikit-learn about their input."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -86,6 +80,13 @@ class MultiViewKernelEstimator(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.pairwise = is_precomputed(self.kernel) and self.views is None
         tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
         return tags
+
+
+class MultiViewKernelEstimator(ViewKernelTags, CallbackSupportMixin, BaseEstimator):
+    """Base of estimators that see the data through a weighted sum of kernels, one per view."""
+
+    #: Whether the objective depends on feature-space distances alone, so that features may be centred.
+    _distances_only = True
 
     def _settle(self, views: Views, weights: Floats) -> MultiViewKernel:
         """Settle and normalise every view's kernel; return their sum and keep what new samples need."""

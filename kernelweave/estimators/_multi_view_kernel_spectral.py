@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kernelweave.estimators._clusterer import is_precomputed
+from kernelweave.estimators._multi_view import ViewKernelTags
 from kernelweave.estimators._scores import ScoreClusterer, chosen_samples
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._random import streams
@@ -36,7 +37,7 @@ class TrainedView:
         return centred.matmat(self.alphas)
 
 
-class MultiViewKernelSpectralClustering(ScoreClusterer, CallbackSupportMixin, BaseEstimator):
+class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, CallbackSupportMixin, BaseEstimator):
     """Multi-view kernel spectral clustering (MVKSC): one kernel spectral model per view, made to agree.
 
     Every view has scores as in kernel spectral clustering; a coupling term rewards scores of different views that go
@@ -169,13 +170,6 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, CallbackSupportMixin, Ba
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_precomputed(self.kernel) and self.views is None
-        tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
-        return tags
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> "MultiViewKernelSpectralClustering":

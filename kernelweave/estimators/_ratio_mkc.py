@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators._clusterer import is_precomputed
-from kernelweave.estimators._dividing import FLAT, Cut, DividingClusterer, Split
+from kernelweave.estimators._dividing import Cut, DividingClusterer, Split
+from kernelweave.estimators._multi_view import ViewKernelTags
 from kernelweave.foundation._errors import ConvergenceWarning, KernelError, ParameterError
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Floats, Ints, Matrix
 from kernelweave.inputs import Views, per_view, read_labels, read_views
 from kernelweave.operators import (
+    FLAT,
     KERNELS,
     CompositeKernel,
     FittedKernel,
@@ -51,7 +52,7 @@ class BasisKernel:
         return ScaledKernel(self.kernel.cross(blocks[self.view]), self.factor)
 
 
-class RatioMultipleKernelClustering(DividingClusterer):
+class RatioMultipleKernelClustering(ViewKernelTags, DividingClusterer):
     """Ratio-based multiple kernel clustering (RMKC): two clusters and a kernel combination, by variance over margin.
 
     Minimises J = E(theta, y) ||w||^2 / 2 + C sum xi over labels y, kernel weights theta and the support vector machine
@@ -223,13 +224,6 @@ class RatioMultipleKernelClustering(DividingClusterer):
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = is_precomputed(self.kernel) and self.views is None
-        tags.input_tags.positive_only = isinstance(self.kernel, str) and self.kernel == "chi2"
-        return tags
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> "RatioMultipleKernelClustering":

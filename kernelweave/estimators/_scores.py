@@ -1,5 +1,6 @@
 """What kernel spectral models share: samples to train on, scores of new samples, sign patterns as clusters."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -24,9 +25,9 @@ SWAPS = 4
 class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
     """Estimators whose clusters are sign patterns of scores."""
 
+    @abstractmethod
     def _scores(self, X: Any) -> Floats:
         """Return the scores of a block of samples, as many columns as the codebook."""
-        raise NotImplementedError
 
     def transform(self, X: Any) -> Floats:
         """Return the scores of samples.

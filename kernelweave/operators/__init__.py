@@ -15,6 +15,7 @@ from kernelweave.operators._dense import DenseCross, DenseKernel
 from kernelweave.operators._graph import GraphKernel
 from kernelweave.operators._lowrank import FeatureKernel
 from kernelweave.operators._transforms import (
+    FLAT,
     CentredKernel,
     DegreeKernel,
     ScaledKernel,
@@ -29,6 +30,7 @@ from kernelweave.operators.algebra import as_operator
 from kernelweave.operators.factory import KERNELS, FittedKernel, Storage, approximate_kernel, fit_kernel
 
 __all__ = [
+    "FLAT",
     "KERNELS",
     "BlockwiseKernel",
     "CentredKernel",

@@ -13,6 +13,8 @@ from kernelweave.operators._graph import GraphKernel
 
 # Rows looked at together.
 ROWS = 256
+#: A spread of samples below this share of the kernel's values is what rounding leaves of none.
+FLAT = 1e-13
 
 
 class ScaledKernel(KernelOperator):
@@ -266,21 +268,20 @@ def feature_space_variance(op: KernelOperator) -> float:
     return 0.5 * mean_squared_distance(op)
 
 
-def unit_distance(op: KernelOperator, weights: Floats | None = None, name: str = "") -> ScaledKernel:
+def unit_distance(op: KernelOperator, weights: Floats | None = None) -> ScaledKernel:
     """Return the kernel divided by its (weighted) mean squared feature-space distance (PhD 4.2.3)."""
-    return ScaledKernel(op, 1.0 / _positive(mean_squared_distance(op, weights), op.scale(), name))
+    return ScaledKernel(op, 1.0 / _positive(mean_squared_distance(op, weights), op.scale()))
 
 
 def unit_variance(op: KernelOperator) -> ScaledKernel:
     """Return the kernel after multiplicative normalisation, K / (mean(diag) - mean(all)) (PhD 5.2)."""
-    return ScaledKernel(op, 1.0 / _positive(feature_space_variance(op), op.scale(), ""))
+    return ScaledKernel(op, 1.0 / _positive(feature_space_variance(op), op.scale()))
 
 
-def _positive(spread: float, scale: float, name: str) -> float:
-    if not spread > 1e-13 * scale:  # what rounding leaves where all samples are equal
-        where = f" of {name}" if name else ""
+def _positive(spread: float, scale: float) -> float:
+    if not spread > FLAT * scale:
         raise KernelError(
-            f"The samples{where} have spread {spread:.6g} in feature space, so the kernel cannot be normalised: all "
+            f"The samples have spread {spread:.6g} in feature space, so the kernel cannot be normalised: all "
             "samples look alike to it. Drop the view or choose another kernel."
         )
     return spread

@@ -86,9 +86,7 @@ class GramSpectrum:
         root, d = np.sqrt(self._op.columns), len(self._gram)
         inner = root[:, None] * self._gram * root
         count = min(count, d)
-        with single_threaded_blas():  # the same vectors, to the last bit, for any number of threads
-            values, U = eigh(inner, subset_by_index=[d - count, d - 1], check_finite=False)
-        self._values, U = values[::-1], U[:, ::-1]
+        self._values, U = leading_of(inner, count)
         # Y = W^1/2 Phi C^1/2 U lambda^-1/2
         self._directions = root[:, None] * U * np.sqrt(extension(self._values))
         seen = np.square(self._gram @ self._directions).sum(axis=1)  # of Phi^T W^1/2 Y, by column
@@ -122,9 +120,7 @@ class KrylovSpectrum:
         self._combined = self._sum(coefficients)
         if n <= SMALL:
             full = self._root[:, None] * self._combined.block(slice(None), slice(None)) * self._root
-            with single_threaded_blas():
-                values, vectors = eigh(full, subset_by_index=[n - count, n - 1], check_finite=False)
-            self._values, self._Y, residual = values[::-1], vectors[:, ::-1], 0.0
+            (self._values, self._Y), residual = leading_of(full, count), 0.0
         else:
             values, block, residual = leading_vectors(self._product, n, count, tol, self._basis)
             self._values, self._Y, self._basis = values[:count], block[:, :count], block
@@ -153,6 +149,14 @@ class KrylovSpectrum:
     def sources(self) -> Floats:
         """Return w^1/2 Y / lambda."""
         return self._root[:, None] * self._Y * extension(self._values)
+
+
+def leading_of(matrix: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return the leading eigenpairs of a stored matrix, the same to the last bit for any number of threads."""
+    n = len(matrix)
+    with single_threaded_blas():
+        values, vectors = eigh(matrix, subset_by_index=[n - count, n - 1], check_finite=False)
+    return values[::-1], vectors[:, ::-1]
 
 
 def leading_vectors(

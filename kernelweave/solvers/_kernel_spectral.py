@@ -20,14 +20,12 @@ from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._threads import single_threaded_blas
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import KernelOperator
-from kernelweave.operators.spectrum import leading_vectors
+from kernelweave.operators.spectrum import SMALL, leading_of, leading_vectors
 
 # Residual of the eigenvectors, and eigenvalues below this share of the largest, which are zero.
 RESIDUAL, ZERO = 1e-8, 1e-10
 # Degrees below this share of what the kernel's largest value could make them are rounding.
 ROUNDING = 1e-14
-# With fewer samples than this the matrix itself is decomposed.
-SMALL = 1200
 
 
 @dataclass(frozen=True)
@@ -72,9 +70,7 @@ def kernel_spectral(op: KernelOperator, n_vectors: int) -> ScoreModel:
         return ScoreModel(np.empty((n, 0)), np.empty(0), np.empty((n, 0)), np.empty(0))
     if n <= SMALL:
         matrix = product(np.eye(n))
-        with single_threaded_blas():
-            values, vectors = eigh(0.5 * (matrix + matrix.T), subset_by_index=[n - count, n - 1])
-        values, vectors = values[::-1], vectors[:, ::-1]
+        values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
     else:
         values, vectors, _ = leading_vectors(product, n, count, RESIDUAL)
         values, vectors = values[:count], vectors[:, :count]
@@ -129,8 +125,7 @@ def coupled_kernel_spectral(
             A = joined.T @ joined
             for lo, hi in spans:
                 A[lo:hi, lo:hi] = 0.0
-            values, Y = eigh(A, subset_by_index=[size - count, size - 1], check_finite=False)
-        values, Y = values[::-1], Y[:, ::-1]
+        values, Y = leading_of(A, count)
     else:
 
         def product(block: Floats) -> Floats:

@@ -17,7 +17,7 @@ from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.operators import CompositeKernel, JoinedFeatures, algebra
 from kernelweave.solvers._cluster_state import ClusterMeans, ClusterSums
 from kernelweave.solvers._kernel_kmeans import PATIENCE, Descent, descend
-from kernelweave.solvers._view_weights import best_view_weights
+from kernelweave.solvers._view_weights import best_view_weights, start_of_weights, without_rounding
 
 MultiViewKernel = CompositeKernel | JoinedFeatures
 
@@ -84,7 +84,7 @@ def _scatters(masses: Floats, within: Floats, totals: Floats) -> Floats:
     filled = totals > 0
     found = masses - (within[:, filled] / totals[filled]).sum(axis=1)
     size = np.abs(masses) + np.abs(within[:, filled] / totals[filled]).sum(axis=1)
-    return np.where(np.abs(found) <= 64.0 * algebra.EPS * size, 0.0, found)
+    return without_rounding(found, size)
 
 
 def multi_view_kernel_kmeans(
@@ -106,8 +106,7 @@ def multi_view_kernel_kmeans(
     ``max_iter`` bounds the outer steps, ``max_steps`` those of kernel k-means within each. With ``learned=False`` the
     view weights stay; infinite ``p`` stands for equal weights that stay.
     """
-    if np.isinf(p):
-        p, view_weights, learned = 1.0, np.full(len(view_weights), 1.0 / len(view_weights)), False
+    p, view_weights, learned = start_of_weights(p, view_weights, learned)
     labels, op = np.array(labels, dtype=np.intp), op.with_weights(view_weights**p)
     state: ViewSums | ViewMeans = (
         ViewMeans(op, labels, weights, n_clusters)

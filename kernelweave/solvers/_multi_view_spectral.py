@@ -18,7 +18,7 @@ import numpy as np
 from kernelweave.foundation._typing import Floats
 from kernelweave.operators import algebra
 from kernelweave.operators.spectrum import Spectrum
-from kernelweave.solvers._view_weights import best_view_weights
+from kernelweave.solvers._view_weights import best_view_weights, start_of_weights, without_rounding
 
 # Eigenvectors are found to this relative residual on the way, where traces are right to its square, and at the end.
 ROUGH, FINE = 1e-4, 1e-6
@@ -63,8 +63,7 @@ def multi_view_spectral(
     J is taken after the weights have followed the eigenvectors. With ``learned=False`` one decomposition is all;
     infinite ``p`` stands for equal weights that stay.
     """
-    if np.isinf(p):
-        p, view_weights, learned = 1.0, np.full(len(view_weights), 1.0 / len(view_weights)), False
+    p, view_weights, learned = start_of_weights(p, view_weights, learned)
     history: list[float] = []
     converged = False
     while not converged and len(history) < max_iter:
@@ -91,5 +90,4 @@ def multi_view_spectral(
 
 
 def _scatters(totals: Floats, traces: Floats) -> Floats:
-    found = totals - traces
-    return np.where(np.abs(found) <= 64.0 * algebra.EPS * (np.abs(totals) + np.abs(traces)), 0.0, found)
+    return without_rounding(totals - traces, np.abs(totals) + np.abs(traces))

@@ -10,6 +10,18 @@ SAME = 1e-12
 LARGEST_P = 100.0
 
 
+def start_of_weights(p: float, view_weights: Floats, learned: bool) -> tuple[float, Floats, bool]:
+    """Return exponent, first weights and whether they are learned; infinite p stands for equal weights that stay."""
+    if np.isinf(p):
+        return 1.0, np.full(len(view_weights), 1.0 / len(view_weights)), False
+    return p, view_weights, learned
+
+
+def without_rounding(scatters: Floats, sizes: Floats) -> Floats:
+    """Return scatters, zero where they are no more than the rounding of the sums of ``sizes`` they come from."""
+    return np.where(np.abs(scatters) <= 64.0 * np.finfo(np.float64).eps * sizes, 0.0, scatters)
+
+
 def best_view_weights(scatters: Floats, p: float) -> Floats:
     """Return the weights that minimise sum_v w_v^p D_v on the simplex, for p >= 1.
 
