@@ -268,20 +268,21 @@ def feature_space_variance(op: KernelOperator) -> float:
     return 0.5 * mean_squared_distance(op)
 
 
-def unit_distance(op: KernelOperator, weights: Floats | None = None) -> ScaledKernel:
+def unit_distance(op: KernelOperator, weights: Floats | None = None, name: str = "") -> ScaledKernel:
     """Return the kernel divided by its (weighted) mean squared feature-space distance (PhD 4.2.3)."""
-    return ScaledKernel(op, 1.0 / _positive(mean_squared_distance(op, weights), op.scale()))
+    return ScaledKernel(op, 1.0 / _positive(mean_squared_distance(op, weights), op.scale(), name))
 
 
 def unit_variance(op: KernelOperator) -> ScaledKernel:
     """Return the kernel after multiplicative normalisation, K / (mean(diag) - mean(all)) (PhD 5.2)."""
-    return ScaledKernel(op, 1.0 / _positive(feature_space_variance(op), op.scale()))
+    return ScaledKernel(op, 1.0 / _positive(feature_space_variance(op), op.scale(), ""))
 
 
-def _positive(spread: float, scale: float) -> float:
+def _positive(spread: float, scale: float, name: str) -> float:
     if not spread > FLAT * scale:
+        where = f" of {name}" if name else ""
         raise KernelError(
-            f"The samples have spread {spread:.6g} in feature space, so the kernel cannot be normalised: all "
+            f"The samples{where} have spread {spread:.6g} in feature space, so the kernel cannot be normalised: all "
             "samples look alike to it. Drop the view or choose another kernel."
         )
     return spread
