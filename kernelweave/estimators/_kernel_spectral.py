@@ -7,12 +7,13 @@ import numpy as np
 
 from kernelweave.estimators._base import KERNEL_RULES, KernelEstimator
 from kernelweave.estimators._clusterer import is_precomputed
-from kernelweave.estimators._scores import ScoreClusterer, chosen_samples
+from kernelweave.estimators._scores import ScoreClusterer, chosen_samples, training_part
+from kernelweave.foundation._progress import track
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.inputs import check_cluster_count
-from kernelweave.operators import Storage
+from kernelweave.operators import KernelOperator, Storage
 from kernelweave.solvers import decode, kernel_spectral
 
 
@@ -72,19 +73,21 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
 
     See Also
     --------
-    MultiViewSpectralClustering : Several views in one sum of kernels.
+    MultiViewKernelSpectralClustering : The same for several views.
+    kernelweave.model_selection.AnnealingSearch : Finds kernel parameters and the number of clusters without labels.
 
     Notes
     -----
     Cost: some tens of products of the m x m kernel with n_clusters vectors, then O(n m) kernel values for the labels of
-    all samples, a few thousand samples at a time. A sample whose kernel row is zero gets the scores of the bias.
+    all samples, a few thousand samples at a time. A sample whose kernel row is zero gets the scores of the bias. Fewer
+    sign patterns than clusters are an error.
 
     Source: L. Houthuys, R. Langone and J. Suykens, "Multi-view kernel spectral clustering", Information Fusion 44,
     2018, section 2.2; C. Alzate and J. Suykens, IEEE TPAMI 32, 2010.
 
     Examples
     --------
-    >>> from kernelweave.estimators._kernel_spectral import KernelSpectralClustering
+    >>> from kernelweave import KernelSpectralClustering
     >>> from kernelweave.datasets import make_two_rings
     >>> from kernelweave.metrics import normalized_mutual_info
     >>> X, y = make_two_rings(random_state=0)
@@ -151,23 +154,29 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
             lambda: [self._settle_kernel(given, np.ones(n)).operator("blockwise", self.memory_limit)],
             streams(self.random_state, 1)[0],
         )
-        part = given[self.train_indices_]
-        if is_precomputed(self.kernel):
-            part = part[:, self.train_indices_]
+        part = training_part(given, self.kernel, self.train_indices_)
         kernel = self._settle_kernel(part, np.ones(len(self.train_indices_)))
         op = kernel.operator(self.storage, self.memory_limit)
-        found = kernel_spectral(op, self.n_clusters - 1)
+        for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
+            found = kernel_spectral(op, self.n_clusters - 1)
         self._kernel = kernel.for_new_samples()
         self.dual_coef_, self.bias_, self.scores_ = found.alphas, found.bias, found.scores
         self.eigenvalues_, self.objective_ = found.eigenvalues, float(found.eigenvalues.sum())
         self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
-        self._encode(found.scores)
+        self.codebook_, self._n_features_out = self._codebook(found.scores), self.n_clusters - 1
         whole = len(self.train_indices_) == n
         self.labels_: Ints = decode(found.scores, self.codebook_) if whole else self.predict(X)
         return self
 
     def _scores(self, X: Any) -> Floats:
+        return np.asarray(self._cross(X).matmat(self.dual_coef_) + self.bias_)
+
+    def _row_sums(self, X: Any) -> Floats:
+        cross = self._cross(X)
+        return cross.matmat(np.ones((cross.shape[1], 1)))[:, 0]
+
+    def _cross(self, X: Any) -> KernelOperator:
         X = self._read(X, reset=False)
         if is_precomputed(self.kernel):
             X = X[:, self.train_indices_]
-        return np.asarray(self._kernel.cross(X).matmat(self.dual_coef_) + self.bias_)
+        return self._kernel.cross(X)

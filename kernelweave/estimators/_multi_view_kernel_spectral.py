@@ -1,23 +1,34 @@
 """The multi-view kernel spectral clustering estimator."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators._clusterer import is_precomputed
 from kernelweave.estimators._multi_view import ViewKernelTags
-from kernelweave.estimators._scores import ScoreClusterer, chosen_samples
+from kernelweave.estimators._scores import ScoreClusterer, chosen_samples, chunks, training_part
 from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation._progress import track
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Floats, Ints, Matrix
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_view_weights, read_views
 from kernelweave.operators import KERNELS, CentredKernel, FittedKernel, KernelOperator, fit_kernel
-from kernelweave.solvers import codebook, coupled_kernel_spectral, decode, inverse_degrees
+from kernelweave.operators.silhouette import silhouettes
+from kernelweave.solvers import (
+    CoupledScores,
+    codebook,
+    committee_weights,
+    coupled_kernel_spectral,
+    decode,
+    degree_weights,
+    kernel_spectral,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,11 @@ class TrainedView:
         cross = self.kernel.cross(X)
         centred = CentredKernel(cross, self.shares, column_means=self.column_means, grand_mean=self.grand_mean)
         return centred.matmat(self.alphas)
+
+    def row_sums(self, X: Matrix) -> Floats:
+        """Return the sums of the kernel rows of new samples."""
+        cross = self.kernel.cross(X)
+        return cross.matmat(np.ones((cross.shape[1], 1)))[:, 0]
 
 
 class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, CallbackSupportMixin, BaseEstimator):
@@ -54,12 +70,14 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         limit, which ``gamma_limits_`` reports and the error gives when it is passed.
     assignment : {"joint", "per_view"}, default="joint"
         Clusters from the averaged scores, or from those of each view (``view_labels_``).
-    view_weights : array-like or dict, default=None
-        Weights of the views in the average of ``assignment="joint"``; None is equal weights.
+    view_weights : "silhouette", array-like or dict, default=None
+        Weights of the views in the average of ``assignment="joint"``; None is equal weights. ``"silhouette"`` takes
+        those of a committee of least error: the error of a view at a sample is one minus its silhouette, brought to
+        [0, 1], among the clusters of that view's own scores.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
-        Kernel of all views, as in :class:`KernelKMeans`, or one per view.
+        Kernel of all views, as in :class:`KernelKMeans`, or one per view; values must not be negative on the whole.
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
     n_train_samples : int, default=None
@@ -76,11 +94,14 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of every sample, most frequent pattern first; with ``assignment="per_view"`` those of the first view.
+        Cluster of every sample, most frequent pattern first; with ``assignment="per_view"`` those of ``best_view_``.
     view_labels_ : ndarray of shape (n_views, n_samples)
         Clusters view by view, with ``assignment="per_view"``; each view numbers them by itself.
+    best_view_ : str
+        The view whose clusters have the largest mean silhouette, with ``assignment="per_view"``; ``predict`` and
+        ``transform`` follow it.
     codebook_ : ndarray of shape (n_clusters, n_clusters - 1)
-        Sign pattern of every cluster (of the first view with ``assignment="per_view"``).
+        Sign pattern of every cluster (of ``best_view_`` with ``assignment="per_view"``).
     view_codebooks_ : list of ndarray
         Those of every view, with ``assignment="per_view"``.
     eigenvalues_ : ndarray of shape (n_clusters - 1,)
@@ -106,19 +127,22 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
 
     See Also
     --------
+    KernelSpectralClustering : The same for one view; a single view here gives its clusters.
     MultiViewSpectralClustering : Several views in one sum of kernels, weights learned.
+    kernelweave.model_selection.AnnealingSearch : Finds kernel parameters and gamma without labels.
 
     Notes
     -----
     Cost: an eigenproblem of size m for each view, one of the size of their ranks together, then O(n m) kernel values
-    for the labels of all samples, a few thousand samples at a time. Memory: V m^2.
+    for the labels of all samples, a few thousand samples at a time. Memory: V m^2. Fewer sign patterns than clusters
+    are an error.
 
     Source: L. Houthuys, R. Langone and J. Suykens, "Multi-view kernel spectral clustering", Information Fusion 44,
     2018, section 3, solved in symmetric form.
 
     Examples
     --------
-    >>> from kernelweave.estimators._multi_view_kernel_spectral import MultiViewKernelSpectralClustering
+    >>> from kernelweave import MultiViewKernelSpectralClustering
     >>> from kernelweave.datasets import make_mvksc_synth2
     >>> data = make_mvksc_synth2(400, random_state=0)
     >>> model = MultiViewKernelSpectralClustering(2, kernel_params={"sigma": 1.0}, n_train_samples=200, random_state=0)
@@ -131,7 +155,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="left"), list, tuple, dict],
         "assignment": [StrOptions({"joint", "per_view"})],
-        "view_weights": ["array-like", dict, None],
+        "view_weights": [StrOptions({"silhouette"}), "array-like", dict, None],
         "views": ["array-like", dict, None],
         "kernel": [StrOptions(set(KERNELS)), callable, list, tuple, dict],
         "kernel_params": [dict, list, tuple, None],
@@ -198,19 +222,106 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
             )
         )
         gammas = self._gammas(given.names)
-        self.view_weights_ = (
-            np.full(len(given), 1.0 / len(given))
-            if self.view_weights is None
-            else read_view_weights(self.view_weights, given.names, "view_weights")
-        )
+        weights = self._given_weights(given.names)
         rng = streams(self.random_state, 1)[0]
         self.train_indices_: Ints = chosen_samples(
             n, self.n_train_samples, self.selection, self.n_clusters, lambda: self._all_operators(given), rng
         )
-        self._train(given, gammas)
-        whole = len(self.train_indices_) == n
-        self._label(list(self.scores_) if whole else None, X)
+        for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
+            kernels = self._train(given, gammas)
+        for name in ("view_codebooks_", "view_labels_", "best_view_"):
+            self.__dict__.pop(name, None)
+        self._n_features_out = self.n_clusters - 1
+        if self.assignment == "joint":
+            self.view_weights_ = self._committee(kernels) if weights is None else weights
+            joint = self._average(self.scores_)
+            self.codebook_ = self._codebook(joint)
+            self.labels_: Ints = decode(joint, self.codebook_) if self._whole(n) else self.predict(X)
+            return self
+        self.view_weights_ = np.full(len(given), 1.0 / len(given))
+        self.view_codebooks_ = [
+            self._codebook(own, f" of view {name!r}") for name, own in zip(given.names, self.scores_, strict=True)
+        ]
+        clear = [float(own.mean()) for own in self._silhouettes(kernels, self.view_codebooks_)]
+        best = int(np.argmax(clear))
+        self.best_view_, self.codebook_ = given.names[best], self.view_codebooks_[best]
+        self.view_labels_ = self._decoded(self.scores_) if self._whole(n) else self.predict_views(X)
+        self.labels_ = self.view_labels_[best]
         return self
+
+    def transform_views(self, X: Any) -> Floats:
+        """Return the scores of samples view by view.
+
+        Parameters
+        ----------
+        X : views as in ``fit``, or an iterator of such blocks
+            Samples.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_views, n_new, n_clusters - 1)
+            The scores of every view; ``transform`` has their weighted average.
+        """
+        check_is_fitted(self)
+        return np.concatenate([self._view_scores(block) for block in chunks(X)], axis=1)
+
+    def predict_views(self, X: Any) -> Ints:
+        """Return the clusters of samples view by view, for models with ``assignment="per_view"``.
+
+        Parameters
+        ----------
+        X : views as in ``fit``, or an iterator of such blocks
+            Samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_views, n_new)
+            Index of the codeword; each view numbers them by itself.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "view_codebooks_"):
+            raise ParameterError(
+                f"assignment={self.assignment!r} makes one codebook for all views. Fit with assignment='per_view' for "
+                "labels of every view, or call predict."
+            )
+        return np.concatenate([self._decoded(self._view_scores(block)) for block in chunks(X)], axis=1)
+
+    def _whole(self, n: int) -> bool:
+        """Whether all samples were trained on."""
+        return len(self.train_indices_) == n
+
+    def _given_weights(self, names: Sequence[str]) -> Floats | None:
+        """Return the weights of the views, or None where silhouettes decide."""
+        if self.view_weights is None:
+            return np.full(len(names), 1.0 / len(names))
+        if self.assignment == "per_view":
+            raise ParameterError(
+                f"view_weights={self.view_weights!r} has no effect with assignment='per_view', which averages nothing. "
+                "Leave it out, or set assignment='joint'."
+            )
+        if isinstance(self.view_weights, str):
+            return None
+        return read_view_weights(self.view_weights, names, "view_weights")
+
+    def _committee(self, kernels: Sequence[KernelOperator]) -> Floats:
+        """Return the weights of least error, the error taken from silhouettes."""
+        books = [codebook(own, self.n_clusters) for own in self.scores_]
+        return committee_weights(np.stack([0.5 - 0.5 * own for own in self._silhouettes(kernels, books)]))
+
+    def _silhouettes(self, kernels: Sequence[KernelOperator], books: Sequence[Floats]) -> list[Floats]:
+        """Return the silhouettes of the training samples, view by view; -1 where all are in one cluster."""
+        found = []
+        for op, own, book in zip(kernels, self.scores_, books, strict=True):
+            labels = decode(own, book)
+            alone = labels.min() == labels.max()
+            found.append(np.full(len(labels), -1.0) if alone else silhouettes(op, labels, len(book)))
+        return found
+
+    def _decoded(self, scores: Floats) -> Ints:
+        return np.stack([decode(own, book) for own, book in zip(scores, self.view_codebooks_, strict=True)])
+
+    def _average(self, scores: Floats) -> Floats:
+        return np.asarray(np.tensordot(self.view_weights_, scores, axes=1))
 
     def _gammas(self, names: Sequence[str]) -> Floats:
         given = per_view(self.gamma, names, "gamma")
@@ -230,8 +341,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
             for name, block, (kernel, params) in zip(given.names, given.blocks, self._specs, strict=True)
         ]
 
-    def _train(self, given: Views, gammas: Floats) -> None:
-        """Solve the coupled problem on the training samples."""
+    def _train(self, given: Views, gammas: Floats) -> list[KernelOperator]:
+        """Solve the coupled problem on the training samples; return their kernels."""
         m = len(self.train_indices_)
         needed = len(given) * m**2 * 8 / 2**20
         if needed > self.memory_limit:
@@ -239,52 +350,44 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
                 f"{len(given)} kernels of {m} samples take {needed:.0f} MiB, more than "
                 f"memory_limit={self.memory_limit}. Set n_train_samples, or raise memory_limit."
             )
-        kernels, inverses, fitted = [], [], []
+        kernels, inverses, fitted, centred = [], [], [], []
         for name, block, (spec, params) in zip(given.names, given.blocks, self._specs, strict=True):
-            part = block[self.train_indices_]
-            if is_precomputed(spec):
-                part = part[:, self.train_indices_]
+            part = training_part(block, spec, self.train_indices_)
             kernel = fit_kernel(part, spec, params, name=f"view {name!r}")
             op = kernel.operator("dense", np.inf)
-            inverse = inverse_degrees(op, f" of view {name!r}")
-            centred = CentredKernel(op, inverse)
-            kernels.append(np.ascontiguousarray(centred.block(slice(None), slice(None)), dtype=np.float64))
-            inverses.append(inverse)
-            fitted.append((kernel.for_new_samples(), centred))
-        found = coupled_kernel_spectral(kernels, inverses, gammas, self.n_clusters - 1, given.names)
+            kernels.append(op)
+            fitted.append(kernel.for_new_samples())
+            inverses.append(degree_weights(op, f" of view {name!r}"))
+            centred.append(CentredKernel(op, inverses[-1]))
+        if len(given) == 1:  # nothing to couple
+            model = kernel_spectral(kernels[0], self.n_clusters - 1)
+            found = CoupledScores((model,), model.eigenvalues, np.array([np.inf]))
+        else:
+            every = slice(None)
+            matrices = [np.ascontiguousarray(part.block(every, every), dtype=np.float64) for part in centred]
+            found = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1, given.names)
         self.eigenvalues_, self.objective_ = found.eigenvalues, float(found.eigenvalues.sum())
         self.gamma_limits_ = found.limits
         self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
         self.scores_ = np.stack([model.scores for model in found.models])
         self._trained = [
-            TrainedView(kernel, centred.shares, centred.column_means, centred.grand_mean, model.alphas)
-            for (kernel, centred), model in zip(fitted, found.models, strict=True)
+            TrainedView(kernel, part.shares, part.column_means, part.grand_mean, model.alphas)
+            for kernel, part, model in zip(fitted, centred, found.models, strict=True)
         ]
+        return kernels
 
-    def _label(self, scores: list[Floats] | None, X: Any) -> None:
-        """Make the codebooks, then the labels of all samples: from the scores where all were trained on."""
-        joint = np.tensordot(self.view_weights_, self.scores_, axes=1)
-        self._encode(joint if self.assignment == "joint" else self.scores_[0])
-        for name in ("view_codebooks_", "view_labels_"):
-            self.__dict__.pop(name, None)
-        if self.assignment == "joint":
-            self.labels_: Ints = self.predict(X) if scores is None else decode(joint, self.codebook_)
-            return
-        self.view_codebooks_ = [codebook(own, self.n_clusters) for own in self.scores_]
-        every = self._view_scores(X) if scores is None else scores
-        self.view_labels_ = np.stack([decode(own, book) for own, book in zip(every, self.view_codebooks_, strict=True)])
-        self.labels_ = self.view_labels_[0]
-
-    def _view_scores(self, X: Any) -> list[Floats]:
-        """Return the scores of new samples view by view."""
+    def _parts(self, X: Any) -> Iterator[tuple[TrainedView, Matrix]]:
+        """Yield every trained view with the new samples as it sees them."""
         blocks = read_views(self, X, reset=False)
-        found = []
         for trained, block, (spec, _) in zip(self._trained, blocks, self._specs, strict=True):
-            found.append(trained.scores(block[:, self.train_indices_] if is_precomputed(spec) else block))
-        return found
+            yield trained, (block[:, self.train_indices_] if is_precomputed(spec) else block)
+
+    def _view_scores(self, X: Any) -> Floats:
+        return np.stack([trained.scores(block) for trained, block in self._parts(X)])
+
+    def _row_sums(self, X: Any) -> Floats:
+        return np.stack([trained.row_sums(block) for trained, block in self._parts(X)])
 
     def _scores(self, X: Any) -> Floats:
         scores = self._view_scores(X)
-        if self.assignment == "per_view":
-            return scores[0]
-        return np.asarray(np.tensordot(self.view_weights_, np.stack(scores), axes=1))
+        return self._average(scores) if self.assignment == "joint" else scores[self.view_names_.index(self.best_view_)]

@@ -9,9 +9,9 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators._base import warn_if_empty
+from kernelweave.estimators._clusterer import is_precomputed
 from kernelweave.foundation._errors import ParameterError
-from kernelweave.foundation._typing import Floats, Ints
+from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.inputs import is_multi_view
 from kernelweave.operators import KernelOperator
 from kernelweave.solvers import codebook, decode
@@ -28,6 +28,29 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
     @abstractmethod
     def _scores(self, X: Any) -> Floats:
         """Return the scores of a block of samples, as many columns as the codebook."""
+
+    @abstractmethod
+    def _row_sums(self, X: Any) -> Floats:
+        """Return the sums of a block's kernel rows, samples last."""
+
+    def kernel_row_sums(self, X: Any) -> Floats:
+        """Return how much every sample resembles the training samples together: the sums of its kernel rows.
+
+        Scores of samples whose sum is next to nothing say nothing about them. The balanced line fit of two clusters
+        uses the sums, too.
+
+        Parameters
+        ----------
+        X : array-like or views as in ``fit``, or an iterator of such blocks
+            Samples.
+
+        Returns
+        -------
+        sums : ndarray of shape (n_new,), or (n_views, n_new) for several views
+            Sums over the training samples.
+        """
+        check_is_fitted(self)
+        return np.concatenate([self._row_sums(block) for block in chunks(X)], axis=-1)
 
     def transform(self, X: Any) -> Floats:
         """Return the scores of samples.
@@ -69,11 +92,16 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
         """Fit, then return the scores of all samples."""
         return self.fit(X, y).transform(X)
 
-    def _encode(self, scores: Floats) -> None:
-        """Make the codebook of the training samples' scores."""
-        self.codebook_ = codebook(scores, self.n_clusters)
-        self._n_features_out = scores.shape[1]
-        warn_if_empty(np.arange(self.n_clusters) < len(self.codebook_), self.n_clusters)
+    def _codebook(self, scores: Floats, name: str = "") -> Floats:
+        """Return the codebook of the training samples' scores."""
+        found = codebook(scores, self.n_clusters)
+        if len(found) < self.n_clusters:
+            raise ParameterError(
+                f"n_clusters={self.n_clusters}, but the scores{name} show only {len(found)} distinct sign pattern(s), "
+                f"and every cluster needs one of its own. Ask for at most {len(found)} clusters, or choose another "
+                "kernel, such as a smaller width; samples that are equal or alike to the kernel share their pattern."
+            )
+        return found
 
 
 def chunks(X: Any) -> Iterator[Any]:
@@ -97,6 +125,14 @@ def chunks(X: Any) -> Iterator[Any]:
         return
     for lo in range(0, n_samples, CHUNK):
         yield _safe_indexing(X, slice(lo, lo + CHUNK))
+
+
+def training_part(X: Array, kernel: Any, chosen: Ints) -> Array:
+    """Return the samples to train on, or the part of a given kernel matrix that belongs to them."""
+    if not is_precomputed(kernel):
+        return X[chosen]
+    square = X.shape[0] == X.shape[1]  # a matrix that is not is reported where kernels are read
+    return X[chosen][:, chosen] if square else X
 
 
 def chosen_samples(

@@ -15,6 +15,8 @@ from kernelweave.operators._graph import GraphKernel
 ROWS = 256
 #: A spread of samples below this share of the kernel's values is what rounding leaves of none.
 FLAT = 1e-13
+# Degrees below this share of what the kernel's largest value could make them are rounding, where some are negative.
+ROUNDING = 1e-14
 
 
 class ScaledKernel(KernelOperator):
@@ -240,19 +242,28 @@ class DegreeKernel(TwoSidedKernel):
         name: str = "",
     ) -> None:
         self.weights = np.ones(base.shape[1]) if weights is None else weights
-        degrees = base.matmat(self.weights[:, None])[:, 0]
-        bad = np.flatnonzero(degrees < 0)
-        if len(bad):
-            raise KernelError(
-                f"Sample {bad[0]}{name} has a degree (sum of similarities) of {degrees[bad[0]]:.6g}; dividing by "
-                "degrees needs similarities that are not negative. Choose another kernel or another normalisation."
-            )
-        rows = np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+        rows = np.sqrt(inverse_degrees(base, self.weights, name))
         super().__init__(base, rows, rows if column_scale is None else column_scale)
 
     def cross(self, new: KernelOperator) -> "DegreeKernel":
         """Return the cross-kernel: new samples by their degrees among the training samples, columns as in training."""
         return DegreeKernel(new, self.weights, self.column_scale)
+
+
+def inverse_degrees(op: KernelOperator, weights: Floats | None = None, name: str = "") -> Floats:
+    """Return 1 / (weighted row sum) of every sample; zero for a sample that is like none, which then takes no part."""
+    weights = np.ones(op.shape[1]) if weights is None else weights
+    degrees = op.matmat(weights[:, None])[:, 0]
+    if (degrees < 0).any():
+        least = ROUNDING * float(weights.sum()) * (op.scale() if op.shape[0] == op.shape[1] else np.abs(degrees).max())
+        degrees[np.abs(degrees) <= least] = 0.0
+    bad = np.flatnonzero(degrees < 0)
+    if len(bad):
+        raise KernelError(
+            f"Sample {bad[0]}{name} has a degree (sum of similarities) of {degrees[bad[0]]:.6g}; dividing by degrees "
+            "needs similarities that are not negative on the whole. Choose another kernel or another normalisation."
+        )
+    return np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
 
 
 def mean_squared_distance(op: KernelOperator, weights: Floats | None = None) -> float:

@@ -9,11 +9,13 @@ from kernelweave.solvers._graph_search import CutPath, polish_cut, search_cuts
 from kernelweave.solvers._iterative_svr import SvrRun, balanced_bias, iterative_svr
 from kernelweave.solvers._kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers._kernel_spectral import (
+    CoupledScores,
     ScoreModel,
     codebook,
+    committee_weights,
     coupled_kernel_spectral,
     decode,
-    inverse_degrees,
+    degree_weights,
     kernel_spectral,
 )
 from kernelweave.solvers._minmax import MinMaxRun, best_minmax, drawn_minmax, minmax_kmeans
@@ -32,6 +34,7 @@ __all__ = [
     "LARGEST_P",
     "PARTS",
     "TIE",
+    "CoupledScores",
     "CutPath",
     "Descent",
     "ExponentChoice",
@@ -52,13 +55,14 @@ __all__ = [
     "best_start",
     "best_view_weights",
     "codebook",
+    "committee_weights",
     "coupled_kernel_spectral",
     "decode",
+    "degree_weights",
     "drawn_minmax",
     "exemplars",
     "extended_labels",
     "global_kernel_kmeans",
-    "inverse_degrees",
     "iterative_svr",
     "kernel_kmeans",
     "kernel_spectral",

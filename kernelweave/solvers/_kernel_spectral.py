@@ -15,17 +15,16 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.optimize import nnls
 
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._threads import single_threaded_blas
 from kernelweave.foundation._typing import Floats, Ints
-from kernelweave.operators import KernelOperator
+from kernelweave.operators import KernelOperator, inverse_degrees
 from kernelweave.operators.spectrum import SMALL, leading_of, leading_vectors
 
-# Residual of the eigenvectors, and eigenvalues below this share of the largest, which are zero.
+# Residual of the eigenvectors, and eigenvalues below this share of the largest possible, which are zero.
 RESIDUAL, ZERO = 1e-8, 1e-10
-# Degrees below this share of what the kernel's largest value could make them are rounding.
-ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -38,25 +37,21 @@ class ScoreModel:
     eigenvalues: Floats  # (q,)
 
 
-def inverse_degrees(op: KernelOperator, name: str = "") -> Floats:
-    """Return 1 / (row sum) of every sample; zero for a sample that is like none, which then takes no part."""
-    degrees = op.matmat(np.ones((op.shape[1], 1)))[:, 0]
-    degrees[np.abs(degrees) <= ROUNDING * op.shape[1] * op.scale()] = 0.0
-    bad = np.flatnonzero(degrees < 0)
-    if len(bad):
-        raise ParameterError(
-            f"Sample {bad[0]}{name} has a degree (sum of similarities) of {degrees[bad[0]]:.6g}; spectral clustering "
-            "needs similarities that are not negative. Choose another kernel."
-        )
-    if not (degrees > 0).any():
+def degree_weights(op: KernelOperator, name: str = "") -> Floats:
+    """Return D^-1, the weights of the samples: zero for one that is like none, which then takes no part."""
+    found = inverse_degrees(op, name=name)
+    if not found.any():
         raise ParameterError(f"No sample{name} is like any other: all similarities are zero. Choose another kernel.")
-    return np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
+    return found
 
 
-def kernel_spectral(op: KernelOperator, n_vectors: int) -> ScoreModel:
-    """Solve (6) through the symmetric matrix P D^-1/2 Omega D^-1/2 P, P without the direction D^-1/2 1."""
+def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> ScoreModel:
+    """Solve (6) through the symmetric matrix P D^-1/2 Omega D^-1/2 P, P without the direction D^-1/2 1.
+
+    Its eigenvalues are at most 1. Vectors whose eigenvalue is zero or less say nothing and get no coefficients.
+    """
     n = op.n_samples
-    inverse = inverse_degrees(op)
+    inverse = degree_weights(op, name)
     root = np.sqrt(inverse)
     u = root / np.linalg.norm(root)
 
@@ -67,7 +62,7 @@ def kernel_spectral(op: KernelOperator, n_vectors: int) -> ScoreModel:
 
     count = min(n_vectors, n)
     if count == 0:
-        return ScoreModel(np.empty((n, 0)), np.empty(0), np.empty((n, 0)), np.empty(0))
+        return nothing(n)
     if n <= SMALL:
         matrix = product(np.eye(n))
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
@@ -75,9 +70,15 @@ def kernel_spectral(op: KernelOperator, n_vectors: int) -> ScoreModel:
         values, vectors, _ = leading_vectors(product, n, count, RESIDUAL)
         values, vectors = values[:count], vectors[:, :count]
     alphas = root[:, None] * (vectors - np.outer(u, u @ vectors))
+    alphas[:, values <= ZERO] = 0.0
     plain = op.matmat(alphas)
     bias = -(inverse @ plain) / inverse.sum()
     return ScoreModel(alphas, bias, plain + bias, values)
+
+
+def nothing(n: int) -> ScoreModel:
+    """Return the model of one cluster, which has no scores."""
+    return ScoreModel(np.empty((n, 0)), np.empty(0), np.empty((n, 0)), np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,7 @@ def coupled_kernel_spectral(
     ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
     size, count, spans = int(ends[-1]), min(n_vectors, int(ends[-1])), list(pairwise(ends.tolist()))
     if count == 0:
-        nothing = ScoreModel(np.empty((n, 0)), np.empty(0), np.empty((n, 0)), np.empty(0))
-        return CoupledScores((nothing,) * len(kernels), np.empty(0), np.array(limits))
+        return CoupledScores((nothing(n),) * len(kernels), np.empty(0), np.array(limits))
     if size <= SMALL:
         joined = np.hstack(bases)
         with single_threaded_blas():
@@ -136,12 +136,13 @@ def coupled_kernel_spectral(
         values, Y, _ = leading_vectors(product, size, count, RESIDUAL)
         values, Y = values[:count], Y[:, :count]
     # D^-1/2 e_v = W_v h_v; the optimality conditions (14) then give alpha without dividing by small eigenvalues.
+    Y[:, values <= ZERO * max(float(values[0]), 0.0)] = 0.0
     weighted = [basis @ Y[lo:hi] for basis, (lo, hi) in zip(bases, spans, strict=True)]
     total = np.sum(weighted, axis=0)
     models = []
     for K, inverse, gamma, own in zip(kernels, inverses, gammas.tolist(), weighted, strict=True):
         root = np.sqrt(inverse)
-        alphas = root[:, None] * (gamma / n * own + (total - own) / values)
+        alphas = root[:, None] * (gamma / n * own + (total - own) / np.where(values > 0, values, 1.0))
         models.append(ScoreModel(alphas, np.zeros(count), K @ alphas, values))
     return CoupledScores(tuple(models), values, np.array(limits))
 
@@ -157,3 +158,18 @@ def decode(signs: Floats, book: Floats) -> Ints:
     """Return the nearest codeword of every row by Hamming distance, the most frequent of equals."""
     agreement = np.where(signs > 0, 1.0, -1.0) @ book.T
     return agreement.argmax(axis=1)
+
+
+def committee_weights(errors: Floats) -> Floats:
+    """Return the weights of a committee of least squared error, from the errors of its members, shape (V, n).
+
+    They minimise b^T C b on the simplex, C the mean products of errors; up to scale that is a problem of least squares
+    without negative coefficients.
+    """
+    C = errors @ errors.T / errors.shape[1]
+    values, vectors = np.linalg.eigh(C)
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    size = max(float(np.abs(root).max()), np.finfo(float).tiny)
+    ones = np.ones((1, len(errors)))
+    found, _ = nnls(np.vstack([root / size, ones]), np.append(np.zeros(len(errors)), 1.0))
+    return np.asarray(found / found.sum())

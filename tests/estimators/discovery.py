@@ -77,6 +77,16 @@ class Case:
         return self.has("ridge")
 
     @property
+    def needs_affinities(self) -> bool:
+        """Whether kernel values must not be negative on the whole, as the docstring says."""
+        return "values must not be negative on the whole" in (self.cls.__doc__ or "")
+
+    @property
+    def needs_patterns(self) -> bool:
+        """Whether fewer sign patterns than clusters are an error."""
+        return "codebook_ :" in (self.cls.__doc__ or "")
+
+    @property
     def least_samples(self) -> int:
         """The smallest number of samples that can be fitted, as the docstring says."""
         return 4 if "Takes four samples or more" in (self.cls.__doc__ or "") else 2

@@ -294,7 +294,9 @@ def test_a_few_samples_are_enough(case):
 
 
 @pytest.mark.parametrize("n_distinct", [1, 2])
-@for_estimators(lambda case: not case.pairwise)  # nodes of a graph are not equal because their edges are
+@for_estimators(
+    lambda case: not case.pairwise and not case.needs_patterns
+)  # nodes of a graph are not equal because their edges are
 def test_fewer_distinct_samples_than_clusters_give_a_warning(case, n_distinct):
     table = np.repeat(X[:n_distinct], 6, axis=0)
     with pytest.warns(ConvergenceWarning, match=rf"distinct.*\({n_distinct}\).*n_clusters \(3\)"):
@@ -304,7 +306,15 @@ def test_fewer_distinct_samples_than_clusters_give_a_warning(case, n_distinct):
     assert len(np.unique(labels)) == n_distinct
 
 
-@for_estimators(lambda case: case.multi_view)
+@pytest.mark.parametrize("n_distinct", [1, 2])
+@for_estimators(lambda case: case.needs_patterns)
+def test_fewer_sign_patterns_than_clusters_are_an_error(case, n_distinct):
+    table = np.repeat(X[:n_distinct], 6, axis=0)
+    with pytest.raises(ValueError, match=rf"n_clusters=3.*{n_distinct} distinct sign pattern"):
+        case.make().fit(table)
+
+
+@for_estimators(lambda case: case.multi_view and not case.needs_patterns)
 def test_fewer_distinct_samples_than_clusters_give_a_warning_in_several_views_too(case):
     table = np.repeat(X[:2], 6, axis=0)
     with pytest.warns(ConvergenceWarning, match=r"distinct.*\(2\).*n_clusters \(3\)"):

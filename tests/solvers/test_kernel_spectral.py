@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.linalg import eig
 
-from kernelweave import ParameterError
+from kernelweave import KernelError, ParameterError
 from kernelweave.operators import CentredKernel, DenseKernel, fit_kernel
 from kernelweave.solvers import _kernel_spectral
 from kernelweave.solvers._kernel_spectral import (
     codebook,
     coupled_kernel_spectral,
     decode,
-    inverse_degrees,
+    degree_weights,
     kernel_spectral,
 )
 
@@ -23,7 +23,7 @@ def kernel(seed, n=40, sigma=1.5, groups=3):
 
 
 def centred(op):
-    inverse = inverse_degrees(op)
+    inverse = degree_weights(op)
     return np.ascontiguousarray(CentredKernel(op, inverse).block(slice(None), slice(None))), inverse
 
 
@@ -99,7 +99,7 @@ def test_gamma_at_its_limit_is_refused_with_the_limit(factor):
 def test_a_sample_like_no_other_takes_no_part_and_still_has_a_score():
     K = kernel(0).K.copy()
     K[3, :] = K[:, 3] = 0.0
-    inverse = inverse_degrees(DenseKernel(K))
+    inverse = degree_weights(DenseKernel(K))
     assert inverse[3] == 0
     found = kernel_spectral(DenseKernel(K), 2)
     assert np.isfinite(found.scores).all()
@@ -107,10 +107,10 @@ def test_a_sample_like_no_other_takes_no_part_and_still_has_a_score():
 
 
 def test_negative_degrees_and_empty_graphs_are_refused():
-    with pytest.raises(ParameterError, match=r"Sample 0 has a degree .* of -1"):
-        inverse_degrees(DenseKernel(-np.eye(3)))
+    with pytest.raises(KernelError, match=r"Sample 0 has a degree .* of -1"):
+        degree_weights(DenseKernel(-np.eye(3)))
     with pytest.raises(ParameterError, match="all similarities are zero"):
-        inverse_degrees(DenseKernel(np.zeros((3, 3))))
+        degree_weights(DenseKernel(np.zeros((3, 3))))
 
 
 def test_the_codebook_holds_the_most_frequent_patterns_and_the_nearest_is_found():

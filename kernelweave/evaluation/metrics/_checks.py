@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 
 from kernelweave.foundation._errors import ParameterError
-
-BLOCK_ELEMENTS = 2**19  # entries of a row block: 4 MiB as float64, small enough to stay near the caches
+from kernelweave.operators.silhouette import BLOCK_ELEMENTS
 
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
@@ -27,13 +26,6 @@ def divide_or_zero(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray
     out = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))
     np.divide(numerator, denominator, out=out, where=denominator != 0)
     return out
-
-
-def one_hot(codes: np.ndarray, n_clusters: int, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the (n, k) matrix with the weight of sample i (1 by default) in column ``codes[i]``."""
-    H = np.zeros((len(codes), n_clusters))
-    H[np.arange(len(codes)), codes] = 1.0 if weights is None else weights
-    return H
 
 
 def totals(codes: np.ndarray, values: np.ndarray, n_clusters: int) -> np.ndarray:

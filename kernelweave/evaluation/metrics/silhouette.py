@@ -12,16 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from kernelweave.evaluation.metrics._checks import (
-    check_integer,
-    divide_or_zero,
-    encode_labels,
-    one_hot,
-    row_blocks,
-)
+from kernelweave.evaluation.metrics._checks import check_integer, encode_labels
 from kernelweave.evaluation.metrics._matrices import as_kernel
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.operators import KernelOperator
+from kernelweave.operators.silhouette import silhouettes
 
 
 def kernel_silhouette(
@@ -80,7 +75,7 @@ def kernel_silhouette(
     if sample_size is not None:
         size = check_integer(sample_size, "sample_size", 1, len(codes))
         rows = np.sort(check_random_state(random_state).choice(len(codes), size, replace=False))
-    return float(_silhouettes(kernel, codes, k, rows).mean())
+    return float(silhouettes(kernel, codes, k, rows).mean())
 
 
 def kernel_silhouette_samples(K: Any, labels: ArrayLike) -> np.ndarray:
@@ -112,7 +107,7 @@ def kernel_silhouette_samples(K: Any, labels: ArrayLike) -> np.ndarray:
     array([0.9048, 0.8947, 0.8947, 0.9048])
     """
     kernel, codes, k = _prepare(K, labels)
-    return _silhouettes(kernel, codes, k, np.arange(len(codes)))
+    return silhouettes(kernel, codes, k)
 
 
 def _prepare(K: Any, labels: ArrayLike) -> tuple[KernelOperator, np.ndarray, int]:
@@ -123,35 +118,3 @@ def _prepare(K: Any, labels: ArrayLike) -> tuple[KernelOperator, np.ndarray, int
             "Give labels of at least two clusters."
         )
     return as_kernel(K, codes), codes, k
-
-
-def _silhouettes(kernel: KernelOperator, codes: np.ndarray, k: int, rows: np.ndarray) -> np.ndarray:
-    sizes, membership, diag = np.bincount(codes), one_hot(codes, k), kernel.diag()
-    silhouettes = np.empty(len(rows))
-    for part in row_blocks(len(rows), kernel.n_samples):
-        distances = _distances(kernel, diag, rows[part])
-        silhouettes[part] = _coefficients(distances @ membership, codes[rows[part]], sizes)
-    return silhouettes
-
-
-def _distances(kernel: KernelOperator, diag: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the distances from ``rows`` to all samples, in the memory of the kernel's block."""
-    block = np.array(kernel.block(rows, slice(None)), dtype=np.float64)
-    block *= -2.0
-    block += diag
-    block += diag[rows, None]
-    # a computed diagonal may differ from diag() in the last digit, and a root makes much of that
-    block[np.arange(len(rows)), rows] = 0.0
-    np.maximum(block, 0.0, out=block)
-    np.sqrt(block, out=block)
-    return block
-
-
-def _coefficients(sums: np.ndarray, own: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Turn sums of distances to every cluster, shape (m, k), into silhouettes."""
-    at = np.arange(len(own))
-    a = sums[at, own] / np.maximum(sizes[own] - 1, 1)
-    means = sums / sizes
-    means[at, own] = np.inf
-    b = means.min(axis=1)
-    return np.where(sizes[own] == 1, 0.0, divide_or_zero(b - a, np.maximum(a, b)))
