@@ -1,9 +1,21 @@
-"""Choosing the number of clusters from an inertia path."""
+"""Choosing parameters and the number of clusters without true labels: annealing, criteria, inertia paths."""
 
 from kernelweave.evaluation.model_selection import (
+    AnnealingSearch,
+    ChosenClusters,
     SuggestedClusters,
+    choose_n_clusters,
     reference_inertia_paths,
+    score_clustering,
     suggest_n_clusters,
 )
 
-__all__ = ["SuggestedClusters", "reference_inertia_paths", "suggest_n_clusters"]
+__all__ = [
+    "AnnealingSearch",
+    "ChosenClusters",
+    "SuggestedClusters",
+    "choose_n_clusters",
+    "reference_inertia_paths",
+    "score_clustering",
+    "suggest_n_clusters",
+]

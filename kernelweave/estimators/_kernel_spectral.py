@@ -64,6 +64,8 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
         The bias.
     scores_ : ndarray of shape (n_train, n_clusters - 1)
         Scores of the samples trained on.
+    degrees_ : ndarray of shape (n_train,)
+        Sums of their kernel rows; 0 where a sample is like none.
     train_indices_ : ndarray of shape (n_train,)
         Which samples these are.
     n_features_in_ : int
@@ -161,6 +163,7 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
             found = kernel_spectral(op, self.n_clusters - 1)
         self._kernel = kernel.for_new_samples()
         self.dual_coef_, self.bias_, self.scores_ = found.alphas, found.bias, found.scores
+        self.degrees_ = found.degrees
         self.eigenvalues_, self.objective_ = found.eigenvalues, float(found.eigenvalues.sum())
         self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
         self.codebook_, self._n_features_out = self._codebook(found.scores), self.n_clusters - 1

@@ -118,6 +118,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         Names of the views.
     scores_ : ndarray of shape (n_views, n_train, n_clusters - 1)
         Scores of the samples trained on.
+    degrees_ : ndarray of shape (n_views, n_train)
+        Sums of their kernel rows; 0 where a sample is like none in that view.
     train_indices_ : ndarray of shape (n_train,)
         Which samples these are.
     n_features_in_ : int
@@ -370,6 +372,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         self.gamma_limits_ = found.limits
         self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
         self.scores_ = np.stack([model.scores for model in found.models])
+        self.degrees_ = np.stack([model.degrees for model in found.models])
         self._trained = [
             TrainedView(kernel, part.shares, part.column_means, part.grand_mean, model.alphas)
             for kernel, part, model in zip(fitted, centred, found.models, strict=True)

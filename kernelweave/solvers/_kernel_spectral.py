@@ -35,6 +35,12 @@ class ScoreModel:
     bias: Floats  # (q,)
     scores: Floats  # (n, q) of the training samples
     eigenvalues: Floats  # (q,)
+    weights: Floats  # (n,) inverse degrees
+
+    @property
+    def degrees(self) -> Floats:
+        """Sums of the kernel rows, 0 for a sample that is like none."""
+        return np.divide(1.0, self.weights, out=np.zeros_like(self.weights), where=self.weights > 0)
 
 
 def degree_weights(op: KernelOperator, name: str = "") -> Floats:
@@ -62,7 +68,7 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> Score
 
     count = min(n_vectors, n)
     if count == 0:
-        return nothing(n)
+        return nothing(inverse)
     if n <= SMALL:
         matrix = product(np.eye(n))
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
@@ -73,12 +79,13 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> Score
     alphas[:, values <= ZERO] = 0.0
     plain = op.matmat(alphas)
     bias = -(inverse @ plain) / inverse.sum()
-    return ScoreModel(alphas, bias, plain + bias, values)
+    return ScoreModel(alphas, bias, plain + bias, values, inverse)
 
 
-def nothing(n: int) -> ScoreModel:
+def nothing(weights: Floats) -> ScoreModel:
     """Return the model of one cluster, which has no scores."""
-    return ScoreModel(np.empty((n, 0)), np.empty(0), np.empty((n, 0)), np.empty(0))
+    n = len(weights)
+    return ScoreModel(np.empty((n, 0)), np.empty(0), np.empty((n, 0)), np.empty(0), weights)
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,7 @@ def coupled_kernel_spectral(
     ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
     size, count, spans = int(ends[-1]), min(n_vectors, int(ends[-1])), list(pairwise(ends.tolist()))
     if count == 0:
-        return CoupledScores((nothing(n),) * len(kernels), np.empty(0), np.array(limits))
+        return CoupledScores(tuple(map(nothing, inverses)), np.empty(0), np.array(limits))
     if size <= SMALL:
         joined = np.hstack(bases)
         with single_threaded_blas():
@@ -143,7 +150,7 @@ def coupled_kernel_spectral(
     for K, inverse, gamma, own in zip(kernels, inverses, gammas.tolist(), weighted, strict=True):
         root = np.sqrt(inverse)
         alphas = root[:, None] * (gamma / n * own + (total - own) / np.where(values > 0, values, 1.0))
-        models.append(ScoreModel(alphas, np.zeros(count), K @ alphas, values))
+        models.append(ScoreModel(alphas, np.zeros(count), K @ alphas, values, inverse))
     return CoupledScores(tuple(models), values, np.array(limits))
 
 

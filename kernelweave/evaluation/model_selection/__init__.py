@@ -1,9 +1,20 @@
-"""Choosing what an estimator leaves open: here the number of clusters."""
+"""Choosing what an estimator leaves open: parameters and the number of clusters, without true labels."""
 
+from kernelweave.evaluation.model_selection._annealing import AnnealingSearch
+from kernelweave.evaluation.model_selection._choice import ChosenClusters, choose_n_clusters
+from kernelweave.evaluation.model_selection._criteria import score_clustering
 from kernelweave.evaluation.model_selection._number_of_clusters import (
     SuggestedClusters,
     reference_inertia_paths,
     suggest_n_clusters,
 )
 
-__all__ = ["SuggestedClusters", "reference_inertia_paths", "suggest_n_clusters"]
+__all__ = [
+    "AnnealingSearch",
+    "ChosenClusters",
+    "SuggestedClusters",
+    "choose_n_clusters",
+    "reference_inertia_paths",
+    "score_clustering",
+    "suggest_n_clusters",
+]
