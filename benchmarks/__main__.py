@@ -18,6 +18,7 @@ SUITES = (
     "convex_mixture",
     "multi_view",
     "ratio_mkc",
+    "kernel_spectral",
     "startup",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import convex_mixture, minmax, multi_view, ratio_mkc, startup
+from benchmarks import convex_mixture, kernel_spectral, minmax, multi_view, ratio_mkc, startup
 from benchmarks import kernel_kmeans as bench
 from benchmarks._harness import in_fresh_process
 from kernelweave.datasets import standardize
@@ -115,6 +115,16 @@ def least(measure, limit, tries=3):
     while found[-1] > limit and len(found) < tries:
         found.append(measure())
     return min(found)
+
+
+def test_coupled_kernel_spectral_problems_are_solved_ten_times_faster_than_the_dense_one():
+    row = kernel_spectral.training(500)[0]
+    assert row.kept, row.found
+
+
+def test_a_hundred_thousand_samples_of_two_views_take_no_more_than_linear_time_and_little_memory():
+    for row in kernel_spectral.growth((1_000, 10_000, 100_000)):
+        assert row.kept is not False, f"{row.what}: {row.found}"
 
 
 def test_importing_the_estimators_takes_little_longer_than_scikit_learns():
