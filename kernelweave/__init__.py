@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         PifsKMeans,
         RatioMultipleKernelClustering,
     )
+    from kernelweave.estimators._saved import load_model, save_model
     from kernelweave.foundation._errors import (
         ConvergenceWarning,
         DataError,
@@ -59,15 +60,18 @@ __all__ = [
     "ViewError",
     "__version__",
     "datasets",
+    "load_model",
     "metrics",
     "model_selection",
     "plots",
+    "save_model",
 ]
 
 _ERRORS = "kernelweave.foundation._errors"
 _HOMES = dict.fromkeys(
     ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError"), _ERRORS
 )
+_HOMES |= dict.fromkeys(("load_model", "save_model"), "kernelweave.estimators._saved")
 _MODULES = ("datasets", "metrics", "model_selection", "plots")
 
 

@@ -35,9 +35,11 @@ PUBLIC = {
     "ViewError",
     "__version__",
     "datasets",
+    "load_model",
     "metrics",
     "model_selection",
     "plots",
+    "save_model",
 }
 
 

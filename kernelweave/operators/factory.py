@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import normalize
 
 from kernelweave.foundation._errors import KernelError, ParameterError
@@ -150,6 +151,32 @@ class _Linear:
             X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
         X = normalize(X) if self.unit_length else X
         return X if self.centre is None else X - self.centre
+
+
+@dataclass(frozen=True)
+class _FourierFeatures:
+    """Random Fourier features, as scikit-learn's RBFSampler draws them."""
+
+    weights: Floats
+    offset: Floats
+
+    def __call__(self, X: Matrix) -> Floats:
+        angles = np.asarray(X @ self.weights, dtype=np.float64) + self.offset
+        return np.asarray(np.sqrt(2.0 / len(self.offset)) * np.cos(angles))
+
+
+@dataclass(frozen=True)
+class _NystroemFeatures:
+    """Kernel values with some samples, whitened, as scikit-learn's Nystroem computes them."""
+
+    kernel: str
+    params: dict[str, float]
+    components: Matrix
+    normalization: Floats
+
+    def __call__(self, X: Matrix) -> Floats:
+        K = pairwise_kernels(X, self.components, metric=self.kernel, filter_params=True, **self.params)
+        return np.asarray(K @ self.normalization.T)
 
 
 def fit_kernel(
@@ -367,12 +394,15 @@ def approximate_kernel(
         raise ParameterError(
             f"approximation={method!r} is available for kernels {', '.join(allowed)}, not for kernel={kernel!r}."
         )
+    transform: Callable[[Matrix], Matrix]
     if method == "random_features":
-        sampler = RBFSampler(n_components=n_components, random_state=random_state, **arguments)
+        fourier = RBFSampler(n_components=n_components, random_state=random_state, **arguments).fit(X)
+        transform = _FourierFeatures(fourier.random_weights_, fourier.random_offset_)
     else:
-        sampler = Nystroem(name, n_components=min(n_components, X.shape[0]), random_state=random_state, **arguments)
-    features = sampler.fit_transform(X)
-    return FeatureMap(sampler.transform, np.ascontiguousarray(features, dtype=np.float64))
+        size = min(n_components, X.shape[0])
+        nystroem = Nystroem(name, n_components=size, random_state=random_state, **arguments).fit(X)
+        transform = _NystroemFeatures(str(name), arguments, nystroem.components_, nystroem.normalization_)
+    return FeatureMap(transform, np.ascontiguousarray(transform(X), dtype=np.float64))
 
 
 def _sklearn_kernel(formula: formulas.Formula | None) -> tuple[str | None, dict[str, float]]:
