@@ -8,7 +8,7 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelweave import datasets, metrics, model_selection, plots
+    from kernelweave import datasets, metrics, model_selection, plots, preprocessing
     from kernelweave.estimators import (
         ConvexMixture,
         GlobalKernelKMeans,
@@ -64,6 +64,7 @@ __all__ = [
     "metrics",
     "model_selection",
     "plots",
+    "preprocessing",
     "save_model",
 ]
 
@@ -72,7 +73,7 @@ _HOMES = dict.fromkeys(
     ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError"), _ERRORS
 )
 _HOMES |= dict.fromkeys(("load_model", "save_model"), "kernelweave.estimators._saved")
-_MODULES = ("datasets", "metrics", "model_selection", "plots")
+_MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing")
 
 
 def __getattr__(name: str) -> Any:

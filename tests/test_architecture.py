@@ -39,6 +39,7 @@ PUBLIC = {
     "metrics",
     "model_selection",
     "plots",
+    "preprocessing",
     "save_model",
 }
 
@@ -92,4 +93,4 @@ def test_a_module_opens_with_a_docstring_and_never_unpickles_or_seeds_globally(p
 def test_layers_are_folders_and_nothing_else_lies_at_the_top():
     found = {path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or path.is_dir()} - {"__pycache__"}
     layers = {"foundation", "inputs", "engines", "operators", "solvers", "estimators", "datasets", "evaluation", "cli"}
-    assert found == layers | {"__init__.py", "metrics.py", "model_selection.py", "plots.py"}
+    assert found == layers | {"__init__.py", "metrics.py", "model_selection.py", "plots.py", "preprocessing.py"}

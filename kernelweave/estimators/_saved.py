@@ -24,6 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.foundation._errors import DataError, ParameterError
@@ -40,8 +42,11 @@ HOMES = (
     "kernelweave.estimators._multi_view",
     "kernelweave.estimators._multi_view_kernel_spectral",
     "kernelweave.estimators._ratio_mkc",
+    "kernelweave.estimators._scaling",
     "sklearn.gaussian_process.kernels",
 )
+# Steps of scikit-learn that may stand before an estimator in a pipeline.
+STEPS = (MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler)
 # Arrays of a model may not unpack to more than this many times the size of the file.
 LARGEST_GROWTH = 10_000
 
@@ -52,7 +57,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this library.
+        A fitted estimator of this library, or a pipeline that ends in one; steps before it may be
+        :class:`~kernelweave.preprocessing.ViewScaler` and scikit-learn's scalers.
     path : str or path
         File to write, ``.kwm`` by habit; an existing one is replaced once the new one is complete.
 
@@ -83,17 +89,18 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     """
     from kernelweave import __version__
 
-    if type(model) not in set(_estimators().values()):
+    last = model[-1] if isinstance(model, Pipeline) else model
+    if type(last) not in set(_estimators().values()):
         raise ParameterError(
-            f"model={type(model).__name__}(...) is no estimator of kernelweave and cannot be saved in its format."
+            f"model={type(last).__name__}(...) is no estimator of kernelweave and cannot be saved in its format."
         )
-    check_is_fitted(model)
+    check_is_fitted(last)
     arrays: list[np.ndarray] = []
     tree = {
         "format": FORMAT,
         "version": VERSION,
         "kernelweave": __version__,
-        "estimator": type(model).__name__,
+        "estimator": type(last).__name__,
         "model": _Writer(arrays).encoded(model, type(model).__name__),
     }
     path = Path(path)
@@ -176,7 +183,7 @@ def _known() -> dict[str, type]:
         for name, cls in getmembers(import_module(home), isclass):
             if cls.__module__ == home:
                 found[f"{home}.{name}"] = cls
-    return found
+    return found | {f"sklearn.preprocessing.{cls.__name__}": cls for cls in STEPS}
 
 
 @cache
@@ -242,6 +249,8 @@ class _Writer:
         if isinstance(value, NearestNeighbors):
             settings = {"n_neighbors": value.n_neighbors, "metric": value.metric}
             return {"$neighbors": [self.encoded(settings, where), self.encoded(value._fit_X, where)]}
+        if isinstance(value, Pipeline):
+            return {"$pipeline": [[name, self.encoded(step, f"{where}.{name}")] for name, step in value.steps]}
         if isinstance(value, FunctionType | BuiltinFunctionType) or ismethod(value):
             raise ParameterError(
                 f"{where} is the Python function {getattr(value, '__name__', value)!r}, and functions are not saved: "
@@ -273,6 +282,7 @@ class _Reader:
             "$sparse": self._sparse,
             "$random": self._random,
             "$neighbors": self._neighbors,
+            "$pipeline": lambda steps: Pipeline([(str(name), self.decoded(step)) for name, step in steps]),
             "$object": self._object,
         }
 
