@@ -35,6 +35,11 @@ def build_app() -> "typer.Typer":
     """Return the application with all its commands."""
     import typer
 
+    from kernelweave.cli._cluster import cluster
+    from kernelweave.cli._compare import compare
+    from kernelweave.cli._methods import methods
+    from kernelweave.cli._predict import predict
+    from kernelweave.cli._report import report
     from kernelweave.cli._reproduce import reproduce
 
     app = typer.Typer(
@@ -45,8 +50,9 @@ def build_app() -> "typer.Typer":
         pretty_exceptions_enable=False,
     )
     _add_start(app)
+    for command in (cluster, predict, report, methods, compare, reproduce):
+        app.command()(command)
     _add_demo(app)
-    app.command()(reproduce)
     return app
 
 

@@ -8,6 +8,7 @@ named by the environment variable ``KERNELWEAVE_DATA``.
 from kernelweave.datasets._benchmark import list_benchmarks, load_benchmark
 from kernelweave.datasets._digits import load_multiview_digits
 from kernelweave.datasets._graphs import load_edge_list
+from kernelweave.datasets._metis import load_metis
 from kernelweave.datasets._rings import make_ten_rings, make_two_rings
 from kernelweave.datasets._scaling import standardize, unit_rows
 from kernelweave.datasets._views import (
@@ -21,6 +22,7 @@ __all__ = [
     "list_benchmarks",
     "load_benchmark",
     "load_edge_list",
+    "load_metis",
     "load_multiview_digits",
     "make_corrupted_views",
     "make_mvksc_synth1",

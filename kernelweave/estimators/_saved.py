@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from inspect import getmembers, isclass, ismethod
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
@@ -51,7 +52,7 @@ STEPS = (MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler)
 LARGEST_GROWTH = 10_000
 
 
-def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
+def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> Path:
     """Write a fitted estimator to a file.
 
     Parameters
@@ -61,6 +62,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         :class:`~kernelweave.preprocessing.ViewScaler` and scikit-learn's scalers.
     path : str or path
         File to write, ``.kwm`` by habit; an existing one is replaced once the new one is complete.
+    notes : dict, default=None
+        Anything JSON can hold, kept beside the model; :func:`read_notes` returns it.
 
     Returns
     -------
@@ -87,8 +90,6 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     >>> bool((again.predict(X) == model.labels_).all())
     True
     """
-    from kernelweave import __version__
-
     last = model[-1] if isinstance(model, Pipeline) else model
     if type(last) not in set(_estimators().values()):
         raise ParameterError(
@@ -99,8 +100,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     tree = {
         "format": FORMAT,
         "version": VERSION,
-        "kernelweave": __version__,
+        "kernelweave": version("kernelweave"),
         "estimator": type(last).__name__,
+        "notes": dict(notes or {}),
         "model": _Writer(arrays).encoded(model, type(model).__name__),
     }
     path = Path(path)
@@ -145,6 +147,14 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         raise DataError(f"{path}: the saved model is damaged ({error}).") from error
 
 
+def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what :func:`save_model` was asked to keep beside the model."""
+    load_model(path)  # a file that is no model has no notes
+    with zipfile.ZipFile(path) as archive:
+        notes = _described(Path(path), archive).get("notes", {})
+    return notes if isinstance(notes, dict) else {}
+
+
 def _described(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     if "model.json" not in archive.namelist():
         raise DataError(f"{path}: this zip archive holds no model.json, so it is no saved model.")
@@ -154,12 +164,12 @@ def _described(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     tree = json.loads(archive.read("model.json"))
     if not isinstance(tree, dict) or tree.get("format") != FORMAT:
         raise DataError(f"{path}: model.json does not describe a saved model of kernelweave.")
-    version = tree.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise DataError(f"{path}: the saved model has no valid version number ({version!r}).")
-    if version > VERSION:
+    number = tree.get("version")
+    if not isinstance(number, int) or number < 1:
+        raise DataError(f"{path}: the saved model has no valid version number ({number!r}).")
+    if number > VERSION:
         raise DataError(
-            f"{path}: the model was saved in version {version} of the format by kernelweave {tree.get('kernelweave')}; "
+            f"{path}: the model was saved in version {number} of the format by kernelweave {tree.get('kernelweave')}; "
             f"this kernelweave reads versions up to {VERSION}. Install a newer one."
         )
     return tree

@@ -1,5 +1,6 @@
 """The one gate through which data enter: samples, views, weights and labels."""
 
+from kernelweave.inputs._files import Table, TextFormat, align_tables, read_tables
 from kernelweave.inputs._graphs import read_affinity
 from kernelweave.inputs._samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
 from kernelweave.inputs._views import (
@@ -13,7 +14,10 @@ from kernelweave.inputs._views import (
 )
 
 __all__ = [
+    "Table",
+    "TextFormat",
     "Views",
+    "align_tables",
     "as_views",
     "check_cluster_count",
     "is_multi_view",
@@ -22,6 +26,7 @@ __all__ = [
     "read_centers",
     "read_labels",
     "read_samples",
+    "read_tables",
     "read_view_weights",
     "read_views",
     "read_weights",

@@ -9,6 +9,7 @@ import csv
 import io
 import math
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -119,9 +120,7 @@ def _decoded(shown: str, raw: bytes) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"{shown}:{line}: byte {raw[error.start]:#04x} is not UTF-8 text; save the file as such."
-        ) from error
+        raise DataError(f"{shown}:{line}: byte {raw[error.start]:#04x} is no UTF-8 text; save it as such.") from error
 
 
 def _cells(shown: str, lines: str, delimiter: str) -> list[tuple[int, list[str]]]:
@@ -143,7 +142,7 @@ def _table(shown: str, name: str, rows: list[tuple[int, list[str]]], text: TextF
     line, first = rows[0]
     if len(first) == 1:
         _complain_of_delimiter(shown, line, first[0], delimiter)
-    header = _is_header(first) if text.header is None else text.header
+    header = _is_header(first, text.ids) if text.header is None else text.header
     names = [cell.strip() for cell in first] if header else None
     body = rows[1:] if header else rows
     if not body:
@@ -181,10 +180,12 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _is_header(first: list[str]) -> bool:
+def _is_header(first: list[str], ids: str | None) -> bool:
+    """Whether a line holds names: ids, or some text where numbers belong."""
+    place = int(ids) - 1 if ids is not None and ids.isdigit() else 0
     if first[0].strip().lower() in ID_NAMES and len(first) > 1:
         return True
-    rest = first[1:] if len(first) > 1 else first
+    rest = [cell for i, cell in enumerate(first) if i != place] if len(first) > 1 else first
     return any(not _is_number(cell) and cell.strip().lower() not in MISSING for cell in rest)
 
 
@@ -251,29 +252,34 @@ def _short(text: str, most: int = 40) -> str:
 
 def _read_npy(path: str, text: TextFormat) -> Iterator[Table]:
     try:
-        yield _numbers(path, Path(path).stem, np.load(path, allow_pickle=False))
-    except (ValueError, EOFError) as error:
+        with open(path, "rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    except Exception as error:
         raise _unreadable(path, "NumPy array", error) from error
+    yield _numbers(path, Path(path).stem, array)
 
 
 def _read_npz(path: str, text: TextFormat) -> Iterator[Table]:
+    arrays = {}
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    content = io.BytesIO(member.read())
+                arrays[name.removesuffix(".npy")] = np.lib.format.read_array(content, allow_pickle=False)
+    except Exception as error:
         raise _unreadable(path, "NumPy archive", error) from error
     yield from _arrays(path, arrays)
 
 
 def _read_mat(path: str, text: TextFormat) -> Iterator[Table]:
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
     try:
         arrays = loadmat(path)
     except NotImplementedError as error:
         raise DataError(f"{path}: MATLAB files of version 7.3 are not read; save with -v7.") from error
-    except (ValueError, TypeError, EOFError, MatReadError, OSError) as error:
+    except Exception as error:
         raise _unreadable(path, "MATLAB file", error) from error
     yield from _arrays(path, {name: array for name, array in arrays.items() if not name.startswith("__")})
 
@@ -282,9 +288,10 @@ def _read_mtx(path: str, text: TextFormat) -> Iterator[Table]:
     from scipy.io import mmread
 
     try:
-        yield _numbers(path, Path(path).name.split(".")[0], mmread(path))
-    except (ValueError, OverflowError, EOFError) as error:
+        matrix = mmread(path)
+    except Exception as error:
         raise _unreadable(path, "Matrix Market file", error) from error
+    yield _numbers(path, Path(path).name.split(".")[0], matrix)
 
 
 def _arrays(path: str, arrays: dict[str, Any]) -> Iterator[Table]:
@@ -335,8 +342,7 @@ def _numbers(path: str, name: str, array: Any, ids: Any = None, columns: Any = N
 
 
 def _unreadable(path: str, kind: str, error: Exception) -> DataError:
-    if isinstance(error, DataError):
-        return error
+    """Return the error for a file whose reader gave up, in whatever way: parsers of other projects have many."""
     reason = " ".join(str(error).split())[:120]
     return DataError(f"{path}: this is no readable {kind} ({reason}).")
 
@@ -381,7 +387,9 @@ def _read_h5ad(path: str, text: TextFormat) -> Iterator[Table]:
 def _read_h5mu(path: str, text: TextFormat) -> Iterator[Table]:
     mudata = _wanted("mudata", path)
     try:
-        data = mudata.read_h5mu(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # about defaults of later versions
+            data = mudata.read_h5mu(path)
     except Exception as error:
         raise _unreadable(path, "h5mu file", error) from error
     for name, part in data.mod.items():

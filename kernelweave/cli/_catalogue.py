@@ -1,0 +1,141 @@
+"""The methods by the names the command line knows: what they take, when to use them, what they cost."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Kinds of input.
+TABLE, VIEWS, KERNEL, GRAPH = "table", "views", "kernel matrix", "graph"
+# Every view as a graph of neighbours, divided by degrees: what the guide recommends where nothing is known.
+GRAPHS: Mapping[str, Any] = {
+    "kernel": "nearest_neighbors",
+    "kernel_params": {"weights": "self_tuning", "symmetrize": "max"},
+    "normalize": "degrees",
+    "p": 5.0,
+}
+MEDIAN: Mapping[str, Any] = {"kernel": "rbf", "kernel_params": {"gamma": "median"}}
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method."""
+
+    name: str
+    estimator: str
+    takes: tuple[str, ...]
+    when: str
+    cost: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    own_k: bool = False  # finds the number of clusters by itself
+
+
+METHODS = (
+    Method(
+        "multi-view-spectral",
+        "MultiViewSpectralClustering",
+        (TABLE, VIEWS, KERNEL),
+        "nothing is known of the views; clusters are connected rather than compact; weights of views are wanted",
+        "tens of sparse products per step",
+        GRAPHS,
+    ),
+    Method(
+        "multi-view-kernel-kmeans",
+        "MultiViewKernelKMeans",
+        (TABLE, VIEWS, KERNEL),
+        "clusters are compact; weights of views that follow the clusters; new samples by distance to centres",
+        "n^2 per view once, then rows of samples that move; linear kernels n d k a step",
+        MEDIAN,
+    ),
+    Method(
+        "multi-view-kernel-spectral",
+        "MultiViewKernelSpectralClustering",
+        (TABLE, VIEWS, KERNEL),
+        "very many samples: trained on a part, the rest assigned; views should agree",
+        "V m^3 for m training samples, then n m",
+        MEDIAN,
+    ),
+    Method(
+        "multi-view-convex-mixture",
+        "MultiViewConvexMixture",
+        (TABLE, VIEWS),
+        "clusters shown by one of their members, without a start; probabilities; noisy views of one kind",
+        "n^2 per view and step",
+    ),
+    Method(
+        "kernel-kmeans",
+        "KernelKMeans",
+        (TABLE, KERNEL),
+        "one table or one similarity matrix; compact clusters in the kernel's feature space",
+        "n^2 once, then rows of samples that move",
+        MEDIAN,
+    ),
+    Method(
+        "global-kernel-kmeans",
+        "GlobalKernelKMeans",
+        (TABLE, KERNEL),
+        "the same without a start; every number of clusters up to k on the way",
+        "n^2 per cluster (fast search)",
+        {**MEDIAN, "search": "fast"},
+    ),
+    Method(
+        "kernel-spectral",
+        "KernelSpectralClustering",
+        (TABLE, KERNEL),
+        "one table of very many samples: trained on a part, the rest assigned",
+        "m^2 k for m training samples, then n m",
+        MEDIAN,
+    ),
+    Method(
+        "minmax-kmeans",
+        "MinMaxKMeans",
+        (TABLE,),
+        "k-means that does not depend on its start; clusters of similar variance",
+        "n d k a step",
+    ),
+    Method(
+        "minmax-kernel-kmeans",
+        "MinMaxKernelKMeans",
+        (TABLE, KERNEL),
+        "the same in a kernel's feature space",
+        "n^2 once, then rows of samples that move",
+        MEDIAN,
+    ),
+    Method("pifs-kmeans", "PifsKMeans", (TABLE,), "clusters of similar size; to compare with", "n d k a step"),
+    Method(
+        "convex-mixture",
+        "ConvexMixture",
+        (TABLE, KERNEL),
+        "clusters shown by one of their members, with a proof of optimality; probabilities",
+        "n^2 and some tens of steps",
+    ),
+    Method(
+        "ratio-kernels",
+        "RatioMultipleKernelClustering",
+        (TABLE, VIEWS, KERNEL),
+        "two clusters and the weights of many kernels, by the ratio of variance to margin",
+        "n^2 per kernel and step",
+    ),
+    Method(
+        "graph-cut",
+        "GraphCut",
+        (GRAPH,),
+        "a graph given by its edges; normalized cut, ratio cut or ratio association",
+        "edges times steps",
+    ),
+)
+#: What each kind of input gets if nothing is said.
+DEFAULTS = {TABLE: "multi-view-spectral", VIEWS: "multi-view-spectral", KERNEL: "kernel-kmeans", GRAPH: "graph-cut"}
+
+#: The same where the user names a kernel.
+WITH_KERNEL = DEFAULTS | {TABLE: "kernel-kmeans", VIEWS: "multi-view-kernel-kmeans"}
+
+
+def find_method(name: str) -> Method | None:
+    """Return the method of a name, ours or the estimator's."""
+    wanted = name.lower().replace("_", "-")
+    return next((each for each in METHODS if wanted in (each.name, each.estimator.lower())), None)
+
+
+def suits(method: Method, kind: str) -> bool:
+    """Whether a method takes this kind of input."""
+    return kind in method.takes

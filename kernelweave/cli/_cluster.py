@@ -1,0 +1,220 @@
+"""``kernelweave cluster``: labels, view weights, a model and a report from files."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from kernelweave.cli import _common as common
+
+if TYPE_CHECKING:
+    from kernelweave.cli._outcome import Outcome
+
+
+def cluster(
+    files: common.Files = None,
+    clusters: Annotated[
+        str, typer.Option("-k", "--clusters", metavar="K|LOW:HIGH", help="Clusters, or a range to choose from.")
+    ] = "",
+    method: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A method of 'kernelweave methods'; default: by the input.")
+    ] = None,
+    kernel_matrix: common.KernelMatrix = None,
+    graph: common.Graph = None,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[VIEW=]NAME", help="Kernel of all views, or of one; may be repeated."),
+    ] = None,
+    kernel_param: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the kernel; may be repeated.")
+    ] = None,
+    p: Annotated[float | None, typer.Option(metavar="P", help="How alike view weights are: 1 picks one view.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter of the estimator; may be repeated."),
+    ] = None,
+    scale: Annotated[
+        common.Scale, typer.Option(help="Columns to mean 0 and deviation 1, or rows to length 1; auto: by the table.")
+    ] = common.Scale.AUTO,
+    labels: Annotated[
+        str | None, typer.Option(metavar="FILE", help="True labels to compare with: 'id,label' or 'label' lines.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder for labels, summary and model.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a report here.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    delimiter: common.Delimiter = None,
+    header: common.Header = None,
+    ids: common.Ids = None,
+    rows: common.KeptRows = common.Rows.SAME,
+    seed: common.Seed = 0,
+    quiet: common.Quiet = False,
+    as_json: common.AsJson = False,
+) -> None:
+    """Cluster tables, a similarity matrix or a graph.
+
+    Several tables are several views of the same samples: their rows are matched by ids, or by order where no file has
+    ids. Without --output and --json, labels are written to standard output as CSV.
+
+    Exit codes: 0 done, 2 bad input (nothing is written), 130 stopped by Ctrl-C (what was found so far is written).
+    """
+    given = {
+        "-k": clusters,
+        "--method": method,
+        "--kernel-matrix": kernel_matrix,
+        "--graph": graph,
+        "--kernel": kernel or [],
+        "--kernel-param": kernel_param or [],
+        "--p": p,
+        "--set": set_ or [],
+        "--scale": None if scale == common.Scale.AUTO else scale.value,
+        "--delimiter": delimiter,
+        "--header": header is True,
+        "--no-header": header is False,
+        "--ids": ids,
+        "--rows": None if rows == common.Rows.SAME else rows.value,
+        "--seed": seed or None,
+    }
+    with common.guarded("cluster"):
+        from kernelweave.cli import _outcome
+
+        _outcome.check_folder(output, overwrite=overwrite)
+        _outcome.check_file(report, overwrite=overwrite)
+        found = _clustered(files, given, labels=labels, scale=scale.value, seed=seed, quiet=quiet)
+        places = {} if output is None else _outcome.write_files(found, output)
+        if report is not None:
+            places["report"] = _write_report(found, report)
+    _tell(found, places, quiet=quiet, as_json=as_json)
+    if found.interrupted:
+        raise typer.Exit(130)
+
+
+def _clustered(
+    files: list[str] | None, given: dict[str, Any], *, labels: str | None, scale: str, seed: int, quiet: bool
+) -> "Outcome":
+    from kernelweave.cli import _data, _outcome
+    from kernelweave.inputs import TextFormat
+
+    if not given["-k"]:
+        common.fail("cluster", "-k is missing: say how many clusters, or give a range as -k 2:8.")
+    wanted = common.counts("cluster", given["-k"])
+    mark = "\t" if given["--delimiter"] == "tab" else given["--delimiter"]
+    header = True if given["--header"] else False if given["--no-header"] else None
+    text = {"delimiter": mark, "header": header, "ids": given["--ids"]}
+    form = TextFormat(**text)
+    data = _data.read_data(files, given["--kernel-matrix"], given["--graph"], form, given["--rows"] or "same")
+    method = common.method_for("cluster", given["--method"], data.kind, with_kernel=bool(given["--kernel"]))
+    truth = None if labels is None else _data.read_truth(labels, data, form)
+    options = _options(given, data)
+    seen, scaler = _data.scaled(data, scale)
+    models = {k: _data.build(method, data.kind, k, options, seed) for k in wanted}
+    if max(wanted) > data.n_samples:
+        common.fail("cluster", f"-k {given['-k']}: there are {data.n_samples} samples only.")
+    best, tried, stopped = _search(models, seen, data.kind, seed, quiet=quiet)
+    model, seconds, messages, score = best
+    found = _outcome.Outcome(data, method, model, scaler, seen, seconds, score, messages, scale, seed)
+    found.tried, found.interrupted, found.truth = tried, stopped, truth
+    places = files or [str(given["--kernel-matrix"] or given["--graph"])]
+    found.command = _outcome.command_for("cluster", files or [], given)
+    chosen = {name: value for name, value in text.items() if value is not None}
+    found.code = _outcome.code_for(found, places, chosen, given["--rows"] or "same")
+    return found
+
+
+def _options(given: dict[str, Any], data: Any) -> dict[str, Any]:
+    """Return the estimator's parameters that options name."""
+    options = common.settings("cluster", given["--set"])
+    if given["--p"] is not None:
+        options["p"] = given["--p"]
+    params = common.settings("cluster", given["--kernel-param"])
+    if params:
+        options["kernel_params"] = params
+    if given["--kernel"]:
+        named = dict(each.split("=", 1) for each in given["--kernel"] if "=" in each)
+        plain = [each for each in given["--kernel"] if "=" not in each]
+        if len(plain) > 1 or (plain and named):
+            common.fail("cluster", "--kernel: give one kernel for all views, or VIEW=NAME for every view.")
+        views = [table.name for table in data.tables]
+        if named and set(named) != set(views):
+            common.fail("cluster", f"--kernel names views {sorted(named)}, but the views are {views}.")
+        options["kernel"] = plain[0] if plain else named
+    return options
+
+
+def _search(
+    models: dict[int, Any], X: Any, kind: str, seed: int, *, quiet: bool
+) -> tuple[Any, dict[int, float | None], bool]:
+    """Fit every number of clusters; return the best, all silhouettes, and whether the user stopped it."""
+    from kernelweave.cli import _data, _outcome
+    from kernelweave.foundation._errors import ParameterError
+
+    if len(models) > 1 and kind == "graph":
+        raise ParameterError("-k: a range is judged by silhouettes, which graphs do not have; give one number.")
+    best: Any = None
+    tried: dict[int, float | None] = {}
+    screen = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    hidden = quiet or not screen.is_terminal
+    with (
+        common.Interrupt() as interrupt,
+        Progress(*columns, TimeElapsedColumn(), console=screen, disable=hidden, transient=True) as bar,
+    ):
+        task = bar.add_task("clustering", total=len(models))
+        for k, model in models.items():
+            bar.update(task, description=f"{k} clusters")
+            fitted = _outcome.timed_fit(model, X)
+            tried[k] = _data.silhouette(fitted[0], X, kind, seed)
+            bar.update(task, advance=1)
+            if best is None or _worth(tried[k]) > _worth(best[3]):
+                best = (*fitted, tried[k])
+            if interrupt.asked:
+                break
+    return best, tried if len(models) > 1 else {}, interrupt.asked
+
+
+def _worth(score: float | None) -> float:
+    return -2.0 if score is None else score
+
+
+def _write_report(found: "Outcome", path: Path) -> Path:
+    from kernelweave.evaluation.report import write_report
+
+    return write_report(
+        path,
+        found.model,
+        found.seen,
+        ids=found.data.row_ids,
+        labels_true=found.truth,
+        code=found.code,
+        command=found.command,
+        sources=found.data.sources,
+        warnings=found.messages,
+        random_state=found.seed,
+    )
+
+
+def _tell(found: "Outcome", places: dict[str, Path], *, quiet: bool, as_json: bool) -> None:
+    """Show the result: JSON or labels on standard output, the summary on standard error."""
+    from kernelweave.cli import _outcome
+
+    if as_json:
+        labels = dict(zip(found.data.row_ids, found.labels.tolist(), strict=True))
+        files = {name: str(path) for name, path in places.items()}
+        typer.echo(json.dumps({**found.summary(), "files": files, "labels": labels}, indent=2, allow_nan=False))
+    elif "labels" not in places:
+        typer.echo(_outcome.labels_csv(found.data.row_ids, found.labels), nl=False)
+    if quiet:
+        return
+    screen = Console(stderr=True)
+    for table in _outcome.tables(found):
+        screen.print(table)
+    for message in found.messages:
+        screen.print(f"warning: {message}", markup=False)
+    for name, path in places.items():
+        screen.print(f"{name}: {path}", markup=False)
+    if found.interrupted:
+        screen.print("Stopped before the end; the files hold what was found so far." if places else "Stopped early.")

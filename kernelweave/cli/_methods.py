@@ -1,0 +1,62 @@
+"""``kernelweave methods``: what exists, when to use which, what it costs."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kernelweave.cli import _catalogue as catalogue
+from kernelweave.cli import _common as common
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show one method with its parameters.")] = None,
+    as_json: common.AsJson = False,
+) -> None:
+    """Show the methods, what they take, when to use which, and what they cost."""
+    if name is not None:
+        _one(name, as_json=as_json)
+        return
+    if as_json:
+        typer.echo(json.dumps([_entry(method) for method in catalogue.METHODS], indent=2))
+        return
+    table = Table(box=None, pad_edge=False, show_lines=False)
+    for column in ("method", "takes", "use it when", "cost"):
+        table.add_column(column, no_wrap=column == "method", overflow="fold")
+    for method in catalogue.METHODS:
+        table.add_row(method.name, ", ".join(method.takes), method.when, method.cost)
+    console = Console() if Console().is_terminal else Console(width=160)
+    console.print(table)
+    defaults = "; ".join(f"{kind}: {method}" for kind, method in catalogue.DEFAULTS.items())
+    console.print(f"\nUsed if nothing is said: {defaults}", highlight=False)
+
+
+def _entry(method: catalogue.Method) -> dict[str, object]:
+    return {
+        "name": method.name,
+        "estimator": method.estimator,
+        "takes": list(method.takes),
+        "when": method.when,
+        "cost": method.cost,
+        "settings": dict(method.settings),
+        "default_for": [kind for kind, name in catalogue.DEFAULTS.items() if name == method.name],
+    }
+
+
+def _one(name: str, *, as_json: bool) -> None:
+    from inspect import cleandoc, signature
+
+    import kernelweave
+
+    method = catalogue.find_method(name)
+    if method is None:
+        common.fail("methods", f"{name}: there is no such method; 'kernelweave methods' lists them.")
+    cls = getattr(kernelweave, method.estimator)
+    parameters = {key: repr(each.default) for key, each in signature(cls).parameters.items()}
+    if as_json:
+        typer.echo(json.dumps({**_entry(method), "parameters": parameters}, indent=2))
+        return
+    text = cleandoc(cls.__doc__ or "").split("\nAttributes\n")[0].rstrip()
+    typer.echo(f"{method.name}: kernelweave.{method.estimator}\n\n{text}\n\nChange parameters with --set NAME=VALUE.")

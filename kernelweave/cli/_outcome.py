@@ -1,0 +1,282 @@
+"""What a clustering came to: as JSON, as tables on the screen, as files, and as code that repeats it."""
+
+import csv
+import io
+import json
+import os
+import shlex
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table as Screen
+
+from kernelweave.cli import _catalogue as catalogue
+from kernelweave.cli._data import Data, with_scaler
+from kernelweave.foundation._errors import DataError
+
+#: Files in the output folder.
+LABELS, SUMMARY, MODEL = "labels.csv", "summary.json", "model.kwm"
+
+
+@dataclass
+class Outcome:
+    """A fitted clustering and all that is told of it."""
+
+    data: Data
+    method: catalogue.Method
+    model: Any
+    scaler: Any
+    seen: Any  # what the model was fitted on
+    seconds: float
+    silhouette: float | None
+    messages: list[str]
+    scale: str = "none"
+    seed: int = 0
+    tried: dict[int, float | None] = field(default_factory=dict)
+    interrupted: bool = False
+    truth: np.ndarray | None = None
+    command: str = ""
+    code: str = ""
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Cluster of every row."""
+        return np.asarray(self.model.labels_)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of samples in every cluster."""
+        return np.bincount(self.labels, minlength=int(self.model.n_clusters)).tolist()
+
+    def scores(self) -> dict[str, float]:
+        """Return agreement with the true labels, where there are some."""
+        from kernelweave.metrics import adjusted_rand_index, clustering_accuracy, normalized_mutual_info
+
+        if self.truth is None:
+            return {}
+        return {
+            "nmi": normalized_mutual_info(self.truth, self.labels),
+            "ari": adjusted_rand_index(self.truth, self.labels),
+            "accuracy": clustering_accuracy(self.truth, self.labels),
+        }
+
+    def weights(self) -> dict[str, float] | None:
+        """Return the weight of every view or kernel, where the method has some."""
+        model = self.model
+        if hasattr(model, "kernel_weights_"):
+            names = getattr(model, "kernel_names_", None)
+            names = [str(i + 1) for i in range(len(model.kernel_weights_))] if names is None else names
+            return dict(zip(map(str, names), map(float, model.kernel_weights_), strict=True))
+        if hasattr(model, "view_weights_") and len(model.view_weights_) > 1:
+            return dict(zip(model.view_names_, map(float, model.view_weights_), strict=True))
+        return None
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything but the labels, as JSON holds it."""
+        from kernelweave import __version__
+
+        model = self.model
+        return {
+            "kernelweave": __version__,
+            "method": self.method.name,
+            "estimator": type(model).__name__,
+            "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
+            "input": {"kind": self.data.kind, "samples": self.data.n_samples, "files": self.data.sources},
+            "scale": _scaling(self.scaler),
+            "clusters": len(self.sizes),
+            "sizes": self.sizes,
+            "view_weights": self.weights(),
+            "objective": _plain(model.objective_),
+            "iterations": int(model.n_iter_),
+            "converged": bool(model.converged_),
+            "silhouette": self.silhouette,
+            "tried": [{"clusters": k, "silhouette": score} for k, score in self.tried.items()] or None,
+            "scores": self.scores() or None,
+            "seconds": round(self.seconds, 3),
+            "seed": self.seed,
+            "interrupted": self.interrupted,
+            "warnings": self.messages,
+            "command": self.command,
+            "code": self.code,
+        }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value JSON can hold, or its text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return repr(value)
+    return value
+
+
+def _scaling(scaler: Any) -> dict[str, str] | None:
+    return None if scaler is None else dict(zip(scaler.view_names_, scaler.methods_, strict=True))
+
+
+def timed_fit(model: Any, X: Any) -> tuple[Any, float, list[str]]:
+    """Fit; return the model, the seconds and the warnings, each once."""
+    import time
+
+    begun = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X)
+    messages = list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
+    return model, time.perf_counter() - begun, messages
+
+
+# Screen
+
+
+def tables(outcome: Outcome) -> list[Screen]:
+    """Return what is shown on a screen."""
+    found = outcome.summary()
+    about = Screen(show_header=False, box=None, pad_edge=False)
+    about.add_row("method", f"{found['method']} ({found['estimator']})")
+    about.add_row("samples", f"{found['input']['samples']:,}")
+    about.add_row("clusters", f"{found['clusters']}, sizes {', '.join(f'{size:,}' for size in outcome.sizes)}")
+    if found["silhouette"] is not None:
+        about.add_row("silhouette", f"{found['silhouette']:.3f}")
+    for name, score in outcome.scores().items():
+        about.add_row(name, f"{score:.3f}")
+    about.add_row("time", f"{found['seconds']:.2f} s, {'converged' if found['converged'] else 'not converged'}")
+    shown = [about]
+    weights = outcome.weights()
+    if weights is not None:
+        table = Screen(title="Weights", title_justify="left", box=None, pad_edge=False, show_header=False)
+        for name, weight in sorted(weights.items(), key=lambda item: -item[1])[:20]:
+            table.add_row(name, f"{weight:.3f}", "█" * round(30 * weight / max(*weights.values(), 1e-12)))
+        shown.append(table)
+    if len(outcome.tried) > 1:
+        table = Screen(title="Numbers of clusters", title_justify="left", box=None, pad_edge=False)
+        table.add_column("k", justify="right")
+        table.add_column("silhouette", justify="right")
+        for k, value in outcome.tried.items():
+            mark = " ←" if k == len(outcome.sizes) else ""
+            table.add_row(str(k), "none" if value is None else f"{value:.3f}{mark}")
+        shown.append(table)
+    return shown
+
+
+# Files
+
+
+def labels_csv(ids: Sequence[str], labels: Any) -> str:
+    """Return ids and labels as CSV."""
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(["id", "label"])
+    writer.writerows(zip(ids, np.asarray(labels).tolist(), strict=True))
+    return page.getvalue()
+
+
+def check_folder(folder: Path | None, *, overwrite: bool) -> None:
+    """Find out before the work, not after it, that results cannot be written."""
+    if folder is None:
+        return
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder}: this is a file; --output names a folder.")
+    if not folder.exists() and not folder.absolute().parent.is_dir():
+        raise DataError(f"{folder}: the folder above it does not exist.")
+    there = [name for name in (LABELS, SUMMARY, MODEL) if (folder / name).exists()]
+    if there and not overwrite:
+        raise DataError(f"{folder / there[0]} exists already; choose another folder or add --overwrite.")
+
+
+def check_file(path: Path | None, *, overwrite: bool) -> None:
+    """Find out before the work that a file cannot be written."""
+    if path is None:
+        return
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise DataError(f"{path}: it is a folder or lies in one that does not exist.")
+    if path.exists() and not overwrite:
+        raise DataError(f"{path} exists already; choose another name or add --overwrite.")
+
+
+def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:
+    """Write labels, summary and, where it can be saved, the model."""
+    from kernelweave.estimators._saved import save_model
+    from kernelweave.foundation._errors import ParameterError
+
+    folder.mkdir(exist_ok=True)
+    written = {"labels": folder / LABELS, "summary": folder / SUMMARY}
+    try:
+        notes = {"columns": outcome.data.columns, "kind": outcome.data.kind, "method": outcome.method.name}
+        written["model"] = save_model(with_scaler(outcome.model, outcome.scaler), folder / MODEL, notes=notes)
+    except ParameterError as error:
+        outcome.messages.append(f"The model was not saved: {error}")
+    write_text(written["labels"], labels_csv(outcome.data.row_ids, outcome.labels))
+    write_text(written["summary"], json.dumps(outcome.summary(), indent=2, allow_nan=False) + "\n")
+    return written
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+# Code
+
+
+def code_for(outcome: Outcome, places: Sequence[str], text: dict[str, Any], rows: str) -> str:
+    """Return Python code that repeats the clustering."""
+    data, model = outcome.data, outcome.model
+    lines = [f"from kernelweave import {type(model).__name__}"]
+    if data.kind == catalogue.GRAPH:
+        loader = "load_metis" if places[0].removesuffix(".gz").endswith((".graph", ".metis")) else "load_edge_list"
+        lines += [f"from kernelweave.datasets import {loader}", "", f"X = {loader}({places[0]!r}).graph"]
+    else:
+        options = f", TextFormat({', '.join(f'{k}={v!r}' for k, v in text.items())})" if text else ""
+        names = "align_tables, read_tables" if not text else "TextFormat, align_tables, read_tables"
+        lines += [f"from kernelweave.inputs import {names}"]
+        if outcome.scaler is not None:
+            lines.append("from kernelweave.preprocessing import ViewScaler")
+        lines += ["", f"files = {list(places)!r}"]
+        lines.append(f"tables = [table for file in files for table in read_tables(file{options})]")
+        if data.kind == catalogue.KERNEL:
+            lines.append("X = tables[0].values")
+        else:
+            lines.append(f"tables = align_tables(tables{'' if rows == 'same' else f', {rows!r}'})")
+            whole = "tables[0].values" if data.kind == catalogue.TABLE else "{t.name: t.values for t in tables}"
+            lines.append(f"X = {whole}")
+        if outcome.scaler is not None:
+            lines.append(f"X = ViewScaler(method={outcome.scale.replace('-', '_')!r}).fit_transform(X)")
+    lines += [f"model = {_constructor(model)}", "labels = model.fit(X).labels_"]
+    return "\n".join(lines) + "\n"
+
+
+def _constructor(model: Any) -> str:
+    """Return the call that makes an estimator, with what differs from the defaults."""
+    from inspect import signature
+
+    usual = {name: each.default for name, each in signature(type(model).__init__).parameters.items()}
+    changed = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if name != "n_clusters" and not (type(value) is type(usual[name]) and value == usual[name])
+    }
+    parts = [repr(model.n_clusters), *(f"{name}={value!r}" for name, value in changed.items())]
+    return f"{type(model).__name__}({', '.join(parts)})"
+
+
+def command_for(name: str, places: Sequence[str], options: dict[str, Any]) -> str:
+    """Return the command line, options that were not given left out."""
+    parts = ["kernelweave", name, *places]
+    for option, value in options.items():
+        if value is None or value is False or value == []:
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            parts += [option] if each is True else [option, str(each)]
+    return shlex.join(parts)

@@ -1,0 +1,312 @@
+"""Views from files: what is read, what is matched, and every fault with its file and line."""
+
+import gzip
+import io
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.io import mmwrite, savemat
+
+from kernelweave import DataError
+from kernelweave.inputs import Table, TextFormat, align_tables, read_tables
+
+VALUES = np.array([[1.0, 2.5], [-3.0, 4e3], [0.0, 1e-3]])
+TEXT = "id,height,width\na,1,2.5\nb,-3,4e3\nc,0,0.001\n"
+
+
+@pytest.fixture
+def put(tmp_path, monkeypatch):
+    """Return a function that writes a file into the working folder and gives its name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return name
+
+    return write
+
+
+def read(place, **text):
+    (table,) = read_tables(place, TextFormat(**text))
+    return table
+
+
+# What is read
+
+
+def test_a_csv_file_gives_ids_columns_and_numbers(put):
+    found = read(put("data.csv", TEXT))
+    assert (found.name, found.ids, found.columns) == ("data", ("a", "b", "c"), ("height", "width"))
+    np.testing.assert_array_equal(found.values, VALUES)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("tabs.tsv", TEXT.replace(",", "\t"), {}),
+        ("tabs.txt", TEXT.replace(",", "\t"), {}),
+        ("semicolons.csv", TEXT.replace(",", ";"), {"delimiter": ";"}),
+        ("windows.csv", TEXT.replace("\n", "\r\n"), {}),
+        ("mark.csv", "\ufeff" + TEXT, {}),
+        ("blank.csv", TEXT.replace("\nb", "\n\n\nb") + "\n\n", {}),
+        ("quotes.csv", TEXT.replace("a,", '"a",').replace("2.5", '" 2.5"'), {}),
+        ("unnamed.csv", TEXT.replace("id,", ","), {}),
+        ("spaces.csv", TEXT.replace(",", ", "), {}),
+        ("last.csv", "height,width,key\n1,2.5,a\n-3,4e3,b\n0,0.001,c\n", {"ids": "key"}),
+        ("third.csv", "1,2.5,a\n-3,4e3,b\n0,0.001,c\n", {"ids": "3"}),
+        ("bare.csv", "a,1,2.5\nb,-3,4e3\nc,0,0.001\n", {}),
+    ],
+)
+def test_other_ways_to_write_it_give_the_same(put, name, content, text):
+    found = read(put(name, content), **text)
+    np.testing.assert_array_equal(found.values, VALUES)
+    assert found.ids == ("a", "b", "c")
+
+
+def test_files_without_names_and_ids_are_numbers_alone(put):
+    found = read(put("plain.csv", "1,2.5\n-3,4e3\n0,0.001\n"))
+    assert (found.ids, found.columns) == (None, None)
+    np.testing.assert_array_equal(found.values, VALUES)
+    assert read(put("one.csv", "1\n2\n3\n")).values.tolist() == [[1.0], [2.0], [3.0]]
+
+
+def test_numeric_ids_are_ids_where_the_first_column_says_so(put):
+    assert read(put("a.csv", "id,x\n7,1\n8,2\n")).ids == ("7", "8")
+    assert read(put("b.csv", "x,y\n7,1\n8,2\n")).ids is None
+    assert read(put("c.csv", "id,x\n7,1\n8,2\n"), ids="none").values.tolist() == [[7.0, 1.0], [8.0, 2.0]]
+
+
+def test_a_header_of_numbers_can_be_told(put):
+    name = put("years.csv", "2001,2002\n1,2\n3,4\n")
+    assert read(name).values.shape == (3, 2)
+    assert read(name, header=True).columns == ("2001", "2002")
+    assert read(put("words.csv", "1,2\n3,4\n"), header=False).values.shape == (2, 2)
+
+
+def test_standard_input_is_csv(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+    found = read("-")
+    assert found.name == "stdin"
+    np.testing.assert_array_equal(found.values, VALUES)
+
+
+def test_arrays_of_numpy_matlab_and_matrix_market(put, tmp_path):
+    put("x.txt", "")
+    np.save("a.npy", VALUES)
+    np.testing.assert_array_equal(read("a.npy").values, VALUES)
+    np.savez("b.npz", first=VALUES, second=2 * VALUES, y=np.arange(3), ids=np.array(["p", "q", "r"]))
+    both = read_tables("b.npz")
+    assert [(table.name, table.ids) for table in both] == [(n, ("p", "q", "r")) for n in ("first", "second")]
+    np.testing.assert_array_equal(read("b.npz:second").values, 2 * VALUES)
+    assert read("mine=b.npz:first").name == "mine"
+    savemat("c.mat", {"X": VALUES, "S": sp.csc_array(VALUES)})
+    dense, sparse = read_tables("c.mat")
+    np.testing.assert_array_equal(dense.values, VALUES)
+    assert sp.issparse(sparse.values)
+    mmwrite("d.mtx", sp.coo_array(VALUES))
+    np.testing.assert_array_equal(read("d.mtx").values.toarray(), VALUES)
+    (tmp_path / "e.mtx.gz").write_bytes(gzip.compress((tmp_path / "d.mtx").read_bytes()))
+    np.testing.assert_array_equal(read("e.mtx.gz").values.toarray(), VALUES)
+
+
+def test_parquet_files_and_their_ids(put):
+    pytest.importorskip("pyarrow", reason="Parquet needs pyarrow, from kernelweave[io]")
+    put("x.txt", "")
+    frame = pd.DataFrame(VALUES, columns=["u", "v"])
+    frame.to_parquet("plain.parquet")
+    assert read("plain.parquet").ids is None
+    frame.set_index(pd.Index(["a", "b", "c"])).to_parquet("index.parquet")
+    assert read("index.parquet").ids == ("a", "b", "c")
+    frame.assign(name=["a", "b", "c"])[["name", "u", "v"]].to_parquet("column.parquet")
+    found = read("column.parquet")
+    assert (found.ids, found.columns) == (("a", "b", "c"), ("u", "v"))
+    frame.assign(w=["x", "y", "z"]).to_parquet("text.parquet")
+    with pytest.raises(DataError, match=r"text\.parquet: column 'w' holds .*, no numbers"):
+        read("text.parquet")
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # mudata, about defaults of later versions
+def test_annotated_data_of_one_and_several_kinds(put):
+    anndata = pytest.importorskip("anndata", reason="h5ad needs anndata, from kernelweave[io]")
+    mudata = pytest.importorskip("mudata", reason="h5mu needs mudata, from kernelweave[io]")
+    put("x.txt", "")
+    one = anndata.AnnData(VALUES, obs=pd.DataFrame(index=["a", "b", "c"]), var=pd.DataFrame(index=["u", "v"]))
+    one.write_h5ad("cells.h5ad")
+    found = read("cells.h5ad")
+    assert (found.ids, found.columns) == (("a", "b", "c"), ("u", "v"))
+    two = anndata.AnnData(sp.csr_matrix(VALUES), obs=pd.DataFrame(index=["c", "a", "b"]))
+    mudata.MuData({"rna": one, "protein": two}).write("both.h5mu")
+    rna, protein = align_tables(read_tables("both.h5mu"))
+    assert (rna.name, protein.name, protein.ids) == ("rna", "protein", ("a", "b", "c"))
+    np.testing.assert_array_equal(protein.values.toarray(), VALUES[[1, 2, 0]])
+
+
+def test_files_can_be_named_and_strange_names_are_taken_as_they_are(put):
+    assert read("left=" + put("data.csv", TEXT)).name == "left"
+    assert read(put("a=b.csv", TEXT)).name == "a=b"
+
+
+# Faults
+
+
+class Trap:
+    def __reduce__(self):
+        return print, ("sprung",)
+
+
+HUGE = ",".join(f"column{i}" for i in range(20_000))
+FAULTS = {
+    "wrong delimiter": (
+        "x.csv",
+        TEXT.replace(",", ";"),
+        r"^x\.csv:1: there is no ',' .* 2 ';'; say so with --delimiter ';'",
+    ),
+    "tabs in csv": ("x.csv", TEXT.replace(",", "\t"), r"^x\.csv:1: .* --delimiter tab"),
+    "short row": ("x.csv", TEXT.replace("-3,4e3", "-3"), r"^x\.csv:3: this row has 2 cell\(s\), the first one has 3"),
+    "long row": ("x.csv", TEXT + "d,1,2,3\n", r"^x\.csv:5: this row has 4"),
+    "text": ("x.csv", TEXT.replace("4e3", "tall"), r"^x\.csv:3: column 3 \('width'\) holds 'tall', which is no finite"),
+    "missing": ("x.csv", TEXT.replace("4e3", ""), r"^x\.csv:3: column 3 \('width'\) has no value"),
+    "NA": ("x.csv", TEXT.replace("4e3", "NA"), r"^x\.csv:3: column 3 \('width'\) has no value"),
+    "NaN": ("x.csv", TEXT.replace("4e3", "nan"), r"^x\.csv:3: column 3 \('width'\) has no value"),
+    "infinity": ("x.csv", TEXT.replace("4e3", "inf"), r"^x\.csv:3: column 3 \('width'\) holds 'inf'"),
+    "duplicate id": ("x.csv", TEXT + "a,5,6\n", r"^x\.csv:5: the id 'a' was already that of line 2"),
+    "empty id": ("x.csv", TEXT + ",5,6\n", r"^x\.csv:5: the id of this row is empty"),
+    "empty": ("x.csv", "", r"^x\.csv:1: the file is empty"),
+    "blank": ("x.csv", "\n \n\n", r"^x\.csv:1: the file is empty"),
+    "header alone": ("x.csv", "id,a,b\n", r"^x\.csv:1: there is a header of 3 column\(s\) and no rows"),
+    "huge header": ("x.csv", HUGE + "\n1,2\n", r"^x\.csv:2: this row has 2 cell\(s\), the first one has 20000"),
+    "huge cell": ("x.csv", "id," + "x" * 200_000 + "\na,1\n", r"^x\.csv:1: field larger"),
+    "zero bytes": ("x.csv", b"id,a\nq,\x00\n", r"^x\.csv:2: this is no text file"),
+    "garbage": ("x.csv", bytes(range(128, 256)), r"^x\.csv:1: byte 0x80 is no UTF-8 text"),
+    "open quote": ("x.csv", TEXT + '"d,1,2\n', r"^x\.csv:\d+: unexpected end of data"),
+    "npy garbage": ("x.npy", b"\x93NUMPY garbage", r"^x\.npy: this is no readable NumPy array"),
+    "npy of objects": ("x.npy", None, r"^x\.npy: this is no readable NumPy array \(.*allow_pickle"),
+    "npz cut short": ("x.npz", None, r"^x\.npz: this is no readable NumPy archive"),
+    "npz garbage": ("x.npz", b"PK\x03\x04 and so on", r"^x\.npz: this is no readable NumPy archive"),
+    "mat garbage": ("x.mat", b"nothing of MATLAB", r"^x\.mat: this is no readable MATLAB file"),
+    "mtx garbage": ("x.mtx", "no matrix", r"^x\.mtx: this is no readable Matrix Market file"),
+    "pickle": ("x.pkl", pickle.dumps(Trap()), r"^x\.pkl: files of type '\.pkl' are not read"),
+    "pickle called csv": ("x.csv", pickle.dumps(Trap()), r"^x\.csv:1: "),
+    "pickle called npy": ("x.npy", pickle.dumps(Trap()), r"^x\.npy: this is no readable NumPy array"),
+    "skops": ("x.skops", b"PK\x03\x04", r"^x\.skops: files of type '\.skops' are not read"),
+    "no ending": ("x", TEXT, r"^x: files of type 'without ending' are not read"),
+}
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_every_fault_is_told_in_one_line_with_its_place(put, fault, capsys):
+    name, content, message = FAULTS[fault]
+    if content is None:
+        whole = io.BytesIO()
+        if name == "x.npy":
+            np.save(whole, np.array([Trap()], dtype=object), allow_pickle=True)
+            content = whole.getvalue()
+        else:
+            np.savez(whole, X=VALUES)
+            content = whole.getvalue()[:-40]
+    put(name, content)
+    with pytest.raises(DataError, match=message) as caught:
+        read_tables(name)
+    assert "\n" not in str(caught.value)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_file_that_is_not_there_is_named(put):
+    put("x.csv", TEXT)
+    with pytest.raises(DataError, match=r"^none\.csv: there is no such file"):
+        read_tables("none.csv")
+    with pytest.raises(DataError, match=r"^x\.csv: there is no table called 'key'"):
+        read_tables("x.csv:key")
+
+
+def test_ids_asked_for_must_be_there(put):
+    with pytest.raises(DataError, match=r"^x\.csv:1: there is no column 'name' for ids"):
+        read(put("x.csv", TEXT), ids="name")
+    with pytest.raises(DataError, match="number from 1 to 3"):
+        read("x.csv", ids="4")
+    with pytest.raises(DataError, match="a column of ids and no column of numbers"):
+        read(put("y.csv", "a\nb\n"), ids="1")
+
+
+def test_arrays_that_are_no_tables_are_refused(put):
+    put("x.txt", "")
+    for name, array, message in (
+        ("flat.npy", np.arange(3.0), "shape"),
+        ("text.npy", np.array([["a", "b"]]), "no numbers"),
+        ("void.npy", np.empty((0, 3)), "empty"),
+        ("hole.npy", np.array([[1.0, 2.0], [np.nan, 1.0]]), "missing or infinite values in row 2"),
+    ):
+        np.save(name, array)
+        with pytest.raises(DataError, match=message):
+            read_tables(name)
+    np.savez("ids.npz", X=VALUES, ids=np.array(["a", "b"]))
+    with pytest.raises(DataError, match=r"2 ids for the 3 rows of 'X'"):
+        read_tables("ids.npz")
+    np.savez("none.npz", y=np.arange(3))
+    with pytest.raises(DataError, match="no table of numbers"):
+        read_tables("none.npz")
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(content=st.binary(max_size=200), suffix=st.sampled_from(["csv", "tsv", "npy", "npz", "mat", "mtx"]))
+def test_whatever_the_bytes_there_is_a_table_or_a_clear_error(tmp_path, content, suffix):
+    path = tmp_path / f"x.{suffix}"
+    path.write_bytes(content)
+    try:
+        found, message = read_tables(str(path)), None
+    except DataError as error:
+        found, message = [], str(error)
+    assert message is None or str(path) in message
+    for table in found:
+        assert np.isfinite(table.values.data if sp.issparse(table.values) else table.values).all()
+
+
+# Several tables
+
+
+def table(name, ids, values=None):
+    values = np.arange(float(len(ids) if ids else 3))[:, None] if values is None else values
+    return Table(name, values, None if ids is None else tuple(ids), None, f"{name}.csv")
+
+
+def test_rows_are_matched_by_id_in_the_order_of_the_first_file():
+    first, second = align_tables([table("p", "abc"), table("q", "cab")])
+    assert first.ids == second.ids == ("a", "b", "c")
+    assert second.values.ravel().tolist() == [1.0, 2.0, 0.0]
+
+
+def test_ids_of_one_file_alone_are_reported_with_examples():
+    with pytest.raises(DataError, match=r"2 id\(s\) of p\.csv are missing in q\.csv, such as 'c', 'd'.*--rows common"):
+        align_tables([table("p", "abcd"), table("q", "ab")])
+    with pytest.raises(DataError, match=r"1 id\(s\) of q\.csv are missing in p\.csv, such as 'z'"):
+        align_tables([table("p", "ab"), table("q", "abz")])
+
+
+def test_rows_in_common_are_kept_where_that_is_asked():
+    first, second = align_tables([table("p", "abcd"), table("q", "dxb")], rows="common")
+    assert first.ids == second.ids == ("b", "d")
+    assert first.values.ravel().tolist() == [1.0, 3.0]
+    assert second.values.ravel().tolist() == [2.0, 0.0]
+    with pytest.raises(DataError, match="No id occurs in all files"):
+        align_tables([table("p", "ab"), table("q", "xy")], rows="common")
+
+
+def test_files_without_ids_must_be_of_one_length_and_all_without():
+    same = [table("p", None), table("q", None)]
+    assert align_tables(same) == same
+    with pytest.raises(DataError, match=r"differ in the number of rows: p\.csv has 3, q\.csv has 2"):
+        align_tables([table("p", None), table("q", None, np.ones((2, 1)))])
+    with pytest.raises(DataError, match=r"p\.csv has ids and q\.csv has none"):
+        align_tables([table("p", "abc"), table("q", None)])
+
+
+def test_two_views_of_one_name_are_refused():
+    with pytest.raises(DataError, match=r"would both be view 'p'; name them"):
+        align_tables([table("p", "ab"), table("p", "ab")])
