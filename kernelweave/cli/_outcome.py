@@ -135,7 +135,7 @@ def timed_fit(model: Any, X: Any) -> tuple[Any, float, list[str]]:
 # Screen
 
 
-def tables(outcome: Outcome) -> list[Screen]:
+def tables(outcome: Outcome) -> list[Screen | str]:
     """Return what is shown on a screen."""
     found = outcome.summary()
     about = Screen(show_header=False, box=None, pad_edge=False)
@@ -147,21 +147,21 @@ def tables(outcome: Outcome) -> list[Screen]:
     for name, score in outcome.scores().items():
         about.add_row(name, f"{score:.3f}")
     about.add_row("time", f"{found['seconds']:.2f} s, {'converged' if found['converged'] else 'not converged'}")
-    shown = [about]
+    shown: list[Screen | str] = [about]
     weights = outcome.weights()
     if weights is not None:
-        table = Screen(title="Weights", title_justify="left", box=None, pad_edge=False, show_header=False)
+        table = Screen(box=None, pad_edge=False, show_header=False)
         for name, weight in sorted(weights.items(), key=lambda item: -item[1])[:20]:
             table.add_row(name, f"{weight:.3f}", "█" * round(30 * weight / max(*weights.values(), 1e-12)))
-        shown.append(table)
+        shown += ["Weights", table]
     if len(outcome.tried) > 1:
-        table = Screen(title="Numbers of clusters", title_justify="left", box=None, pad_edge=False)
+        table = Screen(box=None, pad_edge=False)
         table.add_column("k", justify="right")
         table.add_column("silhouette", justify="right")
         for k, value in outcome.tried.items():
             mark = " ←" if k == len(outcome.sizes) else ""
             table.add_row(str(k), "none" if value is None else f"{value:.3f}{mark}")
-        shown.append(table)
+        shown += ["Numbers of clusters", table]
     return shown
 
 

@@ -1,0 +1,433 @@
+"""Clustering files from the command line: what is written, what is said, and what happens when input is bad."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.pairwise import rbf_kernel
+
+from kernelweave import estimators, load_model
+from kernelweave.cli import main
+from kernelweave.cli._catalogue import DEFAULTS, METHODS
+from tests.estimators.discovery import blobs
+
+# Groups far apart make graphs of neighbours fall apart, and that is told.
+pytestmark = pytest.mark.filterwarnings("ignore:View .* has no scatter left")
+
+X, Y = blobs(12)
+NAMES = [f"s{i:02}" for i in range(len(X))]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder with three views in different orders, true labels, a kernel matrix and a graph."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    blocks = {"genes": X[:, :2], "text": X[:, 2:], "links": X @ rng.standard_normal((4, 3))}
+    for name, block in blocks.items():
+        frame = pd.DataFrame(
+            block, index=pd.Index(NAMES, name="id"), columns=[f"{name}{j}" for j in range(block.shape[1])]
+        )
+        frame.iloc[rng.permutation(len(frame))].to_csv(f"{name}.csv")
+    pd.DataFrame({"id": NAMES, "label": [f"class {c}" for c in Y]}).to_csv("truth.csv", index=False)
+    K = rbf_kernel(X, gamma=0.01)
+    pd.DataFrame(K, index=NAMES, columns=NAMES).to_csv("similar.csv", index_label="id")
+    np.save("similar.npy", K)
+    edges = [f"{NAMES[i]} {NAMES[j]} {K[i, j]:.6f}" for i in range(len(K)) for j in range(i) if K[i, j] > 0.5]
+    (tmp_path / "net.txt").write_text("\n".join(edges) + "\n")
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    """Run the command line; return exit code, standard output and standard error."""
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def labels_of(text):
+    """Return the labels of a CSV text in the order of the samples."""
+    rows = [line.split(",") for line in text.strip().splitlines()]
+    assert rows[0] == ["id", "label"]
+    found = dict(rows[1:])
+    return [int(found[name]) for name in NAMES]
+
+
+VIEWS = ("genes.csv", "text.csv", "links.csv")
+
+
+# What a person wants
+
+
+def test_three_tables_give_labels_weights_a_model_and_a_report(folder, capsys):
+    code, out, err = run(capsys, "cluster", *VIEWS, "-k", 3, "-o", "out", "--report", "r.html", "--labels", "truth.csv")
+    assert code == 0
+    assert out == ""
+    assert adjusted_rand_score(labels_of((folder / "out" / "labels.csv").read_text()), Y) == 1.0
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    assert summary["sizes"] == [12, 12, 12]
+    assert summary["scores"]["nmi"] == pytest.approx(1.0)
+    assert sum(summary["view_weights"].values()) == pytest.approx(1.0)
+    assert list(summary["view_weights"]) == ["genes", "text", "links"]
+    assert summary["scale"] == dict.fromkeys(["genes", "text", "links"], "standard")
+    assert "Weights" in err
+    assert "report: r.html" in err
+    assert "<html" in (folder / "r.html").read_text()
+    assert len(load_model(folder / "out" / "model.kwm")[-1].labels_) == len(X)
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["labels.csv", "model.kwm", "summary.json"]
+
+
+def test_a_similarity_matrix_and_an_edge_list_work_alike(folder, capsys):
+    for arguments in (("--kernel-matrix", "similar.csv"), ("--kernel-matrix", "similar.npy"), ("--graph", "net.txt")):
+        code, out, _ = run(capsys, "cluster", *arguments, "-k", 3, "--quiet", "--report", "r.html", "--overwrite")
+        assert code == 0
+        plain = [int(line.split(",")[1]) for line in out.splitlines()[1:]]
+        found = plain if "npy" in arguments[1] else labels_of(out)
+        assert adjusted_rand_score(found, Y) == 1.0
+        assert "<html" in (folder / "r.html").read_text()
+
+
+def test_the_code_of_the_summary_repeats_the_clustering(folder, capsys):
+    for arguments in (
+        (*VIEWS,),
+        ("genes.csv", "--kernel", "rbf"),
+        ("--kernel-matrix", "similar.csv"),
+        ("--graph", "net.txt"),
+    ):
+        code, out, _ = run(capsys, "cluster", *arguments, "-k", 3, "--json", "--quiet", "--seed", 4)
+        assert code == 0
+        found = json.loads(out)
+        scope = {}
+        exec(found["code"], scope)
+        assert scope["labels"].tolist() == list(found["labels"].values())
+
+
+def test_the_command_of_the_summary_repeats_the_clustering(folder, capsys):
+    arguments = [
+        "cluster",
+        *VIEWS,
+        "-k",
+        "3",
+        "--method",
+        "multi-view-kernel-kmeans",
+        "--p",
+        "1.5",
+        "--kernel",
+        "linear",
+    ]
+    code, out, _ = run(capsys, *arguments, "--json", "--quiet")
+    assert code == 0
+    first = json.loads(out)
+    words = first["command"].split()
+    assert words[0] == "kernelweave"
+    assert first["parameters"]["p"] == 1.5
+    code, out, _ = run(capsys, *words[1:], "--json", "--quiet")
+    assert json.loads(out)["labels"] == first["labels"]
+
+
+def test_a_range_of_numbers_is_judged_by_silhouettes(folder, capsys):
+    code, out, err = run(capsys, "cluster", *VIEWS, "-k", "2:5", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["clusters"] == 3
+    assert [entry["clusters"] for entry in found["tried"]] == [2, 3, 4, 5]
+    assert found["silhouette"] == max(entry["silhouette"] for entry in found["tried"])
+    assert "Numbers of clusters" in err
+
+
+def test_kernels_and_parameters_reach_the_estimator(folder, capsys):
+    kernels = ["--kernel", "genes=linear", "--kernel", "text=rbf", "--kernel", "links=cosine"]
+    others = ["--set", "n_init=2", "--set", "weights=uniform", "--scale", "none", "--json", "--quiet"]
+    code, out, _ = run(capsys, "cluster", *VIEWS, "-k", 3, *kernels, *others)
+    found = json.loads(out)
+    assert code == 0
+    assert found["estimator"] == "MultiViewKernelKMeans"
+    assert found["parameters"]["kernel"] == {"genes": "linear", "text": "rbf", "links": "cosine"}
+    assert (found["parameters"]["n_init"], found["parameters"]["weights"]) == (2, "uniform")
+    assert found["scale"] is None
+
+
+def test_standard_input_is_read_as_csv(folder):
+    command = [sys.executable, "-m", "kernelweave.cli", "cluster", "-", "-k", "3", "--quiet"]
+    with open("genes.csv", "rb") as table:
+        done = subprocess.run(command, stdin=table, capture_output=True, text=True, check=True)
+    assert adjusted_rand_score(labels_of(done.stdout), Y) == 1.0
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_every_method_of_the_list_clusters_what_it_says_it_takes(folder, capsys, method):
+    places = {"table": ["text.csv"], "views": list(VIEWS), "kernel matrix": ["--kernel-matrix", "similar.csv"]}
+    places["graph"] = ["--graph", "net.txt"]
+    for kind in method.takes:
+        k = 2 if method.name == "ratio-kernels" else 3
+        code, out, err = run(capsys, "cluster", *places[kind], "-k", k, "--method", method.name, "--quiet")
+        assert code == 0, err
+        assert set(labels_of(out)) <= set(range(k))
+
+
+def test_the_list_of_methods_names_every_estimator_once():
+    assert sorted(method.estimator for method in METHODS) == sorted(set(estimators.__all__) - {"IterativeSVR"})
+    assert set(DEFAULTS.values()) <= {method.name for method in METHODS}
+
+
+# New samples
+
+
+def test_a_saved_model_assigns_new_samples_by_name_of_the_view(folder, capsys):
+    assert run(capsys, "cluster", *VIEWS, "-k", 3, "-o", "out", "--quiet")[0] == 0
+    known = labels_of((folder / "out" / "labels.csv").read_text())
+    code, out, _ = run(capsys, "predict", "out/model.kwm", "links.csv", "genes.csv", "text.csv")
+    assert code == 0
+    assert labels_of(out) == known
+    for name in VIEWS:
+        (folder / f"new_{name}").write_text((folder / name).read_text())
+    moved = [f"{name.removesuffix('.csv')}=new_{name}" for name in VIEWS]
+    assert run(capsys, "predict", "out/model.kwm", *moved, "-o", "labels.csv")[0] == 0
+    assert labels_of((folder / "labels.csv").read_text()) == known
+    code, out, _ = run(capsys, "predict", "out/model.kwm", *moved, "--json")
+    assert [json.loads(out)[name] for name in NAMES] == known
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["genes.csv"], r"knows the views genes, text, links, and the files are genes; name them as genes=FILE"),
+        (
+            ["genes=text.csv", "text=genes.csv", "links.csv"],
+            r"2 column\(s\) of the model are missing, such as",
+        ),
+        ([], r"There are no samples"),
+    ],
+)
+def test_new_samples_of_other_views_or_columns_are_refused(folder, capsys, arguments, message):
+    run(capsys, "cluster", *VIEWS, "-k", 3, "-o", "out", "--quiet")
+    code, out, err = run(capsys, "predict", "out/model.kwm", *arguments, "-o", "new.csv")
+    assert (code, out) == (2, "")
+    assert re.search(message, err)
+    assert err.count("\n") == 1
+    assert not (folder / "new.csv").exists()
+
+
+def test_models_that_cannot_assign_say_so(folder, capsys):
+    run(capsys, "cluster", "--graph", "net.txt", "-k", 3, "-o", "out", "--quiet")
+    code, _, err = run(capsys, "predict", "out/model.kwm", "genes.csv")
+    assert code == 2
+    assert "GraphCut cannot assign new samples" in err
+
+
+def test_a_report_of_a_saved_model(folder, capsys):
+    run(capsys, "cluster", *VIEWS, "-k", 3, "-o", "out", "--quiet")
+    code, _, err = run(capsys, "report", "out/model.kwm", *VIEWS, "-o", "r.html", "--labels", "truth.csv")
+    assert code == 0, err
+    assert "NMI" in (folder / "r.html").read_text()
+    (folder / "few.csv").write_text("id,x\na,1\nb,2\n")
+    code, _, err = run(capsys, "report", "out/model.kwm", "few.csv", "-o", "s.html")
+    assert code == 2
+    assert "was made from 36 samples, and the files hold 2" in err
+    assert not (folder / "s.html").exists()
+
+
+# Comparisons
+
+
+def test_methods_are_compared_with_each_other_and_with_the_truth(folder, capsys):
+    chosen = ["--method", "multi-view-spectral", "--method", "multi-view-kernel-kmeans"]
+    code, out, _ = run(capsys, "compare", *VIEWS, "-k", 3, *chosen, "--labels", "truth.csv", "-o", "all.csv", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert [entry["method"] for entry in found["methods"]] == ["multi-view-spectral", "multi-view-kernel-kmeans"]
+    assert [entry["scores"]["nmi"] for entry in found["methods"]] == pytest.approx([1.0, 1.0])
+    assert np.allclose(found["agreement"]["nmi"], 1.0)
+    table = pd.read_csv("all.csv")
+    assert list(table.columns) == ["id", "multi-view-spectral", "multi-view-kernel-kmeans"]
+    code, out, _ = run(capsys, "compare", *VIEWS, "-k", 3, *chosen)
+    assert "Agreement (NMI)" in out
+
+
+def test_a_method_that_fails_is_named_and_the_others_are_shown(folder, capsys):
+    table = pd.read_csv("genes.csv").assign(genes0=1.0, genes1=1.0)
+    table.to_csv("flat.csv", index=False)
+    code, out, err = run(
+        capsys, "compare", "flat.csv", "-k", 3, "--method", "kernel-kmeans", "--method", "kernel-spectral"
+    )
+    assert code == 1
+    assert "kernel-kmeans" in out
+    assert "kernel-spectral failed: n_clusters=3" in err
+
+
+def test_methods_are_listed_and_explained(capsys):
+    code, out, _ = run(capsys, "methods")
+    assert code == 0
+    assert all(method.name in out for method in METHODS)
+    assert json.loads(run(capsys, "methods", "--json")[1])[0]["default_for"] == ["table", "views"]
+    code, out, _ = run(capsys, "methods", "graph-cut")
+    assert "kernelweave.GraphCut" in out
+    assert "objective" in out
+    assert run(capsys, "methods", "GraphCut", "--json")[0] == 0
+    code, _, err = run(capsys, "methods", "magic")
+    assert code == 2
+    assert "there is no such method" in err
+
+
+# Bad input: one line, exit code 2, nothing written
+
+BAD = {
+    "no clusters": (VIEWS, r"-k is missing"),
+    "k in words": ((*VIEWS, "-k", "many"), r"-k many: give a number"),
+    "k zero": ((*VIEWS, "-k", "0"), r"-k 0: numbers of clusters are 1 or more"),
+    "k from one": ((*VIEWS, "-k", "1:3"), r"begin with 2"),
+    "range upside down": ((*VIEWS, "-k", "5:2"), r"the smaller end"),
+    "too many clusters": ((*VIEWS, "-k", "37"), r"-k 37: there are 36 samples only"),
+    "nothing": (("-k", "3"), r"There is nothing to cluster"),
+    "two kinds": ((*VIEWS, "--graph", "net.txt", "-k", "3"), r"There is too much"),
+    "no such file": (("none.csv", "-k", "3"), r"none\.csv: there is no such file"),
+    "no such graph": (("--graph", "none.txt", "-k", "3"), r"none\.txt: there is no such file"),
+    "no such method": (
+        (*VIEWS, "-k", "3", "--method", "magic"),
+        r"--method magic: there is no such method",
+    ),
+    "wrong kind": (
+        (*VIEWS, "-k", "3", "--method", "kernel-kmeans"),
+        r"takes table or kernel matrix, not a views",
+    ),
+    "parameter": ((*VIEWS, "-k", "3", "--set", "speed=9"), r"has no parameter 'speed'"),
+    "parameter form": ((*VIEWS, "-k", "3", "--set", "speed"), r"'speed': write NAME=VALUE"),
+    "parameter value": ((*VIEWS, "-k", "3", "--set", "n_init=none"), r"n_init"),
+    "kernel": ((*VIEWS, "-k", "3", "--kernel", "magic"), r"kernel.*magic"),
+    "kernel of a view": (
+        (*VIEWS, "-k", "3", "--kernel", "genes=rbf"),
+        r"--kernel names views \['genes'\], but",
+    ),
+    "kernels": (
+        (*VIEWS, "-k", "3", "--kernel", "rbf", "--kernel", "linear"),
+        r"one kernel for all views, or VIEW=",
+    ),
+    "not square": (("--kernel-matrix", "genes.csv", "-k", "3"), r"genes\.csv: a kernel matrix is square"),
+    "graph range": (("--graph", "net.txt", "-k", "2:3"), r"which graphs do not have"),
+    "output is a file": ((*VIEWS, "-k", "3", "-o", "genes.csv"), r"genes\.csv: this is a file"),
+    "output nowhere": ((*VIEWS, "-k", "3", "-o", "a/b"), r"the folder above it does not exist"),
+    "report nowhere": ((*VIEWS, "-k", "3", "--report", "a/b.html"), r"lies in one that does not exist"),
+    "report exists": ((*VIEWS, "-k", "3", "--report", "truth.csv"), r"truth\.csv exists already"),
+    "truth": ((*VIEWS, "-k", "3", "--labels", "none.csv"), r"none\.csv: there is no such file"),
+    "truth of others": ((*VIEWS, "-k", "3", "--labels", "genes.csv"), r"genes\.csv:1: lines of true labels are"),
+    "unknown option": ((*VIEWS, "--magic"), r"No such option"),
+}
+
+
+@pytest.mark.parametrize("fault", sorted(BAD))
+def test_bad_arguments_get_one_line_and_nothing_is_written(folder, capsys, fault):
+    arguments, message = BAD[fault]
+    before = sorted(path.name for path in folder.rglob("*"))
+    code, out, err = run(capsys, "cluster", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("kernelweave")
+    assert err.count("\n") == 1, err
+    assert re.search(message, err), err
+    assert sorted(path.name for path in folder.rglob("*")) == before
+
+
+ONES = "id,a\n" + "".join(f"{name},1\n" for name in NAMES)
+FILES = {
+    "wrong delimiter": ("id;a\nx;1\n", r"bad\.csv:1: .*--delimiter ';'"),
+    "missing rows": ("id,a\ns00,1\ns01,2\n", r"34 id\(s\) of genes\.csv are missing in bad\.csv, such as '"),
+    "text": (
+        "id,a\n" + "".join(f"{n},{'red' if n == 's05' else 1}\n" for n in NAMES),
+        r"bad\.csv:7: column 2 \('a'\) holds 'red'",
+    ),
+    "NaN": (
+        "id,a\n" + "".join(f"{n},{'NaN' if n == 's05' else 1}\n" for n in NAMES),
+        r"bad\.csv:7: column 2 \('a'\) has no value",
+    ),
+    "duplicate ids": ("id,a\n" + "s00,1\n" * 36, r"bad\.csv:3: the id 's00' was already that of line 2"),
+    "empty": ("", r"bad\.csv:1: the file is empty"),
+    "binary": (b"\x00\x01\x02", r"bad\.csv:1: this is no text file"),
+}
+
+
+@pytest.mark.parametrize("fault", sorted(FILES))
+def test_bad_files_get_one_line_with_file_and_line_and_nothing_is_written(folder, capsys, fault):
+    content, message = FILES[fault]
+    (folder / "bad.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    for command in (("cluster", "-o", "out", "--report", "r.html"), ("compare", "-o", "out.csv")):
+        code, out, err = run(capsys, command[0], "genes.csv", "bad.csv", "-k", 3, *command[1:])
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1
+        assert re.search(message, err), err
+        assert not {"out", "r.html", "out.csv"} & {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x80\x04N.", b"{}"])
+def test_files_that_are_no_models_are_refused(folder, capsys, content):
+    (folder / "model.kwm").write_bytes(content)
+    for command in ("predict", "report"):
+        code, out, err = run(capsys, command, "model.kwm", "genes.csv")
+        assert (code, out) == (2, "")
+        assert re.match(r"kernelweave \w+: model\.kwm: this is no saved model", err)
+
+
+def test_files_that_exist_are_kept_unless_told_otherwise(folder, capsys):
+    assert run(capsys, "cluster", *VIEWS, "-k", 3, "-o", "out", "--quiet")[0] == 0
+    before = (folder / "out" / "labels.csv").read_text()
+    code, _, err = run(capsys, "cluster", *VIEWS, "-k", 2, "-o", "out", "--quiet")
+    assert code == 2
+    assert "exists already; choose another folder or add --overwrite" in err
+    assert (folder / "out" / "labels.csv").read_text() == before
+    assert run(capsys, "cluster", *VIEWS, "-k", 2, "-o", "out", "--quiet", "--overwrite")[0] == 0
+    assert (folder / "out" / "labels.csv").read_text() != before
+
+
+def test_rows_in_common_are_clustered_where_that_is_asked(folder, capsys):
+    pd.read_csv("text.csv").query("id != 's03'").to_csv("text.csv", index=False)
+    assert run(capsys, "cluster", *VIEWS, "-k", 3)[0] == 2
+    code, out, _ = run(capsys, "cluster", *VIEWS, "-k", 3, "--rows", "common", "--quiet")
+    assert code == 0
+    assert len(out.splitlines()) == 36
+
+
+def test_warnings_of_the_method_are_told_and_kept(folder, capsys):
+    pd.DataFrame({"id": NAMES, "x": np.repeat([0.0, 1.0], 18)}).to_csv("two.csv", index=False)
+    code, out, err = run(capsys, "cluster", "two.csv", "-k", 3, "--kernel", "linear", "--json")
+    assert code == 0
+    assert any("distinct clusters" in message for message in json.loads(out)["warnings"])
+    assert "warning: Number of distinct clusters" in err
+
+
+# Interruptions
+
+
+SLOW = """
+import sys, time
+from kernelweave.cli import _outcome, main
+plain = _outcome.timed_fit
+def slow(model, X):
+    time.sleep(1.0)
+    return plain(model, X)
+_outcome.timed_fit = slow
+sys.stdout.write("ready\\n"); sys.stdout.flush()
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way there")
+def test_ctrl_c_leaves_what_was_found_and_says_where(folder):
+    command = [sys.executable, "-c", SLOW, "cluster", *VIEWS, "-k", "2:30", "-o", "out"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    deadline = time.monotonic() + 60
+    time.sleep(3.0)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=max(deadline - time.monotonic(), 1))
+    assert process.returncode == 130
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    assert summary["interrupted"] is True
+    assert 1 <= len(summary["tried"]) < 29
+    assert "Stopped before the end" in err
+    assert "labels: out/labels.csv" in err
