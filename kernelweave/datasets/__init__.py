@@ -8,6 +8,7 @@ named by the environment variable ``KERNELWEAVE_DATA``.
 from kernelweave.datasets._benchmark import list_benchmarks, load_benchmark
 from kernelweave.datasets._digits import load_multiview_digits
 from kernelweave.datasets._graphs import load_edge_list
+from kernelweave.datasets._images import make_tissue_image, pixel_features
 from kernelweave.datasets._metis import load_metis
 from kernelweave.datasets._rings import make_ten_rings, make_two_rings
 from kernelweave.datasets._scaling import standardize, unit_rows
@@ -28,8 +29,10 @@ __all__ = [
     "make_mvksc_synth1",
     "make_mvksc_synth2",
     "make_ten_rings",
+    "make_tissue_image",
     "make_two_rings",
     "make_two_view_toy",
+    "pixel_features",
     "standardize",
     "unit_rows",
 ]

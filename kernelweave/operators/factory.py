@@ -308,6 +308,17 @@ def _chi2(X: Matrix, kernel: str, *, gamma: float = 1.0) -> FittedKernel:
     return FormulaKernel(formula, formula.prepare(_dense_only(X, "kernel='chi2'")))
 
 
+def _intensity_histogram(X: Matrix, kernel: str, *, sigma: float = 0.7, n_intensities: int = 1) -> FittedKernel:
+    X, count = _dense_only(X, f"kernel={kernel!r}"), _bandwidth.whole("n_intensities", n_intensities)
+    if not count < X.shape[1]:
+        raise ParameterError(
+            f"n_intensities={count} in kernel_params leaves no histogram: X has {X.shape[1]} column(s). Put "
+            "intensities first and the bins after them."
+        )
+    formula = formulas.IntensityHistogram(0.5 / _bandwidth.positive("sigma", sigma) ** 2, count)
+    return FormulaKernel(formula, formula.prepare(X))
+
+
 def _self_tuning(X: Matrix, kernel: str, *, n_neighbors: int = 7, metric: str = "euclidean") -> FittedKernel:
     _bandwidth.one_of("metric", metric, METRICS)
     formula = formulas.SelfTuning(X, _neighbors(X, n_neighbors), metric)
@@ -354,6 +365,7 @@ KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
     "sigmoid": (_sigmoid, ("gamma", "coef0")),
     "laplacian": (_laplacian, ("gamma",)),
     "chi2": (_chi2, ("gamma",)),
+    "intensity_histogram": (_intensity_histogram, ("sigma", "n_intensities")),
     "nearest_neighbors": (_nearest_neighbors, (*_NEIGHBOR_PARAMS, "weights", "symmetrize")),
     "self_tuning": (_self_tuning, _NEIGHBOR_PARAMS),
     "precomputed": (_precomputed, ()),
