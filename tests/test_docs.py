@@ -101,8 +101,18 @@ def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():
         ("view_weights_under_noise.py", []),
         ("plot_multi_view_digits.py", ["3"]),
         ("plot_ratio_kernels.py", []),
+        ("plot_kernel_spectral.py", []),
     ],
-    ids=["two rings", "ten rings", "bad start", "convex mixture", "view weights", "multi-view digits", "ratio kernels"],
+    ids=[
+        "two rings",
+        "ten rings",
+        "bad start",
+        "convex mixture",
+        "view weights",
+        "multi-view digits",
+        "ratio kernels",
+        "kernel spectral",
+    ],
 )
 def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")

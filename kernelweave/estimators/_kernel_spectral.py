@@ -7,7 +7,7 @@ import numpy as np
 
 from kernelweave.estimators._base import KERNEL_RULES, KernelEstimator
 from kernelweave.estimators._clusterer import is_precomputed
-from kernelweave.estimators._scores import ScoreClusterer, chosen_samples, training_part
+from kernelweave.estimators._scores import ScoreClusterer, chosen_samples, refuse_iterators, training_part
 from kernelweave.foundation._progress import track
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
@@ -145,6 +145,7 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
         self : KernelSpectralClustering
             The fitted estimator.
         """
+        refuse_iterators(X)
         given = self._read(X, reset=True)
         n = given.shape[0]
         check_cluster_count(self.n_clusters, np.ones(n))

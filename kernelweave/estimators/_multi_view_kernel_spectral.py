@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators._clusterer import is_precomputed
 from kernelweave.estimators._multi_view import ViewKernelTags
-from kernelweave.estimators._scores import ScoreClusterer, chosen_samples, chunks, training_part
+from kernelweave.estimators._scores import ScoreClusterer, chosen_samples, chunks, refuse_iterators, training_part
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._progress import track
 from kernelweave.foundation._random import streams
@@ -213,6 +213,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         self : MultiViewKernelSpectralClustering
             The fitted estimator.
         """
+        refuse_iterators(X)
         given = read_views(self, X, reset=True)
         n = given.n_samples
         check_cluster_count(self.n_clusters, np.ones(n))

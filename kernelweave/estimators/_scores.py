@@ -127,6 +127,12 @@ def chunks(X: Any) -> Iterator[Any]:
         yield _safe_indexing(X, slice(lo, lo + CHUNK))
 
 
+def refuse_iterators(X: Any) -> None:
+    """Say that training needs arrays, where only new samples may come block by block."""
+    if hasattr(X, "__next__"):
+        raise ParameterError("X is an iterator, which can be read once only; fit on arrays, and predict on iterators.")
+
+
 def training_part(X: Array, kernel: Any, chosen: Ints) -> Array:
     """Return the samples to train on, or the part of a given kernel matrix that belongs to them."""
     if not is_precomputed(kernel):

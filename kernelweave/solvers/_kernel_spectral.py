@@ -47,7 +47,10 @@ def degree_weights(op: KernelOperator, name: str = "") -> Floats:
     """Return D^-1, the weights of the samples: zero for one that is like none, which then takes no part."""
     found = inverse_degrees(op, name=name)
     if not found.any():
-        raise ParameterError(f"No sample{name} is like any other: all similarities are zero. Choose another kernel.")
+        raise ParameterError(
+            f"The similarities of every sample{name} add up to zero, so no sample has a degree. Choose another kernel; "
+            "a linear one has no use on centred data here."
+        )
     return found
 
 

@@ -51,11 +51,19 @@ def ticks(ax):
 
 def test_public_names_change_only_on_purpose():
     assert set(plots.__all__) == {
+        "BoundaryDisplay",
+        "ClusterCountDisplay",
+        "ConfusionDisplay",
         "DecisionDisplay",
+        "EmbeddingDisplay",
         "ExemplarDisplay",
         "ExponentDisplay",
         "InertiaPathDisplay",
         "KernelMatrixDisplay",
+        "ObjectivePathDisplay",
+        "ScoreDisplay",
+        "SearchTraceDisplay",
+        "SilhouetteDisplay",
         "StartComparisonDisplay",
         "ViewWeightsDisplay",
     }

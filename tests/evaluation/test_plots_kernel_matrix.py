@@ -5,10 +5,12 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
+from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import (
     GlobalKernelKMeans,
     KernelKMeans,
+    KernelSpectralClustering,
     MultiViewKernelKMeans,
     MultiViewSpectralClustering,
     ParameterError,
@@ -250,3 +252,11 @@ def test_what_cannot_be_drawn_is_refused(model, X, options, error):
 def test_views_that_are_not_those_of_the_model_are_refused():
     with pytest.raises(ViewError, match="was fitted on views"):
         KernelMatrixDisplay.from_estimator(MODEL, {"a": VIEWS["a"], "c": VIEWS["b"]})
+
+
+def test_models_trained_on_a_part_show_that_part():
+    model = KernelSpectralClustering(3, kernel_params={"sigma": 2.0}, n_train_samples=24, random_state=0).fit(TABLE)
+    display = KernelMatrixDisplay.from_estimator(model, TABLE)
+    assert sorted(display.indices) == model.train_indices_.tolist()
+    np.testing.assert_allclose(display.K, rbf_kernel(TABLE[display.indices], gamma=1 / 8), atol=1e-12)
+    np.testing.assert_array_equal(display.labels, model.labels_[display.indices])

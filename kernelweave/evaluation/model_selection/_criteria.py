@@ -74,7 +74,8 @@ def score_clustering(
     Notes
     -----
     The silhouette measures distances between samples as they are given, not in the kernel's feature space: there the
-    distances would change with the very parameters that are compared.
+    distances would change with the very parameters that are compared. Steps of a pipeline before the estimator do not
+    change it either: scale X first where columns differ in scale.
 
     With two clusters the line fit pairs the only score with the row sums of the kernel. Eigenvectors have no scale of
     their own, so both are divided by their root mean square first; otherwise the larger one alone would be the line.

@@ -114,12 +114,15 @@ class KernelMatrixDisplay:
             raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 1 on.")
         labels = np.asarray(estimator.labels_)
         _check_length(X, len(labels))
-        shown = _by_cluster(labels, int(max_samples))
+        # models trained on a part of the samples know the kernel with that part alone
+        pool = np.asarray(getattr(estimator, "train_indices_", np.arange(len(labels))))
+        columns = _by_cluster(labels[pool], int(max_samples))
+        shown = pool[columns]
         cross = estimator._cross(_rows(X, shown))
         several = hasattr(estimator, "kernel_coefficients_")
         if several:
             cross = cross.with_weights(estimator.kernel_coefficients_)
-        K = np.asarray(cross.block(slice(None), shown), dtype=np.float64)
+        K = np.asarray(cross.block(slice(None), columns), dtype=np.float64)
         name = "weighted sum of kernels" if several and len(estimator.view_names_) > 1 else "kernel"
         return cls(K, labels=labels[shown], indices=shown, name=name).plot(ax, **imshow_kwargs)
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.foundation._typing import Floats
+from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation._typing import Array, Floats
 
 # Told apart by people who do not see all colours (Okabe and Ito). The numbers of colours and markers have no common
 # divisor, so that a pair comes back after 56 clusters only.
@@ -51,3 +52,13 @@ def new_axes(display: object, columns: int = 1, **options: Any) -> Any:
             f"{type(display).__name__} needs matplotlib to draw, and it is not installed: install kernelweave[plots]."
         ) from error
     return pyplot.subplots(1, columns, layout="constrained", **options)[1]
+
+
+def as_many_axes(axes: Any, count: int) -> Array:
+    """Return the Axes the caller gave as an array, or say how many there should be."""
+    found = np.asarray(axes, dtype=object).ravel()
+    if len(found) != count:
+        raise ParameterError(
+            f"axes holds {len(found)} Axes; this picture has {count}. Pass Figure().subplots(1, {count})."
+        )
+    return found

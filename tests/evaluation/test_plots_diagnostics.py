@@ -1,0 +1,185 @@
+"""Objective paths, silhouettes, confusion tables and embeddings as pictures."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA, KernelPCA
+from sklearn.metrics import silhouette_samples
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelweave import GraphCut, KernelKMeans, MinMaxKMeans, MultiViewKernelKMeans, ParameterError
+from kernelweave.metrics import clustering_accuracy
+from kernelweave.plots import ConfusionDisplay, EmbeddingDisplay, ObjectivePathDisplay, SilhouetteDisplay
+from tests.estimators.discovery import blobs
+
+pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure
+
+X, Y = blobs(15, spread=3.0)
+VIEWS = {"front": X[:, :2], "back": X[:, 2:]}
+MODEL = KernelKMeans(3, kernel="linear", random_state=0).fit(X)
+MULTI = MultiViewKernelKMeans(3, kernel="linear", random_state=0).fit(VIEWS)
+
+
+def axes():
+    return Figure().subplots()
+
+
+# The objective
+
+
+def test_the_path_is_that_of_the_estimator():
+    display = ObjectivePathDisplay.from_estimator(MULTI, ax=axes())
+    np.testing.assert_array_equal(display.line_.get_ydata(), MULTI.objective_path_)
+    assert display.line_.get_xdata()[-1] == MULTI.n_iter_
+    assert "ended by itself" in display.ax_.get_title()
+    pipeline = make_pipeline(StandardScaler(), KernelKMeans(3, random_state=0)).fit(X)
+    np.testing.assert_array_equal(
+        ObjectivePathDisplay.from_estimator(pipeline, ax=axes()).line_.get_ydata(), pipeline[-1].objective_path_
+    )
+
+
+def test_a_run_that_was_cut_off_says_so():
+    assert "max_iter" in ObjectivePathDisplay([3.0, 2.0], converged=False).plot(axes()).ax_.get_title()
+    assert ObjectivePathDisplay([3.0]).plot(axes()).ax_.get_title() == ""
+
+
+def test_an_estimator_must_be_fitted():
+    for display, more in ((ObjectivePathDisplay, ()), (SilhouetteDisplay, (X,)), (EmbeddingDisplay, (X,))):
+        with pytest.raises(ParameterError, match=r"KernelKMeans\(\.\.\.\) has no .*Fit it first"):
+            display.from_estimator(KernelKMeans(3), *more)
+    with pytest.raises(ParameterError, match="has no labels_"):
+        ConfusionDisplay.from_estimator(KernelKMeans(3), Y)
+
+
+# Silhouettes
+
+
+def test_silhouettes_are_those_of_scikit_learn_in_falling_order():
+    display = SilhouetteDisplay.from_estimator(MODEL, X, ax=axes())
+    np.testing.assert_allclose(display.silhouettes, silhouette_samples(X, MODEL.labels_), atol=1e-12)
+    assert len(display.bars_) == 3
+    assert display.line_.get_xdata()[0] == pytest.approx(display.silhouettes.mean())
+    vertices = display.bars_[0].get_paths()[0].vertices
+    assert vertices[:, 0].max() == pytest.approx(display.silhouettes[MODEL.labels_ == 0].max())
+
+
+def test_several_views_give_the_mean_over_the_views():
+    display = SilhouetteDisplay.from_estimator(MULTI, VIEWS, ax=axes())
+    each = [silhouette_samples(view, MULTI.labels_) for view in VIEWS.values()]
+    np.testing.assert_allclose(display.silhouettes, np.mean(each, axis=0), atol=1e-12)
+
+
+def test_few_samples_are_drawn_where_that_is_asked_and_one_cluster_has_none():
+    display = SilhouetteDisplay.from_estimator(MODEL, X, sample_size=20, ax=axes())
+    assert len(display.silhouettes) == 20
+    one = KernelKMeans(1).fit(X)
+    assert SilhouetteDisplay.from_estimator(one, X, ax=axes()).silhouettes.tolist() == [0.0] * len(X)
+
+
+def test_known_silhouettes_are_drawn_and_bad_ones_refused():
+    display = SilhouetteDisplay.from_predictions([0.5, -0.2, 0.9], ["b", "a", "b"], ax=axes())
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["a (1)", "b (2)"]
+    with pytest.raises(ParameterError, match="do not match"):
+        SilhouetteDisplay.from_predictions([0.5], [0, 1])
+    with pytest.raises(ParameterError, match="from -1 to 1"):
+        SilhouetteDisplay.from_predictions([0.5, 2.0], [0, 1])
+
+
+def test_graphs_have_no_silhouettes():
+    A = (rbf_kernel(X, gamma=0.01) > 0.3).astype(float)
+    np.fill_diagonal(A, 0.0)
+    with pytest.raises(ParameterError, match="takes a graph"):
+        SilhouetteDisplay.from_estimator(GraphCut(3).fit(A), A)
+
+
+# Classes
+
+
+def test_columns_follow_the_best_match_of_clusters_and_classes():
+    labels = (MODEL.labels_ + 1) % 3
+    display = ConfusionDisplay.from_predictions(Y, labels, ax=axes())
+    assert display.counts.sum() == len(Y)
+    assert np.trace(display.counts) / len(Y) == pytest.approx(clustering_accuracy(Y, labels))
+    assert [int(text.get_text()) for text in display.texts_] == display.counts.ravel().tolist()
+    for i, c in enumerate(display.clusters):
+        np.testing.assert_array_equal(display.counts[:, i], np.bincount(Y[labels == c], minlength=3))
+    same = ConfusionDisplay.from_estimator(MODEL, Y, ax=axes())
+    assert np.trace(same.counts) == np.trace(display.counts)
+
+
+def test_tables_need_not_be_square_and_large_ones_have_no_numbers():
+    wide = ConfusionDisplay.from_predictions(["a", "a", "b", "b"], [0, 1, 2, 2], ax=axes())
+    assert wide.counts.shape == (2, 3)
+    tall = ConfusionDisplay.from_predictions([0, 1, 2, 2], ["a", "a", "b", "b"], ax=axes())
+    assert tall.counts.tolist() in ([[1, 0], [1, 0], [0, 2]], [[0, 1], [0, 1], [2, 0]])
+    many = ConfusionDisplay.from_predictions(np.arange(50), np.arange(50), ax=axes())
+    assert many.texts_ == []
+    with pytest.raises(ParameterError, match="3 entries and labels_pred 2"):
+        ConfusionDisplay.from_predictions([0, 1, 1], [0, 1])
+
+
+# Embeddings
+
+
+def up_to_sign(found, expected):
+    for ours, theirs in zip(found.T, expected.T, strict=True):
+        scale = np.abs(theirs).max()
+        assert min(np.abs(ours - theirs).max(), np.abs(ours + theirs).max()) < 1e-6 * scale
+
+
+def test_points_are_kernel_principal_components():
+    up_to_sign(EmbeddingDisplay.from_estimator(MODEL, X, ax=axes()).points, PCA(2).fit_transform(X))
+    K = rbf_kernel(X, gamma=0.02)
+    display = EmbeddingDisplay.from_predictions(K, MODEL.labels_, ax=axes())
+    up_to_sign(display.points, KernelPCA(2, kernel="precomputed").fit_transform(K))
+    assert 0 < display.shares[1] <= display.shares[0] <= 1
+    assert "% of the variance" in display.ax_.get_xlabel()
+
+
+def test_every_cluster_has_its_points_and_the_plane_its_regions():
+    display = EmbeddingDisplay.from_estimator(MODEL, X, ax=axes())
+    assert [len(each.get_offsets()) for each in display.scatters_] == np.bincount(MODEL.labels_).tolist()
+    assert display.regions_ is not None
+    assert EmbeddingDisplay.from_estimator(MODEL, X, regions=False, ax=axes()).regions_ is None
+    assert EmbeddingDisplay.from_estimator(KernelKMeans(1).fit(X), X, ax=axes()).regions_ is None
+
+
+@pytest.mark.parametrize(
+    "model", [MULTI, make_pipeline(StandardScaler(), KernelKMeans(3, random_state=0)), MinMaxKMeans(3)]
+)
+def test_views_pipelines_and_vector_methods_have_embeddings(model):
+    data = VIEWS if model is MULTI else X
+    model = model if model is MULTI else model.fit(X)
+    points = EmbeddingDisplay.from_estimator(model, data, max_samples=20, ax=axes()).points
+    assert points.shape == (20, 2)
+    assert np.ptp(points[:, 0]) > 0
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ParameterError, match="max_samples=1"):
+        EmbeddingDisplay.from_estimator(MODEL, X, max_samples=1)
+    with pytest.raises(ParameterError, match="do not belong together"):
+        EmbeddingDisplay.from_predictions(np.eye(3), [0, 1])
+    with pytest.raises(ParameterError, match="not finite"):
+        EmbeddingDisplay.from_predictions(np.full((2, 2), np.nan), [0, 1])
+
+
+def test_without_axes_a_figure_is_made():
+    from matplotlib import pyplot
+
+    before = pyplot.get_backend()
+    pyplot.switch_backend("Agg")
+    try:
+        for display in (
+            ObjectivePathDisplay.from_estimator(MODEL),
+            SilhouetteDisplay.from_estimator(MODEL, X),
+            ConfusionDisplay.from_estimator(MODEL, Y),
+            EmbeddingDisplay.from_estimator(MODEL, X),
+        ):
+            assert display.figure_ is display.ax_.figure
+            display.figure_.canvas.draw()
+    finally:
+        pyplot.close("all")
+        pyplot.switch_backend(before)
