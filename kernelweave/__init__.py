@@ -8,20 +8,27 @@ from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelweave import datasets, metrics, model_selection, plots, preprocessing
+    from kernelweave import datasets, metrics, model_selection, plots, preprocessing, report
     from kernelweave.estimators import (
+        AffinityPropagation,
         ConvexMixture,
+        CoRegularizedSpectralClustering,
+        CorrelationalSpectralClustering,
+        CoTrainedSpectralClustering,
         GlobalKernelKMeans,
         GraphCut,
         IterativeSVR,
         KernelKMeans,
         KernelSpectralClustering,
+        KMedoids,
         MinMaxKernelKMeans,
         MinMaxKMeans,
         MultiViewConvexMixture,
         MultiViewKernelKMeans,
         MultiViewKernelSpectralClustering,
         MultiViewSpectralClustering,
+        NgSpectralClustering,
+        OptimizedKernelKMeans,
         PifsKMeans,
         RatioMultipleKernelClustering,
     )
@@ -38,12 +45,17 @@ if TYPE_CHECKING:
 __version__ = _version("kernelweave")
 
 __all__ = [
+    "AffinityPropagation",
+    "CoRegularizedSpectralClustering",
+    "CoTrainedSpectralClustering",
     "ConvergenceWarning",
     "ConvexMixture",
+    "CorrelationalSpectralClustering",
     "DataError",
     "GlobalKernelKMeans",
     "GraphCut",
     "IterativeSVR",
+    "KMedoids",
     "KernelError",
     "KernelKMeans",
     "KernelSpectralClustering",
@@ -53,7 +65,9 @@ __all__ = [
     "MultiViewKernelKMeans",
     "MultiViewKernelSpectralClustering",
     "MultiViewSpectralClustering",
+    "NgSpectralClustering",
     "NotPSDWarning",
+    "OptimizedKernelKMeans",
     "ParameterError",
     "PifsKMeans",
     "RatioMultipleKernelClustering",
@@ -65,6 +79,7 @@ __all__ = [
     "model_selection",
     "plots",
     "preprocessing",
+    "report",
     "save_model",
 ]
 
@@ -73,7 +88,7 @@ _HOMES = dict.fromkeys(
     ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError"), _ERRORS
 )
 _HOMES |= dict.fromkeys(("load_model", "save_model"), "kernelweave.estimators._saved")
-_MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing")
+_MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.inputs import check_cluster_count
 from kernelweave.operators import KernelOperator, Storage
-from kernelweave.solvers import decode, kernel_spectral
+from kernelweave.solvers import decode, kernel_spectral, score_floor
 
 
 class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
@@ -167,9 +167,10 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
         self.degrees_ = found.degrees
         self.eigenvalues_, self.objective_ = found.eigenvalues, float(found.eigenvalues.sum())
         self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
-        self.codebook_, self._n_features_out = self._codebook(found.scores), self.n_clusters - 1
+        self._floor, self._n_features_out = score_floor(found.scores), self.n_clusters - 1
+        self.codebook_ = self._codebook(found.scores)
         whole = len(self.train_indices_) == n
-        self.labels_: Ints = decode(found.scores, self.codebook_) if whole else self.predict(X)
+        self.labels_: Ints = decode(found.scores, self.codebook_, self._floor) if whole else self.predict(X)
         return self
 
     def _scores(self, X: Any) -> Floats:

@@ -11,7 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators._clusterer import is_precomputed
 from kernelweave.estimators._multi_view import ViewKernelTags
-from kernelweave.estimators._scores import ScoreClusterer, chosen_samples, chunks, refuse_iterators, training_part
+from kernelweave.estimators._scores import (
+    ScoreClusterer,
+    chosen_samples,
+    chunks,
+    joined,
+    refuse_iterators,
+    training_part,
+)
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._progress import track
 from kernelweave.foundation._random import streams
@@ -28,6 +35,7 @@ from kernelweave.solvers import (
     decode,
     degree_weights,
     kernel_spectral,
+    score_floor,
 )
 
 
@@ -238,8 +246,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         if self.assignment == "joint":
             self.view_weights_ = self._committee(kernels) if weights is None else weights
             joint = self._average(self.scores_)
-            self.codebook_ = self._codebook(joint)
-            self.labels_: Ints = decode(joint, self.codebook_) if self._whole(n) else self.predict(X)
+            self.codebook_, self._floor = self._codebook(joint), score_floor(joint)
+            self.labels_: Ints = decode(joint, self.codebook_, self._floor) if self._whole(n) else self.predict(X)
             return self
         self.view_weights_ = np.full(len(given), 1.0 / len(given))
         self.view_codebooks_ = [
@@ -248,6 +256,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         clear = [float(own.mean()) for own in self._silhouettes(kernels, self.view_codebooks_)]
         best = int(np.argmax(clear))
         self.best_view_, self.codebook_ = given.names[best], self.view_codebooks_[best]
+        self._floor = score_floor(self.scores_[best])
         self.view_labels_ = self._decoded(self.scores_) if self._whole(n) else self.predict_views(X)
         self.labels_ = self.view_labels_[best]
         return self
@@ -266,7 +275,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
             The scores of every view; ``transform`` has their weighted average.
         """
         check_is_fitted(self)
-        return np.concatenate([self._view_scores(block) for block in chunks(X)], axis=1)
+        return joined((self._view_scores(block) for block in chunks(X)), axis=1)
 
     def predict_views(self, X: Any) -> Ints:
         """Return the clusters of samples view by view, for models with ``assignment="per_view"``.
@@ -287,7 +296,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
                 f"assignment={self.assignment!r} makes one codebook for all views. Fit with assignment='per_view' for "
                 "labels of every view, or call predict."
             )
-        return np.concatenate([self._decoded(self._view_scores(block)) for block in chunks(X)], axis=1)
+        return joined((self._decoded(self._view_scores(block)) for block in chunks(X)), axis=1)
 
     def _whole(self, n: int) -> bool:
         """Whether all samples were trained on."""
@@ -308,20 +317,21 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
 
     def _committee(self, kernels: Sequence[KernelOperator]) -> Floats:
         """Return the weights of least error, the error taken from silhouettes."""
-        books = [codebook(own, self.n_clusters) for own in self.scores_]
+        books = [codebook(own, self.n_clusters, score_floor(own)) for own in self.scores_]
         return committee_weights(np.stack([0.5 - 0.5 * own for own in self._silhouettes(kernels, books)]))
 
     def _silhouettes(self, kernels: Sequence[KernelOperator], books: Sequence[Floats]) -> list[Floats]:
         """Return the silhouettes of the training samples, view by view; -1 where all are in one cluster."""
         found = []
         for op, own, book in zip(kernels, self.scores_, books, strict=True):
-            labels = decode(own, book)
+            labels = decode(own, book, score_floor(own))
             alone = labels.min() == labels.max()
             found.append(np.full(len(labels), -1.0) if alone else silhouettes(op, labels, len(book)))
         return found
 
     def _decoded(self, scores: Floats) -> Ints:
-        return np.stack([decode(own, book) for own, book in zip(scores, self.view_codebooks_, strict=True)])
+        floors = map(score_floor, self.scores_)
+        return np.stack([decode(*each) for each in zip(scores, self.view_codebooks_, floors, strict=True)])
 
     def _average(self, scores: Floats) -> Floats:
         return np.asarray(np.tensordot(self.view_weights_, scores, axes=1))
@@ -329,6 +339,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
     def _gammas(self, names: Sequence[str]) -> Floats:
         given = per_view(self.gamma, names, "gamma")
         try:
+            if any(isinstance(value, str | bool) for value in given):
+                raise TypeError("text is no number")
             found = np.array([float(value) for value in given])
         except (TypeError, ValueError) as error:
             raise ParameterError(
@@ -350,7 +362,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         needed = len(given) * m**2 * 8 / 2**20
         if needed > self.memory_limit:
             raise ParameterError(
-                f"{len(given)} kernels of {m} samples take {needed:.0f} MiB, more than "
+                f"{len(given)} kernels of {m} samples take {needed:.3g} MiB, more than "
                 f"memory_limit={self.memory_limit}. Set n_train_samples, or raise memory_limit."
             )
         kernels, inverses, fitted, centred = [], [], [], []

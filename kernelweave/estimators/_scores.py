@@ -14,7 +14,7 @@ from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.inputs import is_multi_view
 from kernelweave.operators import KernelOperator
-from kernelweave.solvers import codebook, decode
+from kernelweave.solvers import codebook, decode, score_floor
 
 #: Samples read and scored at a time.
 CHUNK = 8192
@@ -50,7 +50,7 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             Sums over the training samples.
         """
         check_is_fitted(self)
-        return np.concatenate([self._row_sums(block) for block in chunks(X)], axis=-1)
+        return joined((self._row_sums(block) for block in chunks(X)), axis=-1)
 
     def transform(self, X: Any) -> Floats:
         """Return the scores of samples.
@@ -66,7 +66,7 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             Their signs tell the cluster.
         """
         check_is_fitted(self)
-        return np.concatenate([self._scores(block) for block in chunks(X)])
+        return joined(self._scores(block) for block in chunks(X))
 
     def predict(self, X: Any) -> Ints:
         """Return the clusters of new samples, by the codeword nearest to the signs of their scores.
@@ -82,7 +82,7 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             Index of the codeword.
         """
         check_is_fitted(self)
-        return np.concatenate([decode(self._scores(block), self.codebook_) for block in chunks(X)])
+        return joined(decode(self._scores(block), self.codebook_, self._floor) for block in chunks(X))
 
     def fit_predict(self, X: Any, y: Any = None) -> Ints:
         """Fit, then return the labels of all samples."""
@@ -94,7 +94,7 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
 
     def _codebook(self, scores: Floats, name: str = "") -> Floats:
         """Return the codebook of the training samples' scores."""
-        found = codebook(scores, self.n_clusters)
+        found = codebook(scores, self.n_clusters, score_floor(scores))
         if len(found) < self.n_clusters:
             raise ParameterError(
                 f"n_clusters={self.n_clusters}, but the scores{name} show only {len(found)} distinct sign pattern(s), "
@@ -125,6 +125,14 @@ def chunks(X: Any) -> Iterator[Any]:
         return
     for lo in range(0, n_samples, CHUNK):
         yield _safe_indexing(X, slice(lo, lo + CHUNK))
+
+
+def joined(parts: Iterator[Any], axis: int = 0) -> Any:
+    """Return the answers for all blocks as one array."""
+    found = list(parts)
+    if not found:
+        raise ParameterError("X is an iterator that yields no blocks, so there are no samples.")
+    return np.concatenate(found, axis=axis)
 
 
 def refuse_iterators(X: Any) -> None:

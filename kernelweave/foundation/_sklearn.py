@@ -1,16 +1,31 @@
 """The few parts of scikit-learn that are not public API, gathered here and nowhere else."""
 
 import os
+from importlib import import_module
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 try:  # scikit-learn 1.9 and later
-    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import CallbackSupportMixin as _Callbacks
 except ImportError:  # pragma: no cover - older scikit-learn
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class _Callbacks:  # type: ignore[no-redef]
         """Stand-in where scikit-learn has no callbacks yet."""
+
+
+class CallbackSupportMixin(_Callbacks):
+    """What every estimator shares with scikit-learn's tools: callbacks of fits, and how notebooks show a model."""
+
+    def _html_repr(self) -> str:
+        """Return a summary of the model above scikit-learn's diagram.
+
+        The summary is drawn by the topmost layer and loaded when a notebook asks for it, not before.
+        """
+        from sklearn.utils import estimator_html_repr
+
+        summary: str = import_module("kernelweave.evaluation.report").summary_html(self)
+        return f"{summary}\n{estimator_html_repr(self)}"
 
 
 def openmp_threads() -> int:

@@ -20,11 +20,13 @@ from scipy.optimize import nnls
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._threads import single_threaded_blas
 from kernelweave.foundation._typing import Floats, Ints
-from kernelweave.operators import KernelOperator, inverse_degrees
+from kernelweave.operators import FLAT, KernelOperator, inverse_degrees
 from kernelweave.operators.spectrum import SMALL, leading_of, leading_vectors
 
 # Residual of the eigenvectors, and eigenvalues below this share of the largest possible, which are zero.
 RESIDUAL, ZERO = 1e-8, 1e-10
+# Scores below this share of the largest are zero.
+ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,7 @@ def coupled_kernel_spectral(
         with single_threaded_blas():
             values, Q = eigh(root[:, None] * K * root, overwrite_a=True, check_finite=False)
         keep = values > ZERO * max(float(values[-1]), 0.0)
-        if not keep.any():
+        if values[-1] <= FLAT:  # the largest possible eigenvalue is 1
             raise ParameterError(f"All samples look alike in view {name!r}; drop it or choose another kernel.")
         squares = values[keep]
         limits.append(n / float(squares[-1]))
@@ -157,16 +159,21 @@ def coupled_kernel_spectral(
     return CoupledScores(tuple(models), values, np.array(limits))
 
 
-def codebook(signs: Floats, n_clusters: int) -> Floats:
+def score_floor(scores: Floats) -> Floats:
+    """Return what a score has to exceed to be positive, from those of the training samples: less is rounding."""
+    return ROUNDING * np.abs(scores).max(axis=0, initial=0.0)
+
+
+def codebook(scores: Floats, n_clusters: int, floor: Floats | float = 0.0) -> Floats:
     """Return the ``n_clusters`` sign patterns that occur most, most frequent first, the first met of equals."""
-    patterns, first, counts = np.unique(signs > 0, axis=0, return_index=True, return_counts=True)
+    patterns, first, counts = np.unique(scores > floor, axis=0, return_index=True, return_counts=True)
     order = np.lexsort((first, -counts))[:n_clusters]
     return np.where(patterns[order], 1.0, -1.0)
 
 
-def decode(signs: Floats, book: Floats) -> Ints:
+def decode(scores: Floats, book: Floats, floor: Floats | float = 0.0) -> Ints:
     """Return the nearest codeword of every row by Hamming distance, the most frequent of equals."""
-    agreement = np.where(signs > 0, 1.0, -1.0) @ book.T
+    agreement = np.where(scores > floor, 1.0, -1.0) @ book.T
     return agreement.argmax(axis=1)
 
 
@@ -174,12 +181,13 @@ def committee_weights(errors: Floats) -> Floats:
     """Return the weights of a committee of least squared error, from the errors of its members, shape (V, n).
 
     They minimise b^T C b on the simplex, C the mean products of errors; up to scale that is a problem of least squares
-    without negative coefficients.
+    without negative coefficients. Members that err alike share their weight.
     """
-    C = errors @ errors.T / errors.shape[1]
+    largest = max(float(np.abs(errors).max()), np.finfo(float).tiny)
+    alike, group, sizes = np.unique((errors / largest).round(12), axis=0, return_inverse=True, return_counts=True)
+    C = alike @ alike.T / alike.shape[1]
     values, vectors = np.linalg.eigh(C)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     size = max(float(np.abs(root).max()), np.finfo(float).tiny)
-    ones = np.ones((1, len(errors)))
-    found, _ = nnls(np.vstack([root / size, ones]), np.append(np.zeros(len(errors)), 1.0))
-    return np.asarray(found / found.sum())
+    found, _ = nnls(np.vstack([root / size, np.ones((1, len(alike)))]), np.append(np.zeros(len(alike)), 1.0))
+    return np.asarray((found / found.sum() / sizes)[group.ravel()])

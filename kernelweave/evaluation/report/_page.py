@@ -1,0 +1,118 @@
+"""The page: head, key figures, contents, and its sections in order."""
+
+from collections.abc import Sequence
+
+from kernelweave.evaluation.report import _sections
+from kernelweave.evaluation.report._charts import marker_definitions
+from kernelweave.evaluation.report._facts import ReportFacts
+from kernelweave.evaluation.report._style import CSS, JS, policy
+from kernelweave.evaluation.report._words import count, esc, fixed, number
+
+#: Headings by the id of their section.
+HEADINGS = {
+    "summary": "Data",
+    "method": "Method",
+    "weights": "Weights",
+    "convergence": "Convergence",
+    "clusters": "Clusters",
+    "silhouette": "Silhouettes",
+    "embedding": "Picture",
+    "typical": "Typical and doubtful samples",
+    "agreement": "Agreement of the views",
+    "truth": "Known classes",
+    "warnings": "Warnings",
+    "repeat": "How to repeat it",
+}
+# Shorter words for the contents.
+SHORT = {"typical": "Samples", "agreement": "Views", "truth": "Classes", "repeat": "Repeat"}
+# Sections that may be broken over pages in print.
+LONG = {"method", "typical", "truth", "repeat", "silhouette", "clusters"}
+
+
+def page(
+    facts: ReportFacts,
+    *,
+    title: str | None = None,
+    code: str | None = None,
+    command: str | None = None,
+    warnings: Sequence[str] = (),
+) -> str:
+    """Return the report as one HTML document."""
+    what = "node" if facts.views[0].kind == "graph" else "sample"
+    title = title or f"{count(facts.n_clusters, 'cluster')} in {count(facts.n_samples, what)}"
+    bodies = {
+        "summary": _sections.summary(facts),
+        "method": _sections.method(facts),
+        "weights": _sections.weights(facts),
+        "convergence": _sections.convergence(facts),
+        "clusters": _sections.clusters(facts),
+        "silhouette": _sections.silhouette(facts),
+        "embedding": _sections.embedding(facts),
+        "typical": _sections.typical(facts),
+        "agreement": _sections.agreement(facts),
+        "truth": _sections.truth(facts),
+        "warnings": _sections.warnings(facts, warnings),
+        "repeat": _sections.repeat(facts, code, command),
+    }
+    bodies = {name: body for name, body in bodies.items() if body}
+    sections = "\n".join(_section(name, body) for name, body in bodies.items())
+    links = "".join(f'<li><a href="#{name}">{SHORT.get(name, HEADINGS[name])}</a></li>' for name in bodies)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy()}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{esc(title)}</title>
+<style>{CSS}</style>
+</head>
+<body>
+{marker_definitions()}
+<div class="page">
+<header>
+<h1>{esc(title)}</h1>
+<p>{esc(_subtitle(facts))}</p>
+{_tiles(facts, len(warnings))}
+</header>
+<nav aria-label="Contents"><ul>{links}</ul></nav>
+<main>
+{sections}
+</main>
+<footer>Written by kernelweave {esc(facts.versions["kernelweave"])}.</footer>
+</div>
+<script>{JS}</script>
+</body>
+</html>
+"""
+
+
+def _section(name: str, body: str) -> str:
+    look = ' class="long"' if name in LONG else ""
+    heading = f'<h2 id="h-{name}">{HEADINGS[name]}</h2>'
+    return f'<section id="{name}"{look} aria-labelledby="h-{name}">{heading}{body}</section>'
+
+
+def _subtitle(facts: ReportFacts) -> str:
+    views = facts.views
+    if views[0].kind == "graph":
+        return f"{facts.method.name} on a graph"
+    names = ", ".join(view.name for view in views)
+    return f"{facts.method.name} on {len(views)} views: {names}" if len(views) > 1 else facts.method.name
+
+
+def _tiles(facts: ReportFacts, n_warnings: int) -> str:
+    """Return the figures that come first."""
+    what = "nodes" if facts.views[0].kind == "graph" else "samples"
+    tiles = {what: f"{facts.n_samples:,}", "clusters": f"{facts.n_clusters:,}"}
+    if facts.mean_silhouette is not None:
+        tiles["silhouette"] = fixed(facts.mean_silhouette)
+    if facts.truth is not None:
+        tiles["NMI"] = fixed(facts.truth.nmi)
+    if facts.objective is not None:
+        tiles["objective"] = number(facts.objective)
+    if facts.converged is not None:
+        tiles["converged"] = "yes" if facts.converged else "no"
+    tiles["warnings"] = f"{n_warnings + len(facts.stored_warnings):,}"
+    items = "".join(f"<div><dt>{esc(name)}</dt><dd>{esc(value)}</dd></div>" for name, value in tiles.items())
+    return f'<dl class="tiles">{items}</dl>'

@@ -1,0 +1,141 @@
+"""Text of the report: numbers, parameters, the first sentence of a docstring, code that repeats the fit."""
+
+import html
+import inspect
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+# Longest value of a parameter that is shown in full.
+LONGEST = 400
+# Where an object lies in memory says nothing and changes from run to run.
+ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+MINUS, DASH, TIMES = "\N{MINUS SIGN}", "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
+
+
+def esc(text: Any) -> str:
+    """Return text safe between tags and in quoted attributes."""
+    return html.escape(CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text)), quote=True)
+
+
+def one_line(text: Any) -> str:
+    """Return text without line breaks."""
+    return " ".join(str(text).split()) or "(empty)"
+
+
+def number(value: Any) -> str:
+    """Return a number in at least four figures, thousands set apart."""
+    x = float(value)
+    if math.isnan(x):
+        return DASH
+    if math.isinf(x):
+        return "∞" if x > 0 else f"{MINUS}∞"
+    if x == 0 or (x == round(x) and abs(x) < 1e9):
+        return f"{round(x):,}".replace("-", MINUS)
+    power = math.floor(math.log10(abs(x)))
+    if -4 < power < 9:
+        return f"{x:,.{max(0, 3 - power)}f}".replace("-", MINUS)
+    mantissa, exponent = f"{x:.3e}".split("e")
+    return f"{mantissa} {TIMES} {ten_to(int(exponent))}".replace("-", MINUS)
+
+
+def ten_to(power: int) -> str:
+    """Return a power of ten."""
+    return f"10{str(power).translate(SUPERSCRIPTS)}"
+
+
+def fixed(value: float | None, digits: int = 2) -> str:
+    """Return a number with so many decimals, a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", MINUS)
+
+
+def percent(share: float) -> str:
+    """Return a share in percent."""
+    if not math.isfinite(share):
+        return DASH
+    return "under 0.1 %" if 0 < share < 0.0005 else f"{100 * share:.1f}".removesuffix(".0") + " %"
+
+
+def count(n: int, what: str, several: str | None = None) -> str:
+    """Return a number of things."""
+    return f"{n:,} {what if n == 1 else several or what + 's'}"
+
+
+def sentence(cls: type) -> str:
+    """Return the first sentence of a class's docstring without markup."""
+    text = inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0]
+    text = re.sub(r":\w+:`~?([^`]*)`", lambda found: found[1].rsplit(".", 1)[-1], text).replace("``", "")
+    return " ".join(text.split())
+
+
+def value_text(value: Any) -> str:
+    """Return the value of a parameter: arrays by their shape, functions by their name, the rest as code."""
+    if isinstance(value, np.ndarray) or sp.issparse(value):
+        return f"array of shape {value.shape}" if value.size > 8 else repr(value.tolist())
+    if inspect.isroutine(value) or inspect.isclass(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    text = ADDRESS.sub("", repr(value))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def parameters(model: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the parameters that differ from their default, and the others."""
+    changed: dict[str, str] = {}
+    others: dict[str, str] = {}
+    given = model.get_params(deep=False)
+    for name, item in inspect.signature(type(model)).parameters.items():
+        if name in given:
+            (others if _same(given[name], item.default) else changed)[name] = value_text(given[name])
+    return changed, others
+
+
+def _same(value: Any, default: Any) -> bool:
+    if value is default:
+        return True
+    plain = (str, int, float, bool, type(None))
+    return isinstance(value, plain) and isinstance(default, plain) and value == default
+
+
+def code_for(steps: Iterable[Any], model: Any, seed: Any) -> str:
+    """Return code that makes, fits and reports the model again."""
+    parts = [*steps, model]
+    homes: dict[str, set[str]] = {"kernelweave.report": {"write_report"}}
+    for part in parts:
+        if not isinstance(part, str):
+            homes.setdefault(_home(type(part)), set()).add(type(part).__name__)
+    made = [_made(part) for part in parts]
+    if len(parts) > 1:
+        homes.setdefault("sklearn.pipeline", set()).add("make_pipeline")
+    imports = [f"from {home} import {', '.join(sorted(names))}" for home, names in sorted(homes.items())]
+    lines = "".join(f"\n    {part}," for part in made)
+    whole = made[0] if len(made) == 1 else f"make_pipeline({lines}\n)"
+    last = f'write_report("report.html", model, X, random_state={value_text(seed)})'
+    return "\n".join([*imports, "", f"model = {whole}", "model.fit(X)", last])
+
+
+def _made(part: Any) -> str:
+    if isinstance(part, str):
+        return repr(part)
+    arguments = ", ".join(f"{name}={text}" for name, text in parameters(part)[0].items())
+    return f"{type(part).__name__}({arguments})"
+
+
+def _home(cls: type) -> str:
+    """Return the public module that a class is imported from."""
+    if cls.__module__.startswith("kernelweave.estimators"):
+        return "kernelweave.preprocessing" if cls.__module__.endswith("_scaling") else "kernelweave"
+    public = []
+    for part in cls.__module__.split("."):
+        if part.startswith("_") and part != "__main__":
+            break
+        public.append(part)
+    return ".".join(public)
