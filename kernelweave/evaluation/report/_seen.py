@@ -16,6 +16,8 @@ from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Floats, Ints, Matrix
 from kernelweave.inputs import Views, as_views, is_multi_view, per_view, read_affinity
 
+# Kernels under which far samples are all equally far.
+LOCAL = ("nearest_neighbors", "self_tuning")
 Kind = Literal["features", "kernel", "distances", "divergences", "graph"]
 
 
@@ -126,19 +128,25 @@ def takes_graph(model: Any) -> bool:
     return bool(get_tags(model).input_tags.pairwise) and not (hasattr(model, "kernel") or hasattr(model, "metric"))
 
 
-def _measures(model: Any, views: Views) -> list[tuple[Kind, tuple[tuple[Any, Any], ...]]]:
-    """Return kind and kernels of every view."""
+def _measures(model: Any, views: Views) -> list[tuple[Any, ...]]:
+    """Return kind, kernels, shares and metric of every view, as far as it has them.
+
+    Kernels that know near neighbours alone make all other samples equally far: distances of their metric say more.
+    """
     if not hasattr(model, "kernel"):
         return [("features", ())] * len(views)
     kernels = per_view(model.kernel, views.names, "kernel")
     params = per_view(getattr(model, "kernel_params", None), views.names, "kernel_params")
     divergences = per_view(getattr(model, "divergence", "kernel"), views.names, "divergence")
-    found: list[tuple[Kind, tuple[tuple[Any, Any], ...]]] = []
+    found: list[tuple[Any, ...]] = []
     for kernel, settings, divergence in zip(kernels, params, divergences, strict=True):
         if divergence == "precomputed":
             found.append(("divergences", ()))
         elif divergence != "kernel":
             found.append(("features", ()))
+        elif isinstance(kernel, str) and kernel in LOCAL:
+            metric = (settings or {}).get("metric", "euclidean")
+            found.append(("features", ()) if metric == "euclidean" else ("features", (), None, (metric, None)))
         else:
             found.append(("kernel" if _is(kernel, "precomputed") else "features", ((kernel, settings),)))
     return found
