@@ -26,7 +26,7 @@ class Method:
     when: str
     cost: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    own_k: bool = False  # finds the number of clusters by itself
+    scale: str = "auto"  # what --scale auto does to tables
 
 
 METHODS = (
@@ -114,6 +114,89 @@ METHODS = (
         (TABLE, VIEWS, KERNEL),
         "two clusters and the weights of many kernels, by the ratio of variance to margin",
         "n^2 per kernel and step",
+    ),
+    Method(
+        "iterative-svr",
+        "IterativeSVR",
+        (TABLE, KERNEL),
+        "two clusters by the margin alone; to compare with",
+        "n^2 and some tens of support vector machines",
+        MEDIAN,
+    ),
+    Method(
+        "ng-spectral",
+        "NgSpectralClustering",
+        (TABLE, KERNEL),
+        "spectral clustering of one table or similarity matrix; to compare with",
+        "tens of products with the kernel",
+        {name: value for name, value in GRAPHS.items() if name.startswith("kernel")},
+    ),
+    Method(
+        "co-regularized-spectral",
+        "CoRegularizedSpectralClustering",
+        (TABLE, VIEWS, KERNEL),
+        "eigenvectors of the views drawn to each other; to compare with",
+        "eigenvectors of every view, some tens of times",
+        {name: value for name, value in GRAPHS.items() if name.startswith("kernel")},
+    ),
+    Method(
+        "co-trained-spectral",
+        "CoTrainedSpectralClustering",
+        (TABLE, VIEWS, KERNEL),
+        "similarities of a view cleaned by the eigenvectors of the others; to compare with",
+        "n^2 k per view and round",
+        {name: value for name, value in GRAPHS.items() if name.startswith("kernel")},
+    ),
+    Method(
+        "correlational-spectral",
+        "CorrelationalSpectralClustering",
+        (TABLE, VIEWS, KERNEL),
+        "directions in which the views go together (kernel CCA); to compare with",
+        "n^3 per view once",
+    ),
+    Method(
+        "optimized-kernel-kmeans",
+        "OptimizedKernelKMeans",
+        (TABLE, VIEWS, KERNEL),
+        "kernel k-means with coefficients of the views by a Fisher criterion; to compare with",
+        "n^3 per step",
+        MEDIAN,
+    ),
+    Method(
+        "kmedoids",
+        "KMedoids",
+        (TABLE,),
+        "clusters shown by one of their members, any metric; to compare with",
+        "n^2 per pass",
+    ),
+    Method(
+        "affinity-propagation",
+        "AffinityPropagation",
+        (TABLE, KERNEL),
+        "exemplars by messages between samples; to compare with",
+        "n^2 per step",
+    ),
+    Method(
+        "multi-view-kmeans",
+        "MultiViewKMeans",
+        (TABLE, VIEWS),
+        "k-means whose views hand each other their clusters; to compare with",
+        "n d k a step",
+    ),
+    Method(
+        "multi-view-em",
+        "MultiViewEM",
+        (TABLE, VIEWS),
+        "mixtures whose views hand each other their probabilities; to compare with",
+        "n d k a step",
+    ),
+    Method(
+        "multi-view-nmf",
+        "MultiViewNMF",
+        (TABLE, VIEWS),
+        "counts and other numbers that are not negative; to compare with",
+        "n d k a step",
+        scale="none",
     ),
     Method(
         "graph-cut",

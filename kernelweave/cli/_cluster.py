@@ -110,7 +110,7 @@ def _clustered(
     method = common.method_for("cluster", given["--method"], data.kind, with_kernel=bool(given["--kernel"]))
     truth = None if labels is None else _data.read_truth(labels, data, form)
     options = _options(given, data)
-    seen, scaler = _data.scaled(data, scale)
+    seen, scaler = _data.scaled(data, scale, method)
     models = {k: _data.build(method, data.kind, k, options, seed) for k in wanted}
     if max(wanted) > data.n_samples:
         common.fail("cluster", f"-k {given['-k']}: there are {data.n_samples} samples only.")

@@ -56,8 +56,7 @@ def compare(
         if clusters > data.n_samples:
             common.fail("compare", f"-k {clusters}: there are {data.n_samples} samples only.")
         chosen = _chosen(method, data.kind)
-        seen, scaler = _data.scaled(data, scale.value)
-        found, failed, stopped = _run(chosen, data, seen, scaler, truth, clusters, seed, quiet=quiet)
+        found, failed, stopped = _run(chosen, data, scale.value, truth, clusters, seed, quiet=quiet)
         if output is not None and found:
             _outcome.write_text(output, _labels_table(found))
     _show(found, failed, as_json=as_json)
@@ -79,8 +78,7 @@ def _chosen(names: list[str] | None, kind: str) -> list[catalogue.Method]:
 def _run(
     chosen: list[catalogue.Method],
     data: Any,
-    seen: Any,
-    scaler: Any,
+    scale: str,
     truth: Any,
     k: int,
     seed: int,
@@ -98,6 +96,7 @@ def _run(
             if not quiet and screen.is_terminal:
                 screen.print(f"{method.name} ...", highlight=False)
             try:
+                seen, scaler = _data.scaled(data, scale, method)
                 model, seconds, messages = _outcome.timed_fit(_data.build(method, data.kind, k, {}, seed), seen)
                 score = _data.silhouette(model, seen, data.kind, seed)
                 one = _outcome.Outcome(data, method, model, scaler, seen, seconds, score, messages, seed=seed)

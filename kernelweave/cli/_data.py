@@ -153,10 +153,11 @@ def build(method: catalogue.Method, kind: str, n_clusters: int | None, options: 
     return cls(**found)
 
 
-def scaled(data: Data, scale: str) -> tuple[Any, Any]:
+def scaled(data: Data, scale: str, method: catalogue.Method) -> tuple[Any, Any]:
     """Return what the estimator is to see, and the scaler that made it (None where nothing is done)."""
     from kernelweave.preprocessing import ViewScaler
 
+    scale = method.scale if scale == "auto" else scale
     if data.kind in (catalogue.KERNEL, catalogue.GRAPH) or scale == "none":
         return data.samples, None
     scaler = ViewScaler(method=scale.replace("-", "_")).fit(data.samples)

@@ -406,4 +406,6 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
 
     def _scores(self, X: Any) -> Floats:
         scores = self._view_scores(X)
-        return self._average(scores) if self.assignment == "joint" else scores[self.view_names_.index(self.best_view_)]
+        if not hasattr(self, "best_view_"):
+            return self._average(scores)
+        return np.asarray(scores[self.view_names_.index(self.best_view_)])

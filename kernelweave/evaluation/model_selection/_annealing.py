@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import dual_annealing
-from scipy.stats import rv_discrete
+from scipy.stats import rv_continuous, rv_discrete
 from sklearn.base import BaseEstimator, ClusterMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
-from kernelweave.evaluation.model_selection._criteria import judge_for, last_step
+from kernelweave.evaluation.model_selection._criteria import check_clusterer, judge_for, labels_of, last_step
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._typing import Floats, Ints
@@ -32,8 +32,8 @@ from kernelweave.foundation._typing import Floats, Ints
 TEMPERATURE = 1.0
 # Quantiles stay this far from 0 and 1, where unbounded distributions have none.
 EDGE = 1e-9
-# Energy of parameters that cannot be fitted.
-REFUSED = 1e6
+# Energy of parameters that cannot be fitted: above that of any score.
+REFUSED = 1e300
 
 
 def _has(method: str) -> Callable[[Any], bool]:
@@ -155,8 +155,6 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
             The search.
         """
         size = self._check()
-        if hasattr(X, "__next__"):
-            raise ParameterError("X is an iterator, which can be read once only; pass arrays.")
         judge = judge_for(self.estimator, X, self.criterion, self.eta, self.metric, self.sample_size, self.random_state)
         trials = _Trials(self.estimator, self.param_distributions, X, judge, int(self.n_iter), bool(self.verbose))
         if size:
@@ -171,7 +169,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
             raise trials.errors[0]
         self.best_estimator_, self.best_params_, self.best_score_ = trials.best
         self.trace_ = trials.trace()
-        self.labels_: Ints = last_step(self.best_estimator_).labels_
+        self.labels_: Ints = labels_of(last_step(self.best_estimator_))
         return self
 
     @property
@@ -200,8 +198,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
 
     def _check(self) -> int:
         """Check the arguments; return the number of distributions."""
-        if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")):
-            raise ParameterError(f"estimator={self.estimator!r} is no estimator: pass one, such as KernelKMeans(3).")
+        check_clusterer(self.estimator)
         if not isinstance(self.param_distributions, Mapping) or not self.param_distributions:
             raise ParameterError(
                 f"param_distributions={self.param_distributions!r} must be a dict of parameter names and what to draw "
@@ -216,6 +213,11 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         if isinstance(self.n_iter, bool) or not isinstance(self.n_iter, Integral) or self.n_iter < 1:
             raise ParameterError(f"n_iter={self.n_iter!r} must be an integer of at least 1.")
         for name, spec in self.param_distributions.items():
+            if isinstance(spec, rv_continuous | rv_discrete):
+                raise ParameterError(
+                    f"param_distributions[{name!r}] is a family of distributions; say which one, as in "
+                    "loguniform(0.1, 10)."
+                )
             if not _is_drawn(spec):
                 raise ParameterError(
                     f"param_distributions[{name!r}]={spec!r} leaves nothing to choose; give a distribution of "
@@ -245,7 +247,7 @@ class _Trials:
         self, estimator: Any, space: Mapping[str, Any], X: Any, judge: Callable[[Any], float], total: int, show: bool
     ) -> None:
         self.estimator, self.space, self.X, self.judge = estimator, space, X, judge
-        self.known: dict[str, float] = {}
+        self.known: dict[tuple[float, ...], float] = {}
         self.params: list[dict[str, Any]] = []
         self.scores: list[float] = []
         self.failures: list[str] = []
@@ -257,8 +259,9 @@ class _Trials:
     def __call__(self, point: Floats) -> float:
         """Return minus the score of the parameters at a point of the unit cube."""
         places = iter(np.clip(point, EDGE, 1.0 - EDGE).tolist())
-        params = {name: _drawn(spec, places) for name, spec in self.space.items()}
-        key = repr(params)
+        chosen: list[float] = []
+        params = {name: _drawn(spec, places, chosen) for name, spec in self.space.items()}
+        key = tuple(chosen)
         if key not in self.known:
             self.known[key] = self._try(params)
         if self.bar.n < (self.bar.total or 0):
@@ -306,7 +309,7 @@ def _is_distribution(spec: Any) -> bool:
 
 
 def _is_choice(spec: Any) -> bool:
-    return isinstance(spec, list | tuple | np.ndarray) and not any(_is_nested(part) for part in spec)
+    return isinstance(spec, list | tuple | range | np.ndarray) and not any(_is_nested(part) for part in spec)
 
 
 def _is_nested(spec: Any) -> bool:
@@ -331,13 +334,15 @@ def _count(spec: Any) -> int:
     return sum(_count(part) for part in spec if _is_nested(part))
 
 
-def _drawn(spec: Any, places: Iterator[float]) -> Any:
-    """Return the value of a parameter at the next places."""
+def _drawn(spec: Any, places: Iterator[float], chosen: list[float]) -> Any:
+    """Return the value of a parameter at the next places; ``chosen`` gets the numbers that decided it."""
     if _is_distribution(spec):
         value = float(spec.ppf(next(places)))
+        chosen.append(value)
         return int(value) if isinstance(getattr(spec, "dist", None), rv_discrete) else value
     if _is_choice(spec):
-        return spec[min(int(next(places) * len(spec)), len(spec) - 1)]
+        chosen.append(min(int(next(places) * len(spec)), len(spec) - 1))
+        return spec[int(chosen[-1])]
     if isinstance(spec, Mapping):
-        return {name: _drawn(part, places) if _is_nested(part) else part for name, part in spec.items()}
-    return [_drawn(part, places) if _is_nested(part) else part for part in spec]
+        return {name: _drawn(part, places, chosen) if _is_nested(part) else part for name, part in spec.items()}
+    return [_drawn(part, places, chosen) if _is_nested(part) else part for part in spec]

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from tqdm import tqdm
 
-from kernelweave.evaluation.model_selection._criteria import judge_for, last_step
+from kernelweave.evaluation.model_selection._criteria import check_clusterer, judge_for, last_step
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._random import RandomState
 from kernelweave.foundation._typing import Floats, Ints
@@ -86,6 +86,9 @@ def choose_n_clusters(
     >>> choose_n_clusters(KernelKMeans(random_state=0), X, range(2, 7)).n_clusters
     3
     """
+    check_clusterer(estimator)
+    if not isinstance(n_clusters, Iterable):
+        raise ParameterError(f"n_clusters={n_clusters!r} is one number; give several, as range(2, 11).")
     candidates = list(n_clusters)
     bad = [k for k in candidates if isinstance(k, bool) or not isinstance(k, Integral) or k < 2]
     if bad or not candidates:

@@ -93,6 +93,7 @@ def score_clustering(
     >>> round(score_clustering(model, X, criterion="blf", eta=1.0), 3)
     1.0
     """
+    check_clusterer(estimator)
     check_is_fitted(last_step(estimator))
     judge = judge_for(estimator, X, criterion, eta, metric, sample_size, random_state)
     return judge(estimator)
@@ -102,6 +103,8 @@ def judge_for(
     estimator: Any, X: Any, criterion: Any, eta: Any, metric: str, sample_size: Any, random_state: RandomState
 ) -> Callable[[Any], float]:
     """Return the function that scores fitted copies of ``estimator``; what X alone decides is computed once."""
+    if hasattr(X, "__next__"):
+        raise ParameterError("X is an iterator, which can be read once only; pass arrays.")
     if callable(criterion):
         return lambda model: _number(criterion(model, X))
     if criterion not in get_args(Criterion):
@@ -116,6 +119,20 @@ def judge_for(
     return BalancedFit(criterion, float(eta))
 
 
+def check_clusterer(estimator: Any) -> None:
+    """Refuse what is no estimator, or a class instead of an object."""
+    known = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    if isinstance(estimator, type) or not known:
+        raise ParameterError(f"estimator={estimator!r} is no estimator: pass one, such as KernelKMeans(3).")
+
+
+def labels_of(final: Any) -> Ints:
+    """Return the labels of a fitted clusterer."""
+    if not hasattr(final, "labels_"):
+        raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_ once fitted: it clusters nothing.")
+    return np.asarray(final.labels_)
+
+
 def last_step(model: Any) -> Any:
     """Return the estimator that clusters: the model, or the end of a pipeline."""
     return model[-1] if isinstance(model, Pipeline) else model
@@ -127,6 +144,7 @@ class Silhouettes:
 
     distances: list[Floats]
     rows: Ints
+    n_samples: int
 
     @classmethod
     def between(cls, estimator: Any, X: Any, metric: str, sample_size: Any, random_state: RandomState) -> "Silhouettes":
@@ -139,15 +157,19 @@ class Silhouettes:
                 raise ParameterError(f"sample_size={sample_size!r} must be an integer of at least 2, or None.")
             if sample_size < n:
                 rows = np.sort(streams(random_state, 1)[0].choice(n, int(sample_size), replace=False))
-        return cls(
-            [_distances(table, rows, metric, kernel) for table, kernel in zip(tables, kernels, strict=True)], rows
-        )
+        parts = [_distances(table, rows, metric, kernel) for table, kernel in zip(tables, kernels, strict=True)]
+        return cls(parts, rows, n)
 
     def __call__(self, model: Any) -> float:
         """Return the mean over samples and views."""
         final = last_step(model)
+        joint = labels_of(final)
+        if len(joint) != self.n_samples:
+            raise ParameterError(
+                f"X has {self.n_samples} samples, but the estimator was fitted on {len(joint)}. Pass the same ones."
+            )
         labels = getattr(final, "view_labels_", None)
-        each = [final.labels_] * len(self.distances) if labels is None else labels
+        each = [joint] * len(self.distances) if labels is None else labels
         return float(np.mean([self._mean(D, own[self.rows]) for D, own in zip(self.distances, each, strict=True)]))
 
     def _mean(self, D: Floats, labels: Ints) -> float:
@@ -231,6 +253,6 @@ def _to_unit(values: Floats) -> Floats:
 
 
 def _number(score: Any) -> float:
-    if not np.isscalar(score) or not np.isfinite(float(score)):  # type: ignore[arg-type]
+    if isinstance(score, str) or np.ndim(score) or not np.isfinite(np.asarray(score, dtype=np.float64)):
         raise ParameterError(f"criterion returned {score!r}; it must return a finite number.")
-    return float(score)  # type: ignore[arg-type]
+    return float(score)
