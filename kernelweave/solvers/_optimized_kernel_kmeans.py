@@ -63,10 +63,11 @@ class Fusion:
         matrix = self.kernels.matrix(theta)
         matrix[np.diag_indices_from(matrix)] += self.ridge + float(self.shifts @ theta)
         with single_threaded_blas():
-            A = cho_solve(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False), Y)
+            # Turned, the symmetric matrix is in the order of LAPACK and is factored in place.
+            A = cho_solve(cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False), Y)
             own = float(np.square(A).sum())
-            slopes = [float(np.sum(A * (K @ A))) + shift * own for K, shift in zip(self.kernels.kernels, self.shifts)]
-        return self.ridge * float(np.sum(Y * A)), -self.ridge * np.array(slopes)
+            slopes = np.array([float(np.sum(A * (K @ A))) for K in self.kernels.kernels])
+        return self.ridge * float(np.sum(Y * A)), -self.ridge * (slopes + own * self.shifts)
 
     def gap(self, theta: Floats, gradient: Floats) -> float:
         """Return a bound on how far F lies above its least value."""
@@ -75,7 +76,7 @@ class Fusion:
 
 
 def indicators(labels: Ints, n_clusters: int) -> Floats:
-    """Return the centred indicators of the clusters over the roots of their sizes, shape (n, k); zero for empty ones."""
+    """Return centred indicators of the clusters over the roots of their sizes, shape (n, k); zeros for empty ones."""
     sizes = np.bincount(labels, minlength=n_clusters).astype(np.float64)
     members = labels[:, None] == np.arange(n_clusters)
     filled = np.sqrt(np.where(sizes > 0, sizes, 1.0))
