@@ -1,4 +1,8 @@
-"""Exemplars of a convex mixture among four groups, and the weights it learns for clean and noisy views.
+"""
+Exemplars and view weights of convex mixtures
+=============================================
+
+Exemplars of a convex mixture among four groups, and the weights it learns for clean and noisy views.
 
 Run it with ``python examples/plot_convex_mixture.py [PICTURE]``; the picture goes to ``convex_mixture.png`` by default.
 Drawing needs matplotlib, which the extra ``plots`` brings.

@@ -1,4 +1,8 @@
-"""Two clusters seen in three views: each view by itself, and all of them coupled.
+"""
+Kernel spectral clustering of three views
+=========================================
+
+Two clusters seen in three views: each view by itself, and all of them coupled.
 
 Run it with ``python examples/plot_kernel_spectral.py [PICTURE]``; the picture goes to ``kernel_spectral.png`` by
 default. It takes some seconds. Drawing needs matplotlib, which the extra ``plots`` brings.

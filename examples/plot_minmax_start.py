@@ -1,4 +1,8 @@
-"""A bad start: two centres share a group, one has two. k-means stays there, MinMax k-means finds the groups.
+"""
+A bad start of k-means
+======================
+
+Two centres share a group, one has two. k-means stays there, MinMax k-means finds the groups.
 
 Run it with ``python examples/plot_minmax_start.py [PICTURE]``; the picture goes to ``minmax_start.png`` by default.
 Drawing needs matplotlib, which the extra ``plots`` brings.

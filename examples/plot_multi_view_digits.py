@@ -1,4 +1,8 @@
-"""Five views of handwritten digits: what the exponent p does to the weights of the views, and the kernels added up.
+"""
+Digits in five views
+====================
+
+What the exponent p does to the weights of five views of handwritten digits, and the kernels added up.
 
 Run it with ``python examples/plot_multi_view_digits.py [PICTURE] [DIGITS]``; the picture goes to
 ``multi_view_digits.png`` by default, and fewer digits than 10 take less time. All of them take some twenty seconds.

@@ -1,4 +1,8 @@
-"""Ones and sevens in five views and two of noise: kernel weights and decision values for three values of C.
+"""
+Weights of kernels by variance and margin
+=========================================
+
+Ones and sevens in five views and two of noise: kernel weights and decision values for three values of C.
 
 Run it with ``python examples/plot_ratio_kernels.py [PICTURE]``; the picture goes to ``ratio_kernels.png`` by default.
 It takes some ten seconds. Drawing needs matplotlib, which the extra ``plots`` brings.

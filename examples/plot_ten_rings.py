@@ -1,4 +1,8 @@
-"""Ten rings: a hundred starts of kernel k-means and the fast search miss rings, the exact global search finds all.
+"""
+Ten rings
+=========
+
+A hundred starts of kernel k-means and the fast search miss rings, the exact global search finds all.
 
 Run it with ``python examples/plot_ten_rings.py [PICTURE] [POINTS]``. The picture goes to ``ten_rings.png`` by default.
 POINTS is the number of points of each pair of rings: 400 by default, which takes some ten seconds. The data of the

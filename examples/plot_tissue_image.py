@@ -6,6 +6,8 @@ Every pixel is described by its intensity and by the histogram of a window aroun
 the likeness of both, and global kernel k-means cuts the image into tissues. In noise the windows help.
 """
 
+import sys
+
 import matplotlib.pyplot as plt
 
 from kernelweave import GlobalKernelKMeans
@@ -31,3 +33,4 @@ for place, model, name in ((2, alone, "Intensity alone"), (3, windows, "Intensit
     axes[place].set_title(f"{name}\nmisclassified {error:.1%}")
 for place in axes:
     place.set_axis_off()
+figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "tissue_image.png", dpi=100)

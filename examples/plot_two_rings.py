@@ -1,4 +1,8 @@
-"""Two rings: k-means cuts them in half, kernel k-means with the Gaussian kernel parts them.
+"""
+Two rings
+=========
+
+k-means cuts two rings in half, kernel k-means with the Gaussian kernel parts them.
 
 Run it with ``python examples/plot_two_rings.py [PICTURE]``; the picture goes to ``two_rings.png`` by default.
 Drawing needs matplotlib, which the extra ``plots`` brings.

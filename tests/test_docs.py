@@ -1,12 +1,15 @@
 """The documentation is true: its code runs and prints what the page says, its links lead somewhere.
 
-A page's ``python`` blocks run in order in one namespace. A ``text`` block right after one is what it prints. A block
-that needs data files or a long time is passed over by ``<!-- not run: reason -->`` on the line before it.
+A page's ``python`` blocks run in order in one namespace. A ``text`` block right after one is what it prints. ``bash``
+blocks run too, in the same folder, if a ``text`` block follows. A block that needs data files or a long time is passed
+over by ``<!-- not run: reason -->`` on the line before it.
 """
 
 import io
+import os
 import re
 import runpy
+import subprocess
 import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -21,6 +24,8 @@ PAGES = [*sorted(ROOT.glob("*.md")), *(page for page in sorted(DOCS.rglob("*.md"
 
 FENCE = re.compile(r"^```(?P<kind>\S*)[^\n]*\n(?P<body>.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 NOT_RUN = re.compile(r"<!-- not run:(?P<reason>[^\n]*)-->\n\Z")
+# Seconds on the screen: as "0.31 s", or the last column of a table.
+SECONDS = re.compile(r" *\d+\.\d\d(?= s\b|$)", flags=re.MULTILINE)
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 SOMEWHERE_ELSE = ("http://", "https://", "mailto:", "#")
 
@@ -33,8 +38,9 @@ def name(page):
 
 @dataclass(frozen=True)
 class Block:
-    """A ``python`` block of a page."""
+    """A block of a page that is run: ``python``, or ``bash`` with what it prints."""
 
+    kind: str
     code: str
     line: int  # of its first line of code, from 1
     prints: str | None  # what the page says it prints
@@ -44,16 +50,30 @@ class Block:
 def blocks(text):
     found = list(FENCE.finditer(text))
     for here, after in zip_longest(found, found[1:]):
-        if here["kind"] != "python":
-            continue
         follows = after is not None and after["kind"] == "text" and not text[here.end() : after.start()].strip()
+        if here["kind"] != "python" and not (here["kind"] == "bash" and follows):
+            continue
         mark = NOT_RUN.search(text[: here.start()])
         yield Block(
+            kind=here["kind"],
             code=here["body"],
             line=text.count("\n", 0, here.start("body")) + 1,
             prints=after["body"] if follows else None,
             skipped=mark["reason"].strip() if mark else None,
         )
+
+
+def printed_by_commands(code):
+    """Return what commands print, without times and spaces at the ends of lines."""
+    programs = Path(sys.executable).parent
+    own = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+    command = ["bash", "-c", code]
+    found = subprocess.run(command, env=os.environ | own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return timeless(found.stdout.decode())
+
+
+def timeless(text):
+    return SECONDS.sub(" #", re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
 
 
 def with_code():
@@ -67,6 +87,9 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, m
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.skipped is not None:
             assert block.skipped, f"{name(page)}:{block.line}: say why the block is not run"
+            continue
+        if block.kind == "bash":
+            assert printed_by_commands(block.code) == timeless(block.prints), f"{name(page)}:{block.line}"
             continue
         # Empty lines in front make a traceback point at the line of the page.
         code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
@@ -86,9 +109,16 @@ def test_relative_links_of_a_page_point_at_files(page):
 
 def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():
     page = "Text.\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n<!-- not run: too long -->\n```python\nx\n```\n"
-    first, second = blocks(page)
-    assert first == Block("print(1)\n", 4, "1\n", None)
-    assert second == Block("x\n", 13, None, "too long")
+    page += "\n```bash\necho 1\n```\n\n```text\n1\n```\n\n```bash\nmake demo\n```\n"
+    first, second, third = blocks(page)
+    assert first == Block("python", "print(1)\n", 4, "1\n", None)
+    assert second == Block("python", "x\n", 13, None, "too long")
+    assert third == Block("bash", "echo 1\n", 17, "1\n", None)
+
+
+def test_times_on_the_screen_are_left_out_of_comparisons():
+    assert timeless("time  0.31 s, converged  \n") == "time # s, converged\n"
+    assert timeless("kernel-kmeans  0.235  1.20\n0.31 seconds") == "kernel-kmeans  0.235 #\n0.31 seconds"
 
 
 @pytest.mark.parametrize(
@@ -121,3 +151,14 @@ def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [example, str(picture), *options])
     runpy.run_path(str(ROOT / "examples" / example), run_name="__main__")
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_example_on_pixels_draws_with_pyplot(monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    pyplot.switch_backend("Agg")
+    try:
+        runpy.run_path(str(ROOT / "examples" / "plot_tissue_image.py"))
+        assert len(pyplot.gcf().axes) == 4
+    finally:
+        pyplot.close("all")

@@ -30,6 +30,14 @@ class Rows(StrEnum):
     COMMON = "common"
 
 
+#: Kinds of input, in words.
+SAID = {
+    catalogue.TABLE: "one table",
+    catalogue.VIEWS: "several views",
+    catalogue.KERNEL: "a kernel matrix",
+    catalogue.GRAPH: "a graph",
+}
+
 Files = Annotated[
     list[str] | None,
     typer.Argument(
@@ -141,8 +149,9 @@ def method_for(command: str, name: str | None, kind: str, *, with_kernel: bool =
     method = catalogue.find_method(name or usual[kind])
     if method is None:
         known = ", ".join(each.name for each in catalogue.METHODS if catalogue.suits(each, kind))
-        fail(command, f"--method {name}: there is no such method; for a {kind} there are {known}.")
+        fail(command, f"--method {name}: there is no such method; for {SAID[kind]} there are {known}.")
     if not catalogue.suits(method, kind):
         known = ", ".join(each.name for each in catalogue.METHODS if catalogue.suits(each, kind))
-        fail(command, f"--method {method.name} takes {' or '.join(method.takes)}, not a {kind}; use {known}.")
+        takes = " or ".join(SAID[each] for each in method.takes)
+        fail(command, f"--method {method.name} takes {takes}, not {SAID[kind]}; use {known}.")
     return method

@@ -158,9 +158,10 @@ def tables(outcome: Outcome) -> list[Screen | str]:
         table = Screen(box=None, pad_edge=False)
         table.add_column("k", justify="right")
         table.add_column("silhouette", justify="right")
+        table.add_column("")
         for k, value in outcome.tried.items():
-            mark = " ←" if k == len(outcome.sizes) else ""
-            table.add_row(str(k), "none" if value is None else f"{value:.3f}{mark}")
+            mark = "← chosen" if k == len(outcome.sizes) else ""
+            table.add_row(str(k), "none" if value is None else f"{value:.3f}", mark)
         shown += ["Numbers of clusters", table]
     return shown
 

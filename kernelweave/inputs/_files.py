@@ -6,11 +6,13 @@ that gives file and line.
 """
 
 import csv
+import gzip
 import io
 import math
 import sys
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,12 +105,17 @@ def _parted(place: str) -> tuple[str | None, str, str | None]:
 def _read_text(path: str, text: TextFormat) -> Iterator[Table]:
     shown = "standard input" if path == "-" else path
     raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    if path.endswith(".gz"):
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise _unreadable(path, "gzip file", error) from error
     lines = _decoded(shown, raw)
-    delimiter = text.delimiter or DELIMITERS["-" if path == "-" else Path(path).suffix.lower()]
+    delimiter = text.delimiter or DELIMITERS["-" if path == "-" else Path(path.removesuffix(".gz")).suffix.lower()]
     rows = _cells(shown, lines, delimiter)
     if not rows:
         raise DataError(f"{shown}:1: the file is empty.")
-    name = "stdin" if path == "-" else Path(path).stem
+    name = "stdin" if path == "-" else Path(path.removesuffix(".gz")).stem
     yield _table(shown, name, rows, text, delimiter)
 
 
@@ -411,7 +418,7 @@ def _wanted(package: str, path: str) -> Any:
 
 
 _READERS: dict[str, Callable[[str, TextFormat], Iterator[Table]]] = {
-    **dict.fromkeys((*TEXT, "-"), _read_text),
+    **dict.fromkeys((*TEXT, *(f"{suffix}.gz" for suffix in TEXT), "-"), _read_text),
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".mat": _read_mat,

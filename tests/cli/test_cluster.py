@@ -299,7 +299,7 @@ BAD = {
     ),
     "wrong kind": (
         (*VIEWS, "-k", "3", "--method", "kernel-kmeans"),
-        r"takes table or kernel matrix, not a views",
+        r"takes one table or a kernel matrix, not several views",
     ),
     "parameter": ((*VIEWS, "-k", "3", "--set", "speed=9"), r"has no parameter 'speed'"),
     "parameter form": ((*VIEWS, "-k", "3", "--set", "speed"), r"'speed': write NAME=VALUE"),

@@ -90,6 +90,16 @@ def test_a_header_of_numbers_can_be_told(put):
     assert read(put("words.csv", "1,2\n3,4\n"), header=False).values.shape == (2, 2)
 
 
+def test_compressed_text_is_read(put):
+    found = read(put("data.csv.gz", gzip.compress(TEXT.encode())))
+    assert (found.name, found.ids) == ("data", ("a", "b", "c"))
+    np.testing.assert_array_equal(found.values, VALUES)
+    with pytest.raises(DataError, match=r"^x\.tsv\.gz: this is no readable gzip file"):
+        read_tables(put("x.tsv.gz", TEXT))
+    with pytest.raises(DataError, match=r"^x\.csv\.gz: this is no readable gzip file"):
+        read_tables(put("x.csv.gz", gzip.compress(TEXT.encode())[:-9]))
+
+
 def test_standard_input_is_csv(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
     found = read("-")
