@@ -24,15 +24,18 @@ if TYPE_CHECKING:
         MinMaxKernelKMeans,
         MinMaxKMeans,
         MultiViewConvexMixture,
+        MultiViewEM,
         MultiViewKernelKMeans,
         MultiViewKernelSpectralClustering,
+        MultiViewKMeans,
+        MultiViewNMF,
         MultiViewSpectralClustering,
         NgSpectralClustering,
         OptimizedKernelKMeans,
         PifsKMeans,
         RatioMultipleKernelClustering,
     )
-    from kernelweave.estimators._saved import load_model, save_model
+    from kernelweave.estimators._saved import load_model, read_notes, save_model
     from kernelweave.foundation._errors import (
         ConvergenceWarning,
         DataError,
@@ -62,8 +65,11 @@ __all__ = [
     "MinMaxKMeans",
     "MinMaxKernelKMeans",
     "MultiViewConvexMixture",
+    "MultiViewEM",
+    "MultiViewKMeans",
     "MultiViewKernelKMeans",
     "MultiViewKernelSpectralClustering",
+    "MultiViewNMF",
     "MultiViewSpectralClustering",
     "NgSpectralClustering",
     "NotPSDWarning",
@@ -79,6 +85,7 @@ __all__ = [
     "model_selection",
     "plots",
     "preprocessing",
+    "read_notes",
     "report",
     "save_model",
 ]
@@ -87,7 +94,7 @@ _ERRORS = "kernelweave.foundation._errors"
 _HOMES = dict.fromkeys(
     ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError"), _ERRORS
 )
-_HOMES |= dict.fromkeys(("load_model", "save_model"), "kernelweave.estimators._saved")
+_HOMES |= dict.fromkeys(("load_model", "read_notes", "save_model"), "kernelweave.estimators._saved")
 _MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing", "report")
 
 

@@ -4,7 +4,7 @@ Objective   sum_i ||phi(x_i) - phi(e_i)||^2 - p |E|, e_i the exemplar of sample 
 Input       the squared distances of all pairs
 Cost        some hundred steps of O(m^2) for each preference tried, m the number of distinct samples
 Guarantee   none: messages on a graph with cycles. A run that settles is a good, not always the best, solution
-Source      Frey and Dueck, Science 315, 2007; the messages are those of scikit-learn
+Source      MSc 1.3.3, Alg. 7; Frey and Dueck, Science 315, 2007; the messages are those of scikit-learn
 
 Equal samples are one sample that counts several times: the similarities of its row are multiplied by their number. The
 messages then have no ties to circle in, and the solutions are the same.
@@ -19,13 +19,13 @@ from sklearn.cluster import affinity_propagation
 
 from kernelweave.foundation._errors import ConvergenceWarning
 from kernelweave.foundation._typing import Floats, Ints
-from kernelweave.operators import algebra
+from kernelweave.solvers._empty import TIE
 from kernelweave.solvers._kmedoids import Medoids, build_medoids
 
 # Preferences tried at most for a wanted number of exemplars, how many without an end, and how close two may come.
 RUNS, UNSETTLED, CLOSEST = 16, 3, 1.0001
-# The first step of the search; it grows from step to step until the number wanted is enclosed.
-FACTOR = 3.0
+# The first and the largest step of the search: steps grow until the number wanted is enclosed.
+FACTOR, LARGEST_STEP = 3.0, 1e4
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def find_exemplars(
         best = _Run(np.arange(len(heads)), 0.0, 0, True)
     else:
         best = _search(part, counts, n_clusters, preference, run)
-    return _stored(D, heads, best, history, slack)
+    return _stored(part, counts, heads, member, best, history, slack)
 
 
 def distinct_samples(D: Floats, slack: float) -> tuple[Ints, Ints]:
@@ -152,7 +152,7 @@ def _search(D: Floats, counts: Floats, k: int, start: float | None, run: Callabl
     samples suffer least.
     """
     size = -start if start is not None and start < 0 else _typical(D, counts, k)
-    low, high, step = 0.0, np.inf, FACTOR
+    low, high, step, least = 0.0, np.inf, FACTOR, TIE * float(D.max())
     enough: list[_Run] = []
     unsettled = 0
     for _ in range(RUNS):
@@ -165,10 +165,10 @@ def _search(D: Floats, counts: Floats, k: int, start: float | None, run: Callabl
         low, high = (size, high) if n_found > k else (low, size)
         if low == 0.0 or high == np.inf:
             size = size / step if low == 0.0 else size * step
-            step = step**2
+            step = min(step**2, LARGEST_STEP)
         else:
             size = float(np.sqrt(low * high))
-        if unsettled == UNSETTLED or high < CLOSEST * low:
+        if unsettled == UNSETTLED or high < CLOSEST * low or size < least:
             break
     everyone = _Run(np.arange(len(D)), 0.0, 0, True)
     more = min(enough, key=lambda each: (not each.converged, len(each.chosen)), default=everyone)
@@ -202,11 +202,13 @@ def _dropped(D: Floats, counts: Floats, chosen: Ints, k: int) -> Ints:
     return np.sort(kept)
 
 
-def _stored(D: Floats, heads: Ints, best: _Run, history: list[float], slack: float) -> Exemplars:
-    indices = heads[np.sort(best.chosen)]
-    gaps = D[:, indices]
-    labels = np.asarray((gaps <= gaps.min(axis=1, keepdims=True) + slack).argmax(axis=1))
-    sizes = algebra.cluster_weights(labels, np.ones(len(D)), len(indices))
-    indices, labels = indices[sizes > 0], (np.cumsum(sizes > 0) - 1)[labels]
-    own = float(D[np.arange(len(D)), indices[labels]].sum())
-    return Exemplars(indices, labels, (*history, own), best.preference, best.n_iter, best.converged)
+def _stored(
+    D: Floats, counts: Floats, heads: Ints, member: Ints, best: _Run, history: list[float], slack: float
+) -> Exemplars:
+    """Return the exemplars as samples; an exemplar stands for itself, and equal samples share one."""
+    chosen = np.sort(best.chosen)
+    gaps = D[:, chosen]
+    labels = (gaps <= gaps.min(axis=1, keepdims=True) + slack).argmax(axis=1)
+    labels[chosen] = np.arange(len(chosen))
+    own = float((counts * D[np.arange(len(D)), chosen[labels]]).sum())
+    return Exemplars(heads[chosen], labels[member], (*history, own), best.preference, best.n_iter, best.converged)

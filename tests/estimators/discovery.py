@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils import get_tags
 
 import kernelweave
@@ -122,9 +123,18 @@ class Case:
         """Whether sparse X is taken."""
         return bool(get_tags(self.make()).input_tags.sparse)
 
+    @property
+    def positive(self) -> bool:
+        """Whether values must not be negative."""
+        return bool(get_tags(self.make()).input_tags.positive_only)
+
+    def scaler(self) -> Any:
+        """Return a scaler of scikit-learn after which the default instance can stand."""
+        return MinMaxScaler() if self.positive else StandardScaler()
+
     def form(self, X: Any) -> Any:
         """Return features as the default instance wants them: as they are, not negative, or as similarities."""
-        if get_tags(self.make()).input_tags.positive_only:
+        if self.positive:
             X = X - X.min()
         return rbf_kernel(X) if self.pairwise else X
 

@@ -316,7 +316,7 @@ def test_fewer_sign_patterns_than_clusters_are_an_error(case, n_distinct):
 
 @for_estimators(lambda case: case.multi_view and not case.needs_patterns)
 def test_fewer_distinct_samples_than_clusters_give_a_warning_in_several_views_too(case):
-    table = np.repeat(X[:2], 6, axis=0)
+    table = case.form(np.repeat(X[:2], 6, axis=0))
     with pytest.warns(ConvergenceWarning, match=r"distinct.*\(2\).*n_clusters \(3\)"):
         case.make().fit([table[:, :2], table[:, 2:]])
 
