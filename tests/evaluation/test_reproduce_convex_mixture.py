@@ -18,7 +18,7 @@ from kernelweave.foundation._random import streams
 needs_data = pytest.mark.skipif(not os.environ.get("KERNELWEAVE_DATA"), reason="KERNELWEAVE_DATA is not set")
 SYNTHETIC = ["phd-3.1-convex-mixture", "phd-3.2-view-weights", "phd-3.3-convex-mixture", "phd-3.4-view-weights"]
 CELLS = [pytest.param(id_, name, id=f"{id_}/{name}") for id_ in SYNTHETIC for name in catalogue()[id_].cells]
-KEPT = (rows.runs, rows.single_views, rows.noise_weights, rows.text_runs, rows.text_views)
+KEPT = (rows.runs, rows.single_views, rows.csc_runs, rows.noise_weights, rows.text_runs, rows.text_views)
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +119,37 @@ def test_claims_are_shares_of_the_samples_of_which_they_are_true():
     assert found["weighted_from_multi_view"] == pytest.approx((7 * 0.05 + 0.2) / 8)
 
 
+# --- correlational spectral clustering -------------------------------------------------------------------------------
+
+
+def test_the_worst_view_is_a_noisy_one_and_the_best_is_not(few_points):
+    (first, *_), *_ = rows.csc_runs(True, 2, 0)
+    assert max(first[:2]) < min(first[2:])
+    worst, best = (rows.csc_row(2, 0, worst=worst, noisy=True) for worst in (True, False))
+    assert all(best[f"h_{n_views}_mean"] < 0.6 < worst[f"h_{n_views}_mean"] for n_views in rows.NUMBERS)
+
+
+def test_two_axes_of_a_view_of_two_features_say_as_much_at_any_kappa():
+    sample = make_corrupted_views(2, 0, n_samples=210, n_corrupted=15, random_state=0)
+    entropies = [rows.csc_entropies(sample.views, sample.target, 3, kappa, 0) for kappa in rows.KAPPAS]
+    np.testing.assert_allclose(entropies[1:], [entropies[0]] * (len(rows.KAPPAS) - 1))
+
+
+def test_kappa_is_large_enough_to_tell_views_from_shuffled_ones():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((40, 1))
+    views = {name: 3.0 * shared * rng.standard_normal(60) + rng.standard_normal((40, 60)) for name in "ab"}
+    assert rows._correlations(views, 2, rows.KAPPAS[0], 0)[1] > 0.9  # more features than samples: all goes together
+    assert rows.chosen_kappa(views, 2, 0) > rows.KAPPAS[0]
+
+
+def test_a_row_of_texts_holds_every_view_and_the_lowest_of_the_grid(monkeypatch):
+    stand_in_for(monkeypatch, toy_texts())
+    figures = rows.csc_text_row(1, 0, data="toy")
+    assert figures["kappa"] in rows.KAPPAS
+    assert all(figures[f"best_h_{name}"] <= figures[f"h_{name}"] for name in "ab")
+
+
 # --- noise -----------------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +240,14 @@ def test_printed_tables_are_whole(text):
     assert all(len(part) == 8 for row in printed.values() for part in row)
     worst, best = printed["worst-single"][0], printed["best-single"][0]
     assert all(low <= high for low, high in zip(best, worst, strict=True))
+
+
+@pytest.mark.parametrize("text", [tables._CSC_NOISE_FREE, tables._CSC_NOISY], ids=["3.1", "3.3"])
+def test_printed_rows_of_csc_are_whole(text):
+    printed = tables.printed_rows(text)
+    assert list(printed) == ["csc-worst", "csc-best"]
+    assert all(len(part) == len(rows.NUMBERS) for row in printed.values() for part in row)
+    assert all(low < high for low, high in zip(printed["csc-best"][0], printed["csc-worst"][0], strict=True))
 
 
 @pytest.mark.parametrize("text", [tables._EQUAL_WEIGHTS, tables._UNEQUAL_WEIGHTS], ids=["3.2", "3.4"])
