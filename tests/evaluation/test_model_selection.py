@@ -82,8 +82,9 @@ def test_every_estimator_can_be_searched(case):
 
 @for_estimators(lambda case: case.has("n_clusters") and case.multi_view)
 def test_every_estimator_of_several_views_can_be_searched(case):
-    found = search(case.make(), {"n_clusters": [2, 3]}, n_iter=3).fit(VIEWS)
-    expected = np.mean([silhouette_score(view, found.labels_) for view in VIEWS.values()])
+    views = {name: case.form(view) for name, view in VIEWS.items()}
+    found = search(case.make(), {"n_clusters": [2, 3]}, n_iter=3).fit(views)
+    expected = np.mean([silhouette_score(view, found.labels_) for view in views.values()])
     assert found.best_score_ == pytest.approx(expected)
 
 

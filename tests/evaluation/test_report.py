@@ -299,14 +299,15 @@ def test_every_estimator_gets_a_report(case, tmp_path):
 
 @for_estimators(lambda case: case.multi_view)
 def test_every_multi_view_estimator_gets_a_report_of_several_views(case, tmp_path):
-    for data in (VIEWS, [sp.csr_array(np.abs(view)) for view in VIEWS.values()]):
+    dense = {name: case.form(view) for name, view in VIEWS.items()}
+    for data in (dense, [sp.csr_array(np.abs(view)) for view in VIEWS.values()]):
         try:
             model = case.make().fit(data)
         except ParameterError:
             model = case.make(n_clusters=2).fit(data)
         facts = ReportFacts.from_estimator(model, data)
         assert len(facts.view_nmi) == len(facts.view_silhouettes) == 2
-        assert (facts.views[0].density is None) == (data is VIEWS)
+        assert (facts.views[0].density is None) == (data is dense)
         page = report(tmp_path, model, data)
         assert model.view_names_[1] in page.texts["agreement"]
 
