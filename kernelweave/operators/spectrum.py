@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 
 from kernelweave.foundation._threads import for_ranges, single_threaded_blas
 from kernelweave.foundation._typing import Floats
@@ -232,7 +232,8 @@ def _added(block: Floats, basis: Floats) -> Floats:
     size = np.linalg.norm(block, axis=0).max(initial=0.0)
     for _ in range(2):
         block = block - basis @ (basis.T @ block)
-    Q, R = np.linalg.qr(block)
+    # With pivots, directions that add nothing come last and spoil no others.
+    Q, R, _ = qr(block, mode="economic", pivoting=True, check_finite=False)
     keep = np.abs(np.diagonal(R)) > 1e-10 * size
     if keep.all():
         return Q

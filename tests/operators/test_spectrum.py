@@ -17,7 +17,7 @@ from kernelweave.operators import (
     fit_kernel,
 )
 from kernelweave.operators import spectrum as module
-from kernelweave.operators.spectrum import GramSpectrum, KrylovSpectrum, extension, spectrum
+from kernelweave.operators.spectrum import GramSpectrum, KrylovSpectrum, _added, extension, spectrum
 from tests.strategies import generators, sample_weights, views
 
 cases = settings(max_examples=25, deadline=None)
@@ -408,3 +408,11 @@ def test_arguments_are_left_as_they_were(rng, form):
     for value, copy in zip((weights, coefficients, op.coefficients), (*copies, before), strict=True):
         np.testing.assert_array_equal(value, copy)
     assert found.embedding().any()
+
+
+def test_a_direction_of_rounding_size_takes_nothing_from_the_others():
+    # The first column adds next to nothing; what it leaves must not be taken out of the second one, which needs it.
+    basis, d, e = np.eye(6)[:, :2], np.eye(6)[2], np.eye(6)[3]
+    found = _added(np.column_stack([1e-13 * d, d + e]), basis)
+    assert found.shape == (6, 1)
+    np.testing.assert_allclose(np.abs(found[:, 0]), (d + e) / np.sqrt(2.0), atol=1e-12)
