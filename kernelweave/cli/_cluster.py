@@ -97,15 +97,12 @@ def _clustered(
     files: list[str] | None, given: dict[str, Any], *, labels: str | None, scale: str, seed: int, quiet: bool
 ) -> "Outcome":
     from kernelweave.cli import _data, _outcome
-    from kernelweave.inputs import TextFormat
 
     if not given["-k"]:
         common.fail("cluster", "-k is missing: say how many clusters, or give a range as -k 2:8.")
     wanted = common.counts("cluster", given["-k"])
-    mark = "\t" if given["--delimiter"] == "tab" else given["--delimiter"]
     header = True if given["--header"] else False if given["--no-header"] else None
-    text = {"delimiter": mark, "header": header, "ids": given["--ids"]}
-    form = TextFormat(**text)
+    form = common.text_format(given["--delimiter"], header, given["--ids"])
     data = _data.read_data(files, given["--kernel-matrix"], given["--graph"], form, given["--rows"] or "same")
     method = common.method_for("cluster", given["--method"], data.kind, with_kernel=bool(given["--kernel"]))
     truth = None if labels is None else _data.read_truth(labels, data, form)
@@ -120,7 +117,7 @@ def _clustered(
     found.tried, found.interrupted, found.truth = tried, stopped, truth
     places = files or [str(given["--kernel-matrix"] or given["--graph"])]
     found.command = _outcome.command_for("cluster", files or [], given)
-    chosen = {name: value for name, value in text.items() if value is not None}
+    chosen = {name: value for name, value in vars(form).items() if value is not None}
     found.code = _outcome.code_for(found, places, chosen, given["--rows"] or "same")
     return found
 

@@ -129,6 +129,13 @@ def counts(command: str, text: str) -> list[int]:
     return found
 
 
+def text_format(delimiter: str | None, header: bool | None, ids: str | None) -> Any:
+    """Return how text files are to be read."""
+    from kernelweave.inputs import TextFormat
+
+    return TextFormat("\t" if delimiter == "tab" else delimiter, header, ids)
+
+
 def settings(command: str, pairs: list[str]) -> dict[str, Any]:
     """Return ``name=value`` pairs, values in JSON or plain text."""
     found: dict[str, Any] = {}

@@ -45,12 +45,11 @@ def compare(
     """
     with common.guarded("compare"):
         from kernelweave.cli import _data, _outcome
-        from kernelweave.inputs import TextFormat
 
         _outcome.check_file(output, overwrite=overwrite)
         if not clusters:
             common.fail("compare", "-k is missing: say how many clusters.")
-        form = TextFormat("\t" if delimiter == "tab" else delimiter, header, ids)
+        form = common.text_format(delimiter, header, ids)
         data = _data.read_data(files, kernel_matrix, graph, form, rows.value)
         truth = None if labels is None else _data.read_truth(labels, data, form)
         if clusters > data.n_samples:

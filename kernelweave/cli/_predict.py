@@ -30,18 +30,17 @@ def predict(
     Exit codes: 0 done, 2 bad input (nothing is written).
     """
     with common.guarded("predict"):
-        from kernelweave import load_model
         from kernelweave.cli import _outcome
-        from kernelweave.estimators._saved import read_notes
-        from kernelweave.inputs import TextFormat, align_tables, read_tables
+        from kernelweave.estimators._saved import load_with_notes
+        from kernelweave.inputs import align_tables, read_tables
 
         _outcome.check_file(output, overwrite=overwrite)
-        fitted, notes = load_model(model), read_notes(model)
+        fitted, notes = load_with_notes(model)
         if not hasattr(fitted, "predict"):
             common.fail("predict", f"{model}: {type(fitted).__name__} cannot assign new samples; cluster them anew.")
         if not files:
             common.fail("predict", "There are no samples: give files.")
-        form = TextFormat("\t" if delimiter == "tab" else delimiter, header, ids)
+        form = common.text_format(delimiter, header, ids)
         tables = align_tables([table for place in files for table in read_tables(place, form)], rows.value)
         labels = fitted.predict(_samples(fitted, tables, notes))
         names = tables[0].ids or tuple(str(i) for i in range(1, tables[0].n_samples + 1))

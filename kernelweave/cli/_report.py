@@ -35,11 +35,10 @@ def report(
         from kernelweave.evaluation.model_selection._criteria import last_step
         from kernelweave.evaluation.report import write_report
         from kernelweave.foundation._errors import DataError
-        from kernelweave.inputs import TextFormat
 
         _outcome.check_file(output, overwrite=overwrite)
         fitted = load_model(model)
-        form = TextFormat("\t" if delimiter == "tab" else delimiter, header, ids)
+        form = common.text_format(delimiter, header, ids)
         data = _data.read_data(files, kernel_matrix, graph, form, rows.value)
         n_fitted = len(last_step(fitted).labels_)
         if data.n_samples != n_fitted:

@@ -132,27 +132,30 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     model : estimator
         The fitted estimator.
     """
+    return load_with_notes(path)[0]
+
+
+def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what :func:`save_model` was asked to keep beside the model; a file that is no model has no notes."""
+    return load_with_notes(path)[1]
+
+
+def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+    """Return the estimator of a file and the notes beside it, read once."""
     path = Path(path)
     if not path.is_file():
         raise DataError(f"{path}: there is no such file.")
     try:
         with zipfile.ZipFile(path) as archive:
             tree = _described(path, archive)
-            return _Reader(path, archive).decoded(tree["model"])
+            notes = tree.get("notes", {})
+            return _Reader(path, archive).decoded(tree["model"]), notes if isinstance(notes, dict) else {}
     except zipfile.BadZipFile as error:
         raise DataError(f"{path}: this is no saved model, or it is cut short ({error}).") from error
     except (KeyError, IndexError, TypeError, AttributeError, EOFError, ValueError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path}: the saved model is damaged ({error}).") from error
-
-
-def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what :func:`save_model` was asked to keep beside the model."""
-    load_model(path)  # a file that is no model has no notes
-    with zipfile.ZipFile(path) as archive:
-        notes = _described(Path(path), archive).get("notes", {})
-    return notes if isinstance(notes, dict) else {}
 
 
 def _described(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
