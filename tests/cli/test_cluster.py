@@ -156,7 +156,7 @@ def test_kernels_and_parameters_reach_the_estimator(folder, capsys):
 
 
 def test_standard_input_is_read_as_csv(folder):
-    command = [sys.executable, "-m", "kernelweave.cli", "cluster", "-", "-k", "3", "--quiet"]
+    command = [sys.executable, "-m", "kernelweave", "cluster", "-", "-k", "3", "--quiet"]
     with open("genes.csv", "rb") as table:
         done = subprocess.run(command, stdin=table, capture_output=True, text=True, check=True)
     assert adjusted_rand_score(labels_of(done.stdout), Y) == 1.0
