@@ -1,6 +1,5 @@
 """The affinity propagation estimator."""
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators._base import KERNEL_RULES, KernelEstimator, warn_if_empty, warn_if_indefinite
 from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
+from kernelweave.foundation._notices import warn
 from kernelweave.foundation._progress import Meter, track
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import Interval, fit_context
@@ -75,6 +75,8 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
         Steps of the run that gave the exemplars.
     converged_ : bool
         Whether they had settled before ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
@@ -187,11 +189,10 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
 
     def _warn(self) -> None:
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"The messages had not settled after max_iter={self.max_iter} steps; the exemplars may be poor. Raise "
                 f"max_iter, damping={self.damping} or convergence_iter.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         if self.n_clusters is not None:
             warn_if_empty(np.arange(self.n_clusters) < len(self.exemplar_indices_), self.n_clusters)

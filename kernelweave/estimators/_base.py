@@ -1,6 +1,5 @@
 """What estimators on one kernel share: reading input, settling the kernel, warnings, tags."""
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -9,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from kernelweave.foundation._errors import ConvergenceWarning, NotPSDWarning
+from kernelweave.foundation._notices import warn
 from kernelweave.foundation._progress import track
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.foundation._threads import parallel_map
@@ -102,36 +102,33 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         )
 
 
-def warn_if_indefinite(op: KernelOperator, name: str = "", stacklevel: int = 4) -> None:
+def warn_if_indefinite(op: KernelOperator, name: str = "") -> None:
     """Warn where the kernel can be shown to have a negative eigenvalue."""
     lowest = algebra.negative_eigenvalue(op)
     if lowest is not None:
-        warnings.warn(
+        warn(
             f"The kernel{name} is not positive semidefinite (it has an eigenvalue of {lowest:.3g} or lower), so there "
             "is no feature space behind it and distances may be negative. The result is still a local minimum of the "
             "objective; adding a constant to the kernel's diagonal makes it valid.",
             NotPSDWarning,
-            stacklevel=stacklevel,
         )
 
 
 def warn_if_rose() -> None:
     """Warn that a step would have raised the objective, which proves a negative eigenvalue."""
-    warnings.warn(
+    warn(
         "A full step would have raised the objective: the kernel is not positive semidefinite. Steps were cut back so "
         "that the objective still fell; adding a constant to the kernel's diagonal makes the kernel valid.",
         NotPSDWarning,
-        stacklevel=5,
     )
 
 
-def warn_if_unfinished(converged: bool, max_iter: int, what: str = "labels", stacklevel: int = 5) -> None:
+def warn_if_unfinished(converged: bool, max_iter: int, what: str = "labels") -> None:
     """Warn that the labels, or what else was sought, had not settled."""
     if not converged:
-        warnings.warn(
+        warn(
             f"The best run stopped at max_iter={max_iter} before its {what} settled. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )
 
 
@@ -139,21 +136,19 @@ def warn_if_collapsed(collapsed: bool, p_init: float, *, drawn: bool) -> None:
     """Warn that MinMax k-means could not begin and k-means took its place."""
     if collapsed:
         remedy = "Lower n_clusters, raise n_init, or remove outliers." if drawn else "Choose another init."
-        warnings.warn(
+        warn(
             "Every start left a cluster without variance (empty, a single sample, or equal samples) already at "
             f"p_init={p_init}, so the result is that of k-means. {remedy}",
             ConvergenceWarning,
-            stacklevel=5,
         )
 
 
-def warn_if_empty(totals: Array, n_clusters: int, *, stacklevel: int = 5) -> None:
+def warn_if_empty(totals: Array, n_clusters: int) -> None:
     """Warn that some clusters stayed empty."""
     filled = int(np.count_nonzero(totals > 0))
     if filled < n_clusters:
-        warnings.warn(
+        warn(
             f"Number of distinct clusters ({filled}) found smaller than n_clusters ({n_clusters}). Possibly due to "
             "duplicate points in X.",
             ConvergenceWarning,
-            stacklevel=stacklevel,
         )

@@ -75,6 +75,8 @@ class CoRegularizedSpectralClustering(ViewAffinities):
         All the same.
     view_names_ : list of str
         Names of the views.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
@@ -176,7 +178,7 @@ class CoRegularizedSpectralClustering(ViewAffinities):
         meter.close()
         self.objective_, self.objective_path_ = found.objective, np.array(found.history)
         self.n_iter_, self.converged_ = found.n_iter, found.converged
-        warn_if_unfinished(found.converged, self.max_iter, "eigenvectors", stacklevel=4)
+        warn_if_unfinished(found.converged, self.max_iter, "eigenvectors")
         warn_if_inexact(found.residual)
         self._round(unit_rows(found.embedding), X, y)
         return self

@@ -63,6 +63,8 @@ class CoTrainedSpectralClustering(ViewAffinities):
         All the same.
     view_names_ : list of str
         Names of the views.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str

@@ -84,6 +84,8 @@ class ConvexMixture(MixtureEstimator):
         Whether the stopping rule was met before ``max_iter``.
     inertia_ : float
         Objective of kernel k-means, with ``refine``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str

@@ -66,6 +66,8 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
         All the same.
     view_names_ : list of str
         Names of the views.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
@@ -176,7 +178,7 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
         for name, block, kernel, settings in zip(views.names, views.blocks, kernels, params, strict=True):
             fitted.append(self._fit_kernel(block, kernel, settings, ones, name))
             op = fitted[-1].operator("auto", self.memory_limit)
-            warn_if_indefinite(op, f" of view {name!r}", stacklevel=5)
+            warn_if_indefinite(op, f" of view {name!r}")
             centred.append(CentredKernel(op))
         return fitted, centred
 

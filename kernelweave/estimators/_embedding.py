@@ -1,8 +1,8 @@
 """What estimators share that embed the samples and make clusters of the embedding by k-means."""
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,37 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators._base import run_starts, warn_if_empty
 from kernelweave.estimators._multi_view import MULTI_VIEW_RULES, MultiViewKernelEstimator
-from kernelweave.estimators._multi_view_spectral import INEXACT, _rows
 from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
+from kernelweave.foundation._notices import warn
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_views
-from kernelweave.operators import DegreeKernel, FeatureKernel
+from kernelweave.operators import DegreeKernel, FeatureKernel, algebra
 from kernelweave.solvers import Descent, best_of, kernel_kmeans, start_labels
 
-#: Rows scaled to unit length; a single column stays as it is.
-unit_rows = _rows
+#: Eigenvectors with a larger residual are worth a warning.
+INEXACT = 1e-4
+
+
+def unit_rows(E: Floats) -> Floats:
+    """Return rows scaled to unit length; a single column is left as it is, or nothing would be left of it."""
+    if E.shape[1] < 2:
+        return E
+    lengths = np.sqrt(np.einsum("ij,ij->i", E, E))
+    return np.asarray(E / np.where(lengths > algebra.EPS, lengths, 1.0)[:, None])
+
+
+def rounding(
+    rows: FeatureKernel, weights: Floats, n_clusters: int, **options: Any
+) -> Callable[[np.random.Generator], Descent]:
+    """Return the function that clusters embedded samples by k-means from one drawn start."""
+
+    def run(rng: np.random.Generator) -> Descent:
+        rng = deepcopy(rng)  # a generator may serve several embeddings
+        start = start_labels(rows, "k-means++", weights, n_clusters, rng)
+        return kernel_kmeans(rows, start, weights, n_clusters=n_clusters, **options)
+
+    return run
 
 
 def view_rules(*names: str) -> dict[str, list[Any]]:
@@ -31,17 +52,13 @@ def view_rules(*names: str) -> dict[str, list[Any]]:
 class EmbeddingClusterer(ClusterMixin):
     """Estimators whose clusters are those of k-means on an embedding."""
 
-    def _round(self, embedding: Floats, X: Any, y: Any, **options: Any) -> Descent:
+    def _round(self, embedding: Floats, X: Any, y: Any, weights: Floats | None = None, **options: Any) -> Descent:
         """Make clusters of the embedding; keep both."""
-        rows, weights, k = FeatureKernel(embedding), np.ones(len(embedding)), self.n_clusters
-
-        def run(rng: np.random.Generator) -> Descent:
-            start = start_labels(rows, "k-means++", weights, k, rng)
-            return kernel_kmeans(rows, start, weights, n_clusters=k, **options)
-
+        rows = FeatureKernel(embedding)
+        run = rounding(rows, np.ones(len(embedding)) if weights is None else weights, self.n_clusters, **options)
         best = best_of(run_starts(self, rows, run, streams(self.random_state, self.n_init), X, y))
         self.embedding_, self.labels_ = embedding, best.labels
-        warn_if_empty(best.totals, k)
+        warn_if_empty(best.totals, self.n_clusters)
         return best
 
 
@@ -52,10 +69,11 @@ class EmbeddingPlacer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embeddi
     def _embed(self, X: Any) -> Floats:
         """Return the embedding of new samples."""
 
-    def _keep_centers(self, best: Descent) -> None:
-        rows, ones = FeatureKernel(self.embedding_), np.ones(len(self.labels_))
+    def _keep_centers(self, best: Descent, weights: Floats | None = None) -> None:
+        rows = FeatureKernel(self.embedding_)
+        counted = np.ones(len(self.labels_)) if weights is None else weights
         totals = np.where(best.totals > 0, best.totals, 1.0)
-        self._centers = rows.feature_sums(self.labels_, ones, self.n_clusters) / totals[:, None]
+        self._centers = rows.feature_sums(self.labels_, counted, self.n_clusters) / totals[:, None]
         self._norms, self._n_features_out = best.norms, self.embedding_.shape[1]
 
     def transform(self, X: Any) -> Floats:
@@ -135,9 +153,8 @@ def view_numbers(given: Any, names: Sequence[str], parameter: str, highest: floa
 def warn_if_inexact(residual: float) -> None:
     """Warn that eigenvectors could not be told apart."""
     if residual > INEXACT:
-        warnings.warn(
+        warn(
             f"The eigenvectors are known to a residual of {residual:.1g} only: many eigenvalues lie close together. "
             "Clusters may be unclear; try another n_clusters or kernel.",
             ConvergenceWarning,
-            stacklevel=4,
         )

@@ -1,7 +1,6 @@
 """The global kernel k-means estimator."""
 
 import time
-import warnings
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from kernelweave.estimators._base import KERNEL_RULES, warn_if_indefinite, warn_if_unfinished
 from kernelweave.estimators._clusterer import KernelClusterer
 from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
+from kernelweave.foundation._notices import warn
 from kernelweave.foundation._progress import track
 from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Array
@@ -73,6 +73,8 @@ class GlobalKernelKMeans(KernelClusterer):
         Steps of the last run of kernel k-means.
     converged_ : bool
         Whether every stage tried all its candidates and its run ended by itself.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
@@ -207,9 +209,8 @@ class GlobalKernelKMeans(KernelClusterer):
         if path.stages[-1].converged and not all(stage.converged for stage in path.stages):
             warn_if_unfinished(False, self.max_iter)
         if not path.complete:
-            warnings.warn(
+            warn(
                 f"time_budget={self.time_budget} seconds ran out before every candidate was tried; the result is the "
                 "best found until then. Raise it, or use search='fast'.",
                 ConvergenceWarning,
-                stacklevel=4,
             )

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import SpectralClustering
 
 from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
+from kernelweave.foundation._notices import warn
 from kernelweave.foundation._progress import track
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Bools, Ints
@@ -76,6 +77,8 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         Number of solutions on the way.
     converged_ : bool
         Whether no time ran out and no improvement known to the method is left.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of nodes.
 
@@ -287,9 +290,8 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         self.cut_value_ = self.objective_ = path.values[-1]
         self.n_iter_, self.converged_ = len(path.labels), path.complete
         if not path.complete:
-            warnings.warn(
+            warn(
                 f"The search ended early (time_budget={self.time_budget}); the result is the best found until then. "
                 "Raise time_budget, or use search='fast'.",
                 ConvergenceWarning,
-                stacklevel=4,
             )

@@ -70,6 +70,8 @@ class IterativeSVR(KernelEstimator, DividingClusterer):
         Steps of the best run.
     converged_ : bool
         Whether labels repeated before ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str

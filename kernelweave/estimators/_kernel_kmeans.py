@@ -71,6 +71,8 @@ class KernelKMeans(KernelClusterer):
         Steps of the best run.
     converged_ : bool
         Whether the best run ended by itself rather than at ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str

@@ -68,6 +68,8 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
         Sums of their kernel rows; 0 where a sample is like none.
     train_indices_ : ndarray of shape (n_train,)
         Which samples these are.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str

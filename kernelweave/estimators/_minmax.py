@@ -153,6 +153,8 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
         Steps of the best run, those of k-means included.
     converged_ : bool
         Whether the objective of the best run came to rest; with ``refine``, whether k-means ended by itself.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
@@ -331,6 +333,8 @@ class MinMaxKernelKMeans(_MinMax, KernelClusterer):
         Steps of the best run, those of kernel k-means included.
     converged_ : bool
         Whether the objective of the best run came to rest; with ``refine``, whether kernel k-means ended by itself.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str

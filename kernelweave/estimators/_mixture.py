@@ -1,6 +1,5 @@
 """What convex mixtures share: views settled, exemplars chosen, samples assigned."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators._base import warn_if_empty
 from kernelweave.foundation._errors import ConvergenceWarning, ParameterError
+from kernelweave.foundation._notices import warn
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.foundation._typing import Floats, Ints, Matrix
 from kernelweave.operators import CompositeKernel, FittedKernel, KernelOperator, algebra, fit_kernel
@@ -150,7 +150,7 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
                 found = np.append(found, j)
         if len(found) > n_known:
             _warn_filled(n_known, len(found) - n_known)
-        warn_if_empty(np.arange(self.n_clusters) < len(found), self.n_clusters, stacklevel=6)
+        warn_if_empty(np.arange(self.n_clusters) < len(found), self.n_clusters)
         self.exemplar_indices_ = found
         self._exemplar_priors = np.append(priors, np.zeros(len(found) - n_known))
 
@@ -289,11 +289,10 @@ def _equal(views: Sequence[SettledView], rows: Ints, cols: Ints) -> Any:
 
 
 def _warn_lost(n_lost: int) -> None:
-    warnings.warn(
+    warn(
         f"{n_lost} samples have an infinite divergence from every exemplar and were put into the first cluster. Raise "
         "n_clusters or set smoothing.",
         ConvergenceWarning,
-        stacklevel=5,
     )
 
 
@@ -302,18 +301,16 @@ def _warn_unfinished(n_iter: int, max_iter: int, gap: float) -> None:
         why = f"after {n_iter} steps: no step raises the likelihood by more than rounding. Raise tol to accept this."
     else:
         why = f"before it settled (max_iter={max_iter}). Raise max_iter or tol, or use solver='auto'."
-    warnings.warn(
+    warn(
         f"The mixture stopped with an optimality gap of {gap:.2g} {why}",
         ConvergenceWarning,
-        stacklevel=5,
     )
 
 
 def _warn_filled(n_known: int, n_filled: int) -> None:
-    warnings.warn(
+    warn(
         f"Only {n_known} samples have a prior above zero, fewer than n_clusters={n_known + n_filled}; the other "
         f"{n_filled} exemplars are those nearest to having one and hold themselves alone. Raise beta_scale for "
         "more clusters.",
         ConvergenceWarning,
-        stacklevel=6,
     )

@@ -1,6 +1,5 @@
 """What estimators on several kernels share: views read, kernels settled and normalised, view weights."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -12,6 +11,7 @@ from sklearn.base import BaseEstimator
 from kernelweave.estimators._base import warn_if_indefinite
 from kernelweave.estimators._clusterer import is_precomputed
 from kernelweave.foundation._errors import ConvergenceWarning, ParameterError, ViewError
+from kernelweave.foundation._notices import warn
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.foundation._typing import Array, Floats, Ints, Matrix
@@ -99,7 +99,7 @@ class MultiViewKernelEstimator(ViewKernelTags, CallbackSupportMixin, BaseEstimat
             fitted = self._fit_kernel(block, kernel, settings, weights, name)
             op = fitted.operator(self.storage, self.memory_limit / n_views)
             if self.normalize != "degrees":  # eigenvectors of affinities need no feature space
-                warn_if_indefinite(op, f" of view {name!r}", stacklevel=5)
+                warn_if_indefinite(op, f" of view {name!r}")
             parts.append(op)
             self._kernels.append(ViewKernel(fitted.for_new_samples()))
         if self.normalize == "degrees":
@@ -208,12 +208,11 @@ class MultiViewKernelEstimator(ViewKernelTags, CallbackSupportMixin, BaseEstimat
         empty = self.view_scatters_ == 0
         if empty.any() and not empty.all() and self.view_weights_[empty].sum() > 1.0 - FLAT:
             name = self.view_names_[int(np.argmax(empty))]
-            warnings.warn(
+            warn(
                 f"View {name!r} has no scatter left, so it took all the weight: its samples take few values, it has "
                 "few columns, or its graph falls apart. If that is not what the clusters should follow, drop the view "
                 "or set weights='uniform'.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     def _cross(self, X: Any) -> KernelOperator:

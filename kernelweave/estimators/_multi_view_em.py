@@ -91,6 +91,8 @@ class MultiViewEM(MultiViewVectors):
         Rounds of the best run, with those after the one kept.
     converged_ : bool
         Whether the best run ended because gains were below ``tol`` rather than at ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str

@@ -121,6 +121,8 @@ shape (n_samples,), default="global_fast"
         Outer steps of the best run.
     converged_ : bool
         Whether the best run ended by itself rather than at ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str

@@ -130,6 +130,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         Sums of their kernel rows; 0 where a sample is like none in that view.
     train_indices_ : ndarray of shape (n_train,)
         Which samples these are.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str

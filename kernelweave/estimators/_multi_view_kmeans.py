@@ -58,6 +58,8 @@ class MultiViewKMeans(MultiViewVectors):
     converged_ : bool
         Whether the best run ended because partitions repeat or no minimum came for ten rounds, rather than at
         ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str

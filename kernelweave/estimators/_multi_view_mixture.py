@@ -97,6 +97,8 @@ class MultiViewConvexMixture(MixtureEstimator):
         Whether ``tol`` was met before ``max_iter``.
     inertia_ : float
         Objective of kernel k-means, with ``refine``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str

@@ -69,6 +69,8 @@ class MultiViewNMF(MultiViewVectors):
         Rounds of the best run.
     converged_ : bool
         Whether ``tol`` was met before ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str

@@ -1,43 +1,29 @@
 """The multi-view spectral clustering estimator."""
 
-import warnings
-from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators._base import run_starts, warn_if_empty, warn_if_unfinished
+from kernelweave.estimators._base import warn_if_unfinished
+from kernelweave.estimators._embedding import EmbeddingPlacer, rounding, unit_rows, warn_if_inexact
 from kernelweave.estimators._multi_view import MULTI_VIEW_RULES, MultiViewKernelEstimator
-from kernelweave.foundation._errors import ConvergenceWarning
 from kernelweave.foundation._progress import Meter
-from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import StrOptions, fit_context
 from kernelweave.foundation._threads import parallel_map
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.inputs import check_cluster_count, read_views, read_weights
-from kernelweave.operators import FeatureKernel, JoinedFeatures, Storage, algebra
+from kernelweave.operators import FeatureKernel, JoinedFeatures, Storage
 from kernelweave.operators.spectrum import Spectrum, spectrum
 from kernelweave.solvers import (
     EXPONENTS,
-    Descent,
     MultiViewKernel,
     MultiViewSpectrum,
     best_of,
-    kernel_kmeans,
     multi_view_spectral,
-    start_labels,
 )
 
-#: Eigenvectors with a larger residual are worth a warning.
-INEXACT = 1e-4
 
-
-class MultiViewSpectralClustering(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewKernelEstimator
-):
+class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
     """Multi-view spectral clustering (MVSpec): leading eigenvectors of a weighted sum of kernels, weights learned.
 
     Minimises sum_v w_v^p D_v over orthonormal Y and view weights, D_v = tr(K_v) - tr(Y^T K_v Y): the objective of
@@ -116,6 +102,8 @@ class MultiViewSpectralClustering(
         Outer steps.
     converged_ : bool
         Whether the run ended by itself rather than at ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
@@ -231,17 +219,10 @@ class MultiViewSpectralClustering(
         self.eigenvalues_, self.objective_ = relaxed.eigenvalues, relaxed.objective
         self.objective_path_, self.n_iter_ = np.array(relaxed.history), relaxed.n_iter
         self.converged_ = relaxed.converged
-        warn_if_unfinished(relaxed.converged, self.max_iter, "view weights", stacklevel=4)
-        if relaxed.residual > INEXACT:
-            warnings.warn(
-                f"The eigenvectors are known to a residual of {relaxed.residual:.1g} only: many eigenvalues lie close "
-                "together. Clusters may be unclear; try another n_clusters or kernel.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        warn_if_unfinished(relaxed.converged, self.max_iter, "view weights")
+        warn_if_inexact(relaxed.residual)
         self._sources = found.sources()
-        self.embedding_ = _rows(found.embedding())
-        self._round(weights, X, y)
+        self._keep_centers(self._round(unit_rows(found.embedding()), X, y, weights), weights)
         return self
 
     def _relaxed(self, found: Spectrum, totals: Floats, p: float, first: Floats, **options: Any) -> MultiViewSpectrum:
@@ -255,20 +236,10 @@ class MultiViewSpectralClustering(
         def run(p: float) -> Ints:
             found = spectrum(op, weights)
             self._relaxed(found, totals, p, first)
-            rows = FeatureKernel(_rows(found.embedding()))
-            return best_of(map(self._rounding(rows, weights), seeds)).labels
+            rows = FeatureKernel(unit_rows(found.embedding()))
+            return best_of(map(rounding(rows, weights, self.n_clusters), seeds)).labels
 
         return list(parallel_map(run, EXPONENTS))
-
-    def _rounding(self, rows: FeatureKernel, weights: Floats) -> Callable[[np.random.Generator], Descent]:
-        """Return the function that clusters embedded samples by k-means from one drawn start."""
-        k = self.n_clusters
-
-        def run(rng: np.random.Generator) -> Descent:
-            rng = deepcopy(rng)  # a generator serves several exponents
-            return kernel_kmeans(rows, start_labels(rows, "k-means++", weights, k, rng), weights, n_clusters=k)
-
-        return run
 
     def _totals(self, op: MultiViewKernel, weights: Floats) -> Floats:
         """Return t_v: what is left of it after the eigenvectors is a view's D_v."""
@@ -278,50 +249,8 @@ class MultiViewSpectralClustering(
             return np.asarray(op.view_diags @ weights)
         return np.array([weights @ part.diag() for part in op.parts])
 
-    def _round(self, weights: Floats, X: Any, y: Any) -> None:
-        """Make clusters of the embedding by k-means."""
-        rows = FeatureKernel(self.embedding_)
-        starts = streams(self.random_state, self.n_init)
-        best = best_of(run_starts(self, rows, self._rounding(rows, weights), starts, X, y))
-        self.labels_: Ints = best.labels
-        totals = np.where(best.totals > 0, best.totals, 1.0)
-        self._centers = rows.feature_sums(best.labels, weights, self.n_clusters) / totals[:, None]
-        self._norms, self._n_features_out = best.norms, self.embedding_.shape[1]
-        warn_if_empty(best.totals, self.n_clusters)
-
-    def transform(self, X: Any) -> Floats:
-        """Return the eigenvectors extended to new samples, rows scaled to unit length.
-
-        Parameters
-        ----------
-        X : views, as in ``fit``
-            New samples; for precomputed kernels their rows of kernel values with the training samples.
-
-        Returns
-        -------
-        embedding : ndarray of shape (n_new, n_vectors)
-            Rows as in ``embedding_``; zero where a sample is like no training sample.
-        """
-        check_is_fitted(self)
-        return _rows(self._cross(X).matmat(self._sources))
-
-    def predict(self, X: Any) -> Ints:
-        """Return the nearest cluster of new samples in the space of the eigenvectors.
-
-        Parameters
-        ----------
-        X : views, as in ``fit``
-            New samples; for precomputed kernels their rows of kernel values with the training samples.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_new,)
-            Index of the cluster.
-        """
-        embedded = FeatureKernel(self.transform(X))
-        start = np.zeros(embedded.n_samples, dtype=np.intp)
-        ones = np.ones(len(self._norms))
-        return embedded.nearest_means(self._centers, self._norms, ones, embedded.diag(), start, 0.0)[0]
+    def _embed(self, X: Any) -> Floats:
+        return unit_rows(self._cross(X).matmat(self._sources))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Ints:
         """Fit, then return the labels of the training samples."""
@@ -330,11 +259,3 @@ class MultiViewSpectralClustering(
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Floats:
         """Fit, then return the embedding of the training samples."""
         return self.fit(X, y, sample_weight=sample_weight).embedding_
-
-
-def _rows(E: Floats) -> Floats:
-    """Return rows scaled to unit length; a single eigenvector is left as it is, or nothing would be left of it."""
-    if E.shape[1] < 2:
-        return E
-    lengths = np.sqrt(np.einsum("ij,ij->i", E, E))
-    return np.asarray(E / np.where(lengths > algebra.EPS, lengths, 1.0)[:, None])

@@ -60,6 +60,8 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
         There are no outer steps.
     converged_ : bool
         Whether the best run of k-means ended by itself rather than at ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -159,7 +161,7 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
         best = self._round(unit_rows(found.embedding()), X, y, max_iter=self.max_iter, tol=self.tol)
         self._keep_centers(best)
         self.converged_ = best.converged
-        warn_if_unfinished(best.converged, self.max_iter, stacklevel=4)
+        warn_if_unfinished(best.converged, self.max_iter)
         return self
 
     def _embed(self, X: Any) -> Floats:

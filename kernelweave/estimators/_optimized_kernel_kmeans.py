@@ -79,6 +79,8 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
         Whether the run ended by itself rather than at ``max_iter``.
     view_names_ : list of str
         Names of the views.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
@@ -179,8 +181,8 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
         self.view_weights_ = found.coefficients / found.coefficients.sum()
         self.objective_, self.objective_path_ = found.objective, np.array(found.history)
         self.n_iter_, self.converged_ = found.n_iter, found.converged
-        warn_if_unfinished(found.converged, self.max_iter, stacklevel=4)
-        warn_if_empty(found.totals, self.n_clusters, stacklevel=4)
+        warn_if_unfinished(found.converged, self.max_iter)
+        warn_if_empty(found.totals, self.n_clusters)
         return self
 
     def _check_memory(self, views: Views) -> None:
@@ -200,7 +202,7 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
         parts = []
         for name, block, kernel, settings in zip(views.names, views.blocks, kernels, params, strict=True):
             parts.append(self._fit_kernel(block, kernel, settings, ones, name).operator("dense", np.inf))
-            warn_if_indefinite(parts[-1], f" of view {name!r}", stacklevel=5)
+            warn_if_indefinite(parts[-1], f" of view {name!r}")
         factors = self._factors(parts, ones, views.names)
         matrices, shifts = [], []
         for factor in factors:

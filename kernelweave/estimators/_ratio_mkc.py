@@ -1,6 +1,5 @@
 """The ratio-based multiple kernel clustering estimator."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -11,6 +10,7 @@ import numpy as np
 from kernelweave.estimators._dividing import Cut, DividingClusterer, Split
 from kernelweave.estimators._multi_view import ViewKernelTags
 from kernelweave.foundation._errors import ConvergenceWarning, KernelError, ParameterError
+from kernelweave.foundation._notices import warn
 from kernelweave.foundation._random import streams
 from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
 from kernelweave.foundation._typing import Floats, Ints, Matrix
@@ -132,6 +132,8 @@ class RatioMultipleKernelClustering(ViewKernelTags, DividingClusterer):
         Outer steps.
     converged_ : bool
         Whether the run ended by itself rather than at ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
@@ -391,19 +393,17 @@ class RatioMultipleKernelClustering(ViewKernelTags, DividingClusterer):
         self.converged_ = run.converged
         self._store_weights(family, run.theta)
         if run.solution.variance <= NO_VARIANCE * float(np.trace(family.matrix(run.theta))) / family.n:
-            warnings.warn(
+            warn(
                 "The clusters have no variance left under the kernel learned, so that any margin will do: samples take "
                 f"few values in {self.kernel_names_[int(np.argmax(run.theta))]!r}. If that is not what the clusters "
                 "should follow, drop that kernel.",
                 ConvergenceWarning,
-                stacklevel=6,
             )
         if not run.converged:
-            warnings.warn(
+            warn(
                 f"The run stopped at max_iter={self.max_iter} before labels and weights settled. Raise max_iter or "
                 "tol.",
                 ConvergenceWarning,
-                stacklevel=6,
             )
 
     def _store_weights(self, family: Family, theta: Floats) -> None:

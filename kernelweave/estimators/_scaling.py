@@ -9,7 +9,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.foundation._errors import ParameterError
-from kernelweave.foundation._sklearn import fit_context
+from kernelweave.foundation._sklearn import checked_fit
 from kernelweave.foundation._typing import Array, Floats
 from kernelweave.inputs import Views, is_multi_view, per_view, read_views, split_columns
 
@@ -65,7 +65,7 @@ class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.method = method
         self.views = views
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @checked_fit(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> "ViewScaler":
         """Learn means and standard deviations.
 

@@ -1,10 +1,15 @@
 """The few parts of scikit-learn that are not public API, gathered here and nowhere else."""
 
 import os
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
+from typing import Any
 
-from sklearn.base import _fit_context as fit_context
+from sklearn.base import _fit_context as checked_fit
 from sklearn.utils._param_validation import Interval, StrOptions
+
+from kernelweave.foundation._notices import listening
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin as _Callbacks
@@ -28,6 +33,24 @@ class CallbackSupportMixin(_Callbacks):
         return f"{summary}\n{estimator_html_repr(self)}"
 
 
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Check parameters before ``fit``, as scikit-learn does, and keep the warnings of the fit in ``warnings_``."""
+
+    def decorate(fit: Callable[..., Any]) -> Callable[..., Any]:
+        checked = checked_fit(prefer_skip_nested_validation=prefer_skip_nested_validation)(fit)
+
+        @wraps(fit)
+        def fit_and_remember(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            with listening() as heard:
+                found = checked(estimator, *args, **kwargs)
+            estimator.warnings_ = tuple(heard)
+            return found
+
+        return fit_and_remember
+
+    return decorate
+
+
 def openmp_threads() -> int:
     """Return the number of threads scikit-learn's own loops would use now."""
     try:
@@ -37,4 +60,4 @@ def openmp_threads() -> int:
     return int(_openmp_effective_n_threads())
 
 
-__all__ = ["CallbackSupportMixin", "Interval", "StrOptions", "fit_context", "openmp_threads"]
+__all__ = ["CallbackSupportMixin", "Interval", "StrOptions", "checked_fit", "fit_context", "openmp_threads"]

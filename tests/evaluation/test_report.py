@@ -439,7 +439,10 @@ def test_equal_samples_and_empty_clusters_get_a_report(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = KernelKMeans(3, random_state=0).fit(same)
+    assert model.warnings_ == tuple(str(one.message) for one in caught)
+    assert report(tmp_path, model, same).texts["warnings"].count("Number of distinct clusters") == 1
     page = report(tmp_path, model, same, warnings=caught)
+    assert page.texts["warnings"].count("Number of distinct clusters") == 1
     assert "2 clusters stayed empty" in page.texts["clusters"]
     assert "Number of distinct clusters" in page.texts["warnings"]
     pairs = np.repeat([[0.0, 0.0], [1.0, 0.0]], 5, axis=0)

@@ -56,7 +56,8 @@ def write_report(
     sources : str, list or dict, default=None
         Where the data came from: for all, or one for each view.
     warnings : iterable of str or of warnings, default=()
-        Warnings that were raised during the fit, such as a list of ``warnings.catch_warnings(record=True)``.
+        Warnings to show beside those the model kept (``warnings_``), such as a list of
+        ``warnings.catch_warnings(record=True)``.
     random_state : int, RandomState instance or None, default=0
         Seed of the samples drawn where there are many, and of k-means on single views. The same seed and data give the
         same file.

@@ -38,6 +38,7 @@ def page(
     warnings: Sequence[str] = (),
 ) -> str:
     """Return the report as one HTML document."""
+    told = tuple(dict.fromkeys([*warnings, *facts.stored_warnings]))
     what = "node" if facts.views[0].kind == "graph" else "sample"
     title = title or f"{count(facts.n_clusters, 'cluster')} in {count(facts.n_samples, what)}"
     bodies = {
@@ -51,7 +52,7 @@ def page(
         "typical": _sections.typical(facts),
         "agreement": _sections.agreement(facts),
         "truth": _sections.truth(facts),
-        "warnings": _sections.warnings(facts, warnings),
+        "warnings": _sections.warnings(told),
         "repeat": _sections.repeat(facts, code, command),
     }
     bodies = {name: body for name, body in bodies.items() if body}
@@ -73,7 +74,7 @@ def page(
 <header>
 <h1>{esc(title)}</h1>
 <p>{esc(_subtitle(facts))}</p>
-{_tiles(facts, len(warnings))}
+{_tiles(facts, len(told))}
 </header>
 <nav aria-label="Contents"><ul>{links}</ul></nav>
 <main>
@@ -113,6 +114,6 @@ def _tiles(facts: ReportFacts, n_warnings: int) -> str:
         tiles["objective"] = number(facts.objective)
     if facts.converged is not None:
         tiles["converged"] = "yes" if facts.converged else "no"
-    tiles["warnings"] = f"{n_warnings + len(facts.stored_warnings):,}"
+    tiles["warnings"] = f"{n_warnings:,}"
     items = "".join(f"<div><dt>{esc(name)}</dt><dd>{esc(value)}</dd></div>" for name, value in tiles.items())
     return f'<dl class="tiles">{items}</dl>'

@@ -263,9 +263,8 @@ def _cell(n: int, share: float) -> str:
     return f'<td style="--heat:{70 * share:.0f}%">{n:,}</td>' if n else '<td class="quiet">0</td>'
 
 
-def warnings(facts: ReportFacts, given: Sequence[str]) -> str:
+def warnings(found: Sequence[str]) -> str:
     """Return the warnings."""
-    found = [*given, *facts.stored_warnings]
     if not found:
         return "<p>None were raised.</p>"
     items = "".join(f"<li>{esc(text)}</li>" for text in found)

@@ -77,4 +77,6 @@ def _fitted_rows(model: Any) -> list[tuple[str, str]]:
         rows.append(("objective", number(model.objective_)))
     if getattr(model, "converged_", None) is not None:
         rows.append(("converged", "yes" if model.converged_ else "no"))
+    if getattr(model, "warnings_", ()):
+        rows.append(("warnings", "<br>".join(map(esc, model.warnings_))))
     return rows
