@@ -4,6 +4,9 @@ a(x, y) = s(x, y) * ([y is among the nearest of x] and [x is among the nearest o
 with s = 1 or the self-tuned weight. "Among the nearest" counts ``n_neighbors`` samples besides the sample itself;
 a sample is joined to itself with weight 1. For a new sample the second bracket is decided by the radius of the
 training sample's own neighbourhood; one that equals a training sample gets that sample's row of the graph.
+
+Of samples at the same distance those that come first in the data are nearest. Search trees and parallel searches leave
+that to chance, or to the number of threads.
 """
 
 from typing import Literal
@@ -11,6 +14,7 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.extmath import row_norms
 
 from kernelweave.foundation._typing import Array, Floats, Matrix
 from kernelweave.operators import _distances as distances_
@@ -18,6 +22,14 @@ from kernelweave.operators._graph import GraphKernel
 
 # Rounding allowance when a distance is compared with a radius that was computed another way.
 SAME_RADIUS = 1.0 + 1e-9
+# Distances between vectors of length one that come from rounding alone: the root of what is left of 1 - 1.
+NO_DISTANCE = 3e-8
+# The same in parts of the largest distance, for other metrics.
+ROUNDING = 1e-12
+# Samples looked at beyond those wanted: as many that are equally far away need no second search.
+SPARE = 5
+# Samples whose equals are searched for at a time.
+CHUNK = 256
 
 
 class NeighborGraph:
@@ -38,7 +50,7 @@ class NeighborGraph:
         X = distances_.moved(X, self._centre)
         self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(X)
         self.n_samples = X.shape[0]
-        distances, neighbors = self._index.kneighbors(X)
+        distances, neighbors = nearest(self._index, X)
         self.radii = distances[:, -1]
         self._directed = self._matrix(distances, neighbors)
 
@@ -54,7 +66,7 @@ class NeighborGraph:
     def cross(self, X: Matrix) -> GraphKernel:
         """Return the affinities between new samples (rows) and training samples."""
         X = distances_.moved(X, self._centre)
-        distances, neighbors = self._index.kneighbors(X)
+        distances, neighbors = nearest(self._index, X)
         A = self._join(self._matrix(distances, neighbors, distances[:, -1]), self._inward(X, distances[:, -1]))
         known = distances[:, 0] == 0.0
         if known.any():
@@ -92,3 +104,41 @@ class NeighborGraph:
         with np.errstate(divide="ignore", invalid="ignore"):
             exponent = gaps * gaps / (here * there)
         return np.exp(-np.nan_to_num(exponent, nan=0.0, posinf=np.inf))
+
+
+def nearest(index: NearestNeighbors, X: Matrix) -> tuple[Floats, Array]:
+    """Return distances and indices of the nearest samples; of those equally far away the first ones."""
+    count, known = index.n_neighbors, index.n_samples_fit_
+    distances, neighbors = index.kneighbors(X, min(known, count + SPARE))
+    order = np.lexsort((neighbors, distances), axis=-1)
+    distances, neighbors = (np.take_along_axis(values, order, axis=1) for values in (distances, neighbors))
+    slack = (
+        NO_DISTANCE * float(row_norms(X).max())
+        if index.effective_metric_ == "euclidean"
+        else ROUNDING * float(distances.max())
+    )
+    farthest = distances[:, count - 1] * SAME_RADIUS + slack
+    gaps, others = distances[:, :count].copy(), neighbors[:, :count].copy()
+    if count == known:
+        return gaps, others
+    for row in np.flatnonzero(distances[:, count] <= farthest):
+        gaps[row], others[row] = _first(distances[row], neighbors[row], count, slack)
+    open_ended = np.flatnonzero(distances[:, -1] <= farthest) if distances.shape[1] < known else np.empty(0, np.intp)
+    for start in range(0, len(open_ended), CHUNK):  # more may lie just as far away
+        part = open_ended[start : start + CHUNK]
+        found = index.radius_neighbors(X[part], radius=float(farthest[part].max()))
+        for row, near, which in zip(part, *found, strict=True):
+            order = np.lexsort((which, near))
+            if len(order) >= count:
+                gaps[row], others[row] = _first(near[order], which[order], count, slack)
+    return gaps, others
+
+
+def _first(gaps: Floats, others: Array, count: int, slack: float) -> tuple[Floats, Array]:
+    """Return the ``count`` nearest of samples in order of distance; at the last distance those of the lowest index."""
+    last = gaps[count - 1]
+    inner = gaps < (last - slack) / SAME_RADIUS
+    edge = np.flatnonzero(~inner & (gaps <= last * SAME_RADIUS + slack))
+    chosen = edge[np.argsort(others[edge], kind="stable")][: count - int(inner.sum())]
+    keep = np.sort(np.concatenate([np.flatnonzero(inner), chosen]))
+    return gaps[keep], others[keep]
