@@ -12,11 +12,20 @@ from kernelweave.datasets import make_corrupted_views
 from kernelweave.evaluation.reproduce import Verdict, catalogue, run_experiment
 from kernelweave.evaluation.reproduce.experiments import _multi_view_rows as rows
 from kernelweave.evaluation.reproduce.experiments import multi_view as tables
-from kernelweave.evaluation.reproduce.experiments._multi_view_rows import Found, Views
+from kernelweave.evaluation.reproduce.experiments._mixture_rows import KAPPAS, mixture
+from kernelweave.evaluation.reproduce.experiments._multi_view_rows import Found, Mixed, Views
 from kernelweave.metrics import normalized_mutual_info
 from kernelweave.solvers import EXPONENTS
 
-KEPT = (rows.digits_run, rows.digits_views, rows.prepared, rows.clean_runs, rows.noisy_runs)
+KEPT = (
+    rows.digits_run,
+    rows.digits_views,
+    rows.csc_run,
+    rows.mvcmm_run,
+    rows.prepared,
+    rows.clean_runs,
+    rows.noisy_runs,
+)
 MINE = [name for name, each in catalogue().items() if each in tables.EXPERIMENTS]
 ONE_SET = [
     pytest.param(id_, name, id=f"{id_}/{name}")
@@ -215,6 +224,100 @@ def test_claims_on_digits_look_at_the_whole_curve(monkeypatch):
     mvspec[2] = 0.3
     assert rows.digits_claims_row(1, 0, digits="0169")["best_p_1.5_or_2"] == 0.0
     assert rows.single_view_claims_row(1, 0, digits="0169")["mvspec_p_1_worst"] == 0.0
+
+
+# --- the other methods of figure 4.4 ---------------------------------------------------------------------------------
+
+
+def test_correlated_projections_are_clustered_view_by_view_into_as_many_clusters_as_classes(stand_in, monkeypatch):
+    labelled = []
+
+    def nmi(target, labels):
+        labelled.append(np.unique(labels).size)
+        return normalized_mutual_info(target, labels)
+
+    monkeypatch.setattr("kernelweave.metrics.normalized_mutual_info", nmi)
+    figures = rows.csc_row(1, 0, digits="0236")
+    assert labelled == [4, 4, 4]  # two views, and both side by side
+    assert figures["nmi"] == max(figures["nmi_a"], figures["nmi_b"])
+    assert figures["nmi_worst"] == min(figures["nmi_a"], figures["nmi_b"])
+    assert figures["kappa"] in KAPPAS
+
+
+def test_the_mixture_of_the_best_sharpness_is_kept(stand_in, monkeypatch):
+    monkeypatch.setattr(rows, "SCALES", (0.5, 1.0, 4.0))
+    data = rows.digits_views("0236")
+    models = {scale: mixture(data.views, 4, "weighted", beta_scale=scale) for scale in rows.SCALES}
+    nmi = {scale: normalized_mutual_info(data.target, model.labels_) for scale, model in models.items()}
+    figures = rows.mvcmm_row(1, 0, digits="0236")
+    assert len(models[figures["beta_scale"]].exemplar_indices_) == 4
+    assert figures["nmi"] == nmi[figures["beta_scale"]] == max(nmi.values())
+    assert figures["nmi_beta_0"] == nmi[1.0]
+    weights = [figures["weight_a"], figures["weight_b"]]
+    np.testing.assert_allclose(weights, models[figures["beta_scale"]].view_weights_)
+
+
+def test_multiples_of_beta_0_are_those_of_the_text():
+    np.testing.assert_array_equal(rows.SCALES, np.arange(0.5, 7.5, 0.5))
+
+
+def test_distances_are_normalised_by_beta_0(toy):
+    scaled = {name: scale * view for scale, (name, view) in enumerate(toy.views.items(), 1)}
+    own, other = (mixture(views, 3, "weighted", beta_scale=2.0) for views in (toy.views, scaled))
+    np.testing.assert_allclose(own.view_weights_, other.view_weights_, atol=1e-6)
+    np.testing.assert_array_equal(own.labels_, other.labels_)
+
+
+@pytest.mark.parametrize(
+    ("csc", "expected"),
+    [
+        (0.87, {"below_mvkkm": 1, "slightly_below_mvkkm": 1, "below_mvspec": 0, "above_mvspec_for_most_p": 1}),
+        (0.78, {"slightly_below_mvkkm": 0, "far_below_mvkkm": 1, "slightly_below_mvspec": 1, "above_mvspec": 11 / 12}),
+        (0.70, {"far_below_mvkkm": 1, "far_below_mvspec": 1, "above_mvspec": 0.25, "above_mvspec_for_most_p": 0}),
+        (0.95, {"below_mvkkm": 0, "slightly_below_mvkkm": 0, "far_below_mvkkm": 0, "above_mvspec": 1}),
+    ],
+)
+def test_claims_on_csc_look_at_the_best_exponents_and_at_all(csc, expected, monkeypatch):
+    given_curves(monkeypatch)
+    monkeypatch.setattr(rows, "csc_run", lambda digits, seed: {"nmi": csc})
+    found = rows.csc_claims_row(1, 0, digits="0169")
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert found["mvkkm_ahead_by"] == pytest.approx(0.9 - csc)
+
+
+@pytest.mark.parametrize(
+    ("nmi", "weights", "expected"),
+    [
+        (0.3, (0.99, 0.01, 0.0, 0.0, 0.0), {"mvkkm": 1, "mvspec": 1, "csc": 1, "zero": 1, "kept": 2}),
+        (0.45, (0.5, 0.3, 0.195, 0.005, 0.0), {"mvkkm": 1, "mvspec": 0, "csc": 1, "zero": 0, "kept": 3}),
+        (0.92, (0.2, 0.2, 0.2, 0.2, 0.2), {"mvkkm": 0, "mvspec": 0, "csc": 0, "zero": 0, "kept": 5}),
+    ],
+)
+def test_claims_on_the_mixture_look_at_every_exponent_and_at_its_weights(nmi, weights, expected, monkeypatch):
+    given_curves(monkeypatch)
+    monkeypatch.setattr(rows, "csc_run", lambda digits, seed: {"nmi": 0.8})
+    monkeypatch.setattr(rows, "mvcmm_run", lambda digits, tol: Mixed(nmi, np.array(weights), 1.0, nmi))
+    found = rows.mvcmm_claims_row(1, 0, digits="0169")
+    assert {method: found[f"below_{method}"] for method in ("mvkkm", "mvspec", "csc")} == {
+        method: expected[method] for method in ("mvkkm", "mvspec", "csc")
+    }
+    assert (found["most_weights_zero"], found["weights_above_zero"]) == (expected["zero"], expected["kept"])
+
+
+def test_csc_is_said_to_be_slightly_inferior_on_three_of_five_subsets():
+    held = {digits: catalogue()[f"phd-figure-4.4-multi-view-{digits}"].cells["claims-csc"] for digits in rows.DIGITS}
+    far = {digits for digits, cell in held.items() if "far_below_mvkkm" in cell.printed}
+    assert far == {"0169", "4689"}
+    assert all(("slightly_below_mvspec" in cell.printed) is (digits not in far) for digits, cell in held.items())
+
+
+def given_curves(monkeypatch):
+    """Let MVKKM go from 0.5 to 0.9 and down, and MVSpec from 0.4 up to 0.8."""
+    curves = {
+        "mvkkm": np.array([0.5, 0.9, 0.8, *[0.7] * 8, 0.6]),
+        "mvspec": np.array([0.4, 0.5, 0.6, *[0.7] * 8, 0.8]),
+    }
+    monkeypatch.setattr(rows, "curve", lambda digits, method, seed: curves[method])
 
 
 # --- the exponent ----------------------------------------------------------------------------------------------------
