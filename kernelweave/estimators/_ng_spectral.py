@@ -11,7 +11,7 @@ from kernelweave.estimators._multi_view import ViewKernel
 from kernelweave.foundation._sklearn import Interval, fit_context
 from kernelweave.foundation._typing import Floats
 from kernelweave.inputs import check_cluster_count
-from kernelweave.operators import CompositeKernel, DegreeKernel, Storage
+from kernelweave.operators import CompositeKernel, DegreeKernel, ShiftedKernel, Storage
 from kernelweave.operators.spectrum import spectrum
 from kernelweave.solvers import multi_view_spectral
 
@@ -19,9 +19,10 @@ from kernelweave.solvers import multi_view_spectral
 class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
     """Spectral clustering after Ng, Jordan and Weiss: leading eigenvectors of affinities, then k-means on their rows.
 
-    The affinities are divided by the square roots of the samples' degrees, the leading ``n_clusters`` eigenvectors
-    put side by side and their rows scaled to unit length. Finds clusters that are connected rather than compact. A
-    comparator: with one view and ``normalize="degrees"``, :class:`MultiViewSpectralClustering` is the same.
+    The affinities, those of samples with themselves left out, are divided by the square roots of the samples' degrees,
+    the leading ``n_clusters`` eigenvectors put side by side and their rows scaled to unit length. Finds clusters that
+    are connected rather than compact. A comparator: on a matrix without a diagonal, with one view and
+    ``normalize="degrees"``, :class:`MultiViewSpectralClustering` is the same.
 
     Parameters
     ----------
@@ -77,7 +78,8 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
     Notes
     -----
     Cost: some tens of products of the kernel with n_clusters vectors; up to 1,200 samples one dense eigenproblem. New
-    samples are placed by the Nystroem extension of the eigenvectors. A sample that is like none has a row of zeros.
+    samples are placed by the Nystroem extension of the eigenvectors. A sample that is like none has a row of zeros. A
+    training sample given to ``predict`` counts as a new one beside itself; between clusters its label may be another.
 
     Source: A. Ng, M. Jordan and Y. Weiss, "On spectral clustering: analysis and an algorithm", NIPS 2001; PhD 1.1.2.
 
@@ -147,7 +149,8 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
         ones, k = np.ones(table.shape[0]), self.n_clusters
         check_cluster_count(k, ones)
         kernel = self._settle_kernel(table, ones)
-        op = DegreeKernel(kernel.operator(self.storage, self.memory_limit), ones)
+        plain = kernel.operator(self.storage, self.memory_limit)
+        op = DegreeKernel(ShiftedKernel(plain, -plain.diag()), ones)  # what a sample has with itself says nothing
         found = spectrum(CompositeKernel([op], [1.0]), ones)
         # With one kernel there are no weights to learn, and the relaxed clusters are found at once.
         relaxed = multi_view_spectral(

@@ -15,7 +15,7 @@ from kernelweave.operators._base import KernelOperator
 from kernelweave.operators._dense import DenseKernel
 from kernelweave.operators._graph import GraphKernel
 from kernelweave.operators._lowrank import FeatureKernel
-from kernelweave.operators._transforms import ScaledKernel, TwoSidedKernel
+from kernelweave.operators._transforms import ScaledKernel, ShiftedKernel, TwoSidedKernel
 
 
 class CompositeKernel(KernelOperator):
@@ -186,6 +186,9 @@ def sparse_form(op: KernelOperator) -> sp.csr_array | None:
     if isinstance(op, TwoSidedKernel):
         inner = sparse_form(op.base)
         return None if inner is None else sp.csr_array(_diagonal(op.row_scale) @ inner @ _diagonal(op.column_scale))
+    if isinstance(op, ShiftedKernel):
+        inner = sparse_form(op.base)
+        return None if inner is None else sp.csr_array(inner + _diagonal(op.shift))
     return op.A if isinstance(op, GraphKernel) else None
 
 

@@ -4,10 +4,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.decomposition import KernelPCA
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from kernelweave import (
@@ -24,6 +25,8 @@ from kernelweave import (
     ParameterError,
     ViewError,
 )
+from kernelweave.datasets import load_multiview_digits, standardize
+from kernelweave.operators import fit_kernel
 from tests.estimators.discovery import blobs
 from tests.estimators.test_multi_view import NEW, TRUTH, VIEWS, overlapping
 from tests.reference import kernel_kmeans as single
@@ -174,30 +177,58 @@ SINGLE = {
 }
 
 
+def affinities_of(X, name, new=None):
+    """Return the affinities of samples without a diagonal, and those of new ones."""
+    fitted = fit_kernel(X, SINGLE[name].get("kernel", "rbf"), SINGLE[name].get("kernel_params"))
+    K = np.asarray(fitted.operator("dense").block(slice(None), slice(None)))
+    rows = None if new is None else fitted.cross(new).block(slice(None), slice(None))
+    return K - np.diag(np.diag(K)), rows
+
+
 @pytest.mark.parametrize("name", SINGLE)
-def test_ng_is_multi_view_spectral_clustering_of_one_view_divided_by_degrees(name):
+def test_ng_is_multi_view_spectral_clustering_of_one_matrix_without_diagonal_divided_by_degrees(name):
     for n_clusters, n_per_cluster in ((3, 15), (5, 15), (3, 420)):  # the last one by products alone
-        X = np.hstack(overlapping(n_per_cluster)[0])
+        X, new = np.hstack(overlapping(n_per_cluster)[0]), np.hstack(NEW)
+        A, rows = affinities_of(X, name, new)
         one = NgSpectralClustering(n_clusters, random_state=3, **SINGLE[name]).fit(X)
-        other = MultiViewSpectralClustering(n_clusters, normalize="degrees", random_state=3, **SINGLE[name]).fit(X)
+        other = MultiViewSpectralClustering(n_clusters, normalize="degrees", kernel="precomputed", random_state=3)
+        other.fit([A])
         np.testing.assert_array_equal(one.labels_, other.labels_)
         assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
-        new = np.hstack(NEW)
-        np.testing.assert_array_equal(one.predict(new), other.predict(new))
-        np.testing.assert_array_equal(one.predict(X), one.labels_)
+        np.testing.assert_array_equal(one.predict(new), other.predict([rows]))
+        assert (one.predict(X) == one.labels_).mean() > 0.95
 
 
 @pytest.mark.parametrize("name", SINGLE)
 @affinities
 def test_one_view_of_affinities_is_ng(cls, name):
+    A, _ = affinities_of(ALL, name)
     expected = NgSpectralClustering(3, random_state=0, **SINGLE[name]).fit(ALL)
     for options in [{"variant": "pairwise"}, {"variant": "centroid"}] if cls is AFFINITIES[0] else [{}]:
-        model = cls(3, random_state=0, **options, **SINGLE[name]).fit(ALL)
+        model = cls(3, kernel="precomputed", random_state=0, **options).fit([A])
         assert_alike(model.embedding_, expected.embedding_)
         assert same_partition(model.labels_, expected.labels_)
         assert model.n_iter_ == 1
         assert model.converged_
         assert model.view_weights_.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("storage", ["dense", "blockwise"])
+def test_ng_does_not_let_single_samples_become_clusters(storage):
+    X = standardize(load_multiview_digits(n_classes=5).views["pixels"])
+    truth = load_multiview_digits(n_classes=5).target
+    model = NgSpectralClustering(5, kernel_params={"gamma": "median"}, storage=storage, random_state=0).fit(X)
+    assert np.bincount(model.labels_).min() > 50
+    assert normalized_mutual_info_score(truth, model.labels_) > 0.5
+
+
+def test_ng_takes_no_notice_of_the_diagonal():
+    rng = np.random.default_rng(0)
+    for A in (KERNELS[0], sp.csr_array(KERNELS[0] * (KERNELS[0] > 0.3))):
+        other = A + (sp.diags_array(rng.random(N)) if sp.issparse(A) else np.diag(rng.random(N)))
+        one, two = (NgSpectralClustering(3, kernel="precomputed", random_state=0).fit(K) for K in (A, other))
+        np.testing.assert_allclose(one.eigenvalues_, two.eigenvalues_, rtol=1e-9)
+        assert same_partition(one.labels_, two.labels_)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -38,8 +38,8 @@ def leading(matrix, k):
 
 
 def ng(K, k):
-    """Return eigenvalues and unit rows of the eigenvectors (Ng, Jordan and Weiss)."""
-    values, E = leading(by_degrees(K), k)
+    """Return eigenvalues and unit rows of the eigenvectors (Ng, Jordan and Weiss); A_ii = 0."""
+    values, E = leading(by_degrees(K - np.diag(np.diag(K))), k)
     return values, unit_rows(E)
 
 
