@@ -24,7 +24,7 @@ class CoRegularizedSpectralClustering(ViewAffinities):
 
     Every view keeps an embedding U_v of its own, as in :class:`NgSpectralClustering`; a term added to the objective
     rewards subspaces that agree, view against view (``"pairwise"``) or with a common one (``"centroid"``). A
-    comparator: views count the same, so that a view of noise does harm.
+    comparator: views count the same, whatever they are worth.
 
     Parameters
     ----------

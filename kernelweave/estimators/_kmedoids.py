@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators._base import warn_if_empty, warn_if_unfinished
-from kernelweave.estimators._metrics import METRICS, SPARSE_METRICS, check_distance_matrix, measured
+from kernelweave.estimators._metrics import METRICS, SPARSE_METRICS, check_distance_matrix, measured, measured_among
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._progress import track
 from kernelweave.foundation._random import streams
@@ -200,7 +200,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         """Return the function that gives the distances of some samples to all."""
         n = X.shape[0]
         if self._given or n * n * 8 <= self.memory_limit * 2**20:
-            D = X if self._given else measured(X, X, self.metric, self.metric_params)
+            D = X if self._given else measured_among(X, self.metric, self.metric_params)
             return lambda chosen: D[chosen]
         return lambda chosen: measured(X[chosen], X, self.metric, self.metric_params)
 

@@ -27,6 +27,8 @@ _NEEDED = {"seuclidean": "V", "mahalanobis": "VI"}
 _ANGLES, _ROUNDING = ("cosine", "correlation"), 1e-14
 # Given distances may differ from their mirror image, or from zero, by this much of the largest.
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
+# Rows of a matrix of distances measured or checked at a time.
+_ROWS = 512
 
 
 def measured(A: Matrix, B: Matrix, metric: Any, params: Mapping[str, Any] | None = None) -> Floats:
@@ -54,6 +56,17 @@ def measured(A: Matrix, B: Matrix, metric: Any, params: Mapping[str, Any] | None
     return gaps
 
 
+def measured_among(X: Matrix, metric: Any, params: Mapping[str, Any] | None = None) -> Floats:
+    """Return the distances between all pairs of samples, with little memory beside them."""
+    n = X.shape[0]
+    if callable(metric):  # half of the calls are saved where both sets are one
+        return measured(X, X, metric, params)
+    D = np.empty((n, n))
+    for start in range(0, n, _ROWS):
+        D[start : start + _ROWS] = measured(X[start : start + _ROWS], X, metric, params)
+    return D
+
+
 def check_distance_matrix(D: Array, *, square: bool) -> Floats:
     """Return given distances as float64; those among the training samples must be ``square`` and symmetric."""
     if square and D.shape[0] != D.shape[1]:
@@ -61,21 +74,26 @@ def check_distance_matrix(D: Array, *, square: bool) -> Floats:
             f"X must be a square matrix of distances, one row and one column per sample; its shape is {D.shape}. Pass "
             "features with another metric, or the distances between all pairs of samples."
         )
-    allowed = _TOLERANCE.get(str(D.dtype), 1e-10) * float(np.abs(D).max())
-    if D.min() < -allowed:
+    lowest = float(D.min())
+    allowed = _TOLERANCE.get(str(D.dtype), 1e-10) * max(float(D.max()), -lowest)
+    if lowest < -allowed:
         i, j = np.argwhere(D + allowed < 0)[0]
         raise KernelError(
             f"Negative values in data passed as distances: X[{i}, {j}] = {D[i, j]:.9g}. For similarities use "
             "KernelKMeans or AffinityPropagation with kernel='precomputed'."
         )
     if square:
-        _refuse(np.abs(D - D.T) > allowed, D, "is not what stands in its mirror place: X is not symmetric")
-        _refuse(np.diag(np.abs(np.diag(D)) > allowed), D, "on the diagonal; a sample has distance 0 to itself")
+        for start in range(0, len(D), _ROWS):
+            part = slice(start, start + _ROWS)
+            odd = np.argwhere(np.abs(D[part] - D[:, part].T) > allowed)
+            if len(odd):
+                _refuse(D, start + odd[0, 0], odd[0, 1], "is not what stands in its mirror place: X is not symmetric")
+        on = np.flatnonzero(np.abs(np.diag(D)) > allowed)
+        if len(on):
+            _refuse(D, on[0], on[0], "on the diagonal; a sample has distance 0 to itself")
     D = np.asarray(D, dtype=np.float64)
-    return np.maximum(D, 0.0) if D.min() < 0 else D  # what rounding left below zero
+    return np.maximum(D, 0.0) if lowest < 0 else D  # what rounding left below zero
 
 
-def _refuse(bad: Array, D: Array, why: str) -> None:
-    if bad.any():
-        i, j = np.argwhere(bad)[0]
-        raise KernelError(f"X[{i}, {j}] = {D[i, j]:.9g} {why}.")
+def _refuse(D: Array, i: int, j: int, why: str) -> None:
+    raise KernelError(f"X[{i}, {j}] = {D[i, j]:.9g} {why}.")

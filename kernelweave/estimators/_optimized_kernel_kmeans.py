@@ -4,7 +4,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, cholesky, eigh
 from sklearn.base import ClusterMixin
 
 from kernelweave.estimators._base import run_starts, warn_if_empty, warn_if_indefinite, warn_if_unfinished
@@ -236,7 +236,21 @@ def _centred(op: KernelOperator, factor: float) -> Floats:
 def _shift(K: Floats) -> float:
     """Return what makes a matrix semidefinite when added to its diagonal."""
     n = len(K)
+    if _is_semidefinite(K):
+        return 0.0
     with single_threaded_blas():
         values = eigh(K, eigvals_only=True, check_finite=False)
     lowest, largest = float(values[0]), float(np.abs(values[[0, n - 1]]).max())
     return -lowest if lowest < -ROUNDING * largest else 0.0
+
+
+def _is_semidefinite(K: Floats) -> bool:
+    """Return whether a matrix has a Cholesky factor but for rounding, which costs a fraction of its eigenvalues."""
+    shifted = K.copy()
+    shifted.flat[:: len(K) + 1] += 0.5 * ROUNDING * float(np.diagonal(K).max(initial=0.0))
+    try:
+        with single_threaded_blas():
+            cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    return True
