@@ -19,6 +19,7 @@ SUITES = (
     "multi_view",
     "ratio_mkc",
     "kernel_spectral",
+    "comparators",
     "startup",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")

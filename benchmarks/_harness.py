@@ -40,7 +40,8 @@ def _peak_mib():
         with open("/proc/self/status") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
     except (OSError, StopIteration):
-                return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        import resource
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 import json as _json
 print(_json.dumps([globals().get("result"), _peak_mib()]))
 """
