@@ -319,9 +319,9 @@ def _intensity_histogram(X: Matrix, kernel: str, *, sigma: float = 0.7, n_intens
     return FormulaKernel(formula, formula.prepare(X))
 
 
-def _self_tuning(X: Matrix, kernel: str, *, n_neighbors: int = 7, metric: str = "euclidean") -> FittedKernel:
+def _self_tuning(X: Matrix, kernel: str, *, n_neighbors: int | None = None, metric: str = "euclidean") -> FittedKernel:
     _bandwidth.one_of("metric", metric, METRICS)
-    formula = formulas.SelfTuning(X, _neighbors(X, n_neighbors), metric)
+    formula = formulas.SelfTuning(X, _neighbors(X, n_neighbors, 7), metric)
     return FormulaKernel(formula, formula.prepare(X))
 
 
@@ -329,7 +329,7 @@ def _nearest_neighbors(
     X: Matrix,
     kernel: str,
     *,
-    n_neighbors: int = 10,
+    n_neighbors: int | None = None,
     metric: str = "euclidean",
     weights: str = "connectivity",
     symmetrize: str = "mean",
@@ -338,10 +338,13 @@ def _nearest_neighbors(
     _bandwidth.one_of("weights", weights, ("connectivity", "self_tuning"))
     _bandwidth.one_of("symmetrize", symmetrize, ("mean", "max"))
     options: dict[str, Any] = {"metric": metric, "weights": weights, "symmetrize": symmetrize}
-    return GraphFit(NeighborGraph(X, n_neighbors=_neighbors(X, n_neighbors), **options))
+    return GraphFit(NeighborGraph(X, n_neighbors=_neighbors(X, n_neighbors, 10), **options))
 
 
-def _neighbors(X: Matrix, n_neighbors: int) -> int:
+def _neighbors(X: Matrix, n_neighbors: int | None, usual: int) -> int:
+    """Return how many neighbours: as asked for, or the usual number, all others where there are fewer."""
+    if n_neighbors is None:
+        n_neighbors = max(1, min(usual, X.shape[0] - 1))
     if not isinstance(n_neighbors, int | np.integer) or not 1 <= n_neighbors < X.shape[0]:
         raise ParameterError(
             f"n_neighbors={n_neighbors!r} in kernel_params must be a whole number, at least 1 and below the number of "

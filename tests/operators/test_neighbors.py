@@ -10,6 +10,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
+from kernelweave.foundation._errors import ParameterError
 from kernelweave.operators import fit_kernel
 from kernelweave.operators._neighbors import CHUNK, nearest
 
@@ -74,3 +75,18 @@ def test_the_graph_of_digits_is_the_same_at_any_number_of_threads():
             graphs.append(fit_kernel(X, "nearest_neighbors", {"n_neighbors": 10}).operator().A)
     for other in graphs[1:]:
         assert (abs(graphs[0] - other)).sum() == 0.0
+
+
+@pytest.mark.parametrize("name", ["nearest_neighbors", "self_tuning"])
+def test_few_samples_are_neighbours_of_all_others_unless_a_number_is_asked_for(name):
+    X = np.arange(8.0).reshape(4, 2)
+    usual, all_others = (
+        fit_kernel(X, name, params).operator().block(slice(None), slice(None)) for params in ({}, {"n_neighbors": 3})
+    )
+    np.testing.assert_array_equal(usual, all_others)
+    with pytest.raises(
+        ParameterError, match=r"n_neighbors=4 in kernel_params must be .* below the number of samples, 4"
+    ):
+        fit_kernel(X, name, {"n_neighbors": 4})
+    with pytest.raises(ParameterError, match="below the number of samples, 1"):
+        fit_kernel(X[:1], name)
