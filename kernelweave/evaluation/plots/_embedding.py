@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 
+from kernelweave.evaluation._principal import centred, principal_components
 from kernelweave.evaluation.model_selection._criteria import last_step
 from kernelweave.evaluation.plots._look import COLOURS, cluster_look, new_axes
 from kernelweave.foundation._errors import ParameterError
@@ -193,19 +193,7 @@ class EmbeddingDisplay:
 
 def kernel_plane(K: Floats) -> tuple[Floats, tuple[float, float]]:
     """Return the two leading kernel principal components and their shares of the variance."""
-    n = len(K)
-    means = K.mean(axis=0)
-    centred = K - means - means[:, None] + means.mean()
-    centred = 0.5 * (centred + centred.T)
-    count = min(2, n)
-    values, vectors = eigh(centred, subset_by_index=[n - count, n - 1])
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    vectors = vectors * np.where(vectors[np.abs(vectors).argmax(axis=0), range(count)] < 0, -1.0, 1.0)
-    points = np.zeros((n, 2))
-    points[:, :count] = vectors * np.sqrt(values)
-    total = max(float(np.trace(centred)), np.finfo(float).tiny)
-    shares = np.zeros(2)
-    shares[:count] = np.minimum(values / total, 1.0)
+    points, shares = principal_components(centred(K), 2)
     return points, (float(shares[0]), float(shares[1]))
 
 

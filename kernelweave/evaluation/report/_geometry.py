@@ -12,22 +12,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator
 from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS, euclidean_distances
 from sklearn.utils.extmath import randomized_svd
 
+from kernelweave.evaluation._principal import centred, leading, principal_components, turned
 from kernelweave.evaluation.report._seen import Seen, SeenView
 from kernelweave.foundation._typing import Floats, Ints, Matrix
 from kernelweave.operators import fit_kernel
 
-# Squared distances below this share of the squared norms, and eigenvalues of the trace, are rounding errors.
+# Squared distances below this share of the squared norms are rounding errors.
 ROUNDING = 1e-13
 # Kernels are settled on all samples up to this many, as the model does, and on the samples drawn beyond it.
 SETTLED = 20_000
-# Matrices up to this size are decomposed in full.
-SMALL = 600
 
 
 def squared_distances(view: SeenView, rows: Ints, places: Floats | None = None) -> Floats:
@@ -108,37 +106,7 @@ def scaled(squared: Floats) -> Floats:
 
 def main_axes(squared: Floats, count: int) -> tuple[Floats, Floats]:
     """Return the main coordinates of samples with these squared distances, and their shares of the scatter."""
-    means = squared.mean(axis=0)
-    G = -0.5 * (squared - means - means[:, None] + means.mean())
-    total, n = float(np.trace(G)), len(G)
-    if total <= 0:
-        return np.zeros((n, count)), np.zeros(count)
-    values, vectors = _leading(G, min(count, n))
-    values = np.where(values > ROUNDING * total, values, 0.0)
-    points = np.zeros((n, count))
-    points[:, : len(values)] = _turned(vectors) * np.sqrt(values)
-    return points, np.pad(values / total, (0, count - len(values)))
-
-
-def _leading(G: Any, count: int, **options: Any) -> tuple[Floats, Floats]:
-    """Return the largest eigenvalues, largest first, and their vectors."""
-    n = G.shape[0]
-    if n > SMALL:
-        try:
-            values, vectors = eigsh(G, count, which="LA", v0=np.random.default_rng(0).standard_normal(n), **options)
-            return values[::-1], vectors[:, ::-1]
-        except ArpackError:
-            if options:
-                raise
-    values, vectors = eigh(G @ np.eye(n), subset_by_index=(n - count, n - 1))
-    return values[::-1], vectors[:, ::-1]
-
-
-def _turned(vectors: Floats) -> Floats:
-    """Return eigenvectors with the sign that makes their largest entry positive."""
-    largest = np.abs(np.round(vectors, 9)).argmax(axis=0)
-    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1.0, signs)
+    return principal_components(-0.5 * centred(squared), count)
 
 
 def graph_places(A: sp.csr_array, count: int) -> Floats:
@@ -161,9 +129,9 @@ def graph_places(A: sp.csr_array, count: int) -> Floats:
 
     operator = LinearOperator((n, n), matvec=lambda v: product(v).ravel(), matmat=product, dtype=np.float64)
     try:
-        vectors = _leading(operator, found, tol=1e-5, maxiter=3000)[1]
+        vectors = leading(operator, found, tol=1e-5, maxiter=3000)[1]
     except ArpackError:  # eigenvalues too close to each other: a good subspace will do
         vectors = randomized_svd(N + sp.eye_array(n), found + 1, n_iter=30, random_state=0)[0][:, 1:]
     places = np.zeros((n, count))
-    places[:, :found] = _turned(vectors) * inverse[:, None] * roots.mean()
+    places[:, :found] = turned(vectors) * inverse[:, None] * roots.mean()
     return places

@@ -46,10 +46,13 @@ def compared(
 def optimized(kernels: "Sequence[Floats]", n_clusters: int) -> Compared:
     """Cluster by OKKC."""
     from kernelweave import OptimizedKernelKMeans
+    from kernelweave.evaluation._principal import centred, principal_components
 
     model = OptimizedKernelKMeans(n_clusters, kernel="precomputed", random_state=0).fit(list(kernels))
     mixed = sum(weight * to_unit_scatter(K) for weight, K in zip(model.kernel_coefficients_, kernels, strict=True))
-    return Compared(model.labels_, leading_scores(centred(mixed), n_clusters - 1), np.asarray(mixed.sum(axis=1)))
+    return Compared(
+        model.labels_, principal_components(centred(mixed), n_clusters - 1)[0], np.asarray(mixed.sum(axis=1))
+    )
 
 
 def co_regularized(kernels: "Sequence[Floats]", n_clusters: int, strengths: Sequence[float], variant: str) -> Compared:
@@ -92,21 +95,6 @@ def not_negative(view: "Matrix") -> "Matrix":
 def to_unit_scatter(K: "Floats") -> "Floats":
     """Divide a kernel matrix by the mean squared distance of the samples from their mean."""
     return K / (np.trace(K) / len(K) - K.mean())
-
-
-def centred(K: "Floats") -> "Floats":
-    """Return the kernel matrix of the samples less their mean."""
-    rows = K.mean(axis=1)
-    return K - rows[:, None] - rows + rows.mean()
-
-
-def leading_scores(K: "Floats", count: int) -> "Floats":
-    """Return the leading principal components of a centred kernel matrix, one column each."""
-    from scipy.linalg import eigh
-
-    n = len(K)
-    values, vectors = eigh(K, subset_by_index=[n - count, n - 1])
-    return np.asarray(vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0)))
 
 
 def principal_scores(points: "Floats", count: int) -> "Floats":
