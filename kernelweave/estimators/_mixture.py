@@ -196,9 +196,9 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         parts = [kernel.cross(block) for kernel, block in zip(self._refiners, self._blocks(X), strict=True)]
         cross = CompositeKernel(parts, self._refined_weights)
-        sums = cross.cluster_sums(self.labels_, self._weights, len(self._refined.totals))
+        sums = cross.cluster_sums(self.labels_, self._weights, len(self._refined_totals))
         start = np.zeros(sums.shape[1], dtype=np.intp)
-        return algebra.nearest_clusters(sums, self._refined.totals, self._refined.norms, start)[0]
+        return algebra.nearest_clusters(sums, self._refined_totals, self._refined_norms, start)[0]
 
     @available_if(_soft)
     def predict_proba(self, X: Any) -> Floats:
@@ -229,7 +229,8 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         parts: list[KernelOperator] = [kernel.operator("auto", self.memory_limit) for kernel in kernels]
         op: KernelOperator = CompositeKernel(parts, coefs)
         found: Descent = kernel_kmeans(op, self.labels_, weights, n_clusters=len(self.exemplar_indices_))
-        self._refined, self._weights, self._refined_weights = found, weights, coefs
+        self._refined_totals, self._refined_norms = found.totals, found.norms
+        self._weights, self._refined_weights = weights, coefs
         self._refiners = [kernel.for_new_samples() for kernel in kernels]
         self.labels_, self.inertia_ = found.labels, found.objective
 
