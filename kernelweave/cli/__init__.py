@@ -1,12 +1,13 @@
 """The command line: ``kernelweave COMMAND``.
 
-Exit codes are 0 for success and 2 for bad input, told in one line on standard error with nothing written;
-commands that need more say so in their help. The application is built when it is called and each command
-imports what it needs when it runs, so that ``kernelweave --help`` answers at once.
+Exit codes are 0 for success and 2 for bad input, told in one line on standard error with nothing written; commands that
+need more say so in their help. A reader that closes the pipe early does not change the code. The application is built
+when it is called and each command imports what it needs when it runs, so that ``kernelweave --help`` answers at once.
 """
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except usage_error as error:
         sys.stderr.write(f"kernelweave: {' '.join(error.format_message().split())}\n")
+        return 2
+    except SystemExit as end:  # typer and rich end so where the reader of a pipe has gone
+        if end.code != 1:
+            raise
+        return 0
+    except OSError as error:
+        from kernelweave.cli._common import drop_output, said_by_system
+
+        drop_output()
+        with suppress(OSError):
+            sys.stderr.write(f"kernelweave: {said_by_system(error)}\n")
         return 2
     return code or 0
 

@@ -27,6 +27,7 @@ class Method:
     cost: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     scale: str = "auto"  # what --scale auto does to tables
+    negative: bool = True  # whether it takes negative numbers
 
 
 METHODS = (
@@ -197,6 +198,7 @@ METHODS = (
         "counts and other numbers that are not negative; to compare with",
         "n d k a step",
         scale="none",
+        negative=False,
     ),
     Method(
         "graph-cut",

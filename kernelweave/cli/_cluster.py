@@ -1,6 +1,7 @@
 """``kernelweave cluster``: labels, view weights, a model and a report from files."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,7 +52,10 @@ def cluster(
     header: common.Header = None,
     ids: common.Ids = None,
     rows: common.KeptRows = common.Rows.SAME,
-    seed: common.Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=common.LARGEST_SEED, help="Seed of all random choices; 0 if nothing is said."),
+    ] = None,
     quiet: common.Quiet = False,
     as_json: common.AsJson = False,
 ) -> None:
@@ -60,7 +64,8 @@ def cluster(
     Several tables are several views of the same samples: their rows are matched by ids, or by order where no file has
     ids. Without --output and --json, labels are written to standard output as CSV.
 
-    Exit codes: 0 done, 2 bad input (nothing is written), 130 stopped by Ctrl-C (what was found so far is written).
+    Exit codes: 0 done, 2 bad input (nothing is written) or no room for the result, 130 stopped by Ctrl-C (what was
+    found so far is written).
     """
     given = {
         "-k": clusters,
@@ -77,24 +82,24 @@ def cluster(
         "--no-header": header is False,
         "--ids": ids,
         "--rows": None if rows == common.Rows.SAME else rows.value,
-        "--seed": seed or None,
+        "--seed": seed,
     }
     with common.guarded("cluster"):
         from kernelweave.cli import _outcome
 
         _outcome.check_folder(output, overwrite=overwrite)
-        _outcome.check_file(report, overwrite=overwrite)
-        found = _clustered(files, given, labels=labels, scale=scale.value, seed=seed, quiet=quiet)
-        places = {} if output is None else _outcome.write_files(found, output)
-        if report is not None:
-            places["report"] = _write_report(found, report)
+        outputs = {"--output": _outcome.files_of(output), "--report": [] if report is None else [report]}
+        _outcome.check_apart(outputs, common.input_paths([*(files or ()), kernel_matrix, graph, labels]))
+        _outcome.check_file(report, overwrite=overwrite, folder=output)
+        found = _clustered(files, given, labels=labels, scale=scale.value, quiet=quiet)
+        places = _written(found, output, report)
     _tell(found, places, quiet=quiet, as_json=as_json)
     if found.interrupted:
         raise typer.Exit(130)
 
 
 def _clustered(
-    files: list[str] | None, given: dict[str, Any], *, labels: str | None, scale: str, seed: int, quiet: bool
+    files: list[str] | None, given: dict[str, Any], *, labels: str | None, scale: str, quiet: bool
 ) -> "Outcome":
     from kernelweave.cli import _data, _outcome
 
@@ -104,13 +109,14 @@ def _clustered(
     header = True if given["--header"] else False if given["--no-header"] else None
     form = common.text_format(given["--delimiter"], header, given["--ids"])
     data = _data.read_data(files, given["--kernel-matrix"], given["--graph"], form, given["--rows"] or "same")
+    common.check_counts("cluster", given["-k"], wanted, data.n_samples)
     method = common.method_for("cluster", given["--method"], data.kind, with_kernel=bool(given["--kernel"]))
     truth = None if labels is None else _data.read_truth(labels, data, form)
     options = _options(given, data)
+    asked = options.get("random_state")
+    seed = asked if type(asked) is int else given["--seed"] or 0
     seen, scaler = _data.scaled(data, scale, method)
     models = {k: _data.build(method, data.kind, k, options, seed) for k in wanted}
-    if max(wanted) > data.n_samples:
-        common.fail("cluster", f"-k {given['-k']}: there are {data.n_samples} samples only.")
     best, tried, stopped = _search(models, seen, data.kind, seed, quiet=quiet)
     model, seconds, messages, score = best
     found = _outcome.Outcome(data, method, model, scaler, seen, seconds, score, messages, scale, seed)
@@ -125,14 +131,20 @@ def _clustered(
 def _options(given: dict[str, Any], data: Any) -> dict[str, Any]:
     """Return the estimator's parameters that options name."""
     options = common.settings("cluster", given["--set"])
+    for name, option in common.OPTIONS.items():
+        if name in options and (name == "n_clusters" or given[option] not in (None, [])):
+            common.fail("cluster", f"--set {name}: this is what {option} says; give {option} alone.")
     if given["--p"] is not None:
         options["p"] = given["--p"]
     params = common.settings("cluster", given["--kernel-param"])
     if params:
         options["kernel_params"] = params
     if given["--kernel"]:
-        named = dict(each.split("=", 1) for each in given["--kernel"] if "=" in each)
+        pairs = [each.partition("=")[::2] for each in given["--kernel"] if "=" in each]
+        named = dict(pairs)
         plain = [each for each in given["--kernel"] if "=" not in each]
+        if len(named) < len(pairs):
+            common.fail("cluster", f"--kernel names a view twice: {', '.join(view for view, _ in pairs)}.")
         if len(plain) > 1 or (plain and named):
             common.fail("cluster", "--kernel: give one kernel for all views, or VIEW=NAME for every view.")
         views = [table.name for table in data.tables]
@@ -177,6 +189,30 @@ def _worth(score: float | None) -> float:
     return -2.0 if score is None else score
 
 
+def _written(found: "Outcome", folder: Path | None, report: Path | None) -> dict[str, Path]:
+    """Write all or nothing: the report, which may be refused, is made before anything is put in its place."""
+    from kernelweave.cli import _outcome
+
+    made = folder is not None and not folder.exists()
+    if made and folder is not None:
+        folder.mkdir()
+    waiting = None if report is None else _outcome.partial_of(report)
+    try:
+        if waiting is not None:
+            _write_report(found, waiting)
+        places = {} if folder is None else _outcome.write_files(found, folder)
+        if report is not None and waiting is not None:
+            os.replace(waiting, report)
+            places["report"] = report
+    except BaseException:
+        if waiting is not None:
+            waiting.unlink(missing_ok=True)
+        if made and folder is not None and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
+    return places
+
+
 def _write_report(found: "Outcome", path: Path) -> Path:
     from kernelweave.evaluation.report import write_report
 
@@ -201,16 +237,17 @@ def _tell(found: "Outcome", places: dict[str, Path], *, quiet: bool, as_json: bo
     if as_json:
         labels = dict(zip(found.data.row_ids, found.labels.tolist(), strict=True))
         files = {name: str(path) for name, path in places.items()}
-        typer.echo(json.dumps({**found.summary(), "files": files, "labels": labels}, indent=2, allow_nan=False))
+        whole = {**found.summary(), "files": files, "labels": labels}
+        common.put("cluster", json.dumps(whole, indent=2, allow_nan=False) + "\n")
     elif "labels" not in places:
-        typer.echo(_outcome.labels_csv(found.data.row_ids, found.labels), nl=False)
+        common.put("cluster", _outcome.labels_csv(found.data.row_ids, found.labels))
     if quiet:
         return
     screen = Console(stderr=True)
-    for table in _outcome.tables(found):
+    for table in _outcome.tables(found, screen.encoding):
         screen.print(table)
     for message in found.messages:
-        screen.print(f"warning: {message}", markup=False)
+        screen.print(f"warning: {common.in_options(message)}", markup=False)
     for name, path in places.items():
         screen.print(f"{name}: {path}", markup=False)
     if found.interrupted:

@@ -1,6 +1,7 @@
 """``kernelweave compare``: several methods on the same data."""
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def compare(
     files: common.Files = None,
-    clusters: Annotated[int, typer.Option("-k", "--clusters", min=2, metavar="K", help="Number of clusters.")] = 0,
+    clusters: Annotated[str, typer.Option("-k", "--clusters", metavar="K", help="Number of clusters, 2 or more.")] = "",
     method: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="A method; may be repeated. Default: all that take the input."),
@@ -40,38 +41,67 @@ def compare(
 ) -> None:
     """Run several methods on the same data: silhouettes, agreement with each other and with true labels.
 
+    Methods that do not take the data, such as those for numbers that are not negative, are left out and named; asked
+    for by --method, they fail.
+
     Exit codes: 0 done, 1 a method failed (the others are shown), 2 bad input, 130 stopped by Ctrl-C (finished methods
     are shown and written).
     """
     with common.guarded("compare"):
         from kernelweave.cli import _data, _outcome
 
+        k = _number(clusters)
+        written = [] if output is None else [output]
+        inputs = common.input_paths([*(files or ()), kernel_matrix, graph, labels])
+        _outcome.check_apart({"--output": written}, inputs)
         _outcome.check_file(output, overwrite=overwrite)
-        if not clusters:
-            common.fail("compare", "-k is missing: say how many clusters.")
         form = common.text_format(delimiter, header, ids)
         data = _data.read_data(files, kernel_matrix, graph, form, rows.value)
         truth = None if labels is None else _data.read_truth(labels, data, form)
-        if clusters > data.n_samples:
-            common.fail("compare", f"-k {clusters}: there are {data.n_samples} samples only.")
-        chosen = _chosen(method, data.kind)
-        found, failed, stopped = _run(chosen, data, scale.value, truth, clusters, seed, quiet=quiet)
+        common.check_counts("compare", clusters, [k], data.n_samples)
+        chosen, left_out = _chosen(method, data, scale.value)
+        found, failed, stopped = _run(chosen, data, scale.value, truth, k, seed, quiet=quiet)
         if output is not None and found:
             _outcome.write_text(output, _labels_table(found))
-    _show(found, failed, as_json=as_json)
+    _show(found, failed, left_out, as_json=as_json, quiet=quiet)
     if output is not None and found and not quiet:
-        typer.echo(f"labels: {output}", err=True)
+        common.tell(f"labels: {output}")
     if stopped:
-        typer.echo("Stopped before the end; finished methods are shown.", err=True)
+        common.tell("Stopped before the end; finished methods are shown.")
         raise typer.Exit(130)
     if failed:
         raise typer.Exit(1)
 
 
-def _chosen(names: list[str] | None, kind: str) -> list[catalogue.Method]:
+def _number(text: str) -> int:
+    if not text:
+        common.fail("compare", "-k is missing: say how many clusters, as -k 3.")
+    if not re.fullmatch("[0-9]{1,15}", text.strip()) or int(text) < 2:
+        common.fail("compare", f"-k {text}: give one number, 2 or more.")
+    return int(text)
+
+
+def _chosen(names: list[str] | None, data: Any, scale: str) -> tuple[list[catalogue.Method], dict[str, str]]:
+    """Return the methods to run, and why others that take this kind of input are left out."""
     if names:
-        return [common.method_for("compare", name, kind) for name in dict.fromkeys(names)]
-    return [method for method in catalogue.METHODS if catalogue.suits(method, kind)]
+        return [common.method_for("compare", name, data.kind) for name in dict.fromkeys(names)], {}
+    suited = [method for method in catalogue.METHODS if catalogue.suits(method, data.kind)]
+    reasons = {method.name: _obstacle(method, data, scale) for method in suited}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
+    return [method for method in suited if method.name not in left_out], left_out
+
+
+def _obstacle(method: catalogue.Method, data: Any, scale: str) -> str:
+    """Return what in the data a method does not take, or nothing."""
+    if method.negative:
+        return ""
+    if scale == common.Scale.STANDARD:
+        return "it takes numbers that are not negative, and --scale standard makes some so."
+    for table in data.tables:
+        least = float(table.values.min())
+        if least < 0:
+            return f"it takes numbers that are not negative, and {table.place} holds {least:.6g}."
+    return ""
 
 
 def _run(
@@ -125,14 +155,16 @@ def _labels_table(found: "list[Outcome]") -> str:
     return page.getvalue()
 
 
-def _show(found: "list[Outcome]", failed: dict[str, str], *, as_json: bool) -> None:
+def _show(
+    found: "list[Outcome]", failed: dict[str, str], left_out: dict[str, str], *, as_json: bool, quiet: bool
+) -> None:
     agreement = _agreement(found)
     if as_json:
         names = [one.method.name for one in found]
         whole = {"methods": [one.summary() for one in found], "agreement": {"names": names, "nmi": agreement}}
-        typer.echo(json.dumps({**whole, "failed": failed}, indent=2, allow_nan=False))
+        whole |= {"failed": failed, "left_out": left_out}
+        common.put("compare", json.dumps(whole, indent=2, allow_nan=False) + "\n")
         return
-    console = Console() if Console().is_terminal else Console(width=160)
     table = Table(box=None, pad_edge=False)
     scores = list(found[0].scores()) if found else []
     for name in ("method", "clusters", "silhouette", *scores, "seconds"):
@@ -142,15 +174,17 @@ def _show(found: "list[Outcome]", failed: dict[str, str], *, as_json: bool) -> N
         shown = "none" if one.silhouette is None else f"{one.silhouette:.3f}"
         cells = [f"{own[name]:.3f}" for name in scores]
         table.add_row(one.method.name, str(sum(size > 0 for size in one.sizes)), shown, *cells, f"{one.seconds:.2f}")
-    console.print(table)
+    parts: list[Any] = [table]
     if len(found) > 1:
-        console.print("\nAgreement (NMI)", highlight=False)
         square = Table(box=None, pad_edge=False)
         square.add_column("")
         for i in range(len(found)):
             square.add_column(str(i + 1), justify="right")
         for i, one in enumerate(found):
             square.add_row(f"{i + 1} {one.method.name}", *(f"{value:.2f}" for value in agreement[i]))
-        console.print(square)
+        parts += ["\nAgreement (NMI)", square]
+    common.put("compare", common.rendered(None if Console().is_terminal else common.WIDE, *parts))
     for name, reason in failed.items():
-        typer.echo(f"{name} failed: {reason}", err=True)
+        common.tell(f"{name} failed: {reason}")
+    for name, reason in ({} if quiet else left_out).items():
+        common.tell(f"{name} left out: {reason}")

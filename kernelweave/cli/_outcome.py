@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from rich.table import Table as Screen
+from rich.text import Text
 
 from kernelweave.cli import _catalogue as catalogue
 from kernelweave.cli._data import Data, with_scaler
@@ -20,6 +21,8 @@ from kernelweave.foundation._errors import DataError
 
 #: Files in the output folder.
 LABELS, SUMMARY, MODEL = "labels.csv", "summary.json", "model.kwm"
+# Bytes of ids that a model keeps; its whole description may take twice as many.
+LARGEST_IDS = 32 * 2**20
 
 
 @dataclass
@@ -135,8 +138,18 @@ def timed_fit(model: Any, X: Any) -> tuple[Any, float, list[str]]:
 # Screen
 
 
-def tables(outcome: Outcome) -> list[Screen | str]:
-    """Return what is shown on a screen."""
+def takes(encoding: str | None, signs: str) -> bool:
+    """Whether a screen of this encoding can show some signs."""
+    try:
+        signs.encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def tables(outcome: Outcome, encoding: str | None = "utf-8") -> list[Screen | str]:
+    """Return what is shown on a screen, in signs it can show."""
+    bar, arrow = ("█", "←") if takes(encoding, "█←") else ("#", "<-")
     found = outcome.summary()
     about = Screen(show_header=False, box=None, pad_edge=False)
     about.add_row("method", f"{found['method']} ({found['estimator']})")
@@ -152,7 +165,8 @@ def tables(outcome: Outcome) -> list[Screen | str]:
     if weights is not None:
         table = Screen(box=None, pad_edge=False, show_header=False)
         for name, weight in sorted(weights.items(), key=lambda item: -item[1])[:20]:
-            table.add_row(name, f"{weight:.3f}", "█" * round(30 * weight / max(*weights.values(), 1e-12)))
+            length = round(30 * weight / max(*weights.values(), 1e-12))
+            table.add_row(Text(name), f"{weight:.3f}", bar * length)
         shown += ["Weights", table]
     if len(outcome.tried) > 1:
         table = Screen(box=None, pad_edge=False)
@@ -160,7 +174,7 @@ def tables(outcome: Outcome) -> list[Screen | str]:
         table.add_column("silhouette", justify="right")
         table.add_column("")
         for k, value in outcome.tried.items():
-            mark = "← chosen" if k == len(outcome.sizes) else ""
+            mark = f"{arrow} chosen" if k == len(outcome.sizes) else ""
             table.add_row(str(k), "none" if value is None else f"{value:.3f}", mark)
         shown += ["Numbers of clusters", table]
     return shown
@@ -184,21 +198,89 @@ def check_folder(folder: Path | None, *, overwrite: bool) -> None:
         return
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder}: this is a file; --output names a folder.")
-    if not folder.exists() and not folder.absolute().parent.is_dir():
-        raise DataError(f"{folder}: the folder above it does not exist.")
+    if not folder.exists():
+        if not folder.absolute().parent.is_dir():
+            raise DataError(f"{folder}: the folder above it does not exist.")
+        try:
+            folder.mkdir()
+            folder.rmdir()
+        except OSError as error:
+            raise DataError(f"{folder}: this folder cannot be made: {error.strerror}; choose another place.") from error
+        return
     there = [name for name in (LABELS, SUMMARY, MODEL) if (folder / name).exists()]
     if there and not overwrite:
         raise DataError(f"{folder / there[0]} exists already; choose another folder or add --overwrite.")
+    for name in (LABELS, SUMMARY, MODEL):
+        check_file(folder / name, overwrite=True)
 
 
-def check_file(path: Path | None, *, overwrite: bool) -> None:
-    """Find out before the work that a file cannot be written."""
+def check_file(path: Path | None, *, overwrite: bool, folder: Path | None = None) -> None:
+    """Find out before the work that a file cannot be written; a folder that is made for it need not exist yet."""
     if path is None:
         return
-    if path.is_dir() or not path.absolute().parent.is_dir():
+    made = folder is not None and not folder.exists() and path.absolute().parent == folder.absolute()
+    if path.is_dir() or not (made or path.absolute().parent.is_dir()):
         raise DataError(f"{path}: it is a folder or lies in one that does not exist.")
+    if path.exists() and not path.is_file():
+        raise DataError(f"{path}: this is no ordinary file and cannot be replaced; choose another name.")
     if path.exists() and not overwrite:
         raise DataError(f"{path} exists already; choose another name or add --overwrite.")
+    if not made:
+        _try_to_write(path)
+
+
+def _try_to_write(path: Path) -> None:
+    """Begin the file as it will be begun, and leave nothing behind."""
+    partial = partial_of(path)
+    there = os.path.lexists(partial)
+    try:
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o666))
+    except OSError as error:
+        raise DataError(f"{path}: this file cannot be written: {error.strerror}; choose another place.") from error
+    if not there:
+        partial.unlink()
+
+
+def check_apart(outputs: dict[str, list[Path]], inputs: Sequence[Path]) -> None:
+    """Refuse to write over a file that is read, or twice to one place; outputs go by the option that names them."""
+    places: dict[str, str] = {}
+    for option, paths in outputs.items():
+        for path in paths:
+            if any(_same_file(path, each) or _same_file(partial_of(path), each) for each in inputs):
+                raise DataError(f"{option}: {path} is one of the files to read; choose another place.")
+            other = places.setdefault(os.path.realpath(path), option)
+            if other != option:
+                raise DataError(f"{option}: {path} is written by {other} too; choose another place.")
+
+
+def files_of(folder: Path | None) -> list[Path]:
+    """Return the output folder and the files written into it."""
+    return [] if folder is None else [folder, *(folder / name for name in (LABELS, SUMMARY, MODEL))]
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def notes_for(outcome: Outcome) -> dict[str, Any]:
+    """Return what a model has to know of its files, so that later ones can be matched with them."""
+    data = outcome.data
+    columns: dict[str, list[str] | None] = data.columns
+    widths = {table.name: int(table.values.shape[1]) for table in data.tables}
+    if data.kind == catalogue.KERNEL:
+        columns = {"kernel": None if data.ids is None else list(data.ids)}
+        widths = {"kernel": data.n_samples}
+    return {
+        "kind": data.kind,
+        "method": outcome.method.name,
+        "views": [table.name for table in data.tables],
+        "columns": columns,
+        "widths": widths,
+        "rows": None if data.ids is None else list(data.ids),
+    }
 
 
 def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:
@@ -209,7 +291,10 @@ def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:
     folder.mkdir(exist_ok=True)
     written = {"labels": folder / LABELS, "summary": folder / SUMMARY}
     try:
-        notes = {"columns": outcome.data.columns, "kind": outcome.data.kind, "method": outcome.method.name}
+        notes = notes_for(outcome)
+        if len(json.dumps(notes["rows"])) > LARGEST_IDS:
+            notes["rows"] = None
+            outcome.messages.append("The model does not keep the ids, which are too long; reports go by order.")
         written["model"] = save_model(with_scaler(outcome.model, outcome.scaler), folder / MODEL, notes=notes)
     except ParameterError as error:
         outcome.messages.append(f"The model was not saved: {error}")
@@ -220,12 +305,17 @@ def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    partial = path.with_name(f"{path.name}.partial")
+    partial = partial_of(path)
     try:
         partial.write_text(text, encoding="utf-8")
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def partial_of(path: Path) -> Path:
+    """Return the name a file has until it is complete."""
+    return Path(f"{path}.partial")
 
 
 # Code
@@ -237,7 +327,8 @@ def code_for(outcome: Outcome, places: Sequence[str], text: dict[str, Any], rows
     lines = [f"from kernelweave import {type(model).__name__}"]
     if data.kind == catalogue.GRAPH:
         loader = "load_metis" if places[0].removesuffix(".gz").endswith((".graph", ".metis")) else "load_edge_list"
-        lines += [f"from kernelweave.datasets import {loader}", "", f"X = {loader}({places[0]!r}).graph"]
+        mark = f", delimiter={text['delimiter']!r}" if loader == "load_edge_list" and "delimiter" in text else ""
+        lines += [f"from kernelweave.datasets import {loader}", "", f"X = {loader}({places[0]!r}{mark}).graph"]
     else:
         options = f", TextFormat({', '.join(f'{k}={v!r}' for k, v in text.items())})" if text else ""
         names = "align_tables, read_tables" if not text else "TextFormat, align_tables, read_tables"

@@ -19,6 +19,8 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from kernelweave.cli import _common as common
+
 if TYPE_CHECKING:
     from kernelweave.evaluation.reproduce import CellResult, Experiment, ExperimentResult
 
@@ -86,8 +88,10 @@ def _results(ids: Sequence[str], options: dict[str, Any]) -> "list[ExperimentRes
         chosen = experiments.select(ids, quick=options["quick"])
         with _progress(chosen, quick=options["quick"]) as on_cell:
             return run_experiments(chosen, on_cell=on_cell, **options)
-    except (ParameterError, DataError, OSError) as error:
+    except (ParameterError, DataError) as error:
         _fail(str(error), 2)
+    except OSError as error:
+        _fail(common.said_by_system(error), 2)
     except CellError as error:
         typer.echo("\n".join(error.__notes__), err=True)
         _fail(str(error), 3)
@@ -136,14 +140,16 @@ def _write(content: RenderableType, output: Path | None) -> None:
     if isinstance(content, str):
         text = content
     elif output is None and Console().is_terminal:
-        Console().print(content)
-        return
+        text = common.rendered(None, content)
     else:
         text = _plain(content)
     if output is None:
-        typer.echo(text, nl=False)
-    else:
+        common.put("reproduce", text)
+        return
+    try:
         output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        _fail(common.said_by_system(error), 2)
 
 
 def _plain(content: RenderableType) -> str:

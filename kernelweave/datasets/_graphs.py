@@ -21,6 +21,16 @@ from kernelweave.foundation._errors import DataError, ParameterError
 _GZIP = b"\x1f\x8b"
 # As an integer is written: "007" and "+7" are names of other nodes than "7". Eighteen digits fit into 64 bits.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+#: Words that name columns rather than nodes.
+HEADER_WORDS = frozenset(
+    {"source", "target", "from", "to", "node", "node1", "node2", "u", "v", "src", "dst", "weight", "w", "value"}
+)
+#: What to do about faults, by those who call from Python.
+REMEDIES = {
+    "entries": "Check delimiter, comments and weighted.",
+    "weight": "Pass weighted=False to pass over the third entry.",
+    "market": "Use scipy.io.mmread.",
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,9 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     ----------
     path : path-like
         The file; one compressed by gzip is recognised by its content.
+        A first line of three words that name columns, such as ``from to weight``, is passed over: its third
+        entry is no weight. One of two, such as ``source target``, might be an edge and is refused. Such words are
+        source, target, from, to, node, node1, node2, u, v, src, dst, weight, w and value, in any case.
     weighted : {"auto", True, False}, default="auto"
         Whether the third entry of a line is the weight of the edge. ``"auto"``: yes, if the first edge has one. All
         lines must then be alike. False: entries after the second are passed over and all weights are 1.
@@ -62,7 +75,8 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     ------
     DataError
         If the file cannot be read or holds no edge; at a line without two nodes, or with a weight that is missing,
-        negative, not a finite number or another than an earlier line gave the same edge.
+        negative, not a finite number or another than an earlier line gave the same edge; at a first line that may be
+        a header or an edge.
 
     Examples
     --------
@@ -82,13 +96,18 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
            [2., 0., 1.],
            [0., 1., 0.]])
     """
-    path, marks = Path(path), (comments,) if isinstance(comments, str) else tuple(comments)
+    marks = (comments,) if isinstance(comments, str) else tuple(comments)
     _check_arguments(weighted, marks, delimiter)
-    edges = list(_edges(path.name, _lines(path), weighted, marks, delimiter))
+    return read_edge_list(Path(path), weighted, marks, delimiter, REMEDIES)
+
+
+def read_edge_list(path, weighted, marks, delimiter, remedies):
+    """Return what ``load_edge_list`` does; ``remedies`` are those its messages end with."""
+    edges = list(_edges(path, text_lines(path), weighted, marks, delimiter, remedies))
     if not edges:
-        raise DataError(f"The file {path.name} holds no edge: write one a line, as 'u v' or 'u v weight'.")
+        raise DataError(f"{path}: there is no edge in it; write one a line, as 'u v' or 'u v weight'.")
     node_ids, rows, columns = _numbered(edges)
-    graph = _symmetric(path.name, edges, rows, columns, len(node_ids))
+    graph = _symmetric(path, edges, rows, columns, len(node_ids))
     return Bunch(graph=graph, node_ids=node_ids, DESCR=_describe(path.name, graph))
 
 
@@ -101,7 +120,7 @@ def _check_arguments(weighted, marks, delimiter):
         raise ParameterError(f"delimiter={delimiter!r} cannot be used: pass a string, or None for blanks and tabs.")
 
 
-def _lines(path):
+def text_lines(path):
     """Yield the lines of a file, compressed or not."""
     try:
         with path.open("rb") as stream:
@@ -109,17 +128,19 @@ def _lines(path):
         with (gzip.open if compressed else open)(path, "rt", encoding="utf-8-sig") as stream:
             yield from stream
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as reason:
+        why = reason.strerror if isinstance(reason, OSError) and reason.strerror else reason
         raise DataError(
-            f"The file {path.name} cannot be read ({reason}): name a text file in UTF-8, or one compressed by gzip."
+            f"{path}: this cannot be read ({why}); name a text file in UTF-8, or one compressed by gzip."
         ) from reason
 
 
-def _edges(name, lines, weighted, marks, delimiter):
+def _edges(path, lines, weighted, marks, delimiter, remedies):
     """Yield what the lines say; the first edge settles how many entries all have, unless ``weighted`` does."""
     fewest, most = {True: (3, 3), False: (2, math.inf)}.get(weighted, (2, 3))
+    begun = False
     for number, line in enumerate(lines, start=1):
         if number == 1 and line.startswith("%%MatrixMarket"):
-            raise DataError(f"The file {name} is in Matrix Market format, not a list of edges: use scipy.io.mmread.")
+            raise DataError(f"{path}:1: this is a Matrix Market file, not a list of edges. {remedies['market']}")
         line = line.strip()
         if not line or line.startswith(marks):
             continue
@@ -127,23 +148,38 @@ def _edges(name, lines, weighted, marks, delimiter):
         if not fewest <= len(entries) <= most or not all(entries[:2]):
             wanted = "2 or 3" if fewest < most < math.inf else f"{fewest}{' or more' if most > 3 else ''}"
             raise DataError(
-                f"Line {number} of {name} does not hold an edge of {wanted} entries: {line[:60]!r}. "
-                "Check delimiter, comments and weighted."
+                f"{path}:{number}: this line does not hold an edge of {wanted} entries: {line[:60]!r}. "
+                f"{remedies['entries']}"
             )
+        first, begun = not begun, True
+        if first and _is_header(path, number, entries, most == 3):
+            continue
         if weighted == "auto":
             fewest = most = len(entries)
-        yield _Edge(number, (entries[0], entries[1]), _weight(name, number, entries[2]) if most == 3 else 1.0)
+        weight = _weight(path, number, entries[2], remedies) if most == 3 else 1.0
+        yield _Edge(number, (entries[0], entries[1]), weight)
 
 
-def _weight(name, number, entry):
+def _is_header(path, number, entries, third_is_weight):
+    """Whether a first line surely names columns; refuse one that may."""
+    if not all(entry.lower() in HEADER_WORDS for entry in entries):
+        return False
+    if len(entries) == 3 and third_is_weight:  # no word is a weight
+        return True
+    raise DataError(
+        f"{path}:{number}: this line may be a header or an edge: {' '.join(entries)[:60]!r}. Remove it or write '#' "
+        "before it if it is a header; put another edge first if it is one."
+    )
+
+
+def _weight(path, number, entry, remedies):
     try:
-        weight = float(entry)
+        weight = float(entry) if entry.isascii() and "_" not in entry else math.nan  # Python reads more than is meant
     except ValueError:
         weight = math.nan
     if not 0 <= weight < math.inf:
         raise DataError(
-            f"Line {number} of {name} has the weight {entry!r}: weights are finite numbers of 0 or more. Pass "
-            "weighted=False to pass over the third entry."
+            f"{path}:{number}: the weight is {entry!r}; weights are finite numbers of 0 or more. {remedies['weight']}"
         )
     return weight
 
@@ -160,7 +196,7 @@ def _numbered(edges):
     return node_ids, rows, columns
 
 
-def _symmetric(name, edges, rows, columns, n):
+def _symmetric(path, edges, rows, columns, n):
     """Return the adjacency with every edge once; lines that name the same edge must give the same weight."""
     weights = np.array([edge.weight for edge in edges])
     low, high = np.minimum(rows, columns), np.maximum(rows, columns)
@@ -168,7 +204,7 @@ def _symmetric(name, edges, rows, columns, n):
     if len(other := np.flatnonzero(weights != weights[first][same])):
         here, there = edges[other[0]], edges[first[same[other[0]]]]
         raise DataError(
-            f"Line {here.line} of {name} gives the edge {' - '.join(here.ends)} the weight {here.weight:.9g}, line "
+            f"{path}:{here.line}: the edge {' - '.join(here.ends)} has the weight {here.weight:.9g}, and line "
             f"{there.line} gave it {there.weight:.9g}: edges have no direction, so both must agree. For a directed "
             "graph sum or average the two first."
         )

@@ -1,6 +1,7 @@
 """Graphs in the text format of METIS and Walshaw's archive: a line per node that lists its neighbours."""
 
 import gzip
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,8 @@ def load_metis(path):
         The file; one compressed by gzip is recognised by its content. The first line gives the numbers of nodes and
         edges and, if there are weights, a code whose last digit is 1 for edges and whose last but one is 1 for nodes
         (then the number of weights a node has may follow). Every further line lists the neighbours of a node, counted
-        from 1, each followed by the edge's weight if there are such. Lines that begin with ``%`` are passed over.
+        from 1, each followed by the edge's weight if there are such; that of a node without neighbours is empty. There
+        must be as many lines as nodes. Lines that begin with ``%`` are passed over.
 
     Returns
     -------
@@ -49,11 +51,13 @@ def load_metis(path):
            [0., 1., 0.]])
     """
     path = Path(path)
-    lines = [(number, line) for number, line in enumerate(_text(path).split("\n"), 1) if not line.startswith("%")]
-    while lines and not lines[-1][1].strip():  # a node without neighbours has an empty line, but not at the end
-        lines.pop()
-    if not lines:
+    text = _text(path)
+    if not text.strip():
         raise DataError(f"{path}:1: the file is empty.")
+    numbered = enumerate(text.removesuffix("\n").split("\n"), 1)
+    lines = [(number, line) for number, line in numbered if not line.startswith("%")]
+    if not lines:
+        raise DataError(f"{path}:1: there are comments alone.")
     first, head = lines[0]
     header = _integers(path, first, head)
     if not 2 <= len(header) <= 4 or min(header) < 0 or header[0] == 0:
@@ -64,9 +68,14 @@ def load_metis(path):
         raise DataError(f"{path}:{first}: {code} is no code of weights; its digits are 0 or 1.")
     n_weights = (header[3] if len(header) > 3 else 1) if on_nodes else 0
     body = lines[1:]
-    body += [(body[-1][0] + 1 + i if body else first + 1, "") for i in range(n - len(body))]
+    if len(body) < n:
+        raise DataError(
+            f"{path}:{first}: the first line promises {n} nodes, and {len(body)} line(s) follow; a node without "
+            "neighbours has an empty line."
+        )
     if len(body) > n:
-        raise DataError(f"{path}:{body[n][0]}: there are more lines than the {n} nodes of the first line.")
+        empty = "; remove empty lines at the end" if not any(line.strip() for _, line in body[n:]) else ""
+        raise DataError(f"{path}:{body[n][0]}: there are more lines than the {n} nodes of the first line{empty}.")
     rows, columns, weights, of_nodes = [], [], [], []
     for node, (number, line) in enumerate(body):
         entries = _integers(path, number, line)
@@ -107,11 +116,13 @@ def _text(path):
     try:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("ascii").replace("\r\n", "\n")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise DataError(f"{path}: this is no readable METIS file ({' '.join(str(error).split())[:120]}).") from error
 
 
 def _integers(path, number, line):
+    if "_" in line:  # Python reads 1_000 as a number
+        raise DataError(f"{path}:{number}: {next(each for each in line.split() if '_' in each)[:40]!r} is no integer.")
     try:
         return [int(entry) for entry in line.split()]
     except ValueError as error:

@@ -82,6 +82,18 @@ def test_a_weight_of_zero_names_nodes_without_an_edge(load):
     assert bunch.graph.nnz == 2
 
 
+@pytest.mark.parametrize("words", ["from,to,weight", "Source,Target,Value", "node1,node2,w"])
+def test_a_first_line_of_three_names_of_columns_is_passed_over(load, words):
+    bunch = load(f"# a net\n{words}\na,b,2\n", delimiter=",")
+    assert bunch.node_ids.tolist() == ["a", "b"]
+    assert load(f"{words.replace(',', ' ')}\na b 2\n", weighted=True).graph[0, 1] == 2
+
+
+def test_names_of_columns_are_names_of_nodes_where_a_weight_or_another_line_tells(load):
+    assert load("u v 2\n").node_ids.tolist() == ["u", "v"]
+    assert load("a b\nu v\nsource target\n").graph.shape == (6, 6)
+
+
 def test_a_compressed_file_is_known_by_its_content(tmp_path):
     for name in ("graph.txt.gz", "graph"):
         path = tmp_path / name
@@ -92,22 +104,32 @@ def test_a_compressed_file_is_known_by_its_content(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "told"),
     [
-        ("", {}, "holds no edge"),
-        ("# nothing\n\n", {}, "holds no edge"),
-        ("1 2\n3\n", {}, r"Line 2 of graph.txt does not hold an edge of 2 entries: '3'"),
-        ("1 2\n1 3 4\n", {}, r"Line 2 .* 2 entries: '1 3 4'"),
-        ("# head\n1 2 3\n\n1 3\n", {}, r"Line 4 .* 3 entries: '1 3'"),
-        ("1 2 3 4\n", {}, "Line 1 .* 2 or 3 entries"),
-        ("1 2\n", {"weighted": True}, "Line 1 .* 3 entries"),
-        ("1\n", {"weighted": False}, "Line 1 .* 2 or more entries"),
-        (",2\n", {"delimiter": ","}, "Line 1 .* 2 or 3 entries"),
-        ("1 2 1\n2 3 -1\n", {}, "Line 2 of graph.txt has the weight '-1'"),
-        ("1 2 nan\n", {}, "Line 1 of graph.txt has the weight 'nan'"),
-        ("1 2 inf\n", {}, "Line 1 of graph.txt has the weight 'inf'"),
-        ("from to weight\n", {}, "Line 1 of graph.txt has the weight 'weight'"),
-        ("a b 1\nb c 1\nb a 2\n", {}, r"Line 3 of graph.txt gives the edge b - a the weight 2, line 1 gave it 1"),
-        ("a b 1\na b 2\n", {}, "Line 2"),
-        ("a a 1\na a 0\n", {}, "Line 2"),
+        ("", {}, "there is no edge"),
+        ("# nothing\n\n", {}, "there is no edge"),
+        ("1 2\n3\n", {}, r"graph\.txt:2: this line does not hold an edge of 2 entries: '3'\. Check delimiter"),
+        ("1 2\n1 3 4\n", {}, r"graph\.txt:2: .* 2 entries: '1 3 4'"),
+        ("# head\n1 2 3\n\n1 3\n", {}, r"graph\.txt:4: .* 3 entries: '1 3'"),
+        ("1 2 3 4\n", {}, r"graph\.txt:1: .* 2 or 3 entries"),
+        ("1 2\n", {"weighted": True}, r"graph\.txt:1: .* 3 entries"),
+        ("1\n", {"weighted": False}, r"graph\.txt:1: .* 2 or more entries"),
+        (",2\n", {"delimiter": ","}, r"graph\.txt:1: .* 2 or 3 entries"),
+        ("1 2 1\n2 3 -1\n", {}, r"graph\.txt:2: the weight is '-1'"),
+        ("1 2 nan\n", {}, r"graph\.txt:1: the weight is 'nan'"),
+        ("1 2 inf\n", {}, r"graph\.txt:1: the weight is 'inf'.*weighted=False"),
+        ("1 2 1_000\n", {}, r"graph\.txt:1: the weight is '1_000'"),
+        ("1 2 \u0661\n", {}, r"graph\.txt:1: the weight is '\u0661'"),
+        ("from to weight\n", {}, "there is no edge"),
+        (
+            "source target\n1 2\n",
+            {},
+            r"graph\.txt:1: this line may be a header or an edge: 'source target'\. Remove it or",
+        ),
+        ("# net\n\nU v\n1 2\n", {}, r"graph\.txt:3: this line may be a header"),
+        ("from,to\n1,2\n", {"delimiter": ","}, r"graph\.txt:1: this line may be a header"),
+        ("from to weight\n1 2 3\n", {"weighted": False}, r"graph\.txt:1: this line may be a header"),
+        ("a b 1\nb c 1\nb a 2\n", {}, r"graph\.txt:3: the edge b - a has the weight 2, and line 1 gave it 1"),
+        ("a b 1\na b 2\n", {}, r"graph\.txt:2: "),
+        ("a a 1\na a 0\n", {}, r"graph\.txt:2: "),
         ("%%MatrixMarket matrix coordinate\n2 2 1\n1 2\n", {}, "scipy.io.mmread"),
     ],
 )
@@ -117,13 +139,13 @@ def test_what_is_no_edge_list_is_refused_with_its_line(load, text, options, told
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(DataError, match=r"nowhere.txt cannot be read"):
+    with pytest.raises(DataError, match=r"nowhere\.txt: this cannot be read \(No such file"):
         load_edge_list(tmp_path / "nowhere.txt")
     (tmp_path / "latin").write_bytes(b"Z\xfcrich Bern\n")
     with pytest.raises(DataError, match="UTF-8"):
         load_edge_list(tmp_path / "latin")
     (tmp_path / "cut").write_bytes(gzip.compress(b"1 2\n" * 100)[:-12])
-    with pytest.raises(DataError, match="cut cannot be read"):
+    with pytest.raises(DataError, match="cut: this cannot be read"):
         load_edge_list(tmp_path / "cut")
 
 

@@ -36,7 +36,7 @@ def test_weights_of_edges_and_nodes_are_read(tmp_path):
 
 
 def test_nodes_without_neighbours_have_empty_lines_even_at_the_end(tmp_path):
-    found = load_metis(written(tmp_path, "4 1\n\n3\n2\n"))
+    found = load_metis(written(tmp_path, "4 1\n\n3\n2\n\n"))
     assert found.graph.sum(axis=1).tolist() == [0, 1, 1, 0]
 
 
@@ -55,6 +55,12 @@ def test_compressed_files_are_recognised(tmp_path):
         ("4\n", r":1: the first line must give"),
         ("2 1 2\n2\n1\n", r":1: 2 is no code of weights"),
         ("2 1\n2\n1\n1\n", r":4: there are more lines than the 2 nodes"),
+        ("2 1\n2\n1\n\n\n", r":4: there are more lines than the 2 nodes of the first line; remove empty lines"),
+        ("4 1\n\n3\n2\n", r":1: the first line promises 4 nodes, and 3 line\(s\) follow; a node without .* empty line"),
+        ("% net\n99 1\n2\n1\n", r":2: the first line promises 99 nodes, and 2 line"),
+        ("999999999999 5\n2\n1\n", r":1: the first line promises 999999999999 nodes, and 2 line"),
+        ("% nothing\n", r":1: there are comments alone"),
+        ("1_0 3\n", r":1: '1_0' is no integer"),
         ("2 1\n3\n1\n", r":2: node 1 has neighbour 3; nodes are 1 to 2"),
         ("2 1\n2\n\n", r"between nodes 1 and 2 is not listed alike"),
         ("2 5\n2\n1\n", r":1: the first line promises 5 edges, and 1 are listed"),
@@ -72,5 +78,8 @@ def test_files_that_are_not_there_or_not_text_are_refused(tmp_path):
         load_metis(tmp_path / "none.graph")
     path = tmp_path / "net.graph"
     path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="no readable METIS file"):
+        load_metis(path)
+    path.write_bytes(gzip.compress(PLAIN.encode())[:12] + b"\xff" * 9)
     with pytest.raises(DataError, match="no readable METIS file"):
         load_metis(path)

@@ -514,6 +514,24 @@ def test_names_from_files_are_shown_as_text(tmp_path):
     assert not any(name.startswith("on") for _, attrs in page.elements for name in attrs)
 
 
+def test_signs_that_cannot_be_seen_are_written_out(tmp_path):
+    ids = [f"a{chr(code)}b" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200F, 0x1B)]
+    model = KernelKMeans(3, random_state=0).fit(X)
+    page = report(tmp_path, model, X, ids=[*ids, *map(str, range(len(X) - len(ids)))])
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200f\x1b]", text)
+    for shown in (r"a\u202eb", r"a\u2066b", r"a\x1bb"):
+        assert shown in page.texts["embedding"]
+
+
+def test_long_names_are_shown_without_their_middle(tmp_path):
+    ids = [f"first{'x' * 5000}last", "y" * 80, *map(str, range(len(X) - 2))]
+    page = report(tmp_path, KernelKMeans(3, random_state=0).fit(X), X, ids=ids)
+    assert "x" * 80 not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert re.search(r"firstx{34}…x{35}last", page.texts["embedding"])
+    assert "y" * 80 in page.texts["embedding"]
+
+
 def test_the_file_refers_to_nothing_outside_itself(tmp_path):
     page = nasty_report(tmp_path)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")

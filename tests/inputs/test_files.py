@@ -4,6 +4,7 @@ import gzip
 import io
 import pickle
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.io import mmwrite, savemat
 
-from kernelweave import DataError
+from kernelweave import DataError, ParameterError
 from kernelweave.inputs import Table, TextFormat, align_tables, read_tables
 
 VALUES = np.array([[1.0, 2.5], [-3.0, 4e3], [0.0, 1e-3]])
@@ -111,7 +112,7 @@ def test_arrays_of_numpy_matlab_and_matrix_market(put, tmp_path):
     put("x.txt", "")
     np.save("a.npy", VALUES)
     np.testing.assert_array_equal(read("a.npy").values, VALUES)
-    np.savez("b.npz", first=VALUES, second=2 * VALUES, y=np.arange(3), ids=np.array(["p", "q", "r"]))
+    np.savez("b.npz", first=VALUES, second=2 * VALUES, ids=np.array(["p", "q ", "r"]))
     both = read_tables("b.npz")
     assert [(table.name, table.ids) for table in both] == [(n, ("p", "q", "r")) for n in ("first", "second")]
     np.testing.assert_array_equal(read("b.npz:second").values, 2 * VALUES)
@@ -140,6 +141,88 @@ def test_parquet_files_and_their_ids(put):
     frame.assign(w=["x", "y", "z"]).to_parquet("text.parquet")
     with pytest.raises(DataError, match=r"text\.parquet: column 'w' holds .*, no numbers"):
         read("text.parquet")
+
+
+def test_only_the_index_that_nobody_made_is_no_ids(put):
+    pytest.importorskip("pyarrow", reason="Parquet needs pyarrow, from kernelweave[io]")
+    put("x.txt", "")
+    frame = pd.DataFrame(VALUES, columns=["u", "v"])
+    for index, expected in (
+        (pd.RangeIndex(3), None),
+        (pd.RangeIndex(5, 8), ("5", "6", "7")),
+        (pd.RangeIndex(0, 6, 2), ("0", "2", "4")),
+        (pd.RangeIndex(2, -1, -1), ("2", "1", "0")),
+        (pd.RangeIndex(3, name="id"), ("0", "1", "2")),
+        (pd.Index([0, 1, 2], name="id"), ("0", "1", "2")),
+    ):
+        frame.set_axis(index).to_parquet("index.parquet")
+        assert read("index.parquet").ids == expected
+        assert read("index.parquet", ids="none").ids is None
+    first, second = (frame.set_axis(pd.RangeIndex(start, start + 3)) for start in (1, 2))
+    first.to_parquet("p.parquet")
+    second.to_parquet("q.parquet")
+    with pytest.raises(DataError, match=r"1 id\(s\) of p\.parquet are missing in q\.parquet, such as '1'"):
+        align_tables([read("p.parquet"), read("q.parquet")])
+
+
+def test_an_index_of_parquet_with_gaps_or_several_levels_is_refused(put):
+    pytest.importorskip("pyarrow", reason="Parquet needs pyarrow, from kernelweave[io]")
+    put("x.txt", "")
+    frame = pd.DataFrame(VALUES, columns=["u", "v"])
+    for names in ([1, None, 3], ["a", None, "c"]):
+        frame.set_axis(pd.Index(names, name="key")).to_parquet("gap.parquet")
+        with pytest.raises(DataError, match=r"^gap\.parquet: the id of row 2 \('key'\) is missing; fill it in"):
+            read("gap.parquet")
+        frame.assign(key=names)[["key", "u", "v"]].to_parquet("gap.parquet")
+        with pytest.raises(DataError, match=r"^gap\.parquet: the id of row 2 \('key'\) is missing"):
+            read("gap.parquet")
+    levels = pd.MultiIndex.from_tuples([("x", 1), ("x", 2), ("y", 3)], names=["site", "plot"])
+    frame.set_axis(levels).to_parquet("levels.parquet")
+    with pytest.raises(
+        DataError, match=r"^levels\.parquet: the index has 2 levels \('site', 'plot'\); name one column"
+    ):
+        read("levels.parquet")
+    assert read("levels.parquet", ids="plot").ids == ("1", "2", "3")
+    with pytest.raises(DataError, match=r"the id 'x' occurs more than once, in rows 1 and 2"):
+        read("levels.parquet", ids="site")
+    frame.set_axis(pd.Index([" a", "a", "b"])).to_parquet("spaces.parquet")
+    with pytest.raises(DataError, match=r"the id 'a' occurs more than once, in rows 1 and 2; spaces around ids"):
+        read("spaces.parquet")
+
+
+def test_annotated_data_with_faults_is_told_without_warnings(put):
+    anndata = pytest.importorskip("anndata", reason="h5ad needs anndata, from kernelweave[io]")
+    mudata = pytest.importorskip("mudata", reason="h5mu needs mudata, from kernelweave[io]")
+    h5py = pytest.importorskip("h5py", reason="h5ad needs h5py, from kernelweave[io]")
+    put("x.txt", "")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        twice = anndata.AnnData(VALUES, obs=pd.DataFrame(index=["a", "b", "a"]))
+        twice.write_h5ad("twice.h5ad")
+        parts = {"one": anndata.AnnData(VALUES, obs=pd.DataFrame(index=["a", "b", "c"]))}
+        parts["two"] = anndata.AnnData(VALUES, obs=pd.DataFrame(index=["a", "b", "d"]))
+        mudata.MuData(parts).write("apart.h5mu")
+    with pytest.raises(DataError, match=r"^twice\.h5ad: the id 'a' occurs more than once, in rows 1 and 3"):
+        read_tables("twice.h5ad")
+    with pytest.raises(DataError, match=r"1 id\(s\) of apart\.h5mu:one are missing in apart\.h5mu:two, such as 'c'"):
+        align_tables(read_tables("apart.h5mu"))
+    for name, kind in (("plain.h5ad", "AnnData"), ("plain.h5mu", "MuData")):
+        with h5py.File(name, "w") as file:
+            file["foo"] = VALUES
+        with pytest.raises(DataError, match=rf"^{name}: this is no {kind} file: there is no "):
+            read_tables(name)
+        put(name, b"nothing of HDF5")
+        with pytest.raises(DataError, match=rf"^{name}: this is no readable {kind} file"):
+            read_tables(name)
+
+
+def test_tables_of_one_file_are_told_apart(put):
+    put("x.txt", "")
+    np.savez("both.npz", p=VALUES, q=VALUES[:2])
+    with pytest.raises(DataError, match=r"both\.npz:p has 3, both\.npz:q has 2"):
+        align_tables(read_tables("both.npz"))
+    with pytest.raises(DataError, match=r"both\.npz:p has 3, both\.npz:q has 2"):
+        align_tables([*read_tables("one=both.npz:p"), *read_tables("two=both.npz:q")])
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # mudata, about defaults of later versions
@@ -195,7 +278,32 @@ FAULTS = {
     "huge cell": ("x.csv", "id," + "x" * 200_000 + "\na,1\n", r"^x\.csv:1: field larger"),
     "zero bytes": ("x.csv", b"id,a\nq,\x00\n", r"^x\.csv:2: this is no text file"),
     "garbage": ("x.csv", bytes(range(128, 256)), r"^x\.csv:1: byte 0x80 is no UTF-8 text"),
-    "open quote": ("x.csv", TEXT + '"d,1,2\n', r"^x\.csv:\d+: unexpected end of data"),
+    "open quote": ("x.csv", TEXT + '"d,1,2\n', r"^x\.csv:5: a quoted cell begins here and does not end; close"),
+    "open quote early": ("x.csv", TEXT.replace("b,", '"b,'), r"^x\.csv:3: a quoted cell begins here and does not end"),
+    "open quote, others closed": ("x.csv", 'id,a\n"p,1\n"q",2\n', r"^x\.csv:2: a quoted cell begins here"),
+    "open quote after one of two lines": ("x.csv", 'id,a\n"p\nq","1\nr,2\n', r"^x\.csv:3: a quoted cell begins here"),
+    "open quote, much text": ("x.csv", 'id,a\n"p,1\n' + "q,2\n" * 60_000, r"^x\.csv:2: a quoted cell begins here"),
+    "text after a quote": ("x.csv", 'id,a\n"p"x,1\n', r"^x\.csv:2: ',' expected after"),
+    "underscore": ("x.csv", TEXT.replace("4e3", "4_000"), r"^x\.csv:3: column 3 \('width'\) holds '4_000'; .* as 4000"),
+    "underscore first": ("x.csv", "1_0,2\n3,4\n", r"^x\.csv:1: column 1 holds '1_0'; write it without '_', as 10"),
+    "other digits": ("x.csv", TEXT.replace("4e3", "\u0664"), r"^x\.csv:3: column 3 .* in the digits 0 to 9"),
+    "other digits, other fault": ("x.csv", "id,a,b\np,\u0664,red\n", r"^x\.csv:2: column 2 .* in the digits 0 to 9"),
+    "other minus": ("x.csv", "\u22122,1\n3,4\n", r"^x\.csv:1: column 1 holds '\u22122'; .* with '-' for minus"),
+    "decimal comma": (
+        "x.tsv",
+        "a\tb\n1,5\t2\n",
+        r"^x\.tsv:2: column 1 \('a'\) holds '1,5'; write a point for the decimal",
+    ),
+    "decimal comma first": ("x.tsv", "1,5\t2\n3\t4\n", r"^x\.tsv:1: column 1 holds '1,5'; write a point"),
+    "thousands": (
+        "x.csv",
+        'id,a\np,"1,000"\n',
+        r"^x\.csv:2: column 2 \('a'\) holds '1,000'; .* nothing between thousands",
+    ),
+    "ids alone": ("x.csv", "id\na\nb\n", r"^x\.csv:2: there is a column of ids and no column of numbers"),
+    "words alone": ("x.csv", "p\nq\nr\n", r"^x\.csv:2: there is no column of numbers: the only one holds 'q'"),
+    "empty line among numbers": ("x.csv", "a\n1\n\n2\n\n", r"^x\.csv:3: column 1 \('a'\) has no value"),
+    "ids apart by spaces": ("x.csv", 'id,a\n" p",1\np,2\n', r"^x\.csv:3: the id 'p' was already .* spaces around ids"),
     "npy garbage": ("x.npy", b"\x93NUMPY garbage", r"^x\.npy: this is no readable NumPy array"),
     "npy of objects": ("x.npy", None, r"^x\.npy: this is no readable NumPy array \(.*allow_pickle"),
     "npz cut short": ("x.npz", None, r"^x\.npz: this is no readable NumPy archive"),
@@ -236,6 +344,27 @@ def test_a_file_that_is_not_there_is_named(put):
         read_tables("x.csv:key")
 
 
+def test_a_folder_is_called_a_folder(put, tmp_path):
+    put("x.txt", "")
+    for name in ("folder.csv", "folder"):
+        (tmp_path / name).mkdir()
+        with pytest.raises(DataError, match=rf"^{name}/: this is a folder"):
+            read_tables(f"{name}/")
+
+
+def test_standard_input_that_was_read_before_is_told(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+    read("-")
+    with pytest.raises(DataError, match=r"^standard input: there is nothing in it; note that it can be given once"):
+        read("-")
+
+
+@pytest.mark.parametrize("mark", ["", "ab", "\n", '"', "\\t"])
+def test_a_delimiter_is_one_character(mark):
+    with pytest.raises(ParameterError, match=r"^--delimiter .*: give one character, .* or tab"):
+        TextFormat(mark)
+
+
 def test_ids_asked_for_must_be_there(put):
     with pytest.raises(DataError, match=r"^x\.csv:1: there is no column 'name' for ids"):
         read(put("x.csv", TEXT), ids="name")
@@ -262,6 +391,54 @@ def test_arrays_that_are_no_tables_are_refused(put):
     np.savez("none.npz", y=np.arange(3))
     with pytest.raises(DataError, match="no table of numbers"):
         read_tables("none.npz")
+    np.savez("names.npz", X=VALUES, ids=np.array([1.5, 2.5, 3.5]))
+    with pytest.raises(DataError, match=r"^names\.npz: the array 'ids' of shape \(3,\) and type float64 holds no ids"):
+        read_tables("names.npz")
+
+
+def test_arrays_that_are_no_tables_are_told_unless_a_table_is_named(put):
+    put("x.txt", "")
+    np.savez("some.npz", X=VALUES, y=np.arange(3), column=VALUES[:, :1])
+    with pytest.raises(
+        DataError, match=r"^some\.npz: the array 'y' of shape \(3,\) and type int64 .* as some\.npz:X\."
+    ):
+        read_tables("some.npz")
+    np.testing.assert_array_equal(read("some.npz:X").values, VALUES)
+    np.testing.assert_array_equal(read("some.npz:column").values, VALUES[:, :1])
+    savemat("some.mat", {"X": VALUES, "y": np.arange(3)})
+    with pytest.raises(DataError, match=r"^some\.mat: the array 'y' of shape \(1, 3\) .* as some\.mat:X\."):
+        read_tables("some.mat")
+    np.testing.assert_array_equal(read("some.mat:X").values, VALUES)
+
+
+def test_ids_of_matlab_files_are_text_numbers_or_cells(put):
+    put("x.txt", "")
+    cells = np.array(["a", "bb", "c"], dtype=object)
+    for ids, expected in (
+        (["a", "bb", "c"], ("a", "bb", "c")),
+        ([7, 8, 9], ("7", "8", "9")),
+        (cells, ("a", "bb", "c")),
+    ):
+        savemat("some.mat", {"X": VALUES, "ids": ids})
+        assert read("some.mat").ids == expected
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix, sp.coo_array, sp.dia_array])
+def test_sparse_tables_saved_by_scipy_are_read(put, form):
+    put("x.txt", "")
+    sp.save_npz("sparse.npz", form(VALUES))
+    found = read("sparse.npz")
+    assert found.name == "sparse"
+    assert sp.issparse(found.values)
+    np.testing.assert_array_equal(found.values.toarray(), VALUES)
+
+
+def test_sparse_tables_with_indices_outside_are_refused(put):
+    put("x.txt", "")
+    parts = {"format": np.array(b"csr"), "shape": np.array([2, 2]), "data": np.ones(2)}
+    np.savez("bad.npz", **parts, indices=np.array([0, 99]), indptr=np.array([0, 1, 2]))
+    with pytest.raises(DataError, match=r"^bad\.npz: this is no readable NumPy archive"):
+        read_tables("bad.npz")
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

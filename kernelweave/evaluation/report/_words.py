@@ -10,23 +10,33 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# Longest value of a parameter that is shown in full.
-LONGEST = 400
+# Longest value of a parameter, and longest name of a sample or view, that is shown in full.
+LONGEST, LONGEST_NAME = 400, 80
 # Where an object lies in memory says nothing and changes from run to run.
 ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+# Signs that are not seen, or that change the order in which others are: controls, marks of direction, halves of signs.
+UNSEEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MINUS, DASH, TIMES = "\N{MINUS SIGN}", "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
 
 
 def esc(text: Any) -> str:
     """Return text safe between tags and in quoted attributes."""
-    return html.escape(CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text)), quote=True)
+    return html.escape(visible(text), quote=True)
+
+
+def visible(text: Any) -> str:
+    """Return text with signs that cannot be seen written as in code: U+202E as a backslash and u202e."""
+    return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], str(text))
 
 
 def one_line(text: Any) -> str:
-    """Return text without line breaks."""
-    return " ".join(str(text).split()) or "(empty)"
+    """Return a name without line breaks, the middle of a long one left out."""
+    name = visible(" ".join(str(text).split())) or "(empty)"
+    half = (LONGEST_NAME - 1) // 2
+    return name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
 
 
 def number(value: Any) -> str:

@@ -1,0 +1,259 @@
+"""Files that look right and are not: labels, graphs and matrices the command line refuses in one line."""
+
+import io
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import rbf_kernel
+
+from kernelweave.cli import main
+from kernelweave.cli._data import Data, read_data, read_truth
+from kernelweave.inputs import TextFormat
+from tests.estimators.discovery import blobs
+
+X, Y = blobs(12)
+NAMES = [f"s{i:02}" for i in range(len(X))]
+CLASSES = [f"class {c}" for c in Y]
+EDGES = [(NAMES[i], NAMES[i - 1]) for i in range(len(X))]
+
+
+@pytest.fixture
+def put(tmp_path, monkeypatch):
+    """Return a function that writes a file into a folder with a table, a kernel matrix and distances."""
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(X, index=pd.Index(NAMES, name="id"), columns=list("abcd")).to_csv("table.csv")
+    for name, matrix in (("similar", rbf_kernel(X, gamma=0.01)), ("far", cdist(X, X))):
+        pd.DataFrame(matrix, index=NAMES, columns=NAMES).to_csv(f"{name}.csv", index_label="id")
+
+    def write(name, content):
+        (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        return name
+
+    return write
+
+
+@pytest.fixture
+def refused(capsys, tmp_path):
+    """Return a function that runs ``cluster``, sees that it ends well, and gives what it says."""
+
+    def run(*arguments, command="cluster"):
+        before = sorted(tmp_path.rglob("*"))
+        code = main([command, *map(str, arguments), "-k", "3"])
+        out, err = capsys.readouterr()
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1, err
+        assert sorted(tmp_path.rglob("*")) == before
+        return err.removeprefix(f"kernelweave {command}: ").rstrip("\n")
+
+    return run
+
+
+def lines(*rows, mark=","):
+    return "".join(mark.join(row) + "\n" for row in rows)
+
+
+PAIRS = list(zip(NAMES, CLASSES, strict=True))
+
+
+# Labels
+
+
+def truth(place, **text):
+    data = Data("table", matrix=X, ids=tuple(NAMES))
+    return read_truth(place, data, TextFormat(**text)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("y.csv", lines(("id", "label"), *PAIRS), {}),
+        ("y.csv", lines(*PAIRS), {}),
+        ("y.csv", lines(("cell", "what"), *PAIRS[::-1]), {}),
+        ("y.tsv", lines(("id", "label"), *PAIRS, mark="\t"), {}),
+        ("y.txt", lines(("id", "label"), *PAIRS, mark="\t"), {}),
+        ("y.csv", lines(("id", "label"), *PAIRS, mark=";"), {"delimiter": ";"}),
+        ("y.csv", lines(*((f'" {name}"', f" {label} ") for name, label in PAIRS)), {}),
+        ("y.csv", lines(*zip(CLASSES, strict=True)), {}),
+        ("y.csv", lines(("label",), *zip(CLASSES, strict=True)) + "\n\n", {}),
+        ("y.csv", lines(("grower",), *zip(CLASSES, strict=True)), {}),
+        ("y.csv", lines(("nothing",), *zip(CLASSES, strict=True)), {"header": True}),
+        ("y.csv", lines(*PAIRS, ("other", "class 9")), {}),
+    ],
+)
+def test_labels_are_read_however_they_are_written(put, name, content, text):
+    assert truth(put(name, content), **text) == CLASSES
+
+
+def test_a_first_label_that_occurs_again_is_no_header(put):
+    answers = ["y", "n"] * 18
+    assert truth(put("y.csv", lines(*zip(answers, strict=True)))) == answers
+    numbers = [str(c) for c in Y]
+    assert truth(put("y.csv", lines(("kind",), *zip(numbers, strict=True)))) == numbers
+
+
+def test_ids_with_quoted_line_breaks_and_unusual_separators_are_kept_whole(put):
+    names = ("a\nb", "c\u2028d", "e")
+    data = Data("table", matrix=X[:3], ids=names)
+    put("y.csv", 'id,label\n"a\nb",1\nc\u2028d,2\ne,1\n')
+    assert read_truth("y.csv", data, TextFormat()).tolist() == ["1", "2", "1"]
+
+
+def test_labels_come_from_standard_input_once(put, refused, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(*PAIRS).encode())))
+    assert truth("-") == CLASSES
+    assert refused("-", "-") == "Standard input (-) can be given once; write the other table to a file."
+    with open("table.csv", "rb") as table:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(table))
+        assert refused("-", "--labels", "-").startswith("--labels -: standard input (-) can be given once")
+
+
+LABELS = {
+    "semicolons": (
+        lines(("id", "label"), *PAIRS, mark=";"),
+        r"y\.csv:1: there is no ',' in the first line but ';'; say so with --delimiter ';', which holds for all",
+    ),
+    "id twice": (lines(*PAIRS, ("s00", "class 0")), r"y\.csv:37: the id 's00' was already that of line 1"),
+    "id twice by spaces": (
+        lines(*PAIRS, ('"s00 "', "class 1")),
+        r"y\.csv:37: .* line 1; spaces around ids do not count",
+    ),
+    "empty label": (lines(*PAIRS[:3], ("s03", " "), *PAIRS[4:]), r"y\.csv:4: the label of 's03' is empty; fill it in"),
+    "empty line": (lines(("label",), ("x",), ("",), ("z",)), r"y\.csv:3: the label is empty"),
+    "too few": (
+        lines(("label",), *zip(CLASSES[:30], strict=True)),
+        r"y\.csv: there are 30 labels below the header 'label' ",
+    ),
+    "too many": (
+        lines(*zip(CLASSES + CLASSES[:1], strict=True)),
+        r"y\.csv: there are 37 labels for 36 samples; write one",
+    ),
+    "some missing": (lines(*PAIRS[2:]), r"y\.csv: 2 sample\(s\) have no label, such as 's00'; add theirs"),
+    "three cells": (lines(*PAIRS, ("a", "b", "c")), r"y\.csv:37: lines of true labels are 'label' or 'id,label'"),
+    "binary": (b"a\x00b", r"y\.csv:1: this is no text file"),
+}
+
+
+@pytest.mark.parametrize("fault", sorted(LABELS))
+def test_faults_of_labels_are_told_with_their_line(put, refused, fault):
+    content, message = LABELS[fault]
+    assert re.match(message, refused("table.csv", "--labels", put("y.csv", content)))
+
+
+def test_labels_for_samples_without_ids_say_how_these_are_called(put, refused):
+    np.save("plain.npy", X)
+    assert "(without ids they are called 1, 2, 3 ...)" in refused("plain.npy", "--labels", put("y.csv", lines(*PAIRS)))
+
+
+# Graphs
+
+GRAPHS = {
+    "commas": (
+        lines(*EDGES),
+        (),
+        r"g\.csv:1: there is ',' in this line; say what parts the entries with --delimiter ','",
+    ),
+    "commas and blanks": (lines(*EDGES, mark=", "), (), r"g\.csv:1: there is ',' in this line"),
+    "no edge": (
+        "a b\nc\n",
+        (),
+        r"g\.csv:2: this line does not hold an edge of 2 entries: 'c'\. Say .* with --delimiter,",
+    ),
+    "weight": ("a b x\n", (), r"g\.csv:1: the weight is 'x'; .* Leave the third entry of all lines out"),
+    "header": (lines(("source", "target"), *EDGES), ("--delimiter", ","), r"g\.csv:1: this line may be a header or"),
+    "directed": ("a b 1\nb a 2\n", (), r"g\.csv:2: the edge b - a has the weight 2, and line 1 gave it 1"),
+    "Matrix Market": ("%%MatrixMarket matrix\n", (), r"g\.csv:1: this is a Matrix Market file.*--kernel-matrix"),
+    "nothing": ("# nothing\n", (), r"g\.csv: there is no edge in it"),
+}
+
+
+@pytest.mark.parametrize("fault", sorted(GRAPHS))
+def test_faults_of_graphs_are_told_with_their_line_and_options(put, refused, fault):
+    content, options, message = GRAPHS[fault]
+    found = refused("--graph", put("g.csv", content), *options)
+    assert re.match(message, found), found
+    assert "weighted" not in found
+
+
+def test_the_delimiter_holds_for_graphs(put):
+    for content, mark in (
+        (lines(*EDGES), ","),
+        (lines(("from", "to", "weight"), *((u, v, "2") for u, v in EDGES), mark=";"), ";"),
+        (lines(*((f"{u},x", f"{v},x") for u, v in EDGES), mark=" "), " "),
+    ):
+        data = read_data(None, None, Path(put("g.csv", content)), TextFormat(mark), "same")
+        assert data.n_samples == len(X)
+
+
+def test_graphs_are_read_from_files(put, refused, tmp_path):
+    (tmp_path / "folder.txt").mkdir()
+    assert refused("--graph", "-").startswith("--graph -: graphs are read from files")
+    assert refused("--graph", "folder.txt") == "folder.txt: this is a folder; name a file in it."
+    assert refused("--graph", put("g.graph", "99 1\n2\n1\n")).startswith("g.graph:1: the first line promises 99 nodes")
+
+
+# Similarity matrices
+
+
+def test_a_matrix_that_is_not_symmetric_is_told_by_file_and_ids(put, refused):
+    K = rbf_kernel(X, gamma=0.01)
+    K[3, 5] += 1e-9
+    pd.DataFrame(K, index=NAMES, columns=NAMES).to_csv("skew.csv", index_label="id")
+    np.save("skew.npy", K)
+    expected = r"skew\.csv: the matrix is not symmetric: row '(s03|s05)', column '(s05|s03)' holds 0\.\d+, and .*"
+    assert re.match(
+        expected + r"a difference of 1e-09 where 1e-10 is allowed; average", refused("--kernel-matrix", "skew.csv")
+    )
+    assert re.match(r"skew\.npy: .* row [46], column [46] holds", refused("--kernel-matrix", "skew.npy"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--kernel", "rbf"), "--kernel 'rbf'"),
+        (("--set", "kernel=rbf"), "--kernel 'rbf'"),
+        (("--kernel-param", "sigma=2"), "--kernel-param"),
+        (("--method", "convex-mixture", "--set", "divergence=sqeuclidean"), "--set divergence"),
+    ],
+)
+def test_a_kernel_besides_the_matrix_is_refused(put, refused, options, said):
+    found = refused("--kernel-matrix", "similar.csv", *options)
+    assert found.startswith(said)
+    assert "does not go with --kernel-matrix" in found
+
+
+def test_distances_are_no_similarities(put, refused, capsys):
+    assert refused("--kernel-matrix", "far.csv").startswith("far.csv: this looks like distances, not similarities")
+    twins = cdist(X[[0, 0, 1, 2]], X[[0, 0, 1, 2]])
+    np.save("twins.npy", twins)
+    assert "looks like distances" in refused("--kernel-matrix", "twins.npy")
+    options = ["--method", "kmedoids", "--set", "metric=precomputed", "--scale", "none"]
+    assert main(["cluster", "far.csv", "-k", "2:4", *options]) == 0
+    assert "clusters    3" in capsys.readouterr().err
+
+
+def test_the_links_of_a_graph_are_similarities(put, capsys):
+    A = np.kron(np.eye(3), np.ones((12, 12)) - np.eye(12))
+    A[0, 12] = A[12, 0] = A[12, 24] = A[24, 12] = 0.1
+    np.save("links.npy", A)
+    assert main(["cluster", "--kernel-matrix", "links.npy", "-k", "3", "--method", "ng-spectral"]) == 0
+
+
+def test_names_of_columns_that_are_ids_occur_once(put, refused):
+    put("k.csv", "a,a,b\n1,.5,.5\n.5,1,.5\n.5,.5,1\n")
+    assert refused("--kernel-matrix", "k.csv") == "k.csv: two columns are called 'a'; names of samples occur once."
+
+
+# Options
+
+
+@pytest.mark.parametrize("mark", ["ab", "", "\\t"])
+@pytest.mark.parametrize("command", ["cluster", "compare"])
+def test_a_delimiter_of_no_or_several_characters_is_refused(put, refused, mark, command):
+    assert refused("table.csv", "--delimiter", mark, command=command).startswith(
+        f"--delimiter {mark!r}: give one character"
+    )
