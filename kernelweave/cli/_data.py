@@ -58,6 +58,14 @@ class Data:
         return {table.name: None if table.columns is None else list(table.columns) for table in self.tables}
 
 
+def _check_differences(table: Table) -> None:
+    """Refuse a table in which all samples are the same."""
+    values = table.values
+    spread = values.max(axis=0) - values.min(axis=0)
+    if table.n_samples > 1 and not (spread.toarray() if sp.issparse(spread) else np.asarray(spread)).any():
+        raise DataError(f"{table.place}: all {table.n_samples} rows are the same, so it says nothing. Leave it out.")
+
+
 def read_data(
     files: list[str] | None, kernel_matrix: str | None, graph: Path | None, text: TextFormat, rows: Any
 ) -> Data:
@@ -74,6 +82,8 @@ def read_data(
         raise ParameterError("Standard input (-) can be given once; write the other table to a file.")
     tables = [table for place in files or () for table in read_tables(place, text)]
     tables = align_tables(tables, rows)
+    for table in tables:
+        _check_differences(table)
     kind = catalogue.TABLE if len(tables) == 1 else catalogue.VIEWS
     return Data(kind, tuple(tables), None, tables[0].ids, {table.name: table.source for table in tables})
 

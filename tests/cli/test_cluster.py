@@ -255,7 +255,7 @@ def test_methods_are_compared_with_each_other_and_with_the_truth(folder, capsys)
 
 
 def test_a_method_that_fails_is_named_and_the_others_are_shown(folder, capsys):
-    table = pd.read_csv("genes.csv").assign(genes0=1.0, genes1=1.0)
+    table = pd.read_csv("genes.csv").assign(genes0=np.repeat([0.0, 1.0], 18), genes1=1.0)  # two values, three clusters
     table.to_csv("flat.csv", index=False)
     code, out, err = run(
         capsys, "compare", "flat.csv", "-k", 3, "--method", "kernel-kmeans", "--method", "kernel-spectral"

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
+import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -257,3 +259,19 @@ def test_a_delimiter_of_no_or_several_characters_is_refused(put, refused, mark, 
     assert refused("table.csv", "--delimiter", mark, command=command).startswith(
         f"--delimiter {mark!r}: give one character"
     )
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_table_whose_rows_are_all_the_same_is_refused(kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    same, other = np.tile([1.0, 0.0, 2.0], (12, 1)), np.arange(24.0).reshape(12, 2)
+    for name, X in (("same", same), ("other", other)):
+        if kind == "dense":
+            np.save(f"{name}.npy", X)
+        else:
+            scipy.io.mmwrite(f"{name}.mtx", sp.coo_array(X))
+    end = ".npy" if kind == "dense" else ".mtx"
+    for files in ([f"same{end}"], [f"other{end}", f"same{end}"]):
+        assert main(["cluster", *files, "-k", "2"]) == 2
+        assert capsys.readouterr().err.startswith(f"kernelweave cluster: same{end}: all 12 rows are the same")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"other{end}", f"same{end}"]
