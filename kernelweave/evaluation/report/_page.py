@@ -27,6 +27,8 @@ HEADINGS = {
 SHORT = {"typical": "Samples", "agreement": "Views", "truth": "Classes", "repeat": "Repeat"}
 # Sections that may be broken over pages in print.
 LONG = {"method", "typical", "truth", "repeat", "silhouette", "clusters"}
+# Characters that fit into a tile in large letters.
+TILE = 7
 
 
 def page(
@@ -102,6 +104,11 @@ def _subtitle(facts: ReportFacts) -> str:
     return f"{facts.method.name} on {len(views)} views: {names}" if len(views) > 1 else facts.method.name
 
 
+def _tile(name: str, value: str) -> str:
+    long = ' class="long"' if len(value) > TILE else ""
+    return f"<div><dt>{esc(name)}</dt><dd{long}>{esc(value)}</dd></div>"
+
+
 def _tiles(facts: ReportFacts, n_warnings: int) -> str:
     """Return the figures that come first."""
     what = "nodes" if facts.views[0].kind == "graph" else "samples"
@@ -115,5 +122,5 @@ def _tiles(facts: ReportFacts, n_warnings: int) -> str:
     if facts.converged is not None:
         tiles["converged"] = "yes" if facts.converged else "no"
     tiles["warnings"] = f"{n_warnings:,}"
-    items = "".join(f"<div><dt>{esc(name)}</dt><dd>{esc(value)}</dd></div>" for name, value in tiles.items())
+    items = "".join(_tile(name, value) for name, value in tiles.items())
     return f'<dl class="tiles">{items}</dl>'

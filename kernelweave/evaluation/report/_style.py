@@ -29,7 +29,8 @@ header p{{margin:0;color:var(--soft)}}
 .tiles{{display:grid;grid-template-columns:repeat(auto-fit,minmax(6.4rem,1fr));gap:.6rem;margin:1.4rem 0 0;padding:0}}
 .tiles div{{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.6rem .75rem}}
 .tiles dt{{color:var(--soft);font-size:.8rem}}
-.tiles dd{{margin:0;font-size:1.3rem;font-weight:600;line-height:1.3}}
+.tiles dd{{margin:0;font-size:1.3rem;font-weight:600;line-height:1.3;overflow-wrap:normal}}
+.tiles dd.long{{font-size:1rem;line-height:1.7}}
 nav{{margin:1.2rem 0 0;font-size:.85rem}}
 nav ul{{display:flex;flex-wrap:wrap;gap:.1rem .8rem;margin:0;padding:0;list-style:none}}
 nav a{{color:var(--soft);text-decoration:none;display:inline-block;padding:.2rem 0}}
