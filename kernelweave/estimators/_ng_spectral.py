@@ -54,7 +54,8 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
     eigenvalues_ : ndarray of shape (n_clusters,)
         Leading eigenvalues, largest first; at most 1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        Eigenvectors, rows scaled to unit length: what k-means worked on. Columns whose eigenvalue is zero are zero.
+        Eigenvectors, rows scaled to unit length: what k-means worked on. Columns whose eigenvalue is not above zero are
+        zero: such vectors part samples that are alike.
     objective_ : float
         The relaxed normalized cut: the number of clusters less the sum of the eigenvalues.
     objective_path_, n_iter_ : ndarray of one value, 1
@@ -80,6 +81,7 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
     Cost: some tens of products of the kernel with n_clusters vectors; up to 1,200 samples one dense eigenproblem. New
     samples are placed by the Nystroem extension of the eigenvectors. A sample that is like none has a row of zeros. A
     training sample given to ``predict`` counts as a new one beside itself; between clusters its label may be another.
+    Samples that are all equally like each other, as two always are, are one cluster.
 
     Source: A. Ng, M. Jordan and Y. Weiss, "On spectral clustering: analysis and an algorithm", NIPS 2001; PhD 1.1.2.
 

@@ -89,8 +89,9 @@ class Case:
 
     @property
     def least_samples(self) -> int:
-        """The smallest number of samples that can be fitted, as the docstring says."""
-        return 4 if "Takes four samples or more" in (self.cls.__doc__ or "") else 2
+        """The smallest number of samples in which two clusters can be found, as the docstring says."""
+        words = ("Takes four samples or more", "as two always are, are one cluster")
+        return 4 if any(said in (self.cls.__doc__ or "") for said in words) else 2
 
     @property
     def takes_weights(self) -> bool:
