@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from kernelweave.cli import _catalogue as catalogue
 from kernelweave.foundation._errors import DataError, ParameterError
 from kernelweave.inputs import Table, TextFormat, align_tables, read_tables
-from kernelweave.inputs._files import read_label_lines
+from kernelweave.inputs._text_files import read_label_lines
 
 # What to do about faults of edge lists, in options of the command line.
 GRAPH_REMEDIES = {

@@ -1,8 +1,9 @@
 """The one gate through which data enter: samples, views, weights and labels."""
 
-from kernelweave.inputs._files import Table, TextFormat, align_tables, read_tables
+from kernelweave.inputs._files import read_tables
 from kernelweave.inputs._graphs import read_affinity
 from kernelweave.inputs._samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
+from kernelweave.inputs._tables import Table, TextFormat, align_tables
 from kernelweave.inputs._views import (
     Views,
     as_views,
