@@ -304,6 +304,13 @@ def method_for(command: str, name: str | None, kind: str, *, with_kernel: bool =
 # Saved models
 
 
+def check_model(command: str, model: Path) -> None:
+    """Refuse a folder, with the model that may be in it."""
+    if model.is_dir():
+        inside = sorted(model.glob("*.kwm"))
+        fail(command, f"{model}: this is a folder; {f'give {inside[0]}' if inside else 'there is no model in it'}.")
+
+
 def notes_for(model: Path, notes: dict[str, Any]) -> dict[str, Any]:
     """Return the notes of ``cluster`` in a saved model, checked; other notes say nothing here."""
     from kernelweave.foundation._errors import DataError
@@ -386,7 +393,10 @@ def _same_names(table: Any, known: list[str]) -> None:
         )
     more = [name for name in table.columns if name not in set(known)]
     if more:
-        raise DataError(f"{table.place}: {len(more)} column(s) are unknown to the model, such as {short(more[0])}.")
+        hint = f" If it holds ids, say --ids {more[0]}." if len(more) == 1 else ""
+        raise DataError(
+            f"{table.place}: {len(more)} column(s) are unknown to the model, such as {short(more[0])}.{hint}"
+        )
     if len(table.columns) != len(known):
         twice = next(name for name in table.columns if table.columns.count(name) != known.count(name))
         raise DataError(f"{table.place}: the column {short(twice)} is there {table.columns.count(twice)} times.")

@@ -49,6 +49,7 @@ def compare(
     """
     with common.guarded("compare"):
         from kernelweave.cli import _data, _outcome
+        from kernelweave.foundation._errors import KernelError
 
         k = _number(clusters)
         written = [] if output is None else [output]
@@ -60,7 +61,10 @@ def compare(
         truth = None if labels is None else _data.read_truth(labels, data, form)
         common.check_counts("compare", clusters, [k], data.n_samples)
         chosen, left_out = _chosen(method, data, scale.value)
-        found, failed, stopped = _run(chosen, data, scale.value, truth, k, seed, quiet=quiet)
+        found, errors, stopped = _run(chosen, data, scale.value, truth, k, seed, quiet=quiet)
+        if not method:  # who was not asked for and does not take the data has not failed
+            left_out |= {name: str(error) for name, error in errors.items() if isinstance(error, KernelError)}
+        failed = {name: " ".join(str(error).split()) for name, error in errors.items() if name not in left_out}
         if output is not None and found:
             _outcome.write_text(output, _labels_table(found))
     _show(found, failed, left_out, as_json=as_json, quiet=quiet)
@@ -113,12 +117,12 @@ def _run(
     seed: int,
     *,
     quiet: bool,
-) -> "tuple[list[Outcome], dict[str, str], bool]":
+) -> "tuple[list[Outcome], dict[str, Exception], bool]":
     """Fit one method after the other; a method that refuses the data is noted."""
     from kernelweave.cli import _data, _outcome
 
     found: list[Outcome] = []
-    failed: dict[str, str] = {}
+    failed: dict[str, Exception] = {}
     screen = Console(stderr=True)
     with common.Interrupt() as interrupt:
         for method in chosen:
@@ -132,7 +136,7 @@ def _run(
                 one.truth = truth
                 found.append(one)
             except (ValueError, MemoryError) as error:
-                failed[method.name] = " ".join(str(error).split())
+                failed[method.name] = error
             if interrupt.asked:
                 break
     return found, failed, interrupt.asked

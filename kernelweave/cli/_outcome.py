@@ -8,6 +8,7 @@ import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -280,7 +281,24 @@ def notes_for(outcome: Outcome) -> dict[str, Any]:
         "columns": columns,
         "widths": widths,
         "rows": None if data.ids is None else list(data.ids),
+        "digest": digest(data),
     }
+
+
+def digest(data: Data) -> str:
+    """Return a number that tells data from others; values that differ by rounding alone have the same."""
+    import scipy.sparse as sp
+
+    found = sha256()
+    for values in [table.values for table in data.tables] or [data.matrix]:
+        found.update(repr(values.shape).encode())
+        if sp.issparse(values):
+            entries = sp.csr_array(values)
+            entries.sum_duplicates()
+            found.update(entries.indices.astype(np.int64).tobytes() + entries.indptr.astype(np.int64).tobytes())
+            values = entries.data
+        found.update(np.ascontiguousarray(values, dtype=np.float32).tobytes())
+    return found.hexdigest()
 
 
 def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:

@@ -39,6 +39,7 @@ def predict(
         written = [] if output is None else [output]
         _outcome.check_apart({"--output": written}, common.input_paths([model, *(files or ())]))
         _outcome.check_file(output, overwrite=overwrite)
+        common.check_model("predict", model)
         fitted, notes = load_with_notes(model)
         notes = common.notes_for(model, notes)
         if not hasattr(fitted, "predict"):

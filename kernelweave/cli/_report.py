@@ -44,6 +44,7 @@ def report(
         inputs = common.input_paths([model, *(files or ()), kernel_matrix, graph, labels])
         _outcome.check_apart({"--output": [output]}, inputs)
         _outcome.check_file(output, overwrite=overwrite)
+        common.check_model("report", model)
         fitted, notes = load_with_notes(model)
         notes = common.notes_for(model, notes)
         if not (files or kernel_matrix or graph):
@@ -53,14 +54,26 @@ def report(
         truth = None if labels is None else _data.read_truth(labels, data, form)
         data, order = _as_fitted(model, fitted, notes, data)
         truth = truth if truth is None or order is None else truth[order]
+        warnings = []
+        if order is None and notes.get("rows") is not None:
+            warnings.append("The files have no ids; their rows are taken to be in the order of the model.")
+        if notes.get("digest") not in (None, _outcome.digest(data)):
+            warnings.append(
+                "The files hold other values than those the model was made from; the report shows its clusters on them."
+            )
         write_report(
-            output, fitted, data.samples, ids=data.row_ids, labels_true=truth, sources=data.sources, random_state=seed
+            output,
+            fitted,
+            data.samples,
+            ids=data.row_ids,
+            labels_true=truth,
+            sources=data.sources,
+            warnings=warnings,
+            random_state=seed,
         )
     if not quiet:
-        if order is None and notes.get("rows") is not None:
-            typer.echo(
-                "warning: The files have no ids; their rows are taken to be in the order of the model.", err=True
-            )
+        for warning in warnings:
+            common.tell(f"warning: {warning}")
         common.tell(f"report: {output}")
 
 

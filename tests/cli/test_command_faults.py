@@ -506,3 +506,53 @@ def test_methods_that_are_left_out_are_in_the_json(folder, capsys):
     assert "multi-view-nmf" in [one["method"] for one in found["methods"]]
     code, out, _ = run(capsys, "compare", "a.csv", "b.csv", "-k", 3, "--json", "--scale", "standard")
     assert (code, list(json.loads(out)["left_out"])) == (0, ["multi-view-nmf"])
+
+
+# Everyday trials
+
+
+@pytest.fixture
+def wines(tmp_path, monkeypatch):
+    """Go to a folder with a table, a kernel matrix with negative values, and a model of each."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(np.repeat([[0.0, 0.0], [4.0, 1.0], [0.0, 5.0]], 8, axis=0) + rng.normal(0, 0.3, (24, 2)))
+    table.columns, table.index = ["a", "b"], pd.Index([f"w{i}" for i in range(24)], name="id")
+    table.to_csv("wine.csv")
+    pd.DataFrame(np.corrcoef(rng.normal(size=(24, 9)))).to_csv("similar.csv", index=False, header=False)
+    assert main(["cluster", "wine.csv", "-k", "3", "-o", "out", "-q"]) == 0
+    return table
+
+
+def test_a_folder_in_place_of_a_model_is_told_with_the_model_in_it(wines, capsys):
+    for command in ("predict", "report"):
+        assert main([command, "out", "wine.csv"]) == 2
+        assert capsys.readouterr().err == f"kernelweave {command}: out: this is a folder; give out/model.kwm.\n"
+
+
+def test_a_report_on_other_values_says_so(wines, capsys, tmp_path):
+    assert main(["report", "out/model.kwm", "wine.csv", "-o", "same.html"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    wines.iloc[::-1].round(9).to_csv("wine.csv")
+    assert main(["report", "out/model.kwm", "wine.csv", "-o", "turned.html"]) == 0
+    assert "warning" not in capsys.readouterr().err
+    (wines + 1.0).to_csv("wine.csv")
+    assert main(["report", "out/model.kwm", "wine.csv", "-o", "other.html"]) == 0
+    assert "warning: The files hold other values than those the model was made from" in capsys.readouterr().err
+    assert "The files hold other values" in (tmp_path / "other.html").read_text(encoding="utf-8")
+
+
+def test_a_column_the_model_does_not_know_may_be_one_of_ids(wines, capsys):
+    wines.reset_index(drop=True).assign(bottle=range(24))[["a", "b", "bottle"]].to_csv("new.csv", index=False)
+    assert main(["predict", "out/model.kwm", "new.csv"]) == 2
+    assert capsys.readouterr().err.rstrip().endswith("If it holds ids, say --ids bottle.")
+    assert main(["predict", "out/model.kwm", "new.csv", "--ids", "bottle"]) == 0
+
+
+def test_methods_that_refuse_a_kernel_are_left_out_unless_they_are_named(wines, capsys):
+    assert main(["compare", "--kernel-matrix", "similar.csv", "-k", "2"]) == 0
+    told = capsys.readouterr().err
+    assert "ng-spectral left out: Sample" in told
+    assert "failed" not in told
+    assert main(["compare", "--kernel-matrix", "similar.csv", "-k", "2", "--method", "ng-spectral"]) == 1
+    assert "ng-spectral failed" in capsys.readouterr().err
