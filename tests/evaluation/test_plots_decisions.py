@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kernelweave import IterativeSVR, ParameterError, RatioMultipleKernelClustering
 from kernelweave.plots import DecisionDisplay
@@ -155,6 +157,13 @@ def test_new_samples_and_views_are_drawn_too():
     display = DecisionDisplay.from_estimator(model, new)
     assert names(display) == ["first", "second"]
     assert sum(counted(display)) == 12
+
+
+def test_a_pipeline_takes_what_goes_into_its_first_step():
+    pipe = make_pipeline(StandardScaler(), RatioMultipleKernelClustering(kernel=["linear", "rbf"], random_state=0))
+    display = DecisionDisplay.from_estimator(pipe.fit(X), X)
+    np.testing.assert_array_equal(display.decisions, pipe[-1].decision_function(pipe[0].transform(X)))
+    np.testing.assert_array_equal(display.weights, pipe[-1].kernel_weights_)
 
 
 def test_the_panels_are_drawn_where_and_as_the_caller_says():

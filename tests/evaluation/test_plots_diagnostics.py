@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA, KernelPCA
-from sklearn.metrics import silhouette_samples
+from sklearn.metrics import pairwise_distances, silhouette_samples
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave import GraphCut, KernelKMeans, MinMaxKMeans, MultiViewKernelKMeans, ParameterError
+from kernelweave import GraphCut, KernelKMeans, KMedoids, MinMaxKMeans, MultiViewKernelKMeans, ParameterError
 from kernelweave.metrics import clustering_accuracy
 from kernelweave.plots import ConfusionDisplay, EmbeddingDisplay, ObjectivePathDisplay, SilhouetteDisplay
 from tests.estimators.discovery import blobs
@@ -90,8 +90,18 @@ def test_known_silhouettes_are_drawn_and_bad_ones_refused():
 def test_graphs_have_no_silhouettes():
     A = (rbf_kernel(X, gamma=0.01) > 0.3).astype(float)
     np.fill_diagonal(A, 0.0)
-    with pytest.raises(ParameterError, match="takes a graph"):
+    with pytest.raises(ParameterError, match=r"GraphCut\(\.\.\.\) takes a graph.*no distances.*write_report") as caught:
         SilhouetteDisplay.from_estimator(GraphCut(3).fit(A), A)
+    assert "criterion" not in str(caught.value)
+
+
+def test_given_distances_have_silhouettes_that_scikit_learn_computes():
+    D = pairwise_distances(X)
+    model = KMedoids(3, metric="precomputed").fit(D)
+    with pytest.raises(ParameterError, match=r"KMedoids\(\.\.\.\) was fitted on distances.*from_predictions"):
+        SilhouetteDisplay.from_estimator(model, D)
+    known = silhouette_samples(D, model.labels_, metric="precomputed")
+    assert len(SilhouetteDisplay.from_predictions(known, model.labels_, ax=axes()).bars_) == 3
 
 
 # Classes

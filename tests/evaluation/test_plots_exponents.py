@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from kernelweave import KernelKMeans, MultiViewKernelKMeans, MultiViewSpectralClustering, ParameterError, plots
 from kernelweave.datasets import make_corrupted_views
 from kernelweave.metrics import normalized_mutual_info
 from kernelweave.plots import ExponentDisplay
+from kernelweave.preprocessing import ViewScaler
 
 pytest.importorskip("matplotlib")
 
@@ -150,6 +152,19 @@ def test_a_fitted_estimator_keeps_its_results():
     before = model.kernel_coefficients_.copy()
     ExponentDisplay.from_estimator(model, VIEWS, p=(1, 6))
     np.testing.assert_array_equal(model.kernel_coefficients_, before)
+
+
+def test_a_pipeline_is_fitted_from_its_first_step_on_and_keeps_its_results():
+    pipe = make_pipeline(ViewScaler(), KMEANS).fit(VIEWS)
+    labels = pipe[-1].labels_
+    expected = ExponentDisplay.from_estimator(KMEANS, ViewScaler().fit_transform(VIEWS), p=SOME)
+    display = ExponentDisplay.from_estimator(pipe, VIEWS, p=SOME)
+    np.testing.assert_array_equal(
+        display.coefficients["MultiViewKernelKMeans"], expected.coefficients["MultiViewKernelKMeans"]
+    )
+    assert pipe[-1].labels_ is labels
+    with pytest.raises(ParameterError, match=r"MultiViewKernelKMeans\(\.\.\.\) has no p_path_"):
+        ExponentDisplay.from_path(pipe)
 
 
 def test_infinity_is_another_word_for_uniform():

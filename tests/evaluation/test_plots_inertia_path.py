@@ -4,6 +4,8 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kernelweave import GlobalKernelKMeans, ParameterError
 from kernelweave.model_selection import suggest_n_clusters
@@ -42,6 +44,13 @@ def test_the_path_of_a_fitted_estimator_is_drawn_and_its_elbow_marked():
     assert display.text_.get_text() == "k = 3 (elbow)"
     assert display.figure_ is display.ax_.figure
     assert drawn(display.figure_).startswith(b"\x89PNG")
+
+
+def test_the_path_at_the_end_of_a_pipeline_is_drawn():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    pipe = make_pipeline(StandardScaler(), GlobalKernelKMeans(4)).fit(X)
+    display = InertiaPathDisplay.from_estimator(pipe)
+    np.testing.assert_array_equal(display.line_.get_ydata(), pipe[-1].inertia_path_)
 
 
 def test_axes_are_labelled_and_clusters_are_counted_in_whole_numbers():

@@ -6,6 +6,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kernelweave import (
     GlobalKernelKMeans,
@@ -17,6 +19,7 @@ from kernelweave import (
     ViewError,
 )
 from kernelweave.plots import KernelMatrixDisplay
+from kernelweave.preprocessing import ViewScaler
 
 pytest.importorskip("matplotlib")
 
@@ -167,6 +170,18 @@ def test_kernel_methods_of_one_view_are_drawn_too(model):
     gaps = ((TABLE[:, None] - TABLE[None]) ** 2).sum(axis=2)
     np.testing.assert_allclose(display.K, np.exp(-0.1 * gaps)[np.ix_(display.indices, display.indices)], atol=1e-12)
     assert display.colorbar_.ax.get_ylabel() == "kernel"
+
+
+def test_a_pipeline_is_drawn_by_what_its_last_step_sees():
+    pipe = make_pipeline(StandardScaler(), KernelKMeans(3, random_state=0)).fit(TABLE)
+    expected = KernelMatrixDisplay.from_estimator(pipe[-1], pipe[0].transform(TABLE))
+    np.testing.assert_array_equal(KernelMatrixDisplay.from_estimator(pipe, TABLE).K, expected.K)
+    views = make_pipeline(ViewScaler(), MultiViewKernelKMeans(3, random_state=0)).fit(VIEWS)
+    assert KernelMatrixDisplay.from_estimator(views, VIEWS).name == "weighted sum of kernels"
+    alone = make_pipeline(KernelKMeans(3, random_state=0)).fit(TABLE)
+    assert KernelMatrixDisplay.from_estimator(alone, TABLE).K.shape == (40, 40)
+    with pytest.raises(ParameterError, match=r"KernelKMeans\(\.\.\.\) has no labels_ or no kernel. Fit it first"):
+        KernelMatrixDisplay.from_estimator(make_pipeline(StandardScaler(), KernelKMeans(3)), TABLE)
 
 
 def test_graphs_divided_by_degrees_are_drawn_as_the_clusters_were_found_in_them():

@@ -8,9 +8,20 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from kernelweave import ConvexMixture, KernelKMeans, MultiViewConvexMixture, ParameterError, ViewError
+from kernelweave import (
+    AffinityPropagation,
+    ConvexMixture,
+    KernelKMeans,
+    KMedoids,
+    MultiViewConvexMixture,
+    ParameterError,
+    ViewError,
+)
 from kernelweave.plots import ExemplarDisplay, ViewWeightsDisplay
+from kernelweave.preprocessing import ViewScaler
 
 pytest.importorskip("matplotlib")
 
@@ -202,6 +213,29 @@ def test_samples_are_drawn_where_the_caller_says_in_the_callers_style():
 def test_what_cannot_be_drawn_is_refused(model, data, options, error):
     with pytest.raises(ValueError, match=error):
         ExemplarDisplay.from_estimator(model, data, **options)
+
+
+@pytest.mark.parametrize("model", [KMedoids(3), KMedoids(3).fit(X), AffinityPropagation().fit(X)])
+def test_other_methods_with_exemplars_are_told_what_the_picture_draws(model):
+    with pytest.raises(ParameterError, match=r"has no priors_: this picture draws convex mixtures"):
+        ExemplarDisplay.from_estimator(model, X)
+
+
+def test_a_pipeline_is_drawn_by_what_its_last_step_sees():
+    pipe = make_pipeline(StandardScaler(), ConvexMixture(3)).fit(X)
+    display = ExemplarDisplay.from_estimator(pipe, X)
+    np.testing.assert_array_equal(display.points, pipe[0].transform(X))
+    np.testing.assert_array_equal(ExemplarDisplay.from_estimator(pipe, None, embedding=X).points, X)
+    with pytest.raises(ParameterError, match=r"ConvexMixture\(\.\.\.\) has no labels_. Fit it first"):
+        ExemplarDisplay.from_estimator(make_pipeline(StandardScaler(), ConvexMixture(3)), X)
+
+
+def test_the_view_weights_at_the_end_of_a_pipeline_are_drawn():
+    views = {"a": X, "b": X[:, ::-1]}
+    pipe = make_pipeline(ViewScaler(), MultiViewConvexMixture(3)).fit(views)
+    display = ViewWeightsDisplay.from_estimator(pipe)
+    assert display.names == ["a", "b"]
+    np.testing.assert_array_equal(display.weights, pipe[-1].view_weights_)
 
 
 def test_views_that_are_not_those_of_the_model_are_refused():

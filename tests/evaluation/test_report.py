@@ -196,6 +196,42 @@ def test_views_keep_the_order_the_model_knows():
     ]
 
 
+@pytest.mark.parametrize(
+    ("sources", "name", "source"),
+    [
+        ({"wine": "data/wine.csv"}, "wine", "data/wine.csv"),
+        ("wine.csv", "X", "wine.csv"),
+        (["wine.csv"], "X", "wine.csv"),
+        ({}, "X", ""),
+        (None, "X", ""),
+    ],
+)
+def test_a_single_table_has_its_source_and_the_name_that_goes_with_it(sources, name, source, tmp_path):
+    facts = ReportFacts.from_estimator(KernelKMeans(3, random_state=0).fit(X), X, sources=sources)
+    assert [(view.name, view.source) for view in facts.views] == [(name, source)]
+    page = report(tmp_path, KernelKMeans(3, random_state=0).fit(X), X, sources=sources)
+    assert source in page.texts["summary"]
+    assert ("source" in page.texts["summary"]) == bool(source)
+
+
+def test_weights_of_a_single_table_go_by_the_name_of_its_source():
+    model = RatioMultipleKernelClustering(kernel=["linear", "rbf"], random_state=0).fit(X)
+    facts = ReportFacts.from_estimator(model, X, sources={"wine": "wine.csv"})
+    assert [name for name, _ in facts.weights["Weights of the basis kernels"]] == ["wine, linear", "wine, rbf"]
+
+
+def test_names_given_with_the_data_stay_and_graphs_and_pipelines_have_sources():
+    model = MultiViewKernelKMeans(3, kernel="linear", random_state=0).fit({"left": X})
+    found = ReportFacts.from_estimator(model, {"left": X}, sources={"wine": "wine.csv"}).views[0]
+    assert (found.name, found.source) == ("left", "wine.csv")
+    A = ring_graph()
+    found = ReportFacts.from_estimator(GraphCut(3).fit(A), A, sources={"net": "net.graph"}).views[0]
+    assert (found.name, found.source) == ("net", "net.graph")
+    pipe = make_pipeline(StandardScaler(), KernelKMeans(3, random_state=0)).fit(X)
+    found = ReportFacts.from_estimator(pipe, X, sources={"wine": "wine.csv"}).views[0]
+    assert (found.name, found.source) == ("wine", "wine.csv")
+
+
 def test_typical_samples_are_nearest_to_the_mean_of_their_cluster():
     model = MinMaxKMeans(3, random_state=0).fit(X)
     facts = ReportFacts.from_estimator(model, X)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.evaluation.plots._look import COLOURS, EDGE, QUIET, new_axes
+from kernelweave.evaluation.plots._look import COLOURS, EDGE, QUIET, last_of, new_axes, seen_by_last
 from kernelweave.evaluation.plots._mixture import ViewWeightsDisplay
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats, Ints
@@ -96,9 +96,9 @@ class DecisionDisplay:
         Parameters
         ----------
         estimator : fitted RatioMultipleKernelClustering of two clusters
-            The model.
+            The model, or a pipeline or a search that ends in one.
         X : array-like or views, as in ``fit``
-            Samples, new ones or those of ``fit``.
+            Samples, new ones or those of ``fit``; of a pipeline, what goes into its first step.
         labels : array-like of shape (n_samples,), default=None
             Clusters 0 and 1 of the samples, by which they are divided between the histograms. By default the side of
             the border they are on, as ``predict`` says. ``labels_`` may differ from that at small ``C``; pass it to see
@@ -115,12 +115,13 @@ class DecisionDisplay:
         display : DecisionDisplay
             The display, drawn.
         """
-        names, weights = _kernels(estimator)
-        decisions = np.asarray(estimator.decision_function(X))
+        model = last_of(estimator)
+        names, weights = _kernels(model)
+        decisions = np.asarray(model.decision_function(seen_by_last(estimator, X)))
         if decisions.ndim != 1:
             raise ParameterError(
                 f"The picture shows one border, but the estimator found {decisions.shape[1]} (n_clusters="
-                f"{estimator.n_clusters}). Fit it with n_clusters=2, on samples that differ."
+                f"{model.n_clusters}). Fit it with n_clusters=2, on samples that differ."
             )
         sides = (decisions > 0).astype(np.intp) if labels is None else _two_clusters(labels, len(decisions))
         display = cls(names, weights, decisions=decisions, labels=sides)

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation._principal import centred, principal_components
-from kernelweave.evaluation.model_selection._criteria import last_step
-from kernelweave.evaluation.plots._look import COLOURS, cluster_look, new_axes
+from kernelweave.evaluation.plots._look import COLOURS, cluster_look, last_of, new_axes, seen_by_last
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.inputs import is_multi_view
@@ -97,11 +96,10 @@ class EmbeddingDisplay:
         display : EmbeddingDisplay
             The display, drawn.
         """
-        final = last_step(estimator)
+        final = last_of(estimator)
         if not hasattr(final, "labels_"):
             raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_. Fit it first.")
-        if final is not estimator:
-            X = estimator[:-1].transform(X)
+        X = seen_by_last(estimator, X)
         labels = np.asarray(final.labels_)
         rows = _drawn(len(labels), max_samples, random_state)
         points, shares = kernel_plane(_kernel_of(final, X, rows))

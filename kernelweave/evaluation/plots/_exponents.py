@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelweave.evaluation.metrics import normalized_mutual_info
-from kernelweave.evaluation.plots._look import COLOURS, EDGE, MARKERS, QUIET, new_axes
+from kernelweave.evaluation.plots._look import COLOURS, EDGE, MARKERS, QUIET, last_of, new_axes
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats
 from kernelweave.solvers._exponent import SAME
@@ -111,8 +111,9 @@ class ExponentDisplay:
         Parameters
         ----------
         estimator : MultiViewKernelKMeans or MultiViewSpectralClustering, or dict of str to estimator
-            What to fit, fitted before or not; it is left as it is. A dict gives several methods a name each and draws
-            them side by side. Their weights are learned, whatever ``weights`` says, but for ``"uniform"``.
+            What to fit, or a pipeline that ends in it, fitted before or not; it is left as it is. A dict gives several
+            methods a name each and draws them side by side. Their weights are learned, whatever ``weights`` says, but
+            for ``"uniform"``.
         X : views, as in ``fit``
             The samples.
         p : sequence of float or "uniform", default=(1, 1.5, 2, 3, 4, 5, 6, "uniform")
@@ -156,7 +157,7 @@ class ExponentDisplay:
         Parameters
         ----------
         estimator : fitted MultiViewKernelKMeans or MultiViewSpectralClustering
-            One with ``p_path_``.
+            One with ``p_path_``, or a pipeline or a search that ends in one.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
         **line_kwargs : dict
@@ -167,13 +168,14 @@ class ExponentDisplay:
         display : ExponentDisplay
             The display, drawn.
         """
-        if not hasattr(estimator, "p_path_"):
+        model = last_of(estimator)
+        if not hasattr(model, "p_path_"):
             raise ParameterError(
-                f"estimator={type(estimator).__name__}(...) has no p_path_. Fit it with p='auto', weights='learned' "
+                f"estimator={type(model).__name__}(...) has no p_path_. Fit it with p='auto', weights='learned' "
                 "and two views or more."
             )
-        path = estimator.p_path_
-        display = cls(path["p"], stability=path["stability"], chosen=estimator.p_)
+        path = model.p_path_
+        display = cls(path["p"], stability=path["stability"], chosen=model.p_)
         return display.plot(ax, line_kwargs=line_kwargs)
 
     def plot(
@@ -292,17 +294,18 @@ class ExponentDisplay:
 
 def _methods(estimator: Any) -> dict[str, Any]:
     """Return the estimators by name, or say which is none of those the picture is for."""
-    found = dict(estimator) if isinstance(estimator, Mapping) else {type(estimator).__name__: estimator}
+    found = dict(estimator) if isinstance(estimator, Mapping) else {type(last_of(estimator)).__name__: estimator}
     if not found:
         raise ParameterError("estimator={} holds no method to fit.")
     for name, method in found.items():
-        settings = method.get_params(deep=False) if hasattr(method, "get_params") else {}
+        final = last_of(method)
+        settings = final.get_params(deep=False) if hasattr(final, "get_params") else {}
         if not {"p", "weights"} <= set(settings):
             raise ParameterError(
-                f"estimator {name!r} is a {type(method).__name__}, which has no parameters p and weights. Pass a "
+                f"estimator {name!r} is a {type(final).__name__}, which has no parameters p and weights. Pass a "
                 "MultiViewKernelKMeans or a MultiViewSpectralClustering."
             )
-    return {str(name): method for name, method in found.items()}
+    return {str(name): getattr(method, "best_estimator_", method) for name, method in found.items()}
 
 
 def _exponents(given: Any) -> Floats:
@@ -319,7 +322,9 @@ def _exponents(given: Any) -> Floats:
 def _fitted(method: Any, exponent: float, X: Any) -> Any:
     """Return a clone fitted with one exponent."""
     setting = {"weights": UNIFORM} if np.isinf(exponent) else {"p": float(exponent), "weights": "learned"}
-    return clone(method).set_params(**setting).fit(X)
+    copy = clone(method)
+    last_of(copy).set_params(**setting)
+    return last_of(copy.fit(X))
 
 
 def _written(exponent: float) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelweave.evaluation.model_selection import SuggestedClusters, suggest_n_clusters
 from kernelweave.evaluation.model_selection._number_of_clusters import read_path
-from kernelweave.evaluation.plots._look import QUIET, new_axes
+from kernelweave.evaluation.plots._look import QUIET, last_of, new_axes
 from kernelweave.foundation._errors import ParameterError
 
 LINE = "#1b6ca8"
@@ -83,7 +83,8 @@ class InertiaPathDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            One with ``inertia_path_``, such as :class:`~kernelweave.GlobalKernelKMeans`.
+            One with ``inertia_path_``, such as :class:`~kernelweave.GlobalKernelKMeans`, or a pipeline or a search that
+            ends in one.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
         suggest : bool or SuggestedClusters, default=True
@@ -99,7 +100,7 @@ class InertiaPathDisplay:
         display : InertiaPathDisplay
             The display, drawn.
         """
-        path = read_path(estimator, "estimator")
+        path = read_path(last_of(estimator), "estimator")
         return cls.from_path(path, ax=ax, suggest=suggest, name=name, **line_kwargs)
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.evaluation.plots._look import EDGE, QUIET, new_axes
+from kernelweave.evaluation.plots._look import EDGE, QUIET, last_of, new_axes, seen_by_last
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats, Ints
 from kernelweave.inputs import is_multi_view
@@ -89,9 +89,9 @@ class KernelMatrixDisplay:
         ----------
         estimator : fitted estimator
             A multi-view method with ``kernel_coefficients_``, or a kernel method such as
-            :class:`~kernelweave.KernelKMeans`.
+            :class:`~kernelweave.KernelKMeans`; or a pipeline or a search that ends in one.
         X : array-like, sparse matrix or views, as in ``fit``
-            The training samples.
+            The training samples; of a pipeline, what goes into its first step.
         max_samples : int, default=1000
             Where there are more samples, so many are drawn: the same share of every cluster, evenly spaced in the order
             of X, and at least one of each. No more of the kernel is computed.
@@ -105,25 +105,27 @@ class KernelMatrixDisplay:
         display : KernelMatrixDisplay
             The display, drawn.
         """
-        if not (hasattr(estimator, "labels_") and hasattr(estimator, "_cross")):
+        model = last_of(estimator)
+        if not (hasattr(model, "labels_") and hasattr(model, "_cross")):
             raise ParameterError(
-                f"estimator={type(estimator).__name__}(...) has no labels_ or no kernel. Fit it first; this picture is "
+                f"estimator={type(model).__name__}(...) has no labels_ or no kernel. Fit it first; this picture is "
                 "for kernel k-means, its variants, and the multi-view methods on kernels."
             )
         if not isinstance(max_samples, Integral) or max_samples < 1:
             raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 1 on.")
-        labels = np.asarray(estimator.labels_)
+        labels = np.asarray(model.labels_)
+        X = seen_by_last(estimator, X)
         _check_length(X, len(labels))
         # models trained on a part of the samples know the kernel with that part alone
-        pool = np.asarray(getattr(estimator, "train_indices_", np.arange(len(labels))))
+        pool = np.asarray(getattr(model, "train_indices_", np.arange(len(labels))))
         columns = _by_cluster(labels[pool], int(max_samples))
         shown = pool[columns]
-        cross = estimator._cross(_rows(X, shown))
-        several = hasattr(estimator, "kernel_coefficients_")
+        cross = model._cross(_rows(X, shown))
+        several = hasattr(model, "kernel_coefficients_")
         if several:
-            cross = cross.with_weights(estimator.kernel_coefficients_)
+            cross = cross.with_weights(model.kernel_coefficients_)
         K = np.asarray(cross.block(slice(None), columns), dtype=np.float64)
-        name = "weighted sum of kernels" if several and len(estimator.view_names_) > 1 else "kernel"
+        name = "weighted sum of kernels" if several and len(model.view_names_) > 1 else "kernel"
         return cls(K, labels=labels[shown], indices=shown, name=name).plot(ax, **imshow_kwargs)
 
     def plot(self, ax: Any = None, **imshow_kwargs: Any) -> "KernelMatrixDisplay":

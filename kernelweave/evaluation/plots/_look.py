@@ -1,9 +1,11 @@
-"""What the pictures share: colours, markers, frames, and where to draw."""
+"""What the pictures share: the model at the end of a pipeline, colours, markers, frames, and where to draw."""
 
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
+from kernelweave.evaluation.model_selection._criteria import last_step
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats
 
@@ -15,6 +17,19 @@ EDGE = "#1a1a1a"
 QUIET = "#8a8a8a"
 # Panels keep the shape of the data unless one axis is longer than the other by more than this.
 LONGEST = 4.0
+
+
+def last_of(estimator: Any) -> Any:
+    """Return the estimator that clusters: the one given, or the last step of a pipeline, or of the best of a search."""
+    return last_step(getattr(estimator, "best_estimator_", estimator))
+
+
+def seen_by_last(estimator: Any, X: Any) -> Any:
+    """Return samples as the last step of a fitted pipeline sees them; without a pipeline, as they are."""
+    estimator = getattr(estimator, "best_estimator_", estimator)
+    if X is None or not isinstance(estimator, Pipeline) or len(estimator.steps) == 1:
+        return X
+    return estimator[:-1].transform(X)
 
 
 def cluster_look(c: int) -> dict[str, str]:

@@ -8,7 +8,17 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
 
-from kernelweave.evaluation.plots._look import COLOURS, EDGE, QUIET, cluster_look, frame, new_axes, scatter_style
+from kernelweave.evaluation.plots._look import (
+    COLOURS,
+    EDGE,
+    QUIET,
+    cluster_look,
+    frame,
+    last_of,
+    new_axes,
+    scatter_style,
+    seen_by_last,
+)
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Floats, Ints
 from kernelweave.inputs import Views, as_views
@@ -90,11 +100,12 @@ class ExemplarDisplay:
         Parameters
         ----------
         model : fitted ConvexMixture or MultiViewConvexMixture
-            The model.
+            The model, or a pipeline or a search that ends in one.
         X : array-like, sparse matrix or views, as in ``fit``
-            The training samples. Two features are drawn as they are. More are projected on their first two principal
-            axes; several views are put side by side for that, each brought to variance 1, and sparse ones are not
-            centred. May be None where ``embedding`` is given.
+            The training samples; of a pipeline, what goes into its first step, and what its last step sees is drawn.
+            Two features are drawn as they are. More are projected on their first two principal axes; several views are
+            put side by side for that, each brought to variance 1, and sparse ones are not centred. May be None where
+            ``embedding`` is given.
         embedding : array-like of shape (n_samples, 2), default=None
             Where the samples lie instead, for instance from t-SNE. Needed where X holds divergences or kernel values.
         ax : matplotlib Axes, default=None
@@ -107,9 +118,15 @@ class ExemplarDisplay:
         display : ExemplarDisplay
             The display, drawn.
         """
-        labels, priors, exemplars = _fitted(model, "labels_", "priors_", "exemplar_indices_")
+        final = last_of(model)
+        if not (hasattr(final, "priors_") or hasattr(final, "divergence")):
+            raise ParameterError(
+                f"model={type(final).__name__}(...) has no priors_: this picture draws convex mixtures. Pass a fitted "
+                "ConvexMixture or MultiViewConvexMixture."
+            )
+        labels, priors, exemplars = _fitted(final, "labels_", "priors_", "exemplar_indices_")
         if embedding is None:
-            points, names = _projected(model, X)
+            points, names = _projected(final, seen_by_last(model, X))
             where = "X"
         else:
             points = check_array(embedding, dtype=np.float64, input_name="embedding")
@@ -241,7 +258,7 @@ class ViewWeightsDisplay:
         Parameters
         ----------
         model : fitted estimator
-            Anything with ``view_weights_`` and ``view_names_``.
+            Anything with ``view_weights_`` and ``view_names_``, or a pipeline or a search that ends in it.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
         **bar_kwargs : dict
@@ -252,7 +269,7 @@ class ViewWeightsDisplay:
         display : ViewWeightsDisplay
             The display, drawn.
         """
-        weights, names = _fitted(model, "view_weights_", "view_names_")
+        weights, names = _fitted(last_of(model), "view_weights_", "view_names_")
         return cls.from_weights(names, weights, ax=ax, **bar_kwargs)
 
     @classmethod

@@ -4,9 +4,17 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
-from kernelweave.evaluation.plots._look import EDGE, QUIET, as_many_axes, cluster_look, new_axes, scatter_style
+from kernelweave.evaluation.plots._look import (
+    EDGE,
+    QUIET,
+    as_many_axes,
+    cluster_look,
+    last_of,
+    new_axes,
+    scatter_style,
+    seen_by_last,
+)
 from kernelweave.foundation._errors import ParameterError
 from kernelweave.foundation._typing import Array, Floats
 from kernelweave.solvers import decode
@@ -103,15 +111,13 @@ class ScoreDisplay:
         display : ScoreDisplay
             The display, drawn.
         """
-        estimator = getattr(estimator, "best_estimator_", estimator)
-        model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        model = last_of(estimator)
         if not hasattr(model, "codebook_"):
             raise ParameterError(
                 f"estimator={type(model).__name__}(...) has no codebook_. Fit it first; this picture is for kernel "
                 "spectral clustering, of one view or several."
             )
-        if X is not None and isinstance(estimator, Pipeline):
-            X = estimator[:-1].transform(X)
+        X = seen_by_last(estimator, X)
         apart = hasattr(model, "view_codebooks_")
         if X is None:
             found = model.scores_ if apart or model.scores_.ndim == 2 else _averaged(model)

@@ -54,7 +54,8 @@ def write_report(
     command : str, default=None
         Command line to show, where there was one.
     sources : str, list or dict, default=None
-        Where the data came from: for all, or one for each view.
+        Where the data came from: for all, or one for each view, in a dict by their names. A dict of one source also
+        names the view of a single table.
     warnings : iterable of str or of warnings, default=()
         Warnings to show beside those the model kept (``warnings_``), such as a list of
         ``warnings.catch_warnings(record=True)``.

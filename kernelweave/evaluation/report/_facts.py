@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -33,6 +33,8 @@ WEIGHTS = {
     "kernel_weights_": ("Weights of the basis kernels", "kernel_names_"),
     "kernel_coefficients_": ("Shares of the kernels in the sum", "view_names_"),
 }
+#: What views are called that have no name of their own.
+NAMELESS = ("X", "view_0", "graph")
 PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
 
 
@@ -180,6 +182,7 @@ class ReportFacts:
         """Compute the facts; arguments as in :func:`write_report`."""
         seen = look(estimator, X, ids)
         model, labels, k = seen.model, seen.labels, seen.n_clusters
+        views = _views(seen, sources)
         sizes = np.bincount(labels, minlength=k)
         shown, rows = drawn(labels, streams(random_state, 1)[0])
         places = node_places(seen, shown)
@@ -189,11 +192,11 @@ class ReportFacts:
         means, negative = by_cluster(widths, labels, k)
         return cls(
             method=_method(seen),
-            views=tuple(_view(view, v, sources) for v, view in enumerate(seen.views)),
+            views=views,
             ids=seen.ids,
             labels=labels,
             sizes=sizes,
-            weights=_weights(model),
+            weights=_weights(model, {seen.views[0].name: views[0].name} if len(views) == 1 else {}),
             **_progress(model),
             silhouettes=widths,
             mean_silhouette=overall(means, sizes),
@@ -221,6 +224,16 @@ def _method(seen: Seen) -> MethodFacts:
     return MethodFacts(cls.__name__, sentence(cls), changed, others, steps)
 
 
+def _views(seen: Seen, sources: Any) -> tuple[ViewFacts, ...]:
+    """Return the views; one that X gives no name has the name of the only source, where there is one."""
+    found = seen.views
+    if len(found) == 1 and isinstance(sources, Mapping) and len(sources) == 1:
+        ((called, source),) = sources.items()
+        name = str(called) if found[0].name in NAMELESS else found[0].name
+        found, sources = (replace(found[0], name=name),), str(source)
+    return tuple(_view(view, v, sources) for v, view in enumerate(found))
+
+
 def _view(view: SeenView, place: int, sources: Any) -> ViewFacts:
     density = None
     if sp.issparse(view.block):
@@ -241,14 +254,20 @@ def _source(name: str, place: int, sources: Any) -> str:
     return str(sources)
 
 
-def _weights(model: Any) -> dict[str, list[tuple[str, float]]]:
+def _weights(model: Any, renamed: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
     found = {}
     for attribute, (title, names) in WEIGHTS.items():
         values = getattr(model, attribute, None)
         if values is not None:
-            called = [str(name) for name in getattr(model, names, range(len(values)))]
+            called = [_renamed(str(name), renamed) for name in getattr(model, names, range(len(values)))]
             found[title] = list(zip(called, (float(value) for value in values), strict=True))
     return found
+
+
+def _renamed(name: str, renamed: Mapping[str, str]) -> str:
+    """Return the name of a view, or of a kernel of one, with the view called as the report calls it."""
+    view, comma, kernel = name.partition(", ")
+    return f"{renamed.get(view, view)}{comma}{kernel}"
 
 
 def _progress(model: Any) -> dict[str, Any]:
