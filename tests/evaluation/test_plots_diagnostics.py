@@ -8,8 +8,17 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave import GraphCut, KernelKMeans, KMedoids, MinMaxKMeans, MultiViewKernelKMeans, ParameterError
+from kernelweave import (
+    ConvexMixture,
+    GraphCut,
+    KernelKMeans,
+    KMedoids,
+    MinMaxKMeans,
+    MultiViewKernelKMeans,
+    ParameterError,
+)
 from kernelweave.metrics import clustering_accuracy
+from kernelweave.model_selection import score_clustering
 from kernelweave.plots import ConfusionDisplay, EmbeddingDisplay, ObjectivePathDisplay, SilhouetteDisplay
 from tests.estimators.discovery import blobs
 
@@ -95,13 +104,16 @@ def test_graphs_have_no_silhouettes():
     assert "criterion" not in str(caught.value)
 
 
-def test_given_distances_have_silhouettes_that_scikit_learn_computes():
+@pytest.mark.parametrize("squared", [False, True], ids=["distances", "divergences"])
+def test_given_distances_and_divergences_have_the_silhouettes_of_scikit_learn(squared):
     D = pairwise_distances(X)
-    model = KMedoids(3, metric="precomputed").fit(D)
-    with pytest.raises(ParameterError, match=r"KMedoids\(\.\.\.\) was fitted on distances.*from_predictions"):
-        SilhouetteDisplay.from_estimator(model, D)
+    given = D**2 if squared else D
+    model = ConvexMixture(3, divergence="precomputed") if squared else KMedoids(3, metric="precomputed")
+    model.fit(given)
     known = silhouette_samples(D, model.labels_, metric="precomputed")
-    assert len(SilhouetteDisplay.from_predictions(known, model.labels_, ax=axes()).bars_) == 3
+    found = SilhouetteDisplay.from_estimator(model, given, ax=axes())
+    np.testing.assert_allclose(np.sort(found.silhouettes), np.sort(known), atol=1e-9)
+    assert score_clustering(model, given) == pytest.approx(known.mean())
 
 
 # Classes

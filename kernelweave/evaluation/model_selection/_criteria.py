@@ -29,6 +29,8 @@ from kernelweave.operators import as_operator
 from kernelweave.operators.silhouette import coefficients
 
 Criterion = Literal["silhouette", "blf", "baf"]
+#: Parameters that may say that samples are given by numbers between them, and what these are then.
+GIVEN = {"divergence": "divergences", "metric": "distances", "kernel": "kernel"}
 #: What a clustering gets that cannot be judged: all samples in one cluster.
 WORST = -1.0
 
@@ -149,7 +151,7 @@ class Silhouettes:
     @classmethod
     def between(cls, estimator: Any, X: Any, metric: str, sample_size: Any, random_state: RandomState) -> "Silhouettes":
         """Measure the distances between the samples drawn."""
-        tables, kernels = _tables(estimator, X)
+        tables, kinds = _tables(estimator, X)
         n = tables[0].shape[0]
         rows = np.arange(n)
         if sample_size is not None:
@@ -157,7 +159,7 @@ class Silhouettes:
                 raise ParameterError(f"sample_size={sample_size!r} must be an integer of at least 2, or None.")
             if sample_size < n:
                 rows = np.sort(streams(random_state, 1)[0].choice(n, int(sample_size), replace=False))
-        parts = [_distances(table, rows, metric, kernel) for table, kernel in zip(tables, kernels, strict=True)]
+        parts = [_distances(table, rows, metric, kind) for table, kind in zip(tables, kinds, strict=True)]
         return cls(parts, rows, n)
 
     def __call__(self, model: Any) -> float:
@@ -217,31 +219,48 @@ class BalancedFit:
         )
 
 
-def _tables(estimator: Any, X: Any) -> tuple[list[Any], list[bool]]:
-    """Return the samples view by view, and which of them are kernel matrices."""
+def _tables(estimator: Any, X: Any) -> tuple[list[Any], list[str]]:
+    """Return the samples view by view, and what each holds: features, kernel values, distances or divergences."""
     final = last_step(estimator)
     if is_multi_view(X) or getattr(final, "views", None) is not None:
         views = as_views(X, None if is_multi_view(X) else final.views)
-        kinds = per_view(getattr(final, "kernel", None), views.names, "kernel")
-        return list(views.blocks), [isinstance(kind, str) and kind == "precomputed" for kind in kinds]
-    pairwise = bool(get_tags(estimator).input_tags.pairwise)
-    if pairwise and not hasattr(final, "kernel"):
+        given = [per_view(getattr(final, name, None), views.names, name) for name in GIVEN]
+        return list(views.blocks), [_kind(*settings) for settings in zip(*given, strict=True)]
+    kind = _kind(*(getattr(final, name, None) for name in GIVEN))
+    if kind == "features" and get_tags(estimator).input_tags.pairwise:
         raise ParameterError(
             f"criterion='silhouette' needs distances between samples, and {type(final).__name__} takes a graph. Pass a "
             "function of the fitted estimator and X, such as lambda model, A: -model.cut_value_."
         )
-    return [as_views(X).blocks[0]], [pairwise]
+    return [as_views(X).blocks[0]], [kind]
 
 
-def _distances(table: Any, rows: Ints, metric: str, kernel: bool) -> Floats:
-    if not kernel:
+def _kind(*settings: Any) -> str:
+    """Return what a view holds by the parameters that may say it is given; the first of them counts."""
+    for name, setting in zip(GIVEN, settings, strict=True):
+        if isinstance(setting, str) and setting == "precomputed":
+            return GIVEN[name]
+    return "features"
+
+
+def _distances(table: Any, rows: Ints, metric: str, kind: str) -> Floats:
+    if kind == "features":
         try:
             return np.asarray(pairwise_distances(table[rows], metric=metric), dtype=np.float64)
         except ValueError as error:
             raise ParameterError(f"metric={metric!r} cannot be used: {error}") from error
-    block = np.asarray(as_operator(table, "X").block(rows, rows), dtype=np.float64)
-    diag = np.diagonal(block)
-    squares = np.maximum(diag[:, None] + diag - 2.0 * block, 0.0)
+    if kind == "kernel":
+        block = np.asarray(as_operator(table, "X").block(rows, rows), dtype=np.float64)
+        diag = np.diagonal(block)
+        squares = diag[:, None] + diag - 2.0 * block
+    else:
+        block = np.asarray(table[rows][:, rows], dtype=np.float64)
+        if kind == "distances":
+            return block
+        finite = np.isfinite(block)  # divergences play the part of squares, both directions averaged
+        block = np.where(finite, block, block[finite].max(initial=0.0))
+        squares = 0.5 * (block + block.T)
+    squares = np.maximum(squares, 0.0)
     np.fill_diagonal(squares, 0.0)
     return np.sqrt(squares)
 

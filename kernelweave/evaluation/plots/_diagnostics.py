@@ -195,8 +195,11 @@ class SilhouetteDisplay:
         final = last_step(estimator)
         if not hasattr(final, "labels_"):
             raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_. Fit it first.")
-        if get_tags(estimator).input_tags.pairwise and not hasattr(final, "kernel"):
-            raise ParameterError(f"estimator={type(final).__name__}(...) {_no_features(final)}")
+        if get_tags(estimator).input_tags.pairwise and not (hasattr(final, "kernel") or hasattr(final, "metric")):
+            raise ParameterError(
+                f"estimator={type(final).__name__}(...) takes a graph, and graphs have no distances between samples. "
+                "Use kernelweave.report.write_report, which measures silhouettes in a spectral embedding of the graph."
+            )
         judge = Silhouettes.between(estimator, X, metric, sample_size, random_state)
         labels = np.asarray(final.labels_)[judge.rows]
         return cls(_mean_silhouettes(judge.distances, labels), labels=labels).plot(ax)
@@ -263,19 +266,6 @@ class SilhouetteDisplay:
         ax.spines[["top", "right"]].set_visible(False)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _no_features(model: Any) -> str:
-    """Return why there is nothing to measure distances between, and what to do instead."""
-    if hasattr(model, "metric"):
-        return (
-            "was fitted on distances. Pass sklearn.metrics.silhouette_samples(X, labels, metric='precomputed') to "
-            "SilhouetteDisplay.from_predictions."
-        )
-    return (
-        "takes a graph, and graphs have no distances between samples. Use kernelweave.report.write_report, which "
-        "measures silhouettes in a spectral embedding of the graph."
-    )
 
 
 def _mean_silhouettes(distances: list[Floats], labels: Ints) -> Floats:
