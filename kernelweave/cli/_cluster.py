@@ -115,7 +115,7 @@ def _clustered(
     options = _options(given, data)
     asked = options.get("random_state")
     seed = asked if type(asked) is int else given["--seed"] or 0
-    seen, scaler = _data.scaled(data, scale, method)
+    seen, scaler = _data.scaled(data, scale, method, options)
     models = {k: _data.build(method, data.kind, k, options, seed) for k in wanted}
     best, tried, stopped = _search(models, seen, data.kind, seed, quiet=quiet)
     model, seconds, messages, score = best

@@ -18,6 +18,8 @@ GRAPH_REMEDIES = {
     "entries": "Say what parts the entries with --delimiter, and write '#' before comments.",
     "weight": "Leave the third entry of all lines out if it is no weight.",
     "market": "Write one edge a line, or give the matrix with --kernel-matrix.",
+    "header": "Say --header or --no-header.",
+    "quote": "Close its quotes, and say what parts the entries with --delimiter.",
 }
 # How small a diagonal must be, next to the largest entry, to be that of distances.
 NO_DISTANCE = 1e-8
@@ -103,7 +105,7 @@ def _graph(path: Path, text: TextFormat) -> Data:
     else:
         if text.delimiter is None:
             _complain_of_marks(path)
-        found = read_edge_list(path, "auto", ("#", "%"), text.delimiter, GRAPH_REMEDIES)
+        found = read_edge_list(path, "auto", ("#", "%"), text.delimiter, GRAPH_REMEDIES, text.header)
     ids = tuple(str(node) for node in found.node_ids)
     return Data(catalogue.GRAPH, (), found.graph, ids, {"graph": str(path)})
 
@@ -137,7 +139,7 @@ def _kernel_matrix(place: str, text: TextFormat) -> Data:
         for i, name in enumerate(ids if len(set(ids)) < len(ids) else ()):
             if name in ids[:i]:
                 raise DataError(f"{table.place}: two columns are called {name!r}; names of samples occur once.")
-    elif ids is not None and table.columns is not None and tuple(ids) != tuple(table.columns):
+    elif ids is not None and table.columns is not None and tuple(ids) != table.columns and not _counted(table.columns):
         at = next(i for i, (a, b) in enumerate(zip(ids, table.columns, strict=True)) if a != b)
         raise DataError(
             f"{table.source}: row {at + 1} is called {ids[at]!r} and column {at + 1} {table.columns[at]!r}; a kernel "
@@ -146,6 +148,12 @@ def _kernel_matrix(place: str, text: TextFormat) -> Data:
     _check_symmetric(table, ids)
     _check_similarities(table)
     return Data(catalogue.KERNEL, (), table.values, ids, {"kernel": table.source})
+
+
+def _counted(columns: tuple[str, ...]) -> bool:
+    """Whether columns are called as programs do where nobody named them: V1, V2 ..., X1 ..., 0, 1 ... or 1, 2 ..."""
+    begins = (("V", 1), ("X", 1), ("", 0), ("", 1))
+    return any(columns == tuple(f"{word}{start + i}" for i in range(len(columns))) for word, start in begins)
 
 
 def _check_symmetric(table: Table, ids: tuple[str, ...] | None) -> None:
@@ -160,6 +168,15 @@ def _check_symmetric(table: Table, ids: tuple[str, ...] | None) -> None:
         i, j = _worst_pair(K)
         one, other = (repr(ids[at]) if ids is not None else str(at + 1) for at in (i, j))
         peak = float(abs(K).max())
+        half = next(
+            (name for name, rest in (("upper", sp.tril(K, -1)), ("lower", sp.triu(K, 1))) if not rest.count_nonzero()),
+            None,
+        )
+        if half is not None:
+            raise DataError(
+                f"{table.place}: the matrix is not symmetric: the {half} triangle alone is filled in; mirror it at the "
+                "diagonal, as K + K.T - diag(diag(K))."
+            ) from error
         raise DataError(
             f"{table.place}: the matrix is not symmetric: row {one}, column {other} holds {K[i, j]:.12g}, and row "
             f"{other}, column {one} {K[j, i]:.12g}, a difference of {abs(K[i, j] - K[j, i]):.2g} where "
@@ -193,7 +210,7 @@ def _check_similarities(table: Table) -> None:
         raise DataError(
             f"{table.place}: this looks like distances, not similarities: the diagonal is 0 and the rest positive. "
             "Turn them into similarities, as exp(-d / m) with m their median, or give the file as a table with "
-            "--method kmedoids --set metric=precomputed --scale none. If they are similarities, write those of "
+            "--method kmedoids --set metric=precomputed. If they are similarities, write those of "
             "samples with themselves on the diagonal."
         )
 
@@ -247,10 +264,21 @@ def build(method: catalogue.Method, kind: str, n_clusters: int | None, options: 
     return cls(**found)
 
 
-def scaled(data: Data, scale: str, method: catalogue.Method) -> tuple[Any, Any]:
-    """Return what the estimator is to see, and the scaler that made it (None where nothing is done)."""
+def scaled(data: Data, scale: str, method: catalogue.Method, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+    """Return what the estimator is to see, and the scaler that made it (None where nothing is done).
+
+    Tables that ``options`` of the estimator call precomputed are distances or similarities, and stay as they are.
+    """
     from kernelweave.preprocessing import ViewScaler
 
+    given = [name for name in ("metric", "kernel") if (options or {}).get(name) == "precomputed"]
+    if given and scale not in ("auto", "none"):
+        raise ParameterError(
+            f"--scale {scale} does not go with {given[0]} 'precomputed': distances and similarities are taken as they "
+            "are; leave it out."
+        )
+    if given:
+        return data.samples, None
     scale = method.scale if scale == "auto" else scale
     if data.kind in (catalogue.KERNEL, catalogue.GRAPH) or scale == "none":
         return data.samples, None

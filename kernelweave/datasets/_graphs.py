@@ -4,6 +4,7 @@ Input       ``u v`` or ``u v weight`` on each line, plain or compressed by gzip
 Guarantee   a symmetric sparse matrix, every edge once; whatever cannot be meant so is refused with its line number
 """
 
+import csv
 import gzip
 import math
 import re
@@ -30,6 +31,8 @@ REMEDIES = {
     "entries": "Check delimiter, comments and weighted.",
     "weight": "Pass weighted=False to pass over the third entry.",
     "market": "Use scipy.io.mmread.",
+    "header": "Remove it or write '#' before it if it is a header; put another edge first if it is one.",
+    "quote": "Close its quotes.",
 }
 
 
@@ -60,7 +63,8 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
         A line that begins with one of these is passed over, as is an empty one. Elsewhere in a line they have no
         meaning, since names of nodes may contain them.
     delimiter : str or None, default=None
-        What parts the entries of a line; None means blanks and tabs, any number of them.
+        What parts the entries of a line; None means blanks and tabs, any number of them. Where it is one character,
+        entries may stand in double quotes, as in CSV files, within a line.
 
     Returns
     -------
@@ -101,9 +105,9 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     return read_edge_list(Path(path), weighted, marks, delimiter, REMEDIES)
 
 
-def read_edge_list(path, weighted, marks, delimiter, remedies):
-    """Return what ``load_edge_list`` does; ``remedies`` are those its messages end with."""
-    edges = list(_edges(path, text_lines(path), weighted, marks, delimiter, remedies))
+def read_edge_list(path, weighted, marks, delimiter, remedies, header=None):
+    """Return what ``load_edge_list`` does; ``remedies`` end its messages, ``header`` says what the first line is."""
+    edges = list(_edges(path, text_lines(path), weighted, marks, delimiter, remedies, header))
     if not edges:
         raise DataError(f"{path}: there is no edge in it; write one a line, as 'u v' or 'u v weight'.")
     node_ids, rows, columns = _numbered(edges)
@@ -134,7 +138,7 @@ def text_lines(path):
         ) from reason
 
 
-def _edges(path, lines, weighted, marks, delimiter, remedies):
+def _edges(path, lines, weighted, marks, delimiter, remedies, header):
     """Yield what the lines say; the first edge settles how many entries all have, unless ``weighted`` does."""
     fewest, most = {True: (3, 3), False: (2, math.inf)}.get(weighted, (2, 3))
     begun = False
@@ -144,15 +148,17 @@ def _edges(path, lines, weighted, marks, delimiter, remedies):
         line = line.strip()
         if not line or line.startswith(marks):
             continue
-        entries = [entry.strip() for entry in line.split(delimiter)]
+        first, begun = not begun, True
+        if first and header:
+            continue
+        entries = _entries(path, number, line, delimiter, remedies)
         if not fewest <= len(entries) <= most or not all(entries[:2]):
             wanted = "2 or 3" if fewest < most < math.inf else f"{fewest}{' or more' if most > 3 else ''}"
             raise DataError(
                 f"{path}:{number}: this line does not hold an edge of {wanted} entries: {line[:60]!r}. "
                 f"{remedies['entries']}"
             )
-        first, begun = not begun, True
-        if first and _is_header(path, number, entries, most == 3):
+        if first and header is None and _is_header(path, number, entries, most == 3, remedies):
             continue
         if weighted == "auto":
             fewest = most = len(entries)
@@ -160,15 +166,26 @@ def _edges(path, lines, weighted, marks, delimiter, remedies):
         yield _Edge(number, (entries[0], entries[1]), weight)
 
 
-def _is_header(path, number, entries, third_is_weight):
+def _entries(path, number, line, delimiter, remedies):
+    if '"' not in line or delimiter is None or len(delimiter) > 1 or delimiter in '"\r\n':
+        return [entry.strip() for entry in line.split(delimiter)]
+    try:
+        (found,) = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{number}: the quotes in {line[:60]!r} are not as in CSV. {remedies['quote']}"
+        ) from error
+    return [entry.strip() for entry in found]
+
+
+def _is_header(path, number, entries, third_is_weight, remedies):
     """Whether a first line surely names columns; refuse one that may."""
     if not all(entry.lower() in HEADER_WORDS for entry in entries):
         return False
     if len(entries) == 3 and third_is_weight:  # no word is a weight
         return True
     raise DataError(
-        f"{path}:{number}: this line may be a header or an edge: {' '.join(entries)[:60]!r}. Remove it or write '#' "
-        "before it if it is a header; put another edge first if it is one."
+        f"{path}:{number}: this line may be a header or an edge: {' '.join(entries)[:60]!r}. {remedies['header']}"
     )
 
 

@@ -21,7 +21,8 @@ def load_metis(path):
         edges and, if there are weights, a code whose last digit is 1 for edges and whose last but one is 1 for nodes
         (then the number of weights a node has may follow). Every further line lists the neighbours of a node, counted
         from 1, each followed by the edge's weight if there are such; that of a node without neighbours is empty. There
-        must be as many lines as nodes. Lines that begin with ``%`` are passed over.
+        must be as many lines as nodes; empty ones after these do not count. Lines that begin with ``%`` are passed
+        over.
 
     Returns
     -------
@@ -73,11 +74,10 @@ def load_metis(path):
             f"{path}:{first}: the first line promises {n} nodes, and {len(body)} line(s) follow; a node without "
             "neighbours has an empty line."
         )
-    if len(body) > n:
-        empty = "; remove empty lines at the end" if not any(line.strip() for _, line in body[n:]) else ""
-        raise DataError(f"{path}:{body[n][0]}: there are more lines than the {n} nodes of the first line{empty}.")
+    if more := [number for number, line in body[n:] if line.strip()]:
+        raise DataError(f"{path}:{more[0]}: there are more lines than the {n} nodes of the first line.")
     rows, columns, weights, of_nodes = [], [], [], []
-    for node, (number, line) in enumerate(body):
+    for node, (number, line) in enumerate(body[:n]):
         entries = _integers(path, number, line)
         skip = n_weights + int(sized)
         of_nodes.append(entries[int(sized) : skip])

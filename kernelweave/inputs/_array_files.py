@@ -6,13 +6,16 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.foundation._errors import DataError
-from kernelweave.inputs._tables import ID_NAMES, Table, TextFormat, short, unique_ids, unreadable
+from kernelweave.inputs._tables import Table, TextFormat, is_id_name, short, unique_ids, unreadable
+
+# How many names a message lists.
+MOST_NAMES = 12
 
 
 def read_npy(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
@@ -25,20 +28,45 @@ def read_npy(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
 
 
 def read_npz(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
-    arrays = {}
+    arrays: dict[str, Any] = {}
     try:
         with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                with archive.open(name) as member:
-                    content = io.BytesIO(member.read())
-                arrays[name.removesuffix(".npy")] = np.lib.format.read_array(content, allow_pickle=False)
-        matrix = _saved_sparse(path) if {"format", "shape", "data"} <= set(arrays) else None
+            names = {name.removesuffix(".npy"): name for name in archive.namelist()}
+            sparse = {"format", "shape", "data"} <= set(names)
+            for name, entry in names.items():
+                if key is None or sparse or name in (key, "ids"):
+                    with archive.open(entry) as member:
+                        arrays[name] = _saved_array(path, name, io.BytesIO(member.read()))
+        matrix = _saved_sparse(path) if sparse else None
+    except DataError:
+        raise
     except Exception as error:
         raise unreadable(path, "NumPy archive", error) from error
     if matrix is not None:
         yield _numbers(path, Path(path).stem, matrix)
+    elif key is not None and key not in names:
+        _complain_of_key(path, key, list(names))
     else:
         yield from _arrays(path, arrays, key)
+
+
+def _saved_array(path: str, name: str, content: io.BytesIO) -> Any:
+    try:
+        return np.lib.format.read_array(content, allow_pickle=False)
+    except ValueError as error:
+        if "Object arrays" not in str(error):
+            raise
+        remedy = (
+            "save ids.astype(str)"
+            if name == "ids"
+            else f"save {name}.astype(float), take it out, or name the table that is wanted, as {path}:NAME"
+        )
+        raise DataError(f"{path}: the array {name!r} is of type object, which is not read; {remedy}.") from error
+
+
+def _complain_of_key(path: str, key: str, names: list[str]) -> NoReturn:
+    there = ", ".join(map(short, names[:MOST_NAMES])) + (" ..." if len(names) > MOST_NAMES else "")
+    raise DataError(f"{path}: there is no table called {key!r} in it; there is {there or 'nothing'}.")
 
 
 def _saved_sparse(path: str) -> Any:
@@ -77,16 +105,22 @@ def _arrays(
 ) -> Iterator[Table]:
     """Yield a table for every matrix, or for that of the key; a list called ids names the rows of all of them."""
     ids = _id_list(path, arrays["ids"]) if "ids" in arrays and key != "ids" else None
-    wanted = (
-        [name for name in arrays if name != "ids" or ids is None] if key is None else [key] if key in arrays else []
-    )
+    if key is not None and key not in arrays:
+        _complain_of_key(path, key, list(arrays))
+    wanted = [name for name in arrays if name != "ids" or ids is None] if key is None else [key]
+
+    def is_table(array: Any) -> bool:
+        numeric = sp.issparse(array) or np.asarray(array).dtype.kind in "fiub"
+        return np.ndim(array) == 2 and numeric and not (vectors_are_matrices and key is None and 1 in np.shape(array))
+
     for name in wanted:
         array = arrays[name]
-        numeric = sp.issparse(array) or np.asarray(array).dtype.kind in "fiub"
-        vector = vectors_are_matrices and key is None and 1 in np.shape(array)
-        if np.ndim(array) != 2 or not numeric or vector:
-            example = next((each for each in wanted if np.ndim(arrays[each]) == 2 and each != name), None)
+        if not is_table(array):
+            example = next((each for each in wanted if is_table(arrays[each])), None)
+            cells = [each for each in wanted if arrays[each].dtype.kind == "O"] if vectors_are_matrices else []
             remedy = "" if example is None else f", or name the tables that are wanted, as {path}:{example}"
+            if example is None and cells:
+                remedy = f", and save every matrix in the cells of {cells[0]!r} as a variable of its own"
             raise DataError(
                 f"{path}: the array {name!r} of shape {np.shape(array)} and type {array.dtype} is no table of numbers; "
                 f"take it out{remedy}."
@@ -175,7 +209,7 @@ def _parquet_ids(path: str, frame: Any, asked: str | None) -> tuple[tuple[str, .
     if len(frame.columns):
         first = frame.columns[0]
         texts = frame[first].dtype.kind in "OTU" or str(frame[first].dtype).startswith(("str", "string"))
-        if str(first).lower() in ID_NAMES or texts:
+        if is_id_name(str(first), known=frame[first].dtype.kind == "f") or texts:
             return _present_ids(path, frame[first]), frame.drop(columns=[first])
     return None, frame
 
@@ -189,6 +223,8 @@ def _present_ids(path: str, names: Any) -> tuple[str, ...]:
 
 
 def read_h5ad(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
+    if key not in (None, Path(path).stem):
+        raise DataError(f"{path}: there is no table called {key!r} in it; there is one, so give {path} alone.")
     anndata = _wanted("anndata", path)
     _check_hdf5(path, "AnnData", ("obs", "var"))
     try:
@@ -210,6 +246,8 @@ def read_h5mu(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
             data = mudata.read_h5mu(path)
     except Exception as error:
         raise unreadable(path, "h5mu file", error) from error
+    if key is not None and key not in data.mod:
+        _complain_of_key(path, key, [str(name) for name in data.mod])
     for name, part in data.mod.items():
         if key in (None, name):
             yield _annotated(path, f"{path}:{name}", str(name), part)

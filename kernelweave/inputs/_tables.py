@@ -1,5 +1,6 @@
 """Tables of numbers with the names of their rows, and several of them brought into one order."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from kernelweave.foundation._typing import Array
 
 #: Names of a first column that holds ids.
 ID_NAMES = frozenset({"", "id", "ids", "index", "key", "name", "row", "sample", "sample_id", "sampleid", "barcode"})
+# How other names of such a column end, as patient_id or Sample ID do.
+ID_ENDINGS = re.compile(r".*[ _.-](ids?|key|index|barcode)", re.IGNORECASE)
 # How many examples a message gives.
 EXAMPLES = 3
 
@@ -76,8 +79,8 @@ def align_tables(tables: Sequence[Table], rows: Rows = "same") -> list[Table]:
     if len(named) < len(tables):
         bare = next(table for table in tables if table.ids is None)
         raise DataError(
-            f"{named[0].place} has ids and {bare.place} has none, so their rows cannot be matched; give all files "
-            "ids, or none (--ids none)."
+            f"{named[0].place} has ids and {bare.place} has none, so their rows cannot be matched: that takes ids in "
+            f"all files. {_remedy_for_ids(bare)}"
         )
     first = named[0]
     wanted = list(first.ids or ())
@@ -90,6 +93,15 @@ def align_tables(tables: Sequence[Table], rows: Rows = "same") -> list[Table]:
         for other in named[1:]:
             _same_ids(first, other)
     return [_in_order(table, wanted) for table in named]
+
+
+def _remedy_for_ids(bare: Table) -> str:
+    """Say how a table without ids gets some."""
+    if bare.source.lower().endswith((".npz", ".mat")):
+        return f"Add an array 'ids' to {bare.source}."
+    if bare.source.lower().endswith((".npy", ".mtx", ".mtx.gz")):
+        return f"Save {bare.source} as CSV with a column of ids, or as NPZ with an array 'ids'."
+    return f"Give {bare.source} a column of ids, or say which it is with --ids COLUMN."
 
 
 def _same_ids(first: Table, other: Table) -> None:
@@ -129,6 +141,12 @@ def check_file(path: str) -> None:
         raise DataError(f"{path}: this is a folder; name a file in it.")
     if path != "-" and not Path(path).is_file():
         raise DataError(f"{path}: there is no such file.")
+
+
+def is_id_name(name: str, *, known: bool = False) -> bool:
+    """Whether a column is called like one of ids: by a known name or, unless these alone count, by its ending."""
+    name = name.strip()
+    return name.lower() in ID_NAMES or (not known and ID_ENDINGS.fullmatch(name) is not None)
 
 
 def unique_ids(path: str, ids: Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelweave.foundation._errors import DataError
-from kernelweave.inputs._tables import ID_NAMES, Table, TextFormat, check_file, short, unreadable
+from kernelweave.inputs._tables import Table, TextFormat, check_file, is_id_name, short, unreadable
 
 #: Names of a column that holds labels.
 LABEL_NAMES = frozenset(
@@ -21,7 +21,13 @@ LABEL_NAMES = frozenset(
 )
 # Cells that say a value is missing.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+# Labels that say that there is none.
+NO_LABEL = frozenset({"", "na", "n/a", "nan", "null"})
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t", "-": ","}
+# A line that begins with a quoted cell, and the mark after it.
+QUOTED = re.compile(r'\s*"(?:[^"]|"")*"([;,\t| ])')
+# A first line that counts so many cells is no sample; with fewer it may be one.
+COUNTED = 8
 # Numbers with commas for decimals or thousands: meant as numbers, not as names.
 COMMAS = re.compile(r"\s*[+-]?[0-9.]*(,[0-9]+)+[0-9.]*([eE][+-]?[0-9]+)?\s*")
 
@@ -95,6 +101,13 @@ def _cells(shown: str, lines: str, delimiter: str) -> TextRows:
             raise DataError(
                 f"{shown}:{quoted}: a quoted cell begins here and does not end; close its quote."
             ) from error
+        after = QUOTED.match(last[0])
+        mark = delimiter if after is None or (after[1] == " " and delimiter in last[0]) else after[1]
+        if mark != delimiter:
+            raise DataError(
+                f"{shown}:{reader.line_num}: there is {mark!r} after a quoted cell, where {delimiter!r} parts cells; "
+                f"say so with --delimiter {_typed(mark)}."
+            ) from error
         raise DataError(f"{shown}:{reader.line_num}: {error}.") from error
     return found
 
@@ -122,7 +135,12 @@ def _open_quote(lines: str, delimiter: str, begun: int, ended: int) -> int | Non
 def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: str) -> Table:
     line, first = rows[0]
     if len(first) == 1:
-        _complain_of_delimiter(shown, line, first[0], delimiter)
+        _complain_of_delimiter(shown, rows, delimiter)
+    if text.header is None and len(first) < COUNTED and _counts(first):
+        raise DataError(
+            f"{shown}:{line}: the first line counts its cells (0, 1, ...): say --header if it names the columns, or "
+            "--no-header if it is a sample."
+        )
     header = _is_header(first, text.ids) if text.header is None else text.header
     names = [cell.strip() for cell in first] if header else None
     body = rows[1:] if header else rows
@@ -132,7 +150,7 @@ def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: s
     for line, row in body:
         if len(row) != width:
             raise DataError(f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}.")
-    place = _id_column(shown, names, body[0][1], text.ids)
+    place = _id_column(shown, names, [row for _, row in body], text.ids)
     ids = None
     if place is not None:
         ids = _ids(shown, [(line, row[place]) for line, row in body])
@@ -181,16 +199,26 @@ def _is_plain_number(cell: str) -> bool:
         return False
 
 
+def _is_fraction(cell: str) -> bool:
+    return _is_plain_number(cell) and not float(cell).is_integer()
+
+
 def _is_header(first: list[str], ids: str | None) -> bool:
-    """Whether a line holds names: ids, or some text where numbers belong."""
+    """Whether a line holds names: ids, some text where numbers belong, or the numbers of the columns."""
     place = int(ids) - 1 if ids is not None and ids.isascii() and ids.isdigit() else 0
-    if first[0].strip().lower() in ID_NAMES and len(first) > 1:
+    if (is_id_name(first[0]) and len(first) > 1) or _counts(first):
         return True
     rest = [cell for i, cell in enumerate(first) if i != place] if len(first) > 1 else first
     return any(not _is_number(cell) and cell.strip().lower() not in MISSING for cell in rest)
 
 
-def _id_column(shown: str, names: list[str] | None, row: list[str], asked: str | None) -> int | None:
+def _counts(first: list[str]) -> bool:
+    """Whether a line of two or more cells counts them from 0, as pandas does where columns have no names."""
+    return len(first) > 1 and [cell.strip() for cell in first] == [str(i) for i in range(len(first))]
+
+
+def _id_column(shown: str, names: list[str] | None, rows: list[list[str]], asked: str | None) -> int | None:
+    row = rows[0]
     if asked == "none":
         return None
     if asked is not None:
@@ -202,7 +230,9 @@ def _id_column(shown: str, names: list[str] | None, row: list[str], asked: str |
             f"{shown}:1: there is no column {asked!r} for ids; give a name of the header or a number from 1 to "
             f"{len(row)}."
         )
-    named = names is not None and names[0].lower() in ID_NAMES
+    named = names is not None and is_id_name(names[0])
+    if named and names is not None and not is_id_name(names[0], known=True):  # body_mass_index is no id
+        named = len(row) > 1 and not any(_is_fraction(each[0]) for each in rows)
     if len(row) == 1:
         return 0 if named else None
     return 0 if named or (not _is_number(row[0]) and row[0].strip().lower() not in MISSING) else None
@@ -223,13 +253,21 @@ def _ids(shown: str, found: Sequence[tuple[int, str]]) -> tuple[str, ...]:
     return tuple(seen)
 
 
-def _complain_of_delimiter(shown: str, line: int, cell: str, delimiter: str) -> None:
+def _complain_of_delimiter(shown: str, rows: TextRows, delimiter: str) -> None:
+    line, (cell,) = rows[0]
     counts = {mark: cell.count(mark) for mark in (",", ";", "\t", "|") if mark != delimiter}
     mark = max(counts, key=lambda each: counts[each])
     if counts[mark]:
         raise DataError(
             f"{shown}:{line}: there is no {delimiter!r} in the first line but {counts[mark]} {mark!r}; say so with "
             f"--delimiter {_typed(mark)}."
+        )
+    below = rows[1][1][0].split()[1:] if len(rows) > 1 and rows[1][1] else []  # there may be an id before
+    words = cell.split()
+    if delimiter != " " and any(found and all(map(_is_plain_number, found)) for found in (words[1:] and words, below)):
+        raise DataError(
+            f"{shown}:{line}: there is no {delimiter!r} in the first line, and blanks part numbers; say so with "
+            "--delimiter ' '."
         )
 
 
@@ -275,9 +313,11 @@ def read_label_lines(place: str, text: TextFormat, n_samples: int) -> tuple[tupl
     body = rows[1:] if header else rows
     ids = None if width == 1 else _ids(shown, [(line, row[0]) for line, row in body])
     for line, row in body:
-        if not row[-1].strip():
+        label = row[-1].strip()
+        if label.lower() in NO_LABEL:
             of = "" if ids is None else f" of {short(row[0].strip())}"
-            raise DataError(f"{shown}:{line}: the label{of} is empty; fill it in.")
+            said = f"{label!r}, which says that there is none" if label else "empty"
+            raise DataError(f"{shown}:{line}: the label{of} is {said}; fill it in.")
     if ids is None and len(body) != n_samples:
         said = f" below the header {short(rows[0][1][0])}" if header else ""
         raise DataError(
@@ -290,7 +330,7 @@ def read_label_lines(place: str, text: TextFormat, n_samples: int) -> tuple[tupl
 def _is_label_header(rows: TextRows, n_samples: int) -> bool:
     """Whether the first line names columns: by a known name, by text above numbers, or because it is one too many."""
     first, others = rows[0][1], [row[-1].strip() for _, row in rows[1:]]
-    if len(first) == 2 and first[0].strip().lower() in ID_NAMES:
+    if len(first) == 2 and is_id_name(first[0]):
         return True
     name = first[-1].strip()
     if not others or name in others:
@@ -308,3 +348,10 @@ def _complain_of_label_delimiter(shown: str, rows: TextRows, delimiter: str) -> 
                 f"{shown}:{rows[0][0]}: there is no {delimiter!r} in the first line but {mark!r}; say so with "
                 f"--delimiter {_typed(mark)}, which holds for all text files, or part id and label by {delimiter!r}."
             )
+    pairs = [row[0].split() for _, row in rows if row]
+    if delimiter != " " and len({pair[0] for pair in pairs if len(pair) == 2}) == len(rows) > 1:
+        raise DataError(
+            f"{shown}:{rows[0][0]}: there is no {delimiter!r} in the first line, and a blank seems to part id and "
+            f"label in all of them; say so with --delimiter ' ', which holds for all text files, or part them by "
+            f"{delimiter!r}."
+        )

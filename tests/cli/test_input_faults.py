@@ -13,8 +13,10 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
+from kernelweave import ParameterError
+from kernelweave.cli import _catalogue as catalogue
 from kernelweave.cli import main
-from kernelweave.cli._data import Data, read_data, read_truth
+from kernelweave.cli._data import Data, read_data, read_truth, scaled
 from kernelweave.inputs import TextFormat
 from tests.estimators.discovery import blobs
 
@@ -81,6 +83,7 @@ def truth(place, **text):
         ("y.csv", lines(("id", "label"), *PAIRS, mark=";"), {"delimiter": ";"}),
         ("y.csv", lines(*((f'" {name}"', f" {label} ") for name, label in PAIRS)), {}),
         ("y.csv", lines(*zip(CLASSES, strict=True)), {}),
+        ("y.csv", lines(("patient_id", "label"), *PAIRS), {}),
         ("y.csv", lines(("label",), *zip(CLASSES, strict=True)) + "\n\n", {}),
         ("y.csv", lines(("grower",), *zip(CLASSES, strict=True)), {}),
         ("y.csv", lines(("nothing",), *zip(CLASSES, strict=True)), {"header": True}),
@@ -125,6 +128,12 @@ LABELS = {
         r"y\.csv:37: .* line 1; spaces around ids do not count",
     ),
     "empty label": (lines(*PAIRS[:3], ("s03", " "), *PAIRS[4:]), r"y\.csv:4: the label of 's03' is empty; fill it in"),
+    "NA": (lines(*PAIRS[:3], ("s03", "N/A"), *PAIRS[4:]), r"y\.csv:4: the label of 's03' is 'N/A', which says that"),
+    "nan alone": (lines(("x",), ("NaN",), ("z",)), r"y\.csv:2: the label is 'NaN', which says that there is none"),
+    "blanks": (
+        lines(*((name, str(c)) for name, c in zip(NAMES, Y, strict=True)), mark=" "),
+        r"y\.csv:1: there is no ',' .* a blank seems to part id and label in all of them; say so with --delimiter ' '",
+    ),
     "empty line": (lines(("label",), ("x",), ("",), ("z",)), r"y\.csv:3: the label is empty"),
     "too few": (
         lines(("label",), *zip(CLASSES[:30], strict=True)),
@@ -191,6 +200,18 @@ def test_the_delimiter_holds_for_graphs(put):
         assert data.n_samples == len(X)
 
 
+def test_header_and_no_header_decide_for_graphs(put, refused):
+    def nodes(content, header, mark=","):
+        return read_data(None, None, Path(put("g.csv", content)), TextFormat(mark, header), "same").ids
+
+    assert nodes('"from","to"\n"a","b"\n', True) == ("a", "b")
+    assert nodes("from,to\na,b\n", False) == ("from", "to", "a", "b")
+    assert nodes("# net\nx,y,z,more\na,b,2\n", True) == ("a", "b")
+    assert nodes("c,a\na,b\n", None) == ("c", "a", "b")
+    found = refused("--graph", put("g.csv", "from to\na b\n"))
+    assert found.endswith("'from to'. Say --header or --no-header.")
+
+
 def test_graphs_are_read_from_files(put, refused, tmp_path):
     (tmp_path / "folder.txt").mkdir()
     assert refused("--graph", "-").startswith("--graph -: graphs are read from files")
@@ -211,6 +232,35 @@ def test_a_matrix_that_is_not_symmetric_is_told_by_file_and_ids(put, refused):
         expected + r"a difference of 1e-09 where 1e-10 is allowed; average", refused("--kernel-matrix", "skew.csv")
     )
     assert re.match(r"skew\.npy: .* row [46], column [46] holds", refused("--kernel-matrix", "skew.npy"))
+
+
+@pytest.mark.parametrize("half", ["upper", "lower"])
+def test_a_triangle_is_to_be_mirrored(put, refused, half):
+    K = (np.triu if half == "upper" else np.tril)(rbf_kernel(X, gamma=0.01))
+    np.save("half.npy", K)
+    scipy.io.mmwrite("half.mtx", sp.coo_array(K))
+    for name in ("half.npy", "half.mtx"):
+        found = refused("--kernel-matrix", name)
+        assert f"the {half} triangle alone is filled in; mirror it" in found
+        assert "average" not in found
+
+
+@pytest.mark.parametrize("columns", [[f"V{i}" for i in range(1, 37)], range(36), range(1, 37)])
+def test_columns_that_are_only_counted_have_no_names(put, columns):
+    pd.DataFrame(rbf_kernel(X, gamma=0.01), index=NAMES, columns=columns).to_csv("k.csv")
+    assert read_data(None, "k.csv", None, TextFormat(), "same").ids == tuple(NAMES)
+
+
+def test_tables_that_are_precomputed_are_not_scaled(put):
+    data = read_data(["far.csv"], None, None, TextFormat(), "same")
+    method = next(each for each in catalogue.METHODS if each.name == "kmedoids")
+    for scale in ("auto", "none"):
+        seen, scaler = scaled(data, scale, method, {"metric": "precomputed"})
+        assert scaler is None
+        np.testing.assert_array_equal(seen, data.samples)
+    with pytest.raises(ParameterError, match=r"^--scale standard does not go with metric 'precomputed'"):
+        scaled(data, "standard", method, {"metric": "precomputed"})
+    assert scaled(data, "auto", method, {"metric": "euclidean"})[1] is not None
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,14 @@ def test_entries_may_be_parted_by_another_delimiter(load):
     assert bunch.graph[0, 1] == 3
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t", " "])
+def test_entries_may_stand_in_quotes_where_the_delimiter_is_given(load, mark):
+    lines = [('"from"', '"to"', '"weight"'), ('"New York"', '"a ""b"""', "3"), ("c", '"New York"', "2")]
+    bunch = load("".join(mark.join(line) + "\n" for line in lines), delimiter=mark)
+    assert bunch.node_ids.tolist() == ["New York", 'a "b"', "c"]
+    assert load('6" pipe,b\n', delimiter=",").node_ids.tolist() == ['6" pipe', "b"]
+
+
 def test_an_edge_given_again_counts_once(load):
     assert load("1 2 3\n2 1 3\n1 2 3.0\n").graph.toarray().tolist() == [[0, 3], [3, 0]]
 
@@ -112,6 +120,11 @@ def test_a_compressed_file_is_known_by_its_content(tmp_path):
         ("1 2 3 4\n", {}, r"graph\.txt:1: .* 2 or 3 entries"),
         ("1 2\n", {"weighted": True}, r"graph\.txt:1: .* 3 entries"),
         ("1\n", {"weighted": False}, r"graph\.txt:1: .* 2 or more entries"),
+        (
+            '1,2\n"a,b\n',
+            {"delimiter": ","},
+            r"graph\.txt:2: the quotes in '\"a,b' are not as in CSV\. Close its quotes",
+        ),
         (",2\n", {"delimiter": ","}, r"graph\.txt:1: .* 2 or 3 entries"),
         ("1 2 1\n2 3 -1\n", {}, r"graph\.txt:2: the weight is '-1'"),
         ("1 2 nan\n", {}, r"graph\.txt:1: the weight is 'nan'"),

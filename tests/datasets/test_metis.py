@@ -40,6 +40,13 @@ def test_nodes_without_neighbours_have_empty_lines_even_at_the_end(tmp_path):
     assert found.graph.sum(axis=1).tolist() == [0, 1, 1, 0]
 
 
+def test_empty_lines_after_those_of_the_nodes_do_not_count(tmp_path):
+    for end in ("\n", "\n\n\n", " \n\t\n"):
+        np.testing.assert_array_equal(
+            load_metis(written(tmp_path, f"2 1\n2\n1\n{end}")).graph.toarray(), [[0, 1], [1, 0]]
+        )
+
+
 def test_compressed_files_are_recognised(tmp_path):
     path = tmp_path / "net.graph.gz"
     path.write_bytes(gzip.compress(PLAIN.encode()))
@@ -55,7 +62,7 @@ def test_compressed_files_are_recognised(tmp_path):
         ("4\n", r":1: the first line must give"),
         ("2 1 2\n2\n1\n", r":1: 2 is no code of weights"),
         ("2 1\n2\n1\n1\n", r":4: there are more lines than the 2 nodes"),
-        ("2 1\n2\n1\n\n\n", r":4: there are more lines than the 2 nodes of the first line; remove empty lines"),
+        ("2 1\n2\n1\n\n1\n", r":5: there are more lines than the 2 nodes of the first line"),
         ("4 1\n\n3\n2\n", r":1: the first line promises 4 nodes, and 3 line\(s\) follow; a node without .* empty line"),
         ("% net\n99 1\n2\n1\n", r":2: the first line promises 99 nodes, and 2 line"),
         ("999999999999 5\n2\n1\n", r":1: the first line promises 999999999999 nodes, and 2 line"),

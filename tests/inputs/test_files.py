@@ -91,6 +91,43 @@ def test_a_header_of_numbers_can_be_told(put):
     assert read(put("words.csv", "1,2\n3,4\n"), header=False).values.shape == (2, 2)
 
 
+def test_a_first_line_that_counts_many_cells_is_a_header(put):
+    values = np.arange(27.0).reshape(3, 9) + 0.5
+    put("x.txt", "")
+    pd.DataFrame(values).to_csv("x.csv", index=False)
+    found = read("x.csv")
+    assert (found.ids, found.columns) == (None, tuple("012345678"))
+    np.testing.assert_array_equal(found.values, values)
+    assert read("x.csv", header=False).values.shape == (4, 9)
+    assert read(put("y.csv", "1,2,3,4,5,6,7,8,9\n2,3,4,5,6,7,8,9,9\n")).values.shape == (2, 9)
+
+
+def test_whether_a_line_that_counts_few_cells_is_a_header_must_be_said(put):
+    put("x.csv", "0,1\n5,6\n7,8\n")
+    with pytest.raises(DataError, match=r"x\.csv:1: the first line counts its cells .*--header .*--no-header"):
+        read("x.csv")
+    assert read("x.csv", header=True).columns == ("0", "1")
+    assert read("x.csv", header=False).values.shape == (3, 2)
+    for line in ("0", "0,2", "1,2", "0.0,1.0"):
+        text = f"{line}\n{line.replace('0', '5')}\n"
+        assert read(put("y.csv", text)).values.shape == (2, line.count(",") + 1)
+
+
+@pytest.mark.parametrize("name", ["patient_id", "Sample ID", "cell.barcode", "row-key", "my_ids", "PATIENT_INDEX"])
+def test_a_first_column_that_ends_like_ids_holds_them(put, name):
+    found = read(put("x.csv", f"{name},a\n7,1\n8,2\n"))
+    assert (found.ids, found.columns) == (("7", "8"), ("a",))
+    assert read(put("x.csv", f"{name},2001\n7,1\n8,2\n")).columns == ("2001",)
+    assert read(put("x.csv", f"{name},a\n7,1\n8,2\n"), ids="none").ids is None
+
+
+def test_names_that_only_look_like_ids_are_those_of_data(put):
+    for name in ("acid", "humid", "monkey"):
+        assert read(put("x.csv", f"{name},a\n7,1\n8,2\n")).ids is None
+    assert read(put("x.csv", "body_mass_index,a\n23,1\n24.5,2\n")).ids is None
+    assert read(put("x.csv", "body_mass_index\n23\n24\n")).ids is None
+
+
 def test_compressed_text_is_read(put):
     found = read(put("data.csv.gz", gzip.compress(TEXT.encode())))
     assert (found.name, found.ids) == ("data", ("a", "b", "c"))
@@ -262,6 +299,14 @@ FAULTS = {
         r"^x\.csv:1: there is no ',' .* 2 ';'; say so with --delimiter ';'",
     ),
     "tabs in csv": ("x.csv", TEXT.replace(",", "\t"), r"^x\.csv:1: .* --delimiter tab"),
+    "blanks": ("x.txt", "1.0 2.5\n3 4\n", r"^x\.txt:1: there is no '\\t' .* blanks part numbers; .* --delimiter ' '"),
+    "blanks below a header": ("x.csv", "a b\ns1 4\n", r"^x\.csv:1: there is no ',' .* --delimiter ' '"),
+    "quotes and semicolons": (
+        "x.csv",
+        '"id";"a"\n"p";1,5\n',
+        r"^x\.csv:1: there is ';' after a quoted cell, where ',' parts cells; say so with --delimiter ';'",
+    ),
+    "blank after a quote": ("x.csv", '"id" ,a\n"p",1\n', r"^x\.csv:1: ',' expected after"),
     "short row": ("x.csv", TEXT.replace("-3,4e3", "-3"), r"^x\.csv:3: this row has 2 cell\(s\), the first one has 3"),
     "long row": ("x.csv", TEXT + "d,1,2,3\n", r"^x\.csv:5: this row has 4"),
     "text": ("x.csv", TEXT.replace("4e3", "tall"), r"^x\.csv:3: column 3 \('width'\) holds 'tall', which is no finite"),
@@ -411,6 +456,44 @@ def test_arrays_that_are_no_tables_are_told_unless_a_table_is_named(put):
     np.testing.assert_array_equal(read("some.mat:X").values, VALUES)
 
 
+def test_the_table_that_is_named_is_read_whatever_else_there_is(put):
+    put("x.txt", "")
+    words = np.array(["a", "b", "c"], dtype=object)
+    np.savez("some.npz", X=VALUES, y=words)
+    np.testing.assert_array_equal(read("some.npz:X").values, VALUES)
+    for place in ("some.npz", "some.npz:y"):
+        with pytest.raises(DataError, match=r"^some\.npz: the array 'y' is of type object, .* as some\.npz:NAME"):
+            read_tables(place)
+    np.savez("ids.npz", X=VALUES, ids=words)
+    for place in ("ids.npz", "ids.npz:X"):
+        with pytest.raises(DataError, match=r"'ids' is of type object, which is not read; save ids\.astype\(str\)"):
+            read_tables(place)
+
+
+def test_a_table_that_is_not_there_is_told_with_those_that_are(put):
+    put("x.txt", "")
+    np.savez("some.npz", X=VALUES, y=np.arange(3))
+    savemat("some.mat", {"X": VALUES, "y": np.arange(3)})
+    for name in ("some.npz", "some.mat"):
+        with pytest.raises(DataError, match=rf"^{name}: there is no table called 'Z' in it; there is 'X', 'y'\."):
+            read_tables(f"{name}:Z")
+    put("a.h5ad", "")
+    with pytest.raises(DataError, match=r"^a\.h5ad: there is no table called 'X' in it; .* give a\.h5ad alone"):
+        read_tables("a.h5ad:X")
+
+
+def test_a_vector_beside_cells_of_views_is_not_recommended_as_a_table(put):
+    put("x.txt", "")
+    views = np.empty((1, 2), dtype=object)
+    views[0, 0], views[0, 1] = VALUES, 2 * VALUES
+    savemat("cell.mat", {"views": views, "y": np.arange(3)})
+    with pytest.raises(
+        DataError, match=r"^cell\.mat: the array 'views' .* the cells of 'views' as a variable"
+    ) as caught:
+        read_tables("cell.mat")
+    assert "cell.mat:" not in str(caught.value)[9:]
+
+
 def test_ids_of_matlab_files_are_text_numbers_or_cells(put):
     put("x.txt", "")
     cells = np.array(["a", "bb", "c"], dtype=object)
@@ -492,6 +575,17 @@ def test_files_without_ids_must_be_of_one_length_and_all_without():
         align_tables([table("p", None), table("q", None, np.ones((2, 1)))])
     with pytest.raises(DataError, match=r"p\.csv has ids and q\.csv has none"):
         align_tables([table("p", "abc"), table("q", None)])
+
+
+def test_files_that_cannot_have_ids_are_told_what_can():
+    for source, remedy in (
+        ("q.npy", r"Save q\.npy as CSV with a column of ids, or as NPZ with an array 'ids'"),
+        ("q.npz", r"Add an array 'ids' to q\.npz"),
+        ("q.csv", r"Give q\.csv a column of ids"),
+    ):
+        with pytest.raises(DataError, match=rf"{source} has none, .* takes ids in all files\. {remedy}") as caught:
+            align_tables([table("p", "abc"), Table("q", VALUES, None, None, source)])
+        assert "none)" not in str(caught.value)
 
 
 def test_two_views_of_one_name_are_refused():
