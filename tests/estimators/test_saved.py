@@ -74,10 +74,10 @@ def test_several_views_come_back_as_they_were(case, tmp_path):
 @pytest.mark.parametrize("kernel", [*KERNELS, ConstantKernel(2.0) * RBF(length_scale=4.0)], ids=str)
 @for_estimators(lambda case: case.takes_kernel and not case.needs_feature_space)
 def test_every_kernel_comes_back_as_it_was(case, kernel, tmp_path):
-    model = case.make(kernel=kernel, **case.refined).fit(X)
+    model = case.make(kernel=kernel, **case.refined).fit(X / 10.0)  # small numbers: regressions on cubes take long
     again = round_trip(model, tmp_path)
     assert repr(again.kernel) == repr(model.kernel)
-    assert_alike(model, again, NEW)
+    assert_alike(model, again, NEW / 10.0)
 
 
 @pytest.mark.parametrize("kernel", ["precomputed"])

@@ -32,6 +32,7 @@ ONE_SET = [
     for id_ in MINE
     for name in catalogue()[id_].cells
     if name != "summary" and (id_.startswith("phd") or name in ("mfeat-5", "bdgp", "mvkkm-synthetic"))
+    if id_.endswith("0169") or not ("csc" in name or "mvcmm" in name)  # of five that differ in nothing but the digits
 ]
 
 

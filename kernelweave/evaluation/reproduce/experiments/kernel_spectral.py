@@ -80,7 +80,7 @@ _QUICK = {
     "synth-1": ("concatenated-blf", "sum-sil", "joint-sil"),
     "synth-2": ("sum-blf",),
     "reuters-2": ("single-baf", "concatenated-baf"),
-    "3-sources": ("single-baf", "product-baf", "okkc-baf", "co-reg-c-sil", "per-view-blf", "joint-blf"),
+    "3-sources": ("single-baf", "product-baf", "okkc-baf", "per-view-blf", "joint-blf"),
 }
 
 
