@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
@@ -92,13 +92,15 @@ def test_flipped_labels_lead_where_a_fresh_start_leads(seed):
 
 
 @quick
+@example(seed=350, power=-4)
 @given(seed=st.integers(0, 2**32 - 1), power=st.integers(-6, 6))
 def test_the_unit_of_the_kernel_does_not_matter(seed, power):
     K, y, C = problem(seed)
     here = MarginProblem(K, C, y).solve(1e-9)
     there = MarginProblem(K * 10.0**power, C, y).solve(1e-9)
     assert there.objective == pytest.approx(here.objective, rel=1e-6)
-    np.testing.assert_allclose(there.scores, here.scores, atol=1e-2)
+    # Where every margin is at its bound, the offset may be any number of an interval: scores are compared without it.
+    np.testing.assert_allclose(there.scores - there.scores.mean(), here.scores - here.scores.mean(), atol=1e-2)
 
 
 def test_a_copy_goes_its_own_way():
