@@ -366,6 +366,7 @@ def _width(fitted: Any, notes: dict[str, Any], view: str | None) -> int | None:
 
 def _same_columns(table: Any, known: list[str] | None, width: int | None, whose: str) -> None:
     from kernelweave.foundation._errors import DataError
+    from kernelweave.inputs._tables import short
 
     if known is not None and table.columns is not None:
         if list(table.columns) == known:
@@ -385,6 +386,7 @@ def _same_columns(table: Any, known: list[str] | None, width: int | None, whose:
 def _same_names(table: Any, known: list[str]) -> None:
     """Refuse columns that are missing, unknown to the model, or there twice."""
     from kernelweave.foundation._errors import DataError
+    from kernelweave.inputs._tables import short
 
     missing = [name for name in known if name not in set(table.columns)]
     if missing:
@@ -407,6 +409,7 @@ def _old_samples(table: Any, known: list[str] | None, width: int | None) -> Any:
     from dataclasses import replace
 
     from kernelweave.foundation._errors import DataError
+    from kernelweave.inputs._tables import short
 
     found = int(table.values.shape[1])
     if width is not None and found != width:
@@ -426,11 +429,6 @@ def _old_samples(table: Any, known: list[str] | None, width: int | None) -> Any:
     place = {name: i for i, name in enumerate(table.columns)}
     order = [place[name] for name in known]
     return replace(table, values=table.values[:, order], columns=tuple(known))
-
-
-def short(text: str, most: int = 40) -> str:
-    """Return a name from a file in quotes, the end of a long one left out."""
-    return repr(text if len(text) <= most else f"{text[:most]}...")
 
 
 def _some(names: Sequence[str], most: int = 5) -> str:

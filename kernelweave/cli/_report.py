@@ -91,6 +91,7 @@ def _as_fitted(model: Path, fitted: Any, notes: dict[str, Any], data: "Data") ->
 
     from kernelweave.evaluation.model_selection._criteria import last_step
     from kernelweave.foundation._errors import DataError
+    from kernelweave.inputs._tables import short
 
     kind = notes.get("kind", data.kind)
     tabular = (catalogue.TABLE, catalogue.VIEWS)
@@ -113,15 +114,15 @@ def _as_fitted(model: Path, fitted: Any, notes: dict[str, Any], data: "Data") ->
     missing = [name for name in known if name not in place]
     if missing:
         other = [name for name in data.ids if name not in set(known)]
-        more = f", and others are there, such as {common.short(other[0])}" if other else ""
+        more = f", and others are there, such as {short(other[0])}" if other else ""
         raise DataError(
-            f"{len(missing)} id(s) of the model are missing in the files, such as {common.short(missing[0])}{more}; "
+            f"{len(missing)} id(s) of the model are missing in the files, such as {short(missing[0])}{more}; "
             f"give the files that {model} was made from."
         )
     if len(set(known)) < n_fitted:
         twice = next(name for name in known if known.count(name) > 1)
         raise DataError(
-            f"The id {common.short(twice)} occurs more than once, so rows can only be matched in the model's own order."
+            f"The id {short(twice)} occurs more than once, so rows can only be matched in the model's own order."
         )
     order = [place[name] for name in known]
     tables = tuple(replace(table, values=table.values[order], ids=tuple(known)) for table in data.tables)

@@ -171,4 +171,5 @@ def unreadable(path: str, kind: str, error: Exception) -> DataError:
 
 
 def short(text: str, most: int = 40) -> str:
+    """Return a name from a file in quotes, the end of a long one left out."""
     return repr(text if len(text) <= most else f"{text[:most]}...")

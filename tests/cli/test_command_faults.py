@@ -397,15 +397,20 @@ def test_labels_of_new_samples_go_to_the_file_and_json_to_standard_output(folder
 # Standard output
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
-def test_a_full_disk_behind_standard_output_is_told_in_a_line(folder, capsys):
-    model = saved(capsys, "a.csv")
-    for arguments in (
+def printing(model):
+    """Return commands that write to standard output."""
+    return (
         ("cluster", "a.csv", "-k", "3", "--quiet"),
         ("predict", model, "a.csv"),
         ("methods",),
         ("compare", "a.csv", "-k", "3", "--method", "kernel-kmeans"),
-    ):
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+def test_a_full_disk_behind_standard_output_is_told_in_a_line(folder, capsys):
+    model = saved(capsys, "a.csv")
+    for arguments in printing(model):
         with open("/dev/full", "w") as full:
             done = process(*arguments, stdout=full)
         assert done.returncode == 2
@@ -418,10 +423,7 @@ def test_a_full_disk_behind_standard_output_is_told_in_a_line(folder, capsys):
 def test_a_reader_that_has_enough_does_not_change_the_exit_code(folder, capsys):
     model = saved(capsys, "a.csv")
     for arguments in (
-        ("cluster", "a.csv", "-k", "3", "--quiet"),
-        ("predict", model, "a.csv"),
-        ("methods",),
-        ("compare", "a.csv", "-k", "3", "--method", "kernel-kmeans"),
+        *printing(model),
         ("reproduce", "list"),
         ("--help",),
     ):
