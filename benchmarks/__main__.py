@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks._harness import markdown
-from kernelweave.foundation._threads import thread_count
+from kernelweave.foundation.threads import thread_count
 
 SUITES = (
     "kernel_kmeans",

@@ -33,9 +33,9 @@ from kernelweave import (
     OptimizedKernelKMeans,
 )
 from kernelweave.datasets import load_multiview_digits, standardize
+from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.metrics import normalized_mutual_info
-from kernelweave.operators import fit_kernel
-from kernelweave.solvers import _optimized_kernel_kmeans as fusion
+from kernelweave.solvers.comparators import optimized_kernel_kmeans as fusion
 
 SUITE = "methods to compare with"
 K = 10

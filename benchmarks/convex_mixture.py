@@ -7,10 +7,11 @@ from sklearn.datasets import make_blobs
 
 from benchmarks._harness import Row, in_fresh_process, seconds
 from kernelweave.datasets import load_benchmark, standardize
-from kernelweave.foundation._errors import DataError
-from kernelweave.operators.divergences import BregmanDivergence
-from kernelweave.operators.similarity import similarities
-from kernelweave.solvers import reference_beta, solve_priors
+from kernelweave.foundation.errors import DataError
+from kernelweave.kernels.divergences import BregmanDivergence
+from kernelweave.kernels.similarities import similarities
+from kernelweave.solvers.mixtures.exemplars import reference_beta
+from kernelweave.solvers.mixtures.priors import solve_priors
 
 SUITE = "convex mixtures"
 GAP = 1e-6

@@ -8,8 +8,10 @@ import numpy as np
 from benchmarks._harness import Row, in_fresh_process
 from benchmarks.baselines import textbook_kernel_kmeans
 from kernelweave.datasets import load_benchmark, standardize
-from kernelweave.operators import DenseKernel, fit_kernel, search
-from kernelweave.solvers import global_kernel_kmeans
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.partitions import candidates as search
+from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 
 SUITE = "global search"
 WHAT = "exact, 3,498 test digits, k = 10"

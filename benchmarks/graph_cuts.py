@@ -4,7 +4,7 @@ import os
 
 from benchmarks._harness import Row, in_fresh_process
 from kernelweave.datasets import load_benchmark
-from kernelweave.foundation._errors import DataError
+from kernelweave.foundation.errors import DataError
 
 SUITE = "graph cuts"
 GRAPH, N_CLUSTERS = "data", 64

@@ -9,9 +9,10 @@ from sklearn.datasets import make_blobs
 
 from benchmarks._harness import Row, in_fresh_process, seconds
 from benchmarks.baselines import textbook_kernel_kmeans, tslearn_kernel_kmeans
-from kernelweave.foundation._threads import thread_count
-from kernelweave.operators import fit_kernel
-from kernelweave.solvers import kernel_kmeans, start_labels
+from kernelweave.foundation.threads import thread_count
+from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
+from kernelweave.solvers.kmeans.starts import start_labels
 
 SUITE = "kernel k-means"
 

@@ -8,8 +8,9 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._harness import Row, in_fresh_process, seconds
 from kernelweave.datasets import make_mvksc_synth2
-from kernelweave.operators import CentredKernel, fit_kernel
-from kernelweave.solvers import coupled_kernel_spectral, degree_weights
+from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.kernels.transforms import CentredKernel
+from kernelweave.solvers.spectral.kernel_spectral import coupled_kernel_spectral, degree_weights
 
 SUITE = "kernel spectral clustering"
 SIGMA = 1.0

@@ -15,11 +15,12 @@ from benchmarks.baselines import textbook_kernel_kmeans
 from benchmarks.kernel_kmeans import problem
 from kernelweave import KernelKMeans, MinMaxKMeans
 from kernelweave.datasets import load_benchmark, standardize
-from kernelweave.foundation._errors import ConvergenceWarning, DataError
-from kernelweave.foundation._random import streams
-from kernelweave.foundation._threads import thread_count
-from kernelweave.operators import FeatureKernel
-from kernelweave.solvers import minmax_kmeans, start_labels
+from kernelweave.foundation.errors import ConvergenceWarning, DataError
+from kernelweave.foundation.random_streams import streams
+from kernelweave.foundation.threads import thread_count
+from kernelweave.kernels.features import FeatureKernel
+from kernelweave.solvers.kmeans.minmax import minmax_kmeans
+from kernelweave.solvers.kmeans.starts import start_labels
 
 SUITE = "MinMax k-means"
 DIGITS, LARGE = "Pendigits (10,992 x 16), z-scores", "200,000 x 50"

@@ -13,10 +13,11 @@ from benchmarks._harness import Row, in_fresh_process, seconds
 from benchmarks.minmax import per_step
 from kernelweave import MultiViewKernelKMeans, MultiViewSpectralClustering
 from kernelweave.datasets import load_benchmark, standardize
-from kernelweave.foundation._errors import DataError
+from kernelweave.foundation.errors import DataError
+from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.kernels.weighted_sum import composite
 from kernelweave.metrics import normalized_mutual_info
-from kernelweave.operators import composite, fit_kernel
-from kernelweave.solvers._multi_view_kernel_kmeans import ViewMeans
+from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import ViewMeans
 
 SUITE = "multi-view"
 DIGITS = "Multiple features (2,000 digits, five views without mor), z-scores"

@@ -8,11 +8,13 @@ from sklearn.svm import SVC
 
 from benchmarks._harness import Row
 from kernelweave.datasets import load_benchmark, standardize
-from kernelweave.foundation._errors import DataError
-from kernelweave.operators import feature_space_variance, fit_kernel, rbf_widths
-from kernelweave.operators.families import WeightedKernels
-from kernelweave.operators.margin import MarginProblem
-from kernelweave.solvers import balanced_pairs, best_start
+from kernelweave.foundation.errors import DataError
+from kernelweave.kernels.parametric import WeightedKernels
+from kernelweave.kernels.spec.bandwidths import rbf_widths
+from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.kernels.transforms import feature_space_variance
+from kernelweave.solvers.margin.dual import MarginProblem
+from kernelweave.solvers.margin.ratio_clustering import balanced_pairs, best_start
 
 SUITE = "ratio-based kernels"
 #: Every so many problems of a sequence SVC is timed.

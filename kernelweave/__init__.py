@@ -35,8 +35,7 @@ if TYPE_CHECKING:
         PifsKMeans,
         RatioMultipleKernelClustering,
     )
-    from kernelweave.estimators._saved import load_model, read_notes, save_model
-    from kernelweave.foundation._errors import (
+    from kernelweave.foundation.errors import (
         ConvergenceWarning,
         DataError,
         KernelError,
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
         ParameterError,
         ViewError,
     )
+    from kernelweave.persistence.models import load_model, read_notes, save_model
 
 __version__ = _version("kernelweave")
 
@@ -90,11 +90,11 @@ __all__ = [
     "save_model",
 ]
 
-_ERRORS = "kernelweave.foundation._errors"
+_ERRORS = "kernelweave.foundation.errors"
 _HOMES = dict.fromkeys(
     ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError"), _ERRORS
 )
-_HOMES |= dict.fromkeys(("load_model", "read_notes", "save_model"), "kernelweave.estimators._saved")
+_HOMES |= dict.fromkeys(("load_model", "read_notes", "save_model"), "kernelweave.persistence.models")
 _MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing", "report")
 
 

@@ -7,7 +7,7 @@ from benchmarks import convex_mixture, kernel_spectral, minmax, multi_view, rati
 from benchmarks import kernel_kmeans as bench
 from benchmarks._harness import in_fresh_process
 from kernelweave.datasets import standardize
-from kernelweave.foundation._threads import thread_count
+from kernelweave.foundation.threads import thread_count
 
 pytestmark = pytest.mark.timing  # run alone: a second test beside it would spoil the ratios
 

@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return 0
     except OSError as error:
-        from kernelweave.cli._common import drop_output, said_by_system
+        from kernelweave.cli.common import drop_output, said_by_system
 
         drop_output()
         with suppress(OSError):
@@ -47,12 +47,12 @@ def build_app() -> "typer.Typer":
     """Return the application with all its commands."""
     import typer
 
-    from kernelweave.cli._cluster import cluster
-    from kernelweave.cli._compare import compare
-    from kernelweave.cli._methods import methods
-    from kernelweave.cli._predict import predict
-    from kernelweave.cli._report import report
-    from kernelweave.cli._reproduce import reproduce
+    from kernelweave.cli.cluster import cluster
+    from kernelweave.cli.compare import compare
+    from kernelweave.cli.methods import methods
+    from kernelweave.cli.predict import predict
+    from kernelweave.cli.report import report
+    from kernelweave.cli.reproduce import reproduce
 
     app = typer.Typer(
         name="kernelweave",
@@ -91,6 +91,6 @@ def _add_demo(app: "typer.Typer") -> None:
         quiet: Annotated[bool, typer.Option("--quiet", help="Show the table alone, no progress.")] = False,
     ) -> None:
         """Cluster a five-view set of handwritten digits and show how well each method does."""
-        from kernelweave.cli._demo import demo as run_demo
+        from kernelweave.cli.demo import demo as run_demo
 
         run_demo(quiet=quiet)

@@ -5,14 +5,14 @@ Generators and loaders return a :class:`sklearn.utils.Bunch` with ``data`` or ``
 named by the environment variable ``KERNELWEAVE_DATA``.
 """
 
-from kernelweave.datasets._benchmark import list_benchmarks, load_benchmark
-from kernelweave.datasets._digits import load_multiview_digits
-from kernelweave.datasets._graphs import load_edge_list
-from kernelweave.datasets._images import make_tissue_image, pixel_features
-from kernelweave.datasets._metis import load_metis
-from kernelweave.datasets._rings import make_ten_rings, make_two_rings
-from kernelweave.datasets._scaling import standardize, unit_rows
-from kernelweave.datasets._views import (
+from kernelweave.datasets.benchmark import list_benchmarks, load_benchmark
+from kernelweave.datasets.digits import load_multiview_digits
+from kernelweave.datasets.graphs import load_edge_list
+from kernelweave.datasets.images import make_tissue_image, pixel_features
+from kernelweave.datasets.metis import load_metis
+from kernelweave.datasets.rings import make_ten_rings, make_two_rings
+from kernelweave.datasets.scaling import standardize, unit_rows
+from kernelweave.datasets.views import (
     make_corrupted_views,
     make_mvksc_synth1,
     make_mvksc_synth2,

@@ -1,28 +1,28 @@
 """Thin scikit-learn classes, one file per family: check, build the operator, call the solver, store."""
 
-from kernelweave.estimators._affinity import AffinityPropagation
-from kernelweave.estimators._co_regularized import CoRegularizedSpectralClustering
-from kernelweave.estimators._co_trained import CoTrainedSpectralClustering
-from kernelweave.estimators._convex_mixture import ConvexMixture
-from kernelweave.estimators._correlational import CorrelationalSpectralClustering
-from kernelweave.estimators._global_kernel_kmeans import GlobalKernelKMeans
-from kernelweave.estimators._graph_cut import GraphCut
-from kernelweave.estimators._iterative_svr import IterativeSVR
-from kernelweave.estimators._kernel_kmeans import KernelKMeans
-from kernelweave.estimators._kernel_spectral import KernelSpectralClustering
-from kernelweave.estimators._kmedoids import KMedoids
-from kernelweave.estimators._minmax import MinMaxKernelKMeans, MinMaxKMeans
-from kernelweave.estimators._multi_view_em import MultiViewEM
-from kernelweave.estimators._multi_view_kernel_kmeans import MultiViewKernelKMeans
-from kernelweave.estimators._multi_view_kernel_spectral import MultiViewKernelSpectralClustering
-from kernelweave.estimators._multi_view_kmeans import MultiViewKMeans
-from kernelweave.estimators._multi_view_mixture import MultiViewConvexMixture
-from kernelweave.estimators._multi_view_nmf import MultiViewNMF
-from kernelweave.estimators._multi_view_spectral import MultiViewSpectralClustering
-from kernelweave.estimators._ng_spectral import NgSpectralClustering
-from kernelweave.estimators._optimized_kernel_kmeans import OptimizedKernelKMeans
-from kernelweave.estimators._pifs import PifsKMeans
-from kernelweave.estimators._ratio_mkc import RatioMultipleKernelClustering
+from kernelweave.estimators.comparators.affinity_propagation import AffinityPropagation
+from kernelweave.estimators.comparators.co_regularized import CoRegularizedSpectralClustering
+from kernelweave.estimators.comparators.co_trained import CoTrainedSpectralClustering
+from kernelweave.estimators.comparators.correlational import CorrelationalSpectralClustering
+from kernelweave.estimators.comparators.k_medoids import KMedoids
+from kernelweave.estimators.comparators.multi_view_em import MultiViewEM
+from kernelweave.estimators.comparators.multi_view_kmeans import MultiViewKMeans
+from kernelweave.estimators.comparators.multi_view_nmf import MultiViewNMF
+from kernelweave.estimators.comparators.ng_spectral import NgSpectralClustering
+from kernelweave.estimators.comparators.optimized_kernel_kmeans import OptimizedKernelKMeans
+from kernelweave.estimators.graph.graph_cut import GraphCut
+from kernelweave.estimators.kmeans.global_kernel_kmeans import GlobalKernelKMeans
+from kernelweave.estimators.kmeans.kernel_kmeans import KernelKMeans
+from kernelweave.estimators.kmeans.minmax import MinMaxKernelKMeans, MinMaxKMeans
+from kernelweave.estimators.kmeans.multi_view_kernel_kmeans import MultiViewKernelKMeans
+from kernelweave.estimators.kmeans.pifs import PifsKMeans
+from kernelweave.estimators.margin.iterative_svr import IterativeSVR
+from kernelweave.estimators.margin.ratio_clustering import RatioMultipleKernelClustering
+from kernelweave.estimators.mixtures.convex_mixture import ConvexMixture
+from kernelweave.estimators.mixtures.multi_view_convex_mixture import MultiViewConvexMixture
+from kernelweave.estimators.spectral.kernel_spectral import KernelSpectralClustering
+from kernelweave.estimators.spectral.multi_view_kernel_spectral import MultiViewKernelSpectralClustering
+from kernelweave.estimators.spectral.multi_view_spectral import MultiViewSpectralClustering
 
 __all__ = [
     "AffinityPropagation",

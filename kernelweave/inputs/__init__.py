@@ -1,10 +1,8 @@
 """The one gate through which data enter: samples, views, weights and labels."""
 
-from kernelweave.inputs._files import read_tables
-from kernelweave.inputs._graphs import read_affinity
-from kernelweave.inputs._samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
-from kernelweave.inputs._tables import Table, TextFormat, align_tables
-from kernelweave.inputs._views import (
+from kernelweave.inputs.arrays.graphs import read_affinity
+from kernelweave.inputs.arrays.samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
+from kernelweave.inputs.arrays.views import (
     Views,
     as_views,
     is_multi_view,
@@ -13,6 +11,8 @@ from kernelweave.inputs._views import (
     read_views,
     split_columns,
 )
+from kernelweave.inputs.files.reading import read_tables
+from kernelweave.inputs.files.tables import Table, TextFormat, align_tables
 
 __all__ = [
     "Table",

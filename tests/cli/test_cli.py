@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelweave.cli import build_app, main
-from kernelweave.evaluation.reproduce import Cell, Experiment, Printed, experiments
+from reproduction import Cell, Experiment, Printed, experiments
 
 
 def good(restarts, seed):
@@ -74,9 +74,9 @@ def test_the_help_of_reproduce_explains_the_exit_codes(capsys):
 
 def test_demo_is_imported_when_it_is_called(capsys, monkeypatch):
     called = []
-    stand_in = type(sys)("kernelweave.cli._demo")
+    stand_in = type(sys)("kernelweave.cli.demo")
     stand_in.demo = lambda quiet=False: called.append(quiet)
-    monkeypatch.setitem(sys.modules, "kernelweave.cli._demo", stand_in)
+    monkeypatch.setitem(sys.modules, "kernelweave.cli.demo", stand_in)
     assert run(capsys, "demo", "--quiet")[0] == run(capsys, "demo")[0] == 0
     assert called == [True, False]
 

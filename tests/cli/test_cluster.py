@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import estimators, load_model
 from kernelweave.cli import main
-from kernelweave.cli._catalogue import DEFAULTS, METHODS
+from kernelweave.cli.catalogue import DEFAULTS, METHODS
 from tests.estimators.discovery import blobs
 
 # Groups far apart make graphs of neighbours fall apart, and that is told.
@@ -414,14 +414,14 @@ def test_a_report_made_later_knows_the_warnings_of_the_fit(folder, capsys):
 
 SLOW = """
 import sys, time
-from kernelweave.cli import _outcome, main
-plain = _outcome.timed_fit
+from kernelweave.cli import outcome, main
+plain = outcome.timed_fit
 def slow(model, X):
     found = plain(model, X)
     print("fitted", flush=True)
     time.sleep(1.0)
     return found
-_outcome.timed_fit = slow
+outcome.timed_fit = slow
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -14,8 +14,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import ParameterError
 from kernelweave.cli import main
-from kernelweave.cli._common import in_options
-from kernelweave.estimators._saved import load_with_notes, save_model
+from kernelweave.cli.common import in_options
+from kernelweave.persistence.models import load_with_notes, save_model
 from tests.estimators.discovery import blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore:View .* has no scatter left")
@@ -174,7 +174,7 @@ def few(folder):
 
 
 def test_ids_too_long_to_keep_are_left_out_of_the_model_and_that_is_told(folder, capsys, monkeypatch):
-    monkeypatch.setattr("kernelweave.cli._outcome.LARGEST_IDS", 100)
+    monkeypatch.setattr("kernelweave.cli.outcome.LARGEST_IDS", 100)
     code, _, err = run(capsys, "cluster", "a.csv", "-k", 3, "-o", "m")
     assert code == 0
     assert "warning: The model does not keep the ids" in err

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kernelweave.cli._demo import demo
+from kernelweave.cli.demo import demo
 
 
 def test_the_demonstration_clusters_five_views_of_digits_and_prints_a_table(capsys, monkeypatch):
@@ -29,7 +29,7 @@ def test_the_demonstration_clusters_five_views_of_digits_and_prints_a_table(caps
 def test_the_demonstration_says_what_it_works_on_unless_quiet(capsys):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "kernelweave.cli._demo.methods", lambda views: {"all in one": lambda: SimpleNamespace(labels_=[0] * 1797)}
+            "kernelweave.cli.demo.methods", lambda views: {"all in one": lambda: SimpleNamespace(labels_=[0] * 1797)}
         )
         demo()
     assert "1,797 handwritten digits" in capsys.readouterr().out

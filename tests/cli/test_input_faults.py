@@ -14,9 +14,8 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import ParameterError
-from kernelweave.cli import _catalogue as catalogue
-from kernelweave.cli import main
-from kernelweave.cli._data import Data, read_data, read_truth, scaled
+from kernelweave.cli import catalogue, main
+from kernelweave.cli.data import Data, read_data, read_truth, scaled
 from kernelweave.inputs import TextFormat
 from tests.estimators.discovery import blobs
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from kernelweave.datasets import list_benchmarks, load_benchmark
-from kernelweave.foundation._errors import DataError
+from kernelweave.foundation.errors import DataError
 
 DATA = os.environ.get("KERNELWEAVE_DATA")
 NAMES = list_benchmarks(DATA) if DATA and Path(DATA).is_dir() else []

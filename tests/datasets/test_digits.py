@@ -5,8 +5,8 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 
 from kernelweave.datasets import load_multiview_digits, standardize
-from kernelweave.datasets._digits import _first_ink, _fourier, _gradients, _moments, _profiles
-from kernelweave.foundation._errors import ParameterError
+from kernelweave.datasets.digits import _first_ink, _fourier, _gradients, _moments, _profiles
+from kernelweave.foundation.errors import ParameterError
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from kernelweave import GraphCut
 from kernelweave.datasets import load_edge_list
-from kernelweave.foundation._errors import DataError, ParameterError
+from kernelweave.foundation.errors import DataError, ParameterError
 
 
 @pytest.fixture

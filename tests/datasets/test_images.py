@@ -5,8 +5,8 @@ import pytest
 
 from kernelweave import GlobalKernelKMeans, KernelError, ParameterError
 from kernelweave.datasets import make_tissue_image, pixel_features
+from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.metrics import misclassification_error
-from kernelweave.operators import fit_kernel
 
 
 def test_histograms_are_those_of_the_window():

@@ -5,7 +5,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave.datasets import make_ten_rings, make_two_rings
-from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation.errors import ParameterError
 
 
 def gaussian(X, sigma):

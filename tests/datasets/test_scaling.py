@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from kernelweave.datasets import standardize, unit_rows
-from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation.errors import ParameterError
 
 
 def test_standardize_divides_by_n_minus_one_as_matlab_does():

@@ -10,7 +10,7 @@ from kernelweave.datasets import (
     make_mvksc_synth2,
     make_two_view_toy,
 )
-from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation.errors import ParameterError
 
 
 def partition(X, k=3):

@@ -19,8 +19,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import kernelweave
 from kernelweave import ConvergenceWarning, KernelKMeans
-from kernelweave.operators import KERNELS
-from kernelweave.solvers import INITS
+from kernelweave.kernels.spec.fitting import KERNELS
+from kernelweave.solvers.kmeans.starts import INITS
 from tests.estimators.discovery import Case, all_estimators, blobs, for_estimators, same
 
 # MinMax k-means falls back on k-means where a cluster has no variance, and says so; the tables here are degenerate.

@@ -10,12 +10,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators._base import warn_if_empty
-from kernelweave.foundation._random import streams
-from kernelweave.foundation._sklearn import Interval, StrOptions, fit_context
+from kernelweave.estimators.shared.kernel_estimator import warn_if_empty
+from kernelweave.foundation.random_streams import streams
+from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count, read_views
-from kernelweave.operators import KERNELS, CompositeKernel, algebra, fit_kernel
-from kernelweave.solvers import best_of, kernel_kmeans, start_labels
+from kernelweave.kernels.spec.fitting import KERNELS, fit_kernel
+from kernelweave.kernels.weighted_sum import CompositeKernel
+from kernelweave.partitions import algebra
+from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
+from kernelweave.solvers.kmeans.starts import start_labels
+from kernelweave.solvers.shared.best_run import best_of
 
 N_STARTS = 4
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave import metrics
-from kernelweave.foundation._errors import KernelError, ParameterError
+from kernelweave.foundation.errors import KernelError, ParameterError
 from tests.reference import metrics as oracle
 
 NAMES = ["normalized_cut", "ratio_cut", "ratio_association"]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave import metrics
-from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation.errors import ParameterError
 from tests.reference import metrics as oracle
 
 NAMES = [

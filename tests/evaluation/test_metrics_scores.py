@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation.errors import ParameterError
 from kernelweave.metrics import balanced_angular_fit, balanced_line_fit
 from tests.reference import metrics as oracle
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import silhouette_samples, silhouette_score
 
-from kernelweave.evaluation.metrics import _checks
-from kernelweave.foundation._errors import KernelError, ParameterError
+from kernelweave.evaluation.metrics import checks
+from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.kernels.dense import DenseKernel
 from kernelweave.metrics import kernel_silhouette, kernel_silhouette_samples
-from kernelweave.operators import DenseKernel
 from tests.reference import metrics as oracle
 
 quick = settings(max_examples=40, deadline=None)
@@ -70,7 +70,7 @@ def test_small_row_blocks_give_the_same_values(seed, n, k):
     X, labels = case(seed, n, k)
     whole = kernel_silhouette_samples(X @ X.T, labels)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_checks, "BLOCK_ELEMENTS", 2 * n)
+        patch.setattr(checks, "BLOCK_ELEMENTS", 2 * n)
         assert kernel_silhouette_samples(X @ X.T, labels) == pytest.approx(whole, abs=1e-12)
 
 

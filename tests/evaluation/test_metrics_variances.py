@@ -4,9 +4,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelweave.foundation._errors import KernelError, ParameterError
+from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.kernels.dense import DenseCross, DenseKernel
 from kernelweave.metrics import cluster_variances, max_variance, sum_of_variances
-from kernelweave.operators import DenseCross, DenseKernel
 from tests.reference import metrics as oracle
 
 quick = settings(max_examples=40, deadline=None)

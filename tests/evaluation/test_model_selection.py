@@ -23,8 +23,8 @@ from kernelweave import (
     ViewError,
 )
 from kernelweave.datasets import make_mvksc_synth2, make_two_rings
-from kernelweave.evaluation.model_selection import _annealing as annealing
-from kernelweave.foundation._random import streams
+from kernelweave.evaluation.model_selection import annealing
+from kernelweave.foundation.random_streams import streams
 from kernelweave.metrics import (
     balanced_angular_fit,
     balanced_line_fit,

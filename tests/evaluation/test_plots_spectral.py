@@ -24,7 +24,7 @@ from kernelweave import (
 )
 from kernelweave.model_selection import AnnealingSearch
 from kernelweave.plots import BoundaryDisplay, ScoreDisplay
-from kernelweave.solvers import decode
+from kernelweave.solvers.spectral.kernel_spectral import decode
 
 pytest.importorskip("matplotlib")
 

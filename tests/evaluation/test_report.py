@@ -33,10 +33,10 @@ from kernelweave import (
     ParameterError,
     RatioMultipleKernelClustering,
 )
-from kernelweave.evaluation.report import _measures, _words
-from kernelweave.evaluation.report._charts import tick_texts, ticks
-from kernelweave.evaluation.report._geometry import graph_places, main_axes
-from kernelweave.evaluation.report._page import HEADINGS
+from kernelweave.evaluation.report import measures, words
+from kernelweave.evaluation.report.charts import tick_texts, ticks
+from kernelweave.evaluation.report.geometry import graph_places, main_axes
+from kernelweave.evaluation.report.page import HEADINGS
 from kernelweave.preprocessing import ViewScaler
 from kernelweave.report import ReportFacts, summary_html, write_report
 from tests.estimators.discovery import blobs, for_estimators
@@ -261,8 +261,8 @@ def test_known_classes_are_compared():
 
 
 def test_many_samples_are_drawn_from_with_some_of_every_cluster(monkeypatch):
-    monkeypatch.setattr(_measures, "MOST_SILHOUETTES", 40)
-    monkeypatch.setattr(_measures, "MOST_POINTS", 50)
+    monkeypatch.setattr(measures, "MOST_SILHOUETTES", 40)
+    monkeypatch.setattr(measures, "MOST_POINTS", 50)
     many = np.vstack([X, [[500.0, 500.0, 500.0, 500.0], [501.0, 500.0, 500.0, 500.0]]])
     model = MinMaxKMeans(4, init=np.vstack([many[:3], many[-1:]]), p_init=0.0).fit(many)
     facts = ReportFacts.from_estimator(model, many)
@@ -677,12 +677,12 @@ def test_parameters_that_differ_are_apart_from_the_others():
     ],
 )
 def test_numbers_read_well(value, text):
-    assert _words.number(value) == text
+    assert words.number(value) == text
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.0, "0 %"), (0.0001, "under 0.1 %"), (0.123, "12.3 %"), (1.0, "100 %")])
 def test_shares_read_well(share, text):
-    assert _words.percent(share) == text
+    assert words.percent(share) == text
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-3.2, 17), (1e9, 1.0001e9), (1e-12, 3e-12), (5, 5)])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernelweave import KernelKMeans, MultiViewKernelKMeans
-from kernelweave.evaluation.report._page import HEADINGS
+from kernelweave.evaluation.report.page import HEADINGS
 from kernelweave.report import write_report
 from tests.estimators.discovery import blobs
 

@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelweave import AffinityPropagation, KernelKMeans, MultiViewKernelKMeans, MultiViewSpectralClustering
-from kernelweave.foundation._errors import ConvergenceWarning
-from kernelweave.foundation._notices import listening, warn
+from kernelweave.foundation.errors import ConvergenceWarning
+from kernelweave.foundation.notices import listening, warn
 from kernelweave.model_selection import choose_n_clusters
 
 SAME = np.full((12, 3), 0.5)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kernelweave.foundation._progress import Meter, track
+from kernelweave.foundation.progress import Meter, track
 
 
 def bar(verbose):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelweave.foundation._random import streams
+from kernelweave.foundation.random_streams import streams
 
 quick = settings(max_examples=50, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

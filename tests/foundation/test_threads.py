@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kernelweave.foundation import _threads
-from kernelweave.foundation._threads import (
+from kernelweave.foundation import threads as threads_module
+from kernelweave.foundation.threads import (
     MIN_WIDTH,
     WORTH_A_THREAD,
     for_ranges,
@@ -19,16 +19,13 @@ from kernelweave.foundation._threads import (
     single_threaded_blas,
     thread_count,
 )
-from kernelweave.operators import (
-    BlockwiseKernel,
-    CentredKernel,
-    CompositeKernel,
-    DenseKernel,
-    FeatureKernel,
-    UnitDiagonalKernel,
-    algebra,
-    formulas,
-)
+from kernelweave.kernels.blockwise import BlockwiseKernel
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.features import FeatureKernel
+from kernelweave.kernels.spec import formulas
+from kernelweave.kernels.transforms import CentredKernel, UnitDiagonalKernel
+from kernelweave.kernels.weighted_sum import CompositeKernel
+from kernelweave.partitions import algebra
 
 quick = settings(max_examples=50, deadline=None)
 MUCH = WORTH_A_THREAD
@@ -37,7 +34,7 @@ MUCH = WORTH_A_THREAD
 @pytest.fixture(params=[1, 2, 3])
 def threads(request, monkeypatch):
     """Run the test as if the user had allowed so many threads, whatever the machine has."""
-    monkeypatch.setattr(_threads, "thread_count", lambda: request.param)
+    monkeypatch.setattr(threads_module, "thread_count", lambda: request.param)
     return request.param
 
 
@@ -83,7 +80,7 @@ def test_without_a_width_each_thread_gets_one_range_of_useful_length(threads):
 @given(n=st.integers(0, 9000), multiple=st.sampled_from([1, 7, 256, 1000]), count=st.integers(1, 5))
 def test_ranges_begin_at_multiples_where_asked_to_and_cover_everything_once(n, multiple, count):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_threads, "thread_count", lambda: count)
+        patch.setattr(threads_module, "thread_count", lambda: count)
         found = for_ranges(lambda start, stop: (start, stop), n, elements=MUCH, multiple=multiple)
     assert [i for start, stop in found for i in range(start, stop)] == list(range(n))
     assert all(start % multiple == 0 for start, _ in found)
@@ -118,7 +115,7 @@ def test_thread_limits_are_obeyed():
 @pytest.fixture(params=[2, 3])
 def allowed(request, monkeypatch):
     """Allow so many threads as the operating system or the user would; tasks of a map still see one."""
-    monkeypatch.setattr(_threads, "openmp_threads", lambda: request.param)
+    monkeypatch.setattr(threads_module, "openmp_threads", lambda: request.param)
     return request.param
 
 
@@ -178,7 +175,7 @@ def test_fewer_tasks_than_threads_stay_on_the_calling_thread_and_share_out_their
 
 
 def test_on_one_thread_a_map_runs_in_the_calling_thread_task_by_task(monkeypatch):
-    monkeypatch.setattr(_threads, "openmp_threads", lambda: 1)
+    monkeypatch.setattr(threads_module, "openmp_threads", lambda: 1)
     ran = []
     results = parallel_map(lambda task: ran.append(task) or threading.get_ident(), range(5))
     assert next(results) == threading.get_ident()
@@ -318,7 +315,7 @@ def test_sums_moves_and_nearest_clusters_are_bit_identical_on_one_thread_and_on_
     for found, wanted in zip(shared, alone, strict=True):
         np.testing.assert_array_equal(found, wanted)
     for count in (2, 3):
-        monkeypatch.setattr(_threads, "thread_count", lambda count=count: count)
+        monkeypatch.setattr(threads_module, "thread_count", lambda count=count: count)
         for found, wanted in zip(step(op), alone, strict=True):
             np.testing.assert_array_equal(found, wanted)
 
@@ -327,5 +324,5 @@ def test_the_whole_blockwise_matrix_is_bit_identical_on_any_number_of_threads(th
     op = blockwise(np.random.default_rng(0).standard_normal((1100, 6)))
     found = op.dense()
     with threadpool_limits(1), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_threads, "thread_count", lambda: 1)
+        patch.setattr(threads_module, "thread_count", lambda: 1)
         np.testing.assert_array_equal(op.dense(), found)

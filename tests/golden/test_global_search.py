@@ -11,8 +11,8 @@ import pytest
 
 from kernelweave import GlobalKernelKMeans, KernelKMeans
 from kernelweave.datasets import load_benchmark, make_ten_rings, make_two_rings, standardize
+from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.metrics import normalized_mutual_info
-from kernelweave.operators import fit_kernel
 
 pytestmark = pytest.mark.golden
 SEARCHES = ("exact", "fast", "exemplars")

@@ -7,8 +7,8 @@ import pytest
 
 from kernelweave import KernelKMeans
 from kernelweave.datasets import load_benchmark, standardize
+from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.metrics import normalized_mutual_info
-from kernelweave.operators import fit_kernel
 from tests.reference.fast_global import fast_global_kernel_kmeans
 
 pytestmark = [

@@ -7,8 +7,8 @@ import pytest
 
 from kernelweave import MultiViewKernelKMeans, MultiViewSpectralClustering, RatioMultipleKernelClustering
 from kernelweave.datasets import load_benchmark, standardize
-from kernelweave.evaluation.reproduce.experiments import _ratio_rows as rows
 from kernelweave.metrics import clustering_accuracy
+from reproduction.rows import ratio_rows as rows
 
 pytestmark = [
     pytest.mark.golden,

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 from kernelweave import GraphCut
-from kernelweave.foundation._errors import KernelError, ParameterError
+from kernelweave.foundation.errors import KernelError, ParameterError
 from kernelweave.inputs import read_affinity
 from tests.reference import graph_cuts as oracle
 

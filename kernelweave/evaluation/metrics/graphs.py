@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernelweave.evaluation.metrics._checks import divide_or_zero, encode_labels
-from kernelweave.evaluation.metrics._matrices import as_affinity
-from kernelweave.operators import algebra
+from kernelweave.evaluation.metrics.checks import divide_or_zero, encode_labels
+from kernelweave.evaluation.metrics.matrices import as_affinity
+from kernelweave.partitions import algebra
 
 
 def normalized_cut(A: Any, labels: ArrayLike) -> float:

@@ -13,8 +13,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import entr
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-from kernelweave.evaluation.metrics._checks import encode_pair
-from kernelweave.foundation._errors import ParameterError
+from kernelweave.evaluation.metrics.checks import encode_pair
+from kernelweave.foundation.errors import ParameterError
 
 
 def normalized_mutual_info(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:

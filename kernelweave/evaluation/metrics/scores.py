@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.preprocessing import normalize
 
-from kernelweave.evaluation.metrics._checks import (
+from kernelweave.evaluation.metrics.checks import (
     check_fraction,
     check_rows,
     check_vector,
     encode_labels,
 )
-from kernelweave.foundation._errors import ParameterError
+from kernelweave.foundation.errors import ParameterError
 
 
 def balanced_line_fit(

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from kernelweave.evaluation.metrics._checks import check_integer, encode_labels
-from kernelweave.evaluation.metrics._matrices import as_kernel
-from kernelweave.foundation._errors import ParameterError
-from kernelweave.operators import KernelOperator
-from kernelweave.operators.silhouette import silhouettes
+from kernelweave.evaluation.metrics.checks import check_integer, encode_labels
+from kernelweave.evaluation.metrics.matrices import as_kernel
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.partitions.silhouettes import silhouettes
 
 
 def kernel_silhouette(

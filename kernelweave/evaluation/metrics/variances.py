@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from kernelweave.evaluation.metrics._checks import (
+from kernelweave.evaluation.metrics.checks import (
     as_float64,
     check_rows,
     divide_or_zero,
@@ -21,10 +21,11 @@ from kernelweave.evaluation.metrics._checks import (
     row_blocks,
     totals,
 )
-from kernelweave.evaluation.metrics._matrices import as_kernel
-from kernelweave.foundation._errors import ParameterError
+from kernelweave.evaluation.metrics.matrices import as_kernel
+from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import read_weights
-from kernelweave.operators import KernelOperator, algebra
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.partitions import algebra
 
 _HINT = ' For vectors say kernel="linear".'
 

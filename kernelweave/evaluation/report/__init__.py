@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kernelweave.evaluation.report._facts import ReportFacts
-from kernelweave.evaluation.report._page import page
-from kernelweave.evaluation.report._summary import summary_html
-from kernelweave.foundation._random import RandomState
+from kernelweave.evaluation.report.facts import ReportFacts
+from kernelweave.evaluation.report.page import page
+from kernelweave.evaluation.report.summary import summary_html
+from kernelweave.foundation.random_streams import RandomState
 
 __all__ = ["ReportFacts", "summary_html", "write_report"]
 

@@ -1,0 +1,271 @@
+"""Compiled loops, each the fast twin of the function of the same name in ``_numpy``.
+
+Plain serial functions that release the interpreter lock: threads are laid over ranges by the caller, which
+compiles in a fraction of the time of numba's own parallel mode. Sums are kept in float64 for every input type.
+Importing this module compiles nothing; the first call does, and the result is kept on disk.
+"""
+
+import numpy as np
+from numba import njit
+
+from kernelweave.foundation.array_types import Array, Floats, Ints
+
+# Samples handled together in `nearest`: their running minima stay in the first-level cache.
+TILE = 256
+
+
+@njit(nogil=True, cache=True)
+def scatter_rows(K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int) -> None:
+    """Add weights[t] * K[rows[t], lo - left : hi - left] to out[groups[t], lo:hi]; ``groups`` must be sorted.
+
+    Eight rows of one group are added in one sweep: the totals are then read and written once for every eight
+    rows of K, which brings the pass close to the time of reading K.
+    """
+    n, width, t = rows.size, hi - lo, 0
+    while t < n:
+        total = out[groups[t], lo:hi]
+        if t + 7 < n and groups[t + 7] == groups[t]:
+            a, b, c, d = (
+                K[rows[t], lo - left : hi - left],
+                K[rows[t + 1], lo - left : hi - left],
+                K[rows[t + 2], lo - left : hi - left],
+                K[rows[t + 3], lo - left : hi - left],
+            )
+            e, f, g, h = (
+                K[rows[t + 4], lo - left : hi - left],
+                K[rows[t + 5], lo - left : hi - left],
+                K[rows[t + 6], lo - left : hi - left],
+                K[rows[t + 7], lo - left : hi - left],
+            )
+            wa, wb, wc, wd = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
+            we, wf, wg, wh = weights[t + 4], weights[t + 5], weights[t + 6], weights[t + 7]
+            for i in range(width):
+                total[i] += ((wa * a[i] + wb * b[i]) + (wc * c[i] + wd * d[i])) + (
+                    (we * e[i] + wf * f[i]) + (wg * g[i] + wh * h[i])
+                )
+            t += 8
+        else:
+            a, wa = K[rows[t], lo - left : hi - left], weights[t]
+            for i in range(width):
+                total[i] += wa * a[i]
+            t += 1
+
+
+@njit(nogil=True, cache=True)
+def move_rows(
+    K: Array, rows: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int
+) -> None:
+    """Take weights[t] * K[rows[t], lo - left : hi - left] from out[old[t]] and add it to out[new[t]]."""
+    for t in range(rows.size):
+        row, weight = K[rows[t], lo - left : hi - left], weights[t]
+        source, target = out[old[t], lo:hi], out[new[t], lo:hi]
+        for i in range(hi - lo):
+            part = weight * row[i]
+            source[i] -= part
+            target[i] += part
+
+
+@njit(nogil=True, cache=True)
+def nearest(
+    sums: Floats,
+    slopes: Floats,
+    norms: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the nearest cluster and its value for lo <= i < hi; see the twin for the rule on ties."""
+    low = np.empty(TILE)
+    lead = np.inf
+    for start in range(lo, hi, TILE):
+        width = min(TILE, hi - start)
+        low[:] = np.inf
+        here = labels[start : start + width]
+        for c in range(norms.size):
+            if np.isinf(norms[c]):
+                continue
+            norm, slope, row = norms[c], slopes[c], sums[c, start : start + width]
+            for t in range(width):
+                value = np.inf if here[t] == c else norm - slope * row[t]
+                low[t] = min(low[t], value)
+        for t in range(width):
+            i, label = start + t, here[t]
+            kept = np.inf
+            if not np.isinf(norms[label]):
+                kept = norms[label] - slopes[label] * sums[label, i]
+            out[i], own[i] = label, kept
+            if not low[t] < kept - slack:
+                lead = min(lead, low[t] - kept + slack)
+                continue
+            for c in range(norms.size):
+                if c != label and not np.isinf(norms[c]):
+                    value = norms[c] - slopes[c] * sums[c, i]
+                    if value <= low[t] + slack:
+                        out[i], own[i] = c, value
+                        break
+    return lead
+
+
+@njit(nogil=True, cache=True)
+def nearest_scaled(
+    sums: Floats,
+    slopes: Floats,
+    norms: Floats,
+    coefs: Floats,
+    diag: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the cluster of least scaled distance and that value for lo <= i < hi; see the twin."""
+    values = np.empty((norms.size, TILE))
+    lead = np.inf
+    for start in range(lo, hi, TILE):
+        width = min(TILE, hi - start)
+        base = diag[start : start + width]
+        for c in range(norms.size):
+            line, row = values[c], sums[c, start : start + width]
+            norm, slope, coef = norms[c], slopes[c], coefs[c]
+            for t in range(width):
+                line[t] = coef * ((norm - slope * row[t]) + base[t])
+        for t in range(width):
+            lead = min(lead, _choose(values[:, t], labels, slack, out, own, start + t))
+    return lead
+
+
+@njit(nogil=True, cache=True)
+def nearest_means(
+    Phi: Array,
+    diag: Floats,
+    turned: Floats,
+    norms: Floats,
+    coefs: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the mean of least scaled distance and that value for lo <= i < hi; see the twin."""
+    lead = np.inf
+    for start in range(lo, hi, TILE):
+        width = min(TILE, hi - start)
+        values = np.dot(Phi[start : start + width], turned)
+        for t in range(width):  # as in `_choose`, written out: a call for every sample takes longer than the choice
+            i = start + t
+            base, label, low = diag[i], labels[i], np.inf
+            for c in range(norms.size):
+                values[t, c] = coefs[c] * ((norms[c] - 2.0 * values[t, c]) + base)
+            kept = values[t, label]
+            values[t, label] = np.inf
+            for c in range(norms.size):
+                low = values[t, c] if values[t, c] < low else low
+            out[i], own[i] = label, kept
+            if low < kept - slack:
+                for c in range(norms.size):
+                    if values[t, c] <= low + slack:
+                        out[i], own[i] = c, values[t, c]
+                        break
+            else:
+                gap = low - kept + slack
+                lead = gap if gap < lead else lead
+    return lead
+
+
+@njit(nogil=True, cache=True)
+def add_rows(Phi: Array, labels: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Add weights[i] * Phi[i] to out[labels[i]] for lo <= i < hi."""
+    for i in range(lo, hi):
+        total, row, weight = out[labels[i]], Phi[i], weights[i]
+        for j in range(row.size):
+            total[j] += weight * row[j]
+
+
+@njit(nogil=True, cache=True)
+def shift_rows(Phi: Array, moved: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Take weights[t] * Phi[moved[t]] from out[old[t]] and add it to out[new[t]] for lo <= t < hi."""
+    for t in range(lo, hi):
+        source, target, row, weight = out[old[t]], out[new[t]], Phi[moved[t]], weights[t]
+        for j in range(row.size):
+            part = weight * row[j]
+            source[j] -= part
+            target[j] += part
+
+
+@njit(nogil=True, cache=True)
+def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints, slack: float, out: Ints) -> None:
+    """Assign one row of ``values`` after the other by size times value, sizes changing at once; see the twin."""
+    for i in range(values.shape[0]):
+        label = labels[i]
+        sizes[label] = max(sizes[label] - weights[i], 0.0)
+        low, best = np.inf, label
+        for c in range(values.shape[1]):
+            value = sizes[c] * values[i, c]
+            if value < low:
+                low = value
+        if not sizes[label] * values[i, label] <= low + slack:
+            for c in range(values.shape[1]):
+                if sizes[c] * values[i, c] <= low + slack:
+                    best = c
+                    break
+        out[i] = best
+        sizes[best] += weights[i]
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _choose(values: Floats, labels: Ints, slack: float, out: Ints, own: Floats, i: int) -> float:
+    """Write the label of sample ``i`` from its value for each cluster, which are overwritten; return its lead."""
+    label, low = labels[i], np.inf
+    kept = values[label]
+    values[label] = np.inf
+    for c in range(values.size):
+        low = values[c] if values[c] < low else low
+    out[i], own[i] = label, kept
+    if not low < kept - slack:
+        return low - kept + slack
+    for c in range(values.size):
+        if values[c] <= low + slack:
+            out[i], own[i] = c, values[c]
+            break
+    return np.inf
+
+
+@njit(nogil=True, cache=True)
+def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
+    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, tile by tile; see the twin."""
+    n, tile = K.shape[0], 64
+    gap, peak, row, col = -1.0, 0.0, 0, 0
+    for left in range(0, n, tile):
+        for i in range(lo, hi):
+            for j in range(left, min(left + tile, n)):
+                here = float(K[i, j])
+                size = abs(here)
+                away = abs(here - float(K[j, i]))
+                if not size < np.inf:
+                    return np.inf, np.inf, i, j
+                if not away < np.inf:
+                    away = np.inf
+                if size > peak:
+                    peak = size
+                if away > gap:
+                    gap, row, col = away, i, j
+    return gap, peak, row, col
+
+
+@njit(nogil=True, cache=True)
+def founding_gains(
+    K: Array, diag: Floats, distances: Floats, weights: Floats, out: Floats, lo: int, hi: int, left: int
+) -> None:
+    """Write sum_i w_i max(d_i - (K_nn + K_ii - 2 K_ni), 0) for lo <= n < hi; K holds the rows from ``left`` on."""
+    for n in range(lo, hi):
+        row, own, total = K[n - left], diag[n], 0.0
+        for i in range(row.size):
+            total += weights[i] * max(distances[i] - (own + diag[i] - 2.0 * row[i]), 0.0)
+        out[n] = total

@@ -1,0 +1,158 @@
+"""Plain twins of the compiled loops: the reference engine, and the oracle in tests.
+
+Shapes: K (m, n) holds one row per source sample; out and sums are (k, n), one row per cluster, so that every
+update runs along contiguous memory.
+"""
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
+
+
+def scatter_rows(K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int) -> None:
+    """Add weights[t] * K[rows[t], lo - left : hi - left] to out[groups[t], lo:hi]."""
+    for row, group, weight in zip(rows, groups, weights, strict=True):
+        out[group, lo:hi] += weight * K[row, lo - left : hi - left].astype(np.float64)
+
+
+def move_rows(
+    K: Array, rows: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int
+) -> None:
+    """Take weights[t] * K[rows[t], lo - left : hi - left] from out[old[t]] and add it to out[new[t]]."""
+    for row, source, target, weight in zip(rows, old, new, weights, strict=True):
+        part = weight * K[row, lo - left : hi - left].astype(np.float64)
+        out[source, lo:hi] -= part
+        out[target, lo:hi] += part
+
+
+def nearest(
+    sums: Floats,
+    slopes: Floats,
+    norms: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the cluster with least norms[c] - slopes[c] * sums[c, i], and that value, for lo <= i < hi.
+
+    Values within ``slack`` are equal: a sample keeps its label unless another cluster is nearer by more, and then
+    takes the first within ``slack`` of the nearest. Clusters with infinite norm are empty. Returns the least lead of
+    a kept label over the best other cluster, plus ``slack``.
+    """
+    filled = ~np.isinf(norms)
+    values = norms[filled, None] - slopes[filled, None] * sums[filled, lo:hi]
+    return _take_least(values, filled, labels, slack, out, own, lo, hi)
+
+
+def nearest_scaled(
+    sums: Floats,
+    slopes: Floats,
+    norms: Floats,
+    coefs: Floats,
+    diag: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the cluster with least coefs[c] (diag[i] + norms[c] - slopes[c] * sums[c, i]), ties as in ``nearest``."""
+    filled = ~np.isinf(norms)
+    values = (norms[filled, None] - slopes[filled, None] * sums[filled, lo:hi]) + diag[lo:hi]
+    return _take_least(coefs[filled, None] * values, filled, labels, slack, out, own, lo, hi)
+
+
+def nearest_means(
+    Phi: Array,
+    diag: Floats,
+    turned: Floats,
+    norms: Floats,
+    coefs: Floats,
+    labels: Ints,
+    slack: float,
+    out: Ints,
+    own: Floats,
+    lo: int,
+    hi: int,
+) -> float:
+    """Write the mean with least coefs[c] (diag[i] + norms[c] - 2 <phi_i, m_c>), ties as in ``nearest``.
+
+    ``turned`` holds the means as columns.
+    """
+    filled = ~np.isinf(norms)
+    values = (norms[filled, None] - 2.0 * (Phi[lo:hi] @ turned[:, filled]).T) + diag[lo:hi]
+    return _take_least(coefs[filled, None] * values, filled, labels, slack, out, own, lo, hi)
+
+
+def add_rows(Phi: Array, labels: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Add weights[i] * Phi[i] to out[labels[i]] for lo <= i < hi."""
+    np.add.at(out, labels[lo:hi], weights[lo:hi, None] * Phi[lo:hi])
+
+
+def shift_rows(Phi: Array, moved: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Take weights[t] * Phi[moved[t]] from out[old[t]] and add it to out[new[t]] for lo <= t < hi."""
+    parts = weights[lo:hi, None] * Phi[moved[lo:hi]]
+    np.add.at(out, old[lo:hi], -parts)
+    np.add.at(out, new[lo:hi], parts)
+
+
+def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints, slack: float, out: Ints) -> None:
+    """Assign sample after sample to the cluster with least sizes[c] * values[i, c], its own weight left out.
+
+    ``sizes`` changes with every sample. Values within ``slack`` are equal: a sample keeps its label where that is
+    among the least, and else takes the first of them. Infinite values mark clusters without a centre.
+    """
+    for i, row in enumerate(values):
+        sizes[labels[i]] = max(sizes[labels[i]] - weights[i], 0.0)
+        scaled = np.full(len(sizes), np.inf)
+        known = np.isfinite(row)
+        scaled[known] = sizes[known] * row[known]
+        least = np.flatnonzero(scaled <= scaled.min() + slack)
+        out[i] = labels[i] if labels[i] in least else least[0]
+        sizes[out[i]] += weights[i]
+
+
+def _take_least(
+    found: Floats, filled: Bools, labels: Ints, slack: float, out: Ints, own: Floats, lo: int, hi: int
+) -> float:
+    """Write the cluster of least value; ``found`` has a row for each of the ``filled`` clusters."""
+    values = np.full((len(filled), hi - lo), np.inf)
+    values[filled] = found
+    at = np.arange(hi - lo)
+    kept = values[labels[lo:hi], at]
+    values[labels[lo:hi], at] = np.inf
+    low = values.min(axis=0)
+    moves = low < kept - slack
+    first = (values <= low + slack).argmax(axis=0)
+    out[lo:hi] = np.where(moves, first, labels[lo:hi])
+    own[lo:hi] = np.where(moves, values[first, at], kept)
+    leads = (low - kept + slack)[~moves]
+    return float(leads.min(initial=np.inf))
+
+
+def founding_gains(
+    K: Array, diag: Floats, distances: Floats, weights: Floats, out: Floats, lo: int, hi: int, left: int
+) -> None:
+    """Write sum_i w_i max(d_i - (K_nn + K_ii - 2 K_ni), 0) for lo <= n < hi; K holds the rows from ``left`` on."""
+    gaps = diag[lo:hi, None] + diag[None, :] - 2.0 * K[lo - left : hi - left].astype(np.float64)
+    out[lo:hi] = np.maximum(distances[None, :] - gaps, 0.0) @ weights
+
+
+def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
+    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, with the place of the first.
+
+    Where a value of these rows is not finite both are infinite and the place is that value's.
+    """
+    part = K[lo:hi].astype(np.float64)
+    if not np.isfinite(part).all():
+        i, j = np.argwhere(~np.isfinite(part))[0]
+        return np.inf, np.inf, int(i) + lo, int(j)
+    with np.errstate(invalid="ignore"):
+        gaps = np.abs(part - K[:, lo:hi].T.astype(np.float64))
+    gaps[np.isnan(gaps)] = np.inf
+    i, j = np.unravel_index(int(gaps.argmax()), gaps.shape)
+    return float(gaps[i, j]), float(np.abs(part).max()), int(i) + lo, int(j)

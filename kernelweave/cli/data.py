@@ -1,0 +1,310 @@
+"""What a command works on: tables, a kernel matrix or a graph, with the ids of its rows."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+
+from kernelweave.cli import catalogue
+from kernelweave.foundation.errors import DataError, ParameterError
+from kernelweave.inputs import Table, TextFormat, align_tables, read_tables
+from kernelweave.inputs.files.text import read_label_lines
+
+# What to do about faults of edge lists, in options of the command line.
+GRAPH_REMEDIES = {
+    "entries": "Say what parts the entries with --delimiter, and write '#' before comments.",
+    "weight": "Leave the third entry of all lines out if it is no weight.",
+    "market": "Write one edge a line, or give the matrix with --kernel-matrix.",
+    "header": "Say --header or --no-header.",
+    "quote": "Close its quotes, and say what parts the entries with --delimiter.",
+}
+# How small a diagonal must be, next to the largest entry, to be that of distances.
+NO_DISTANCE = 1e-8
+
+
+@dataclass(frozen=True)
+class Data:
+    """Samples as the command line got them."""
+
+    kind: str
+    tables: tuple[Table, ...] = ()
+    matrix: Any = None
+    ids: tuple[str, ...] | None = None
+    sources: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> Any:
+        """What estimators take: one array, a dict of views, or a matrix."""
+        if self.matrix is not None:
+            return self.matrix
+        if self.kind == catalogue.TABLE:
+            return self.tables[0].values
+        return {table.name: table.values for table in self.tables}
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.matrix.shape[0] if self.matrix is not None else self.tables[0].n_samples)
+
+    @property
+    def row_ids(self) -> tuple[str, ...]:
+        """Ids, or the numbers of the rows from 1."""
+        return self.ids or tuple(str(i) for i in range(1, self.n_samples + 1))
+
+    @property
+    def columns(self) -> dict[str, list[str] | None]:
+        """Column names of every view, where it has some."""
+        return {table.name: None if table.columns is None else list(table.columns) for table in self.tables}
+
+
+def _check_differences(table: Table) -> None:
+    """Refuse a table in which all samples are the same."""
+    values = table.values
+    spread = values.max(axis=0) - values.min(axis=0)
+    if table.n_samples > 1 and not (spread.toarray() if sp.issparse(spread) else np.asarray(spread)).any():
+        raise DataError(f"{table.place}: all {table.n_samples} rows are the same, so it says nothing. Leave it out.")
+
+
+def read_data(
+    files: list[str] | None, kernel_matrix: str | None, graph: Path | None, text: TextFormat, rows: Any
+) -> Data:
+    """Read whichever of the three was given."""
+    given = [bool(files), kernel_matrix is not None, graph is not None]
+    if sum(given) != 1:
+        what = "nothing to cluster" if not any(given) else "too much"
+        raise ParameterError(f"There is {what}: give tables, or --kernel-matrix FILE, or --graph FILE.")
+    if graph is not None:
+        return _graph(graph, text)
+    if kernel_matrix is not None:
+        return _kernel_matrix(kernel_matrix, text)
+    if sum(place == "-" or place.endswith("=-") for place in files or ()) > 1:
+        raise ParameterError("Standard input (-) can be given once; write the other table to a file.")
+    tables = [table for place in files or () for table in read_tables(place, text)]
+    tables = align_tables(tables, rows)
+    for table in tables:
+        _check_differences(table)
+    kind = catalogue.TABLE if len(tables) == 1 else catalogue.VIEWS
+    return Data(kind, tuple(tables), None, tables[0].ids, {table.name: table.source for table in tables})
+
+
+def _graph(path: Path, text: TextFormat) -> Data:
+    from kernelweave.datasets import load_metis
+    from kernelweave.datasets.graphs import read_edge_list
+
+    if str(path) == "-":
+        raise DataError("--graph -: graphs are read from files, not from standard input; name a file.")
+    if path.is_dir():
+        raise DataError(f"{path}: this is a folder; name a file in it.")
+    if not path.is_file():
+        raise DataError(f"{path}: there is no such file.")
+    if path.name.removesuffix(".gz").endswith((".graph", ".metis")):
+        found = load_metis(path)
+    else:
+        if text.delimiter is None:
+            _complain_of_marks(path)
+        found = read_edge_list(path, "auto", ("#", "%"), text.delimiter, GRAPH_REMEDIES, text.header)
+    ids = tuple(str(node) for node in found.node_ids)
+    return Data(catalogue.GRAPH, (), found.graph, ids, {"graph": str(path)})
+
+
+def _complain_of_marks(path: Path) -> None:
+    """Refuse an edge list whose first edge holds a mark that may part its entries, unless the user says what does."""
+    from kernelweave.datasets.graphs import text_lines
+
+    for number, line in enumerate(text_lines(path), 1):
+        if line.strip() and not line.strip().startswith(("#", "%")):
+            mark = next((each for each in (",", ";", "|") if each in line), None)
+            if mark is not None:
+                raise DataError(
+                    f"{path}:{number}: there is {mark!r} in this line; say what parts the entries with --delimiter "
+                    f"'{mark}', or with --delimiter ' ' or tab if it belongs to a name."
+                )
+            return
+
+
+def _kernel_matrix(place: str, text: TextFormat) -> Data:
+    tables = read_tables(place, text)
+    if len(tables) > 1:
+        names = ", ".join(table.name for table in tables)
+        raise DataError(f"{place}: there are several matrices ({names}); choose one as {place}:{tables[0].name}.")
+    table = tables[0]
+    if table.values.shape[0] != table.values.shape[1]:
+        raise DataError(f"{table.source}: a kernel matrix is square, and this one has shape {table.values.shape}.")
+    ids = table.ids
+    if ids is None and table.columns is not None:
+        ids = table.columns
+        for i, name in enumerate(ids if len(set(ids)) < len(ids) else ()):
+            if name in ids[:i]:
+                raise DataError(f"{table.place}: two columns are called {name!r}; names of samples occur once.")
+    elif ids is not None and table.columns is not None and tuple(ids) != table.columns and not _counted(table.columns):
+        at = next(i for i, (a, b) in enumerate(zip(ids, table.columns, strict=True)) if a != b)
+        raise DataError(
+            f"{table.source}: row {at + 1} is called {ids[at]!r} and column {at + 1} {table.columns[at]!r}; a kernel "
+            "matrix has the same names in the same order."
+        )
+    _check_symmetric(table, ids)
+    _check_similarities(table)
+    return Data(catalogue.KERNEL, (), table.values, ids, {"kernel": table.source})
+
+
+def _counted(columns: tuple[str, ...]) -> bool:
+    """Whether columns are called as programs do where nobody named them: V1, V2 ..., X1 ..., 0, 1 ... or 1, 2 ..."""
+    begins = (("V", 1), ("X", 1), ("", 0), ("", 1))
+    return any(columns == tuple(f"{word}{start + i}" for i in range(len(columns))) for word, start in begins)
+
+
+def _check_symmetric(table: Table, ids: tuple[str, ...] | None) -> None:
+    """Refuse a matrix that is not symmetric, with the two entries that differ most."""
+    from kernelweave.foundation.errors import KernelError
+    from kernelweave.kernels.checks import RELATIVE_ASYMMETRY, check_kernel_matrix
+
+    K = table.values
+    try:
+        check_kernel_matrix(K)
+    except KernelError as error:
+        i, j = _worst_pair(K)
+        one, other = (repr(ids[at]) if ids is not None else str(at + 1) for at in (i, j))
+        peak = float(abs(K).max())
+        half = next(
+            (name for name, rest in (("upper", sp.tril(K, -1)), ("lower", sp.triu(K, 1))) if not rest.count_nonzero()),
+            None,
+        )
+        if half is not None:
+            raise DataError(
+                f"{table.place}: the matrix is not symmetric: the {half} triangle alone is filled in; mirror it at the "
+                "diagonal, as K + K.T - diag(diag(K))."
+            ) from error
+        raise DataError(
+            f"{table.place}: the matrix is not symmetric: row {one}, column {other} holds {K[i, j]:.12g}, and row "
+            f"{other}, column {one} {K[j, i]:.12g}, a difference of {abs(K[i, j] - K[j, i]):.2g} where "
+            f"{RELATIVE_ASYMMETRY[str(K.dtype)] * peak:.2g} is allowed; average the matrix with its transpose."
+        ) from error
+
+
+def _worst_pair(K: Any) -> tuple[int, int]:
+    if sp.issparse(K):
+        gaps = abs(K - K.T).tocoo()
+        at = int(gaps.data.argmax())
+        return int(gaps.row[at]), int(gaps.col[at])
+    worst = [float(abs(K[i] - K[:, i]).max()) for i in range(len(K))]
+    i = int(np.argmax(worst))
+    return i, int(abs(K[i] - K[:, i]).argmax())
+
+
+def _check_similarities(table: Table) -> None:
+    """Refuse distances: nothing on the diagonal, positive entries elsewhere except between samples that are alike."""
+    K: Any = table.values
+    n = table.n_samples
+    if sp.issparse(K):
+        if K.nnz < n * (n - 1):
+            return
+        K = K.toarray()
+    peak = float(K.max())
+    if n < 2 or K.min() < 0 or peak <= 0 or np.diagonal(K).max() > NO_DISTANCE * peak:
+        return
+    alike = ((i, j) for i in range(n) for j in np.flatnonzero(K[i] <= NO_DISTANCE * peak) if i != j)
+    if all(np.allclose(K[i], K[j], rtol=0, atol=2 * NO_DISTANCE * peak) for i, j in alike):
+        raise DataError(
+            f"{table.place}: this looks like distances, not similarities: the diagonal is 0 and the rest positive. "
+            "Turn them into similarities, as exp(-d / m) with m their median, or give the file as a table with "
+            "--method kmedoids --set metric=precomputed. If they are similarities, write those of "
+            "samples with themselves on the diagonal."
+        )
+
+
+def read_truth(place: str, data: Data, text: TextFormat) -> np.ndarray:
+    """Return true labels from a text file of ids and labels, or of labels alone in the order of the rows."""
+    if place == "-" and "standard input" in data.sources.values():
+        raise ParameterError("--labels -: standard input (-) can be given once; write the labels to a file.")
+    ids, labels = read_label_lines(place, text, data.n_samples)
+    if ids is None:
+        return np.array(labels)
+    known = dict(zip(ids, labels, strict=True))
+    missing = [name for name in data.row_ids if name not in known]
+    if missing:
+        shown = "standard input" if place == "-" else place
+        called = "" if data.ids is not None else " (without ids they are called 1, 2, 3 ...)"
+        raise DataError(f"{shown}: {len(missing)} sample(s) have no label, such as {missing[0]!r}{called}; add theirs.")
+    return np.array([known[name] for name in data.row_ids])
+
+
+# Estimators
+
+
+def build(method: catalogue.Method, kind: str, n_clusters: int | None, options: dict[str, Any], seed: int) -> Any:
+    """Return the estimator of a method with its settings; options of the user go first."""
+    import kernelweave
+
+    cls = getattr(kernelweave, method.estimator)
+    known = cls._get_param_names()
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise ParameterError(f"{method.name} has no parameter {unknown[0]!r}; it has {', '.join(known)}.")
+    found = {name: value for name, value in method.settings.items() if name in known}
+    if kind == catalogue.KERNEL:
+        found = {"kernel": "precomputed"} | ({"divergence": "kernel"} if "divergence" in known else {})
+    if kind == catalogue.KERNEL:
+        for name in ("kernel", "kernel_params", "divergence"):
+            if name in options and options[name] != found.get(name):
+                said = {"kernel": "--kernel", "kernel_params": "--kernel-param"}.get(name, f"--set {name}")
+                raise ParameterError(
+                    f"{said} {options[name]!r} does not go with --kernel-matrix, which is the kernel already; leave "
+                    "one of them out."
+                )
+    if options.get("kernel", found.get("kernel")) != found.get("kernel"):
+        found.pop("kernel_params", None)  # they belong to the usual kernel
+    found |= options
+    if "random_state" in known:
+        found.setdefault("random_state", seed)
+    if n_clusters is not None:
+        found["n_clusters"] = n_clusters
+    return cls(**found)
+
+
+def scaled(data: Data, scale: str, method: catalogue.Method, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+    """Return what the estimator is to see, and the scaler that made it (None where nothing is done).
+
+    Tables that ``options`` of the estimator call precomputed are distances or similarities, and stay as they are.
+    """
+    from kernelweave.preprocessing import ViewScaler
+
+    given = [name for name in ("metric", "kernel") if (options or {}).get(name) == "precomputed"]
+    if given and scale not in ("auto", "none"):
+        raise ParameterError(
+            f"--scale {scale} does not go with {given[0]} 'precomputed': distances and similarities are taken as they "
+            "are; leave it out."
+        )
+    if given:
+        return data.samples, None
+    scale = method.scale if scale == "auto" else scale
+    if data.kind in (catalogue.KERNEL, catalogue.GRAPH) or scale == "none":
+        return data.samples, None
+    scaler = ViewScaler(method=scale.replace("-", "_")).fit(data.samples)
+    return scaler.transform(data.samples), scaler
+
+
+def with_scaler(model: Any, scaler: Any) -> Any:
+    """Return the fitted model behind the scaler."""
+    return model if scaler is None else Pipeline([("scale", scaler), ("model", model)])
+
+
+def silhouette(model: Any, X: Any, kind: str, seed: int) -> float | None:
+    """Return the mean silhouette, or None where there is none: graphs, one cluster."""
+    from kernelweave.model_selection import score_clustering
+
+    if kind == catalogue.GRAPH or len(np.unique(model.labels_)) < 2:
+        return None
+    if getattr(model, "metric", None) == "precomputed":
+        return _silhouette_of_distances(np.asarray(X), model.labels_)
+    return float(score_clustering(model, X, random_state=seed))
+
+
+def _silhouette_of_distances(D: np.ndarray, labels: np.ndarray) -> float | None:
+    from sklearn.metrics import silhouette_score
+
+    if len(np.unique(labels)) >= len(labels):
+        return None
+    return float(silhouette_score(D, labels, metric="precomputed"))

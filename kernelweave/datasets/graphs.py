@@ -1,0 +1,247 @@
+"""Graphs kept as text, one edge a line.
+
+Input       ``u v`` or ``u v weight`` on each line, plain or compressed by gzip
+Guarantee   a symmetric sparse matrix, every edge once; whatever cannot be meant so is refused with its line number
+"""
+
+import csv
+import gzip
+import math
+import re
+import zlib
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import Bunch
+
+from kernelweave.foundation.errors import DataError, ParameterError
+
+_GZIP = b"\x1f\x8b"
+# As an integer is written: "007" and "+7" are names of other nodes than "7". Eighteen digits fit into 64 bits.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+#: Words that name columns rather than nodes.
+HEADER_WORDS = frozenset(
+    {"source", "target", "from", "to", "node", "node1", "node2", "u", "v", "src", "dst", "weight", "w", "value"}
+)
+#: What to do about faults, by those who call from Python.
+REMEDIES = {
+    "entries": "Check delimiter, comments and weighted.",
+    "weight": "Pass weighted=False to pass over the third entry.",
+    "market": "Use scipy.io.mmread.",
+    "header": "Remove it or write '#' before it if it is a header; put another edge first if it is one.",
+    "quote": "Close its quotes.",
+}
+
+
+@dataclass(frozen=True)
+class _Edge:
+    line: int  # in the file, from 1
+    ends: tuple[str, str]
+    weight: float
+
+
+def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None):
+    r"""Load a graph from a text file with one edge a line.
+
+    Use it for graphs that :class:`kernelweave.GraphCut` is to cut. Edges have no direction: ``u v`` and ``v u`` are the
+    same one, and a file may hold either or both.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; one compressed by gzip is recognised by its content.
+        A first line of three words that name columns, such as ``from to weight``, is passed over: its third
+        entry is no weight. One of two, such as ``source target``, might be an edge and is refused. Such words are
+        source, target, from, to, node, node1, node2, u, v, src, dst, weight, w and value, in any case.
+    weighted : {"auto", True, False}, default="auto"
+        Whether the third entry of a line is the weight of the edge. ``"auto"``: yes, if the first edge has one. All
+        lines must then be alike. False: entries after the second are passed over and all weights are 1.
+    comments : str or tuple of str, default=("#", "%")
+        A line that begins with one of these is passed over, as is an empty one. Elsewhere in a line they have no
+        meaning, since names of nodes may contain them.
+    delimiter : str or None, default=None
+        What parts the entries of a line; None means blanks and tabs, any number of them. Where it is one character,
+        entries may stand in double quotes, as in CSV files, within a line.
+
+    Returns
+    -------
+    Bunch
+        - ``graph``: (n_nodes, n_nodes) symmetric ``csr_array`` of float64. A self-loop stands once on the diagonal. A
+          weight of 0 is no edge, but its nodes belong to the graph: ``u u 0`` names a node without edges;
+        - ``node_ids``: (n_nodes,) the names of the nodes in the file, in the order of the rows of ``graph``. If all of
+          them are integers they are an int64 array and sorted; else strings, in order of their first appearance;
+        - ``DESCR``: a line that describes the graph.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read or holds no edge; at a line without two nodes, or with a weight that is missing,
+        negative, not a finite number or another than an earlier line gave the same edge; at a first line that may be
+        a header or an edge.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from kernelweave.datasets import load_edge_list
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "roads.txt")
+    ...     _ = file.write_text("# from to lanes\nBern Thun 2\nThun Spiez 1\nSpiez Thun 1\n")
+    ...     roads = load_edge_list(file)
+    >>> roads.DESCR
+    'roads.txt: a graph of 3 nodes and 2 edges; weights from 1 to 2.'
+    >>> roads.node_ids.tolist()
+    ['Bern', 'Thun', 'Spiez']
+    >>> roads.graph.toarray()
+    array([[0., 2., 0.],
+           [2., 0., 1.],
+           [0., 1., 0.]])
+    """
+    marks = (comments,) if isinstance(comments, str) else tuple(comments)
+    _check_arguments(weighted, marks, delimiter)
+    return read_edge_list(Path(path), weighted, marks, delimiter, REMEDIES)
+
+
+def read_edge_list(path, weighted, marks, delimiter, remedies, header=None):
+    """Return what ``load_edge_list`` does; ``remedies`` end its messages, ``header`` says what the first line is."""
+    edges = list(_edges(path, text_lines(path), weighted, marks, delimiter, remedies, header))
+    if not edges:
+        raise DataError(f"{path}: there is no edge in it; write one a line, as 'u v' or 'u v weight'.")
+    node_ids, rows, columns = _numbered(edges)
+    graph = _symmetric(path, edges, rows, columns, len(node_ids))
+    return Bunch(graph=graph, node_ids=node_ids, DESCR=_describe(path.name, graph))
+
+
+def _check_arguments(weighted, marks, delimiter):
+    if not (isinstance(weighted, bool) or weighted == "auto"):
+        raise ParameterError(f"weighted={weighted!r} cannot be used: pass 'auto', True or False.")
+    if not all(isinstance(mark, str) and mark for mark in marks):
+        raise ParameterError(f"comments={marks!r} cannot be used: pass a string or a tuple of strings, none empty.")
+    if delimiter is not None and not (isinstance(delimiter, str) and delimiter):
+        raise ParameterError(f"delimiter={delimiter!r} cannot be used: pass a string, or None for blanks and tabs.")
+
+
+def text_lines(path):
+    """Yield the lines of a file, compressed or not."""
+    try:
+        with path.open("rb") as stream:
+            compressed = stream.read(2) == _GZIP
+        with (gzip.open if compressed else open)(path, "rt", encoding="utf-8-sig") as stream:
+            yield from stream
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as reason:
+        why = reason.strerror if isinstance(reason, OSError) and reason.strerror else reason
+        raise DataError(
+            f"{path}: this cannot be read ({why}); name a text file in UTF-8, or one compressed by gzip."
+        ) from reason
+
+
+def _edges(path, lines, weighted, marks, delimiter, remedies, header):
+    """Yield what the lines say; the first edge settles how many entries all have, unless ``weighted`` does."""
+    fewest, most = {True: (3, 3), False: (2, math.inf)}.get(weighted, (2, 3))
+    begun = False
+    for number, line in enumerate(lines, start=1):
+        if number == 1 and line.startswith("%%MatrixMarket"):
+            raise DataError(f"{path}:1: this is a Matrix Market file, not a list of edges. {remedies['market']}")
+        line = line.strip()
+        if not line or line.startswith(marks):
+            continue
+        first, begun = not begun, True
+        if first and header:
+            continue
+        entries = _entries(path, number, line, delimiter, remedies)
+        if not fewest <= len(entries) <= most or not all(entries[:2]):
+            wanted = "2 or 3" if fewest < most < math.inf else f"{fewest}{' or more' if most > 3 else ''}"
+            raise DataError(
+                f"{path}:{number}: this line does not hold an edge of {wanted} entries: {line[:60]!r}. "
+                f"{remedies['entries']}"
+            )
+        if first and header is None and _is_header(path, number, entries, most == 3, remedies):
+            continue
+        if weighted == "auto":
+            fewest = most = len(entries)
+        weight = _weight(path, number, entries[2], remedies) if most == 3 else 1.0
+        yield _Edge(number, (entries[0], entries[1]), weight)
+
+
+def _entries(path, number, line, delimiter, remedies):
+    if '"' not in line or delimiter is None or len(delimiter) > 1 or delimiter in '"\r\n':
+        return [entry.strip() for entry in line.split(delimiter)]
+    try:
+        (found,) = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{number}: the quotes in {line[:60]!r} are not as in CSV. {remedies['quote']}"
+        ) from error
+    return [entry.strip() for entry in found]
+
+
+def _is_header(path, number, entries, third_is_weight, remedies):
+    """Whether a first line surely names columns; refuse one that may."""
+    if not all(entry.lower() in HEADER_WORDS for entry in entries):
+        return False
+    if len(entries) == 3 and third_is_weight:  # no word is a weight
+        return True
+    raise DataError(
+        f"{path}:{number}: this line may be a header or an edge: {' '.join(entries)[:60]!r}. {remedies['header']}"
+    )
+
+
+def _weight(path, number, entry, remedies):
+    try:
+        weight = float(entry) if entry.isascii() and "_" not in entry else math.nan  # Python reads more than is meant
+    except ValueError:
+        weight = math.nan
+    if not 0 <= weight < math.inf:
+        raise DataError(
+            f"{path}:{number}: the weight is {entry!r}; weights are finite numbers of 0 or more. {remedies['weight']}"
+        )
+    return weight
+
+
+def _numbered(edges):
+    """Return the names of the nodes and, by their places among them, the two ends of every edge."""
+    names = list(dict.fromkeys(chain.from_iterable(edge.ends for edge in edges)))
+    node_ids = np.array(names)
+    if all(map(_INTEGER.fullmatch, names)):
+        names.sort(key=int)
+        node_ids = np.array(names, dtype=np.int64)
+    place = {name: i for i, name in enumerate(names)}
+    rows, columns = (np.array([place[edge.ends[end]] for edge in edges]) for end in (0, 1))
+    return node_ids, rows, columns
+
+
+def _symmetric(path, edges, rows, columns, n):
+    """Return the adjacency with every edge once; lines that name the same edge must give the same weight."""
+    weights = np.array([edge.weight for edge in edges])
+    low, high = np.minimum(rows, columns), np.maximum(rows, columns)
+    _, first, same = np.unique(low * n + high, return_index=True, return_inverse=True)
+    if len(other := np.flatnonzero(weights != weights[first][same])):
+        here, there = edges[other[0]], edges[first[same[other[0]]]]
+        raise DataError(
+            f"{path}:{here.line}: the edge {' - '.join(here.ends)} has the weight {here.weight:.9g}, and line "
+            f"{there.line} gave it {there.weight:.9g}: edges have no direction, so both must agree. For a directed "
+            "graph sum or average the two first."
+        )
+    low, high, weights = low[first], high[first], weights[first]
+    apart = low != high
+    parts = (
+        np.r_[weights, weights[apart]],
+        (np.r_[low, high[apart]], np.r_[high, low[apart]]),
+    )
+    graph = sparse.csr_array(parts, shape=(n, n))
+    graph.eliminate_zeros()
+    graph.sort_indices()
+    return graph
+
+
+def _describe(name, graph):
+    loops = int(np.count_nonzero(graph.diagonal()))
+    parts = [f"{name}: a graph of {graph.shape[0]} nodes and {(graph.nnz + loops) // 2} edges"]
+    if loops:
+        parts.append(f"{loops} of them self-loops")
+    if graph.nnz and np.any(graph.data != 1.0):
+        parts.append(f"weights from {graph.data.min():.6g} to {graph.data.max():.6g}")
+    return "; ".join(parts) + "."

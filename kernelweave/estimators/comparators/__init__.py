@@ -1,0 +1,1 @@
+"""Estimators of methods of others, to compare with."""

@@ -1,0 +1,271 @@
+"""The k-medoids estimator."""
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave.estimators.comparators.distances import (
+    METRICS,
+    SPARSE_METRICS,
+    check_distance_matrix,
+    measured,
+    measured_among,
+)
+from kernelweave.estimators.shared.kernel_estimator import warn_if_empty, warn_if_unfinished
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.progress import track
+from kernelweave.foundation.random_streams import streams
+from kernelweave.foundation.sklearn_internals import CallbackSupportMixin, Interval, StrOptions, fit_context
+from kernelweave.foundation.threads import parallel_map
+from kernelweave.inputs import check_cluster_count, read_samples, read_weights
+from kernelweave.solvers.comparators.k_medoids import MEDOID_INITS, MedoidRun, k_medoids, start_medoids
+from kernelweave.solvers.shared.best_run import best_of
+
+
+class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, CallbackSupportMixin, BaseEstimator):
+    """k-medoids: every cluster is shown by one of its samples, for any distance.
+
+    Medoids are exchanged for other samples as long as that lowers the sum of distances of the samples to their
+    medoids. At the end no exchange of one medoid lowers it. A baseline for methods that find exemplars.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    metric : str or callable, default="euclidean"
+        A distance of :func:`sklearn.metrics.pairwise_distances`, or a function of two samples that returns a number
+        and is the same both ways. With ``"precomputed"`` X is the matrix of distances between the samples.
+    metric_params : dict, default=None
+        Further arguments of the metric, such as ``{"p": 3}`` of ``"minkowski"``.
+    init : {"k-medoids++", "build", "random"} or array of shape (n_clusters,), default="k-medoids++"
+        First medoids: samples drawn far apart, samples chosen one by one to lower the sum most (the BUILD phase of
+        PAM, one run), samples drawn at random, or given by their numbers (one run).
+    n_init : int, default=5
+        Number of starts; the run with the least sum of distances is kept.
+    max_iter : int, default=100
+        Most passes over the samples of one run.
+    memory_limit : float, default=2048
+        MiB the matrix of distances may take; beyond it they are computed again in every pass.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts. The same seed gives the same labels at any number of threads.
+    verbose : int, default=0
+        1 shows a progress bar over the starts.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of every sample, 0..n_clusters-1.
+    medoid_indices_ : ndarray of shape (n_clusters,)
+        The sample that stands for each cluster.
+    cluster_centers_ : {ndarray, CSR array} of shape (n_clusters, n_features) or None
+        Features of the medoids; None with ``metric="precomputed"``.
+    inertia_, objective_ : float
+        Distances of the samples to their medoids, summed.
+    objective_path_ : ndarray
+        That sum for the start and after every pass; it never rises.
+    n_iter_ : int
+        Passes of the best run.
+    converged_ : bool
+        Whether the best run ended because no exchange lowers the sum, rather than at ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
+    n_features_in_ : int
+        Number of features seen during ``fit``.
+    feature_names_in_ : ndarray of str
+        Their names, where X had string column names.
+
+    See Also
+    --------
+    AffinityPropagation : Exemplars without a start, by messages between samples.
+    ConvexMixture : Exemplars as the components of a mixture with a single best solution.
+
+    Notes
+    -----
+    Cost: O(n^2) a pass whatever the number of clusters, a few passes for each start, after O(n^2 d) for the distances;
+    starts run side by side. Memory: 8 n^2 bytes or, beyond ``memory_limit``, O(n n_clusters).
+
+    With squared distances (``metric="sqeuclidean"``) this is k-means with samples for centres. Samples of weight 0
+    get a label and are never medoids.
+
+    The procedure of PhD 1.1.1, samples to their nearest medoid and medoids to the middle of their clusters in turn,
+    stops at many points where an exchange still helps; where no exchange helps it stops too.
+
+    Source: PhD 1.1.1 (1.1), MSc 1.3.1; L. Kaufman and P. J. Rousseeuw, "Clustering by means of medoids", 1987;
+    E. Schubert and P. J. Rousseeuw, "Fast and eager k-medoids clustering", Information Systems 101, 2021, for the
+    change of the sum with all exchanges of a candidate in O(n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import KMedoids
+    >>> X = np.array([[0.0], [1.0], [2.0], [50.0], [51.0], [90.0]])
+    >>> model = KMedoids(2, metric="manhattan", random_state=0).fit(X)
+    >>> sorted(model.medoid_indices_.tolist()), float(model.inertia_)
+    ([1, 4], 42.0)
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "metric": [StrOptions({*METRICS, "precomputed"}), callable],
+        "metric_params": [dict, None],
+        "init": [StrOptions(set(MEDOID_INITS)), "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "memory_limit": [Interval(Real, 0, None, closed="neither")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        init: Any = "k-medoids++",
+        n_init: int = 5,
+        max_iter: int = 100,
+        memory_limit: float = 2048,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.metric = metric
+        self.metric_params = metric_params
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = isinstance(self.metric, str) and self.metric in SPARSE_METRICS
+        tags.input_tags.pairwise = tags.input_tags.positive_only = self._given
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "KMedoids":
+        """Cluster the samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Samples, or their distances with ``metric="precomputed"``.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a sample of weight 2 counts as two equal samples. One of weight 0 only gets a label.
+
+        Returns
+        -------
+        self : KMedoids
+            The fitted estimator.
+        """
+        X = self._read(X, reset=True)
+        weights = read_weights(sample_weight, X.shape[0])
+        check_cluster_count(self.n_clusters, weights)
+        distances, starts = self._distances(X), self._starts(weights)
+
+        def run(start: Any) -> MedoidRun:
+            if isinstance(start, np.random.Generator):
+                start = start_medoids(distances, self.init, weights, self.n_clusters, start)
+            return k_medoids(distances, start, weights, max_iter=self.max_iter)
+
+        runs = track(self, parallel_map(run, starts), total=len(starts), what="starts", X=X, y=y)
+        self._store(X, best_of(runs))
+        return self
+
+    def _store(self, X: Matrix, best: MedoidRun) -> None:
+        self.labels_: Ints = best.labels
+        self.medoid_indices_: Ints = best.medoids
+        self.cluster_centers_ = None if self._given else X[best.medoids]
+        self.inertia_ = self.objective_ = best.objective
+        self.objective_path_ = np.array(best.history)
+        self.n_iter_, self.converged_ = best.n_iter, best.converged
+        self._slack, self._n_features_out = best.slack, self.n_clusters
+        warn_if_unfinished(best.converged, self.max_iter, "medoids")
+        warn_if_empty(best.totals, self.n_clusters)
+
+    @property
+    def _given(self) -> bool:
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    def _read(self, X: Any, *, reset: bool) -> Matrix:
+        dense = not (isinstance(self.metric, str) and self.metric in SPARSE_METRICS)
+        X = read_samples(self, X, reset=reset, keep_float32=self._given, dense=dense)
+        return check_distance_matrix(X, square=reset) if self._given else X
+
+    def _distances(self, X: Matrix) -> Callable[[Ints], Floats]:
+        """Return the function that gives the distances of some samples to all."""
+        n = X.shape[0]
+        if self._given or n * n * 8 <= self.memory_limit * 2**20:
+            D = X if self._given else measured_among(X, self.metric, self.metric_params)
+            return lambda chosen: D[chosen]
+        return lambda chosen: measured(X[chosen], X, self.metric, self.metric_params)
+
+    def _starts(self, weights: Floats) -> list[Any]:
+        """Return what each run starts from: a generator, or given medoids."""
+        if isinstance(self.init, str):
+            return list(streams(self.random_state, 1 if self.init == "build" else self.n_init))
+        return [_read_medoids(self.init, self.n_clusters, weights)]
+
+    def transform(self, X: Any) -> Floats:
+        """Return the distances of samples to the medoids.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new, n_features) or (n_new, n_training)
+            Samples, or their distances to the training samples with ``metric="precomputed"``.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_new, n_clusters)
+            Distances in the metric.
+        """
+        check_is_fitted(self)
+        X = self._read(X, reset=False)
+        if self._given:
+            return np.array(X[:, self.medoid_indices_])
+        if sp.issparse(X) != sp.issparse(self.cluster_centers_):
+            X = X.toarray() if sp.issparse(X) else sp.csr_array(X)
+        return measured(X, self.cluster_centers_, self.metric, self.metric_params)
+
+    def predict(self, X: Any) -> Ints:
+        """Return the cluster of new samples: that of the nearest medoid.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new, n_features) or (n_new, n_training)
+            New samples, or their distances to the training samples with ``metric="precomputed"``.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_new,)
+            Index of the nearest medoid, the first of those equally near.
+        """
+        gaps = self.transform(X)
+        return np.asarray((gaps <= gaps.min(axis=1, keepdims=True) + self._slack).argmax(axis=1))
+
+
+def _read_medoids(init: Any, n_clusters: int, weights: Floats) -> Ints:
+    """Return given starting medoids as numbers of samples."""
+    found, n = np.asarray(init), len(weights)
+    if found.shape != (n_clusters,):
+        raise ParameterError(f"init has shape {found.shape}, expected ({n_clusters},): give one sample per cluster.")
+    if not np.issubdtype(found.dtype, np.integer):
+        raise ParameterError(f"init holds values of type {found.dtype}; give the numbers of samples, 0..{n - 1}.")
+    if found.min() < 0 or found.max() >= n:
+        raise ParameterError(f"init holds numbers from {found.min()} to {found.max()}; samples are 0..{n - 1}.")
+    if len(np.unique(found)) < n_clusters:
+        raise ParameterError(f"init={found.tolist()} names a sample twice; give {n_clusters} different samples.")
+    if not (weights[found] > 0).all():
+        raise ParameterError("init names a sample of weight 0, which cannot be a medoid. Choose another one.")
+    return found.astype(np.intp)

@@ -1,0 +1,175 @@
+"""The spectral clustering of Ng, Jordan and Weiss."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from kernelweave.estimators.shared.embedding import EmbeddingPlacer, unit_rows, warn_if_inexact
+from kernelweave.estimators.shared.kernel_estimator import KERNEL_RULES, KernelEstimator, warn_if_unfinished
+from kernelweave.estimators.shared.multi_view import ViewKernel
+from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.sklearn_internals import Interval, fit_context
+from kernelweave.inputs import check_cluster_count
+from kernelweave.kernels.spec.fitting import Storage
+from kernelweave.kernels.transforms import DegreeKernel, ShiftedKernel
+from kernelweave.kernels.weighted_sum import CompositeKernel
+from kernelweave.solvers.spectral.eigenvectors import spectrum
+from kernelweave.solvers.spectral.multi_view_spectral import multi_view_spectral
+
+
+class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
+    """Spectral clustering after Ng, Jordan and Weiss: leading eigenvectors of affinities, then k-means on their rows.
+
+    The affinities, those of samples with themselves left out, are divided by the square roots of the samples' degrees,
+    the leading ``n_clusters`` eigenvectors put side by side and their rows scaled to unit length. Finds clusters that
+    are connected rather than compact. A comparator: on a matrix without a diagonal, with one view and
+    ``normalize="degrees"``, :class:`MultiViewSpectralClustering` is the same.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, and of eigenvectors.
+    kernel : str, kernel object or callable, default="rbf"
+        Kernel, as in :class:`KernelKMeans`; values must not be negative on the whole.
+    kernel_params : dict, default=None
+        Parameters of a named kernel.
+    n_init : int, default=10
+        Starts of k-means.
+    max_iter : int, default=300
+        Most steps of a run of k-means.
+    tol : float, default=0.0
+        A run of k-means ends when a step lowers its objective by at most ``tol`` times its value.
+    storage : {"auto", "dense", "blockwise"}, default="auto"
+        As in :class:`KernelKMeans`.
+    memory_limit : float, default=2048
+        MiB the stored kernel matrix may take.
+    random_state : int, RandomState instance or None, default=None
+        Seed of k-means. The same seed gives the same labels at any number of threads.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of every sample, 0..n_clusters-1.
+    eigenvalues_ : ndarray of shape (n_clusters,)
+        Leading eigenvalues, largest first; at most 1.
+    embedding_ : ndarray of shape (n_samples, n_clusters)
+        Eigenvectors, rows scaled to unit length: what k-means worked on. Columns whose eigenvalue is not above zero are
+        zero: such vectors part samples that are alike.
+    objective_ : float
+        The relaxed normalized cut: the number of clusters less the sum of the eigenvalues.
+    objective_path_, n_iter_ : ndarray of one value, 1
+        There are no outer steps.
+    converged_ : bool
+        Whether the best run of k-means ended by itself rather than at ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X was a table with string column names.
+
+    See Also
+    --------
+    MultiViewSpectralClustering : Several views, weights learned.
+    CoRegularizedSpectralClustering : Several views whose eigenvectors are made to agree.
+    KernelSpectralClustering : Clusters as sign patterns, trained on a part of the samples.
+    GraphCut : Normalized cuts that are not relaxed.
+
+    Notes
+    -----
+    Cost: some tens of products of the kernel with n_clusters vectors; up to 1,200 samples one dense eigenproblem. New
+    samples are placed by the Nystroem extension of the eigenvectors. A sample that is like none has a row of zeros. A
+    training sample given to ``predict`` counts as a new one beside itself; between clusters its label may be another.
+    Samples that are all equally like each other, as two always are, are one cluster.
+
+    Source: A. Ng, M. Jordan and Y. Weiss, "On spectral clustering: analysis and an algorithm", NIPS 2001; PhD 1.1.2.
+
+    Examples
+    --------
+    >>> from kernelweave import NgSpectralClustering
+    >>> from kernelweave.datasets import make_two_rings
+    >>> X, y = make_two_rings(random_state=0)
+    >>> model = NgSpectralClustering(2, kernel="nearest_neighbors", random_state=0).fit(X)
+    >>> bool((model.labels_ == y).all() or (model.labels_ == 1 - y).all())
+    True
+    >>> bool((model.predict(X) == model.labels_).all())
+    True
+    """
+
+    _distances_only = False
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+        **KERNEL_RULES,
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        kernel_params: dict[str, Any] | None = None,
+        n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 0.0,
+        storage: Storage = "auto",
+        memory_limit: float = 2048,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.storage = storage
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> "NgSpectralClustering":
+        """Cluster the samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Samples, or the matrix of affinities with ``kernel="precomputed"``.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : NgSpectralClustering
+            The fitted estimator.
+        """
+        table = self._read(X, reset=True)
+        ones, k = np.ones(table.shape[0]), self.n_clusters
+        check_cluster_count(k, ones)
+        kernel = self._settle_kernel(table, ones)
+        plain = kernel.operator(self.storage, self.memory_limit)
+        op = DegreeKernel(ShiftedKernel(plain, -plain.diag()), ones)  # what a sample has with itself says nothing
+        found = spectrum(CompositeKernel([op], [1.0]), ones)
+        # With one kernel there are no weights to learn, and the relaxed clusters are found at once.
+        relaxed = multi_view_spectral(
+            found, np.array([float(k)]), n_vectors=k, p=1.0, view_weights=np.ones(1), learned=False
+        )
+        warn_if_inexact(relaxed.residual)
+        self.eigenvalues_, self.objective_ = relaxed.eigenvalues, relaxed.objective
+        self.objective_path_, self.n_iter_ = np.array(relaxed.history), relaxed.n_iter
+        self._kernel = ViewKernel(kernel.for_new_samples(), degree_weights=ones, column_scale=op.column_scale)
+        self._sources = found.sources()
+        best = self._round(unit_rows(found.embedding()), X, y, max_iter=self.max_iter, tol=self.tol)
+        self._keep_centers(best)
+        self.converged_ = best.converged
+        warn_if_unfinished(best.converged, self.max_iter)
+        return self
+
+    def _embed(self, X: Any) -> Floats:
+        return unit_rows(self._kernel.cross(self._read(X, reset=False)).matmat(self._sources))

@@ -1,0 +1,298 @@
+"""The graph cut estimator."""
+
+import time
+import warnings
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import ArpackError
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import SpectralClustering
+
+from kernelweave.foundation.array_types import Bools, Ints
+from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
+from kernelweave.foundation.notices import warn
+from kernelweave.foundation.progress import track
+from kernelweave.foundation.sklearn_internals import CallbackSupportMixin, Interval, StrOptions, fit_context
+from kernelweave.inputs import read_affinity, read_labels
+from kernelweave.kernels.graph import GraphKernel
+from kernelweave.partitions.graph_moves import OBJECTIVES, GraphMoves
+from kernelweave.solvers.graph.cut_search import CutPath, polish_cut, search_cuts
+from kernelweave.solvers.mixtures.exemplars import exemplars
+
+
+class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
+    """Partition the nodes of a graph by normalized cut, ratio cut or ratio association.
+
+    Adds one cluster at a time: nodes are tried as founders of a new cluster that grows inside an old one, the best
+    split is kept, and then single nodes move between clusters, and clusters are joined and split, as long as the
+    objective improves. Use it where the data are a graph or a sparse similarity; the graph is never made dense and no
+    eigenvector is computed.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    objective : {"normalized_cut", "ratio_association", "ratio_cut"}, default="normalized_cut"
+        What is minimised (cuts) or maximised (association): edges that leave a cluster relative to its degree, edges
+        inside relative to its number of nodes, or edges that leave relative to its number of nodes.
+    search : {"fast", "exact", "exemplars"}, default="fast"
+        Founders tried in a cluster: two nodes far apart (``"fast"``), the ``n_exemplars`` most likely exemplars of a
+        convex mixture (``"exemplars"``), or every node (``"exact"``). The exact search runs the other two first and
+        goes over to their solution wherever it is better than its own, and at the end to a polished spectral start.
+    n_exemplars : int, default=None
+        Number of exemplars; twice ``n_clusters`` by default.
+    init : "spectral" or array of shape (n_nodes,), default=None
+        Start from scikit-learn's spectral clustering or from given labels instead of searching; ``polish`` then
+        improves them and ``search`` says which founders its splits try.
+    polish : bool, default=True
+        Improve the partition after every stage by single moves, joins and splits.
+    shift : "auto" or float, default="auto"
+        Added to the diagonal of the kernel behind the exemplars, relative to the degrees for the normalized cut. The
+        objectives do not depend on it. ``"auto"`` takes the least shift that is sure to make the kernel positive
+        semidefinite: 1 for the normalized cut, the largest degree else.
+    time_budget : float, default=None
+        Seconds after which the remaining clusters are split off as in the fast search without polishing;
+        ``converged_`` is then False and a warning says so.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the spectral start, of ``init="spectral"`` and of the exact search; all else is deterministic.
+    verbose : int, default=0
+        1 shows a progress bar over the stages.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_nodes,)
+        Cluster of every node.
+    cut_value_, objective_ : float
+        The objective at ``labels_``: lower is better for cuts, higher for the association.
+    labels_path_ : ndarray of shape (n_clusters, n_nodes)
+        Labels of every solution on the way; row ``k - 1`` has k clusters. With ``init`` the one row of the result.
+    cut_path_, objective_path_ : ndarray
+        The objective of every row of ``labels_path_``.
+    exemplar_indices_ : ndarray
+        The exemplars, most likely first (``search="exemplars"`` only).
+    n_iter_ : int
+        Number of solutions on the way.
+    converged_ : bool
+        Whether no time ran out and no improvement known to the method is left.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
+    n_features_in_ : int
+        Number of nodes.
+
+    See Also
+    --------
+    sklearn.cluster.SpectralClustering : The relaxed normalized cut, by eigenvectors.
+    GlobalKernelKMeans : The same search on kernels of vectors.
+
+    Notes
+    -----
+    A node without edges has no degree: the normalized cut says nothing of it, and it stays in cluster 0, or where
+    ``init`` puts it. Parts of the graph that are not connected are split off at no cost before any edge is cut.
+
+    Cost: fast, O(edges) per changed cluster and stage; exact, for a cluster of m nodes m times its edges, but only for
+    clusters that changed. Memory: a few numbers per edge.
+
+    Source: MSc 4.3 and 5.5; I. Dhillon, Y. Guan and B. Kulis, "Weighted graph cuts without eigenvectors", IEEE TPAMI
+    2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import GraphCut
+    >>> A = np.kron(np.eye(3), np.ones((4, 4))) - np.eye(12)  # three groups of four friends
+    >>> A[3, 4] = A[4, 3] = A[7, 8] = A[8, 7] = 1  # in a chain
+    >>> model = GraphCut(n_clusters=3).fit(A)
+    >>> [sorted(np.flatnonzero(model.labels_ == c).tolist()) for c in np.unique(model.labels_)]
+    [[4, 5, 6, 7], [0, 1, 2, 3], [8, 9, 10, 11]]
+    >>> round(model.cut_value_, 4)  # one edge of 13, two of 14, one of 13
+    0.2967
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "objective": [StrOptions(set(OBJECTIVES))],
+        "search": [StrOptions({"exact", "fast", "exemplars"})],
+        "n_exemplars": [Interval(Integral, 1, None, closed="left"), None],
+        "init": [StrOptions({"spectral"}), "array-like", None],
+        "polish": ["boolean"],
+        "shift": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "time_budget": [Interval(Real, 0, None, closed="neither"), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        objective: str = "normalized_cut",
+        search: str = "fast",
+        n_exemplars: int | None = None,
+        init: Any = None,
+        polish: bool = True,
+        shift: Any = "auto",
+        time_budget: float | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.objective = objective
+        self.search = search
+        self.n_exemplars = n_exemplars
+        self.init = init
+        self.polish = polish
+        self.shift = shift
+        self.time_budget = time_budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = True
+        tags.input_tags.positive_only = True
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> "GraphCut":
+        """Partition the nodes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, networkx graph} of shape (n_nodes, n_nodes)
+            Symmetric affinities >= 0; 0 means no edge.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : GraphCut
+            The fitted estimator.
+        """
+        began = time.monotonic()
+        A = read_affinity(self, X)
+        moves = GraphMoves(GraphKernel(A), self.objective)
+        self._check_counts(moves)
+        deadline = np.inf if self.time_budget is None else began + self.time_budget
+        path = self._searched(moves, A, deadline) if self.init is None else self._started(moves, A, deadline)
+        self._store(path)
+        return self
+
+    def _check_counts(self, moves: GraphMoves) -> None:
+        usable = int(np.count_nonzero(moves.masses > 0))
+        if self.n_clusters > moves.n_nodes:
+            raise ParameterError(
+                f"n_samples={moves.n_nodes} should be >= n_clusters={self.n_clusters}: there cannot be more clusters "
+                "than nodes."
+            )
+        if self.n_clusters > max(1, usable):
+            raise ParameterError(
+                f"Only {usable} nodes have an edge, fewer than n_clusters={self.n_clusters}; the normalized cut cannot "
+                "place the others. Lower n_clusters, or use objective='ratio_cut'."
+            )
+        if self.n_exemplars is not None and self.n_exemplars > usable:
+            raise ParameterError(
+                f"n_exemplars={self.n_exemplars} is more than the {usable} nodes that count; lower it."
+            )
+
+    def _searched(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
+        options: dict[str, Any] = {"n_clusters": self.n_clusters, "polish": self.polish, "deadline": deadline}
+        if self.search == "exemplars":
+            options["exemplars"] = self.exemplar_indices_ = self._exemplars(moves, A, deadline)
+        if self.search == "exact":
+            options["rivals"] = self._rivals(moves, A, deadline, options)
+        path = search_cuts(moves, how=self.search, on_stage=self._watched, **options)  # type: ignore[arg-type]
+        return self._or_spectral(moves, A, path, deadline) if self.search == "exact" and self.polish else path
+
+    def _or_spectral(self, moves: GraphMoves, A: sp.csr_array, path: CutPath, deadline: float) -> CutPath:
+        """Return the path with its end replaced by a polished spectral start where that is better."""
+        try:
+            start = self._spectral(A, moves.masses > 0)
+        except (ArpackError, np.linalg.LinAlgError):  # eigenvectors are a help here, not a need
+            return path
+        sign = -1.0 if self.objective == "ratio_association" else 1.0
+        hows: tuple[Literal["fast"], Literal["exact"]] = ("fast", "exact")
+        for how in hows:  # either may end lower
+            rival = polish_cut(moves, start, n_clusters=self.n_clusters, how=how, deadline=deadline)
+            if sign * rival.values[-1] < sign * path.values[-1] - moves.tolerance:
+                labels, values = (*path.labels[:-1], rival.labels[-1]), (*path.values[:-1], rival.values[-1])
+                path = CutPath(labels, values, path.complete and rival.complete)
+        return path
+
+    def _rivals(self, moves: GraphMoves, A: sp.csr_array, deadline: float, options: dict[str, Any]) -> list[CutPath]:
+        """Return the paths of the cheaper searches, which the exact search may go over to."""
+        chosen = self._exemplars(moves, A, deadline)
+        return [
+            search_cuts(moves, how="fast", **options),
+            search_cuts(moves, how="exemplars", exemplars=chosen, **options),
+        ]
+
+    def _started(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
+        """Return the given or spectral labels, improved where asked for."""
+        labels = self._spectral(A, moves.masses > 0) if isinstance(self.init, str) else self.init
+        labels = read_labels(labels, moves.n_nodes, self.n_clusters)
+        empty = np.flatnonzero(moves.stats(labels, self.n_clusters)[3] == 0)
+        if len(empty):
+            raise ParameterError(
+                f"init leaves cluster {empty[0]} without a node that has an edge; give every cluster 0.."
+                f"{self.n_clusters - 1} at least one."
+            )
+        if self.polish:
+            how = "fast" if self.search == "exemplars" else self.search
+            return polish_cut(moves, labels, n_clusters=self.n_clusters, how=how, deadline=deadline)  # type: ignore[arg-type]
+        return CutPath((labels,), (moves.value(labels, self.n_clusters),), True)
+
+    def _spectral(self, A: sp.csr_array, counted: Bools) -> Ints:
+        """Return scikit-learn's spectral labels of the nodes that count, 0 for others; no cluster is left empty."""
+        labels, used = np.zeros(A.shape[0], dtype=np.intp), np.flatnonzero(counted)
+        if self.n_clusters in (1, len(used)):
+            labels[used] = np.arange(len(used)) % self.n_clusters
+            return labels
+        found = self._spectral_labels(A[used][:, used])
+        for empty in np.setdiff1d(np.arange(self.n_clusters), found):
+            found[np.flatnonzero(found == np.bincount(found).argmax())[-1]] = empty
+        labels[used] = found
+        return labels
+
+    def _spectral_labels(self, A: sp.csr_array) -> Ints:
+        """Run scikit-learn; it wants short indices, and warns of graphs in several parts, which are fine here."""
+        A = sp.csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
+        model = SpectralClustering(
+            self.n_clusters, affinity="precomputed", assign_labels="cluster_qr", random_state=self.random_state
+        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Graph is not fully connected")
+            return model.fit(A).labels_.astype(np.intp)
+
+    def _exemplars(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> Ints:
+        """Return the exemplars of the graph's kernel, D^-1 A D^-1 with degrees as weights for the normalized cut."""
+        degrees = moves.degrees
+        by_degree = self.objective == "normalized_cut"
+        scale = np.ones_like(degrees)
+        if by_degree:
+            scale = np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
+        shift = (1.0 if by_degree else float(degrees.max(initial=0.0))) if self.shift == "auto" else float(self.shift)
+        D = sp.dia_array((scale[None], [0]), shape=A.shape)
+        K = sp.csr_array(D @ A @ D + sp.dia_array(((shift * scale)[None], [0]), shape=A.shape))
+        count = min(self.n_exemplars or 2 * self.n_clusters, int(np.count_nonzero(moves.masses > 0)))
+        return exemplars(GraphKernel(K), moves.masses, count, deadline=deadline)
+
+    def _watched(self, stages: Iterator[int]) -> Iterator[int]:
+        return track(self, stages, total=max(0, self.n_clusters - 1), what="clusters")
+
+    def _store(self, path: CutPath) -> None:
+        self.labels_ = path.labels[-1].astype(np.intp)
+        self.labels_path_ = np.stack(path.labels)
+        self.cut_path_ = self.objective_path_ = np.array(path.values)
+        self.cut_value_ = self.objective_ = path.values[-1]
+        self.n_iter_, self.converged_ = len(path.labels), path.complete
+        if not path.complete:
+            warn(
+                f"The search ended early (time_budget={self.time_budget}); the result is the best found until then. "
+                "Raise time_budget, or use search='fast'.",
+                ConvergenceWarning,
+            )

@@ -1,0 +1,1 @@
+"""Estimators of the k-means family."""

@@ -1,0 +1,1 @@
+"""Estimators that look for a wide margin between two clusters."""

@@ -1,0 +1,1 @@
+"""Convex mixtures as estimators."""

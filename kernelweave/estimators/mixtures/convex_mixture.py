@@ -1,0 +1,223 @@
+"""The convex mixture of one view."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from kernelweave.estimators.mixtures.mixture import MIXTURE_RULES, MixtureEstimator, ViewSpec
+from kernelweave.foundation.array_types import Array, Floats, Matrix
+from kernelweave.foundation.progress import Meter, track
+from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
+from kernelweave.inputs import check_cluster_count, read_samples, read_weights
+from kernelweave.kernels.divergences import DIVERGENCES
+from kernelweave.kernels.spec.fitting import KERNELS
+from kernelweave.solvers.mixtures.priors import solve_priors
+
+
+class ConvexMixture(MixtureEstimator):
+    """Convex mixture model: exemplars among the samples, found without a start.
+
+    A mixture with one component at every sample, f_j(x) proportional to exp(-beta d(x, x_j)), of which only the shares
+    q_j, the priors, are learned. Their likelihood is concave, so the best priors are found for certain, and few of them
+    stay above zero: these samples are the exemplars. Use it when a cluster should be represented by one of its own
+    members, when only divergences between samples are known, or to find candidates for other methods.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        Number of clusters: that many samples of largest prior become exemplars. None keeps every sample whose prior is
+        above zero; their number then follows from ``beta``.
+    divergence : {"sqeuclidean", "bernoulli", "poisson", "exponential", "kernel", "precomputed"}, default="sqeuclidean"
+        What d measures: the Bregman divergence of the Gaussian, Bernoulli, Poisson or exponential family; squared
+        distances in the feature space of ``kernel``; or X itself, d(x_i, x_j) in row i and column j, which need not be
+        symmetric and may hold inf.
+    beta : float or "auto", default="auto"
+        Sharpness of the components; larger values give more clusters. ``"auto"`` is n^2 log n divided by the sum of all
+        divergences.
+    beta_scale : float, default=1.0
+        Factor of beta: values around 1 (0.5 to 4) are worth trying.
+    smoothing : float, default=0.0
+        Moves every component this share of the way to the mean of the samples, for families whose divergence is
+        infinite where a component has a 0 or 1 and the sample has not (``"bernoulli"`` and ``"poisson"``).
+    kernel : str, kernel object or callable, default="rbf"
+        Kernel of ``divergence="kernel"``, as in :class:`KernelKMeans`.
+    kernel_params : dict, default=None
+        Parameters of a named kernel.
+    solver : {"auto", "newton", "em"}, default="auto"
+        ``"newton"``: some steps of EM, then second-order steps on the priors above zero. ``"em"``: EM alone, with the
+        pruning of the source. ``"auto"``: ``"newton"`` while at most 4,000 priors are above zero, else EM.
+    stopping : {"gap", "order", "change"}, default="gap"
+        When EM stops: at an optimality gap of ``tol``; when the order of the largest ``n_clusters`` priors has held for
+        ten steps; or when the priors change by less than ``tol`` in all. Other solvers always stop at the gap.
+    tol : float, default=1e-6
+        See ``stopping``.
+    max_iter : int, default=5000
+        Most steps.
+    refine : {"kernel_kmeans"} or None, default=None
+        Run kernel k-means from the labels, with a linear kernel or that of ``divergence="kernel"``.
+    memory_limit : float, default=2048
+        MiB the n x n similarities may take; beyond it they are computed again at every step.
+    verbose : int, default=0
+        1 shows a progress bar with the optimality gap.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of every sample: the position of its exemplar in ``exemplar_indices_``.
+    exemplar_indices_ : ndarray of shape (n_clusters,)
+        Exemplars, largest prior first. Equal samples count as one, with the sum of their priors.
+    priors_ : ndarray of shape (n_samples,)
+        Priors of all samples; they add up to 1.
+    beta_ : float
+        The sharpness used.
+    log_likelihood_, objective_ : float
+        Mean log-likelihood of the samples, without the part that does not depend on the priors.
+    objective_path_ : ndarray
+        Its value at the start and after every step; it never falls.
+    optimality_gap_ : float
+        Proof of quality: no priors have a log-likelihood that is larger by more than this.
+    n_iter_ : int
+        Steps taken.
+    converged_ : bool
+        Whether the stopping rule was met before ``max_iter``.
+    inertia_ : float
+        Objective of kernel k-means, with ``refine``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
+    n_features_in_ : int
+        Number of features seen during ``fit``.
+    feature_names_in_ : ndarray of str
+        Their names, where X had string column names.
+
+    See Also
+    --------
+    MultiViewConvexMixture : The same for several views, with learned weights.
+    GlobalKernelKMeans : ``search="exemplars"`` uses the same priors.
+
+    Notes
+    -----
+    Cost: O(n^2 d) for the divergences, then a pass over n^2 numbers for each of about 25 steps, and O(n m^2 + m^3) for
+    each of about five second-order steps with m priors above zero. Memory: 8 n^2 bytes, or O(n m) beyond
+    ``memory_limit``. A sample of weight 0 is no component and only gets a label.
+
+    Source: PhD 1.1.5 and 3.1, MSc 3.2.2 and 4.2.3; D. Lashkari and P. Golland, "Convex clustering with exemplar-based
+    models", NIPS 2007; second-order steps after Y. Wang, JRSS B 69, 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import ConvexMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(centre, 0.5, (40, 2)) for centre in ([0, 0], [5, 0], [0, 5])])
+    >>> model = ConvexMixture(3).fit(X)
+    >>> np.bincount(model.labels_).tolist(), model.optimality_gap_ <= 1e-6
+    ([40, 40, 40], True)
+    >>> bool(model.predict_proba([[0.1, 0.1]]).max() > 0.9)
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+        **MIXTURE_RULES,
+        "divergence": [StrOptions(set(DIVERGENCES))],
+        "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "kernel_params": [dict, None],
+        "stopping": [StrOptions({"gap", "order", "change"})],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        divergence: str = "sqeuclidean",
+        beta: Any = "auto",
+        beta_scale: float = 1.0,
+        smoothing: float = 0.0,
+        kernel: Any = "rbf",
+        kernel_params: dict[str, Any] | None = None,
+        solver: Any = "auto",
+        stopping: Any = "gap",
+        tol: float = 1e-6,
+        max_iter: int = 5000,
+        refine: str | None = None,
+        memory_limit: float = 2048,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.divergence = divergence
+        self.beta = beta
+        self.beta_scale = beta_scale
+        self.smoothing = smoothing
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.stopping = stopping
+        self.tol = tol
+        self.max_iter = max_iter
+        self.refine = refine
+        self.memory_limit = memory_limit
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.divergence in ("sqeuclidean", "kernel")
+        given = self.divergence == "kernel" and isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = given or self.divergence == "precomputed"
+        tags.input_tags.positive_only = self.divergence in ("poisson", "exponential", "bernoulli")
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "ConvexMixture":
+        """Find the priors and the exemplars.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Samples, or a matrix of divergences or kernel values; see ``divergence``.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a sample of weight 2 counts as two equal samples, except that ``beta="auto"`` counts it once.
+
+        Returns
+        -------
+        self : ConvexMixture
+            The fitted estimator.
+        """
+        X = self._read(X, reset=True)
+        weights = read_weights(sample_weight, X.shape[0])
+        check_cluster_count(self.n_clusters or 1, weights)
+        shares = weights / weights.sum()
+        self._check_smoothing([self.divergence])
+        spec = ViewSpec(self.divergence, self.beta, self.kernel, self.kernel_params)
+        for _ in track(self, [None], total=1, what="mixture", X=X, y=y):
+            view = self._settle_view(X, spec, shares, "X")
+            found = self._solve(view.similarities, shares[shares > 0])
+        self.beta_ = view.beta
+        self._store([view], found, weights)
+        self._refine([view], weights, np.ones(1))
+        return self
+
+    def _solve(self, S: Any, shares: Floats) -> Any:
+        meter = Meter(self, "steps")
+        options = {"solver": self.solver, "stopping": self.stopping, "tol": self.tol, "max_iter": self.max_iter}
+        found = solve_priors(S, shares, n_leaders=self.n_clusters or len(shares), on_step=meter, **options)
+        meter.close()
+        return found
+
+    def _read(self, X: Any, *, reset: bool) -> Array:
+        if self.divergence != "precomputed":
+            return read_samples(self, X, reset=reset, dense=self.divergence not in ("sqeuclidean", "kernel"))
+        # Infinite divergences are allowed; what else is wrong is found where they are read.
+        return validate_data(
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + reset
+        )
+
+    def _blocks(self, X: Any) -> list[Matrix]:
+        return [self._read(X, reset=False)]
+
+    def _log_posteriors(self, gaps: list[Floats]) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(self._exemplar_priors) - self._betas[0] * gaps[0][:, self._columns]

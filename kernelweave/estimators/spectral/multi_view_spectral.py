@@ -1,0 +1,260 @@
+"""The multi-view spectral clustering estimator."""
+
+from typing import Any
+
+import numpy as np
+
+from kernelweave.estimators.shared.embedding import EmbeddingPlacer, rounding, unit_rows, warn_if_inexact
+from kernelweave.estimators.shared.kernel_estimator import warn_if_unfinished
+from kernelweave.estimators.shared.multi_view import MULTI_VIEW_RULES, MultiViewKernelEstimator
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.progress import Meter
+from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
+from kernelweave.foundation.threads import parallel_map
+from kernelweave.inputs import check_cluster_count, read_views, read_weights
+from kernelweave.kernels.features import FeatureKernel
+from kernelweave.kernels.spec.fitting import Storage
+from kernelweave.kernels.weighted_sum import JoinedFeatures
+from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import MultiViewKernel
+from kernelweave.solvers.shared.best_run import best_of
+from kernelweave.solvers.shared.exponent import EXPONENTS
+from kernelweave.solvers.spectral.eigenvectors import Spectrum, spectrum
+from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, multi_view_spectral
+
+
+class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
+    """Multi-view spectral clustering (MVSpec): leading eigenvectors of a weighted sum of kernels, weights learned.
+
+    Minimises sum_v w_v^p D_v over orthonormal Y and view weights, D_v = tr(K_v) - tr(Y^T K_v Y): the objective of
+    :class:`MultiViewKernelKMeans` with the clusters relaxed to any orthonormal matrix. The best ones are the leading
+    eigenvectors of the sum of the kernels w_v^p K_v; they are turned into clusters once, at the end, by k-means on
+    their rows scaled to unit length. Needs no start. With graphs of neighbours and ``normalize="degrees"`` it is a
+    normalized cut of several graphs at once.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, and of eigenvectors.
+    p : float or "auto", default=2.0
+        Exponent of the weights, at least 1. 1 keeps one view alone, larger values make the weights more alike, and
+        are safer here than in :class:`MultiViewKernelKMeans`. ``"auto"`` takes the exponent whose clusters are the
+        most stable under resampling, the largest of equals.
+    weights : {"learned", "uniform"} or array-like or dict of view weights, default="learned"
+        Whether view weights are learned, all equal, or fixed at given ones (scaled to add up to 1).
+    view_weights : array-like or dict, default=None
+        Weights that learning starts from; None is equal weights.
+    views : list or dict, default=None
+        Columns of each view where X is one table: slices, column numbers or column names. None means one view.
+    kernel : str, kernel object or callable, list or dict, default="rbf"
+        Kernel of all views, as in :class:`KernelKMeans`, or one per view.
+    kernel_params : dict, or list or dict of dicts, default=None
+        Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
+    normalize : bool or "degrees", default=True
+        True divides every kernel by the mean squared distance of the samples in its feature space, as in the source.
+        ``"degrees"`` divides entries by the square roots of the samples' degrees, as is usual for graphs; D_v is then
+        the number of clusters less tr(Y^T K_v Y), the view's relaxed normalized cut.
+    n_init : int, default=10
+        Starts of the k-means that makes clusters of the eigenvectors.
+    max_iter : int, default=100
+        Most outer steps.
+    tol : float, default=1e-5
+        The run ends when a step lowers the objective by at most ``tol`` times its value.
+    approximation : {"nystroem", "random_features"}, default=None
+        Replace every kernel by inner products of ``n_components`` explicit features: for very many samples.
+    n_components : int, default=200
+        Number of features of the approximation, in each view.
+    storage : {"auto", "dense", "blockwise"}, default="auto"
+        As in :class:`KernelKMeans`, for every view.
+    memory_limit : float, default=2048
+        MiB the stored kernel matrices of all views may take together.
+    random_state : int, RandomState instance or None, default=None
+        Seed of k-means and of ``p="auto"``. The same seed gives the same labels at any number of threads.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of every sample, 0..n_clusters-1.
+    view_weights_ : ndarray of shape (n_views,)
+        Weights of the views; they add up to 1.
+    kernel_coefficients_ : ndarray of shape (n_views,)
+        Shares of the kernels in the sum, w_v^p scaled to add up to 1.
+    view_scatters_ : ndarray of shape (n_views,)
+        D_v at the end.
+    view_names_ : list of str
+        Names of the views.
+    p_ : float
+        The exponent used; infinity stands for equal weights, which ``p="auto"`` can choose.
+    p_path_ : dict of str to ndarray
+        With ``p="auto"``: the exponents tried (``"p"``) and their ``"stability"``.
+    eigenvalues_ : ndarray of shape (n_vectors,)
+        Leading eigenvalues of the weighted sum, largest first.
+    embedding_ : ndarray of shape (n_samples, n_vectors)
+        Eigenvectors, rows scaled to unit length: what k-means worked on. ``n_vectors`` is ``n_clusters``, or fewer
+        where there are fewer features than that.
+    objective_ : float
+        The relaxed objective at the end.
+    objective_path_ : ndarray
+        Its value after every outer step; it never rises.
+    n_iter_ : int
+        Outer steps.
+    converged_ : bool
+        Whether the run ended by itself rather than at ``max_iter``.
+    warnings_ : tuple of str
+        Warnings of the fit, each once; empty where there were none.
+    n_features_in_ : int
+        Number of features of all views.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X was a table with string column names.
+
+    See Also
+    --------
+    MultiViewKernelKMeans : The same objective with clusters that stay clusters.
+    GraphCut : Normalized cuts of one graph.
+
+    Notes
+    -----
+    Cost: for linear kernels of d columns in all, O(n d^2) once and O(d^3) an outer step; else some tens of products of
+    the kernels with n_clusters vectors an outer step, from where the last one ended. New samples are placed by the
+    Nystroem extension of the eigenvectors. Linear kernels are not centred here: the first eigenvector then follows the
+    mean of the samples; subtract the mean from every view first if it means nothing. A linear view of no more columns
+    than clusters can be explained whole and then takes all the weight, at any p; a warning says so.
+
+    Source: PhD 4.2.2, (4.8)-(4.10); G. Tzortzis and A. Likas, "Kernel-based weighted multi-view clustering", ICDM 2012;
+    rounding after A. Ng, M. Jordan and Y. Weiss, NIPS 2001.
+
+    Examples
+    --------
+    >>> from kernelweave import MultiViewSpectralClustering
+    >>> from kernelweave.datasets import make_corrupted_views
+    >>> data = make_corrupted_views(3, 1, n_samples=210, n_corrupted=15, random_state=0)
+    >>> model = MultiViewSpectralClustering(3, random_state=0).fit(data.views)
+    >>> int(model.view_weights_.argmin()) == 3  # the last view is noise
+    True
+    >>> model.predict({name: view[:4] for name, view in data.views.items()}).tolist() == model.labels_[:4].tolist()
+    True
+    """
+
+    _distances_only = False
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+        **MULTI_VIEW_RULES,
+        "normalize": ["boolean", StrOptions({"degrees"})],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        p: Any = 2.0,
+        weights: Any = "learned",
+        view_weights: Any = None,
+        views: Any = None,
+        kernel: Any = "rbf",
+        kernel_params: Any = None,
+        normalize: Any = True,
+        n_init: int = 10,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        approximation: str | None = None,
+        n_components: int = 200,
+        storage: Storage = "auto",
+        memory_limit: float = 2048,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.p = p
+        self.weights = weights
+        self.view_weights = view_weights
+        self.views = views
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.normalize = normalize
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.approximation = approximation
+        self.n_components = n_components
+        self.storage = storage
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewSpectralClustering":
+        """Cluster the samples and weigh the views.
+
+        Parameters
+        ----------
+        X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
+            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label.
+
+        Returns
+        -------
+        self : MultiViewSpectralClustering
+            The fitted estimator.
+        """
+        views = read_views(self, X, reset=True)
+        weights = read_weights(sample_weight, views.n_samples)
+        check_cluster_count(self.n_clusters, weights)
+        first, learned = self._first_weights(views.names)
+        op = self._settle(views, weights)
+        p = self._exponent(
+            lambda part, rng: self._by_exponent(op.take(part), weights[part], first, rng),
+            weights,
+            len(views),
+            learned=learned,
+        )
+        found, meter = spectrum(op, weights), Meter(self, "steps")
+        relaxed = self._relaxed(found, self._totals(op, weights), p, first, learned=learned, on_step=meter)
+        meter.close()
+        self._store_weights(relaxed.view_weights, relaxed.view_scatters, p)
+        self.eigenvalues_, self.objective_ = relaxed.eigenvalues, relaxed.objective
+        self.objective_path_, self.n_iter_ = np.array(relaxed.history), relaxed.n_iter
+        self.converged_ = relaxed.converged
+        warn_if_unfinished(relaxed.converged, self.max_iter, "view weights")
+        warn_if_inexact(relaxed.residual)
+        self._sources = found.sources()
+        self._keep_centers(self._round(unit_rows(found.embedding()), X, y, weights), weights)
+        return self
+
+    def _relaxed(self, found: Spectrum, totals: Floats, p: float, first: Floats, **options: Any) -> MultiViewSpectrum:
+        options |= {"n_vectors": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
+        return multi_view_spectral(found, totals, p=p, view_weights=first, **options)
+
+    def _by_exponent(self, op: MultiViewKernel, weights: Floats, first: Floats, rng: np.random.Generator) -> list[Ints]:
+        """Return the labels for each exponent that ``p="auto"`` tries."""
+        totals, seeds = self._totals(op, weights), rng.spawn(self.n_init)
+
+        def run(p: float) -> Ints:
+            found = spectrum(op, weights)
+            self._relaxed(found, totals, p, first)
+            rows = FeatureKernel(unit_rows(found.embedding()))
+            return best_of(map(rounding(rows, weights, self.n_clusters), seeds)).labels
+
+        return list(parallel_map(run, EXPONENTS))
+
+    def _totals(self, op: MultiViewKernel, weights: Floats) -> Floats:
+        """Return t_v: what is left of it after the eigenvectors is a view's D_v."""
+        if self.normalize == "degrees":
+            return np.full(len(op.coefficients), float(self.n_clusters))
+        if isinstance(op, JoinedFeatures):
+            return np.asarray(op.view_diags @ weights)
+        return np.array([weights @ part.diag() for part in op.parts])
+
+    def _embed(self, X: Any) -> Floats:
+        return unit_rows(self._cross(X).matmat(self._sources))
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Ints:
+        """Fit, then return the labels of the training samples."""
+        return self.fit(X, y, sample_weight=sample_weight).labels_
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Floats:
+        """Fit, then return the embedding of the training samples."""
+        return self.fit(X, y, sample_weight=sample_weight).embedding_

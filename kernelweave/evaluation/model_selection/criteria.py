@@ -1,0 +1,277 @@
+"""How good a clustering is by what it was made of, without true labels.
+
+silhouette  how much nearer samples lie to their own cluster than to the next, with distances between samples as they
+            were given: the same for every kernel that is tried
+blf, baf    how well the scores of a kernel spectral model lie on lines, or point one way, and how equal the clusters
+            are in size
+Several     every view is judged by itself; the result is the mean
+views
+Source      Houthuys, Langone and Suykens, Information Fusion 44, 2018, section 3.4
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
+
+import numpy as np
+from sklearn.metrics import pairwise_distances
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave.evaluation.metrics.scores import balanced_angular_fit, balanced_line_fit
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.random_streams import RandomState, streams
+from kernelweave.inputs import as_views, is_multi_view, per_view
+from kernelweave.partitions.algebra import as_operator
+from kernelweave.partitions.silhouettes import coefficients
+
+Criterion = Literal["silhouette", "blf", "baf"]
+#: Parameters that may say that samples are given by numbers between them, and what these are then.
+GIVEN = {"divergence": "divergences", "metric": "distances", "kernel": "kernel"}
+#: What a clustering gets that cannot be judged: all samples in one cluster.
+WORST = -1.0
+
+
+def score_clustering(
+    estimator: Any,
+    X: Any,
+    *,
+    criterion: Criterion | Callable[[Any, Any], float] = "silhouette",
+    eta: float = 0.75,
+    metric: str = "euclidean",
+    sample_size: int | None = 2000,
+    random_state: RandomState = None,
+) -> float:
+    """Judge a fitted clustering without true labels.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator, or a pipeline that ends in one.
+    X : array-like or views
+        The samples it was fitted on, in the same order.
+    criterion : {"silhouette", "blf", "baf"} or callable, default="silhouette"
+        ``"silhouette"`` works with every estimator; the balanced line fit and the balanced angular fit look at the
+        scores of kernel spectral clustering. A callable takes the fitted estimator and X and returns a number,
+        larger for better.
+    eta : float, default=0.75
+        Weight of the fit against the balance of cluster sizes, for ``"blf"`` and ``"baf"``.
+    metric : str, default="euclidean"
+        Distance between samples for ``"silhouette"``, one of :func:`sklearn.metrics.pairwise_distances`; ``"cosine"``
+        suits text. Kernel matrices have distances of their own.
+    sample_size : int or None, default=2000
+        Number of samples drawn for ``"silhouette"``, whose cost grows with its square; None takes all.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draw.
+
+    Returns
+    -------
+    score : float
+        Larger is better: silhouettes lie in [-1, 1], line fits in [0, 1], angular fits in [-eta, 1]. The mean over the
+        views where there are several.
+
+    Notes
+    -----
+    The silhouette measures distances between samples as they are given, not in the kernel's feature space: there the
+    distances would change with the very parameters that are compared. Steps of a pipeline before the estimator do not
+    change it either: scale X first where columns differ in scale.
+
+    With two clusters the line fit pairs the only score with the row sums of the kernel. Eigenvectors have no scale of
+    their own, so both are divided by their root mean square first; otherwise the larger one alone would be the line.
+
+    With two clusters of one view, the angular fit sees the balance alone: a single score always points the way of its
+    sign. Choose an eta near 1 where clusters may differ in size.
+
+    Examples
+    --------
+    >>> from kernelweave import KernelSpectralClustering
+    >>> from kernelweave.datasets import make_two_rings
+    >>> from kernelweave.model_selection import score_clustering
+    >>> X, _ = make_two_rings(random_state=0)
+    >>> model = KernelSpectralClustering(2, kernel_params={"sigma": 0.3}).fit(X)
+    >>> round(score_clustering(model, X, criterion="blf", eta=1.0), 3)
+    1.0
+    """
+    check_clusterer(estimator)
+    check_is_fitted(last_step(estimator))
+    judge = judge_for(estimator, X, criterion, eta, metric, sample_size, random_state)
+    return judge(estimator)
+
+
+def judge_for(
+    estimator: Any, X: Any, criterion: Any, eta: Any, metric: str, sample_size: Any, random_state: RandomState
+) -> Callable[[Any], float]:
+    """Return the function that scores fitted copies of ``estimator``; what X alone decides is computed once."""
+    if hasattr(X, "__next__"):
+        raise ParameterError("X is an iterator, which can be read once only; pass arrays.")
+    if callable(criterion):
+        return lambda model: _number(criterion(model, X))
+    if criterion not in get_args(Criterion):
+        raise ParameterError(
+            f"criterion={criterion!r} is not known: use 'silhouette', 'blf', 'baf' or a function of a fitted estimator "
+            "and X."
+        )
+    if criterion == "silhouette":
+        return Silhouettes.between(estimator, X, metric, sample_size, random_state)
+    if isinstance(eta, bool) or not isinstance(eta, Real) or not 0 <= float(eta) <= 1:
+        raise ParameterError(f"eta={eta!r} must be a number from 0 to 1.")
+    return BalancedFit(criterion, float(eta))
+
+
+def check_clusterer(estimator: Any) -> None:
+    """Refuse what is no estimator, or a class instead of an object."""
+    known = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    if isinstance(estimator, type) or not known:
+        raise ParameterError(f"estimator={estimator!r} is no estimator: pass one, such as KernelKMeans(3).")
+
+
+def labels_of(final: Any) -> Ints:
+    """Return the labels of a fitted clusterer."""
+    if not hasattr(final, "labels_"):
+        raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_ once fitted: it clusters nothing.")
+    return np.asarray(final.labels_)
+
+
+def last_step(model: Any) -> Any:
+    """Return the estimator that clusters: the model, or the end of a pipeline."""
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+@dataclass(frozen=True)
+class Silhouettes:
+    """Mean silhouettes of a drawn part of the samples, with distances kept from one model to the next."""
+
+    distances: list[Floats]
+    rows: Ints
+    n_samples: int
+
+    @classmethod
+    def between(cls, estimator: Any, X: Any, metric: str, sample_size: Any, random_state: RandomState) -> "Silhouettes":
+        """Measure the distances between the samples drawn."""
+        tables, kinds = _tables(estimator, X)
+        n = tables[0].shape[0]
+        rows = np.arange(n)
+        if sample_size is not None:
+            if isinstance(sample_size, bool) or not isinstance(sample_size, Integral) or sample_size < 2:
+                raise ParameterError(f"sample_size={sample_size!r} must be an integer of at least 2, or None.")
+            if sample_size < n:
+                rows = np.sort(streams(random_state, 1)[0].choice(n, int(sample_size), replace=False))
+        parts = [_distances(table, rows, metric, kind) for table, kind in zip(tables, kinds, strict=True)]
+        return cls(parts, rows, n)
+
+    def __call__(self, model: Any) -> float:
+        """Return the mean over samples and views."""
+        final = last_step(model)
+        joint = labels_of(final)
+        if len(joint) != self.n_samples:
+            raise ParameterError(
+                f"X has {self.n_samples} samples, but the estimator was fitted on {len(joint)}. Pass the same ones."
+            )
+        labels = getattr(final, "view_labels_", None)
+        each = [joint] * len(self.distances) if labels is None else labels
+        return float(np.mean([self._mean(D, own[self.rows]) for D, own in zip(self.distances, each, strict=True)]))
+
+    def _mean(self, D: Floats, labels: Ints) -> float:
+        found, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+        if len(found) < 2:
+            return WORST
+        return float(coefficients(D @ np.eye(len(found))[codes], codes, sizes).mean())
+
+
+@dataclass(frozen=True)
+class BalancedFit:
+    """Balanced line fit or balanced angular fit of the training scores."""
+
+    criterion: str
+    eta: float
+    measures: dict[str, Any] = field(default_factory=lambda: {"blf": balanced_line_fit, "baf": balanced_angular_fit})
+
+    def __call__(self, model: Any) -> float:
+        """Return the mean over the views."""
+        final = last_step(model)
+        if not hasattr(final, "codebook_"):
+            raise ParameterError(
+                f"criterion={self.criterion!r} looks at the scores of kernel spectral clustering, and "
+                f"{type(final).__name__} has none. Use criterion='silhouette', or a function of your own."
+            )
+        k = final.n_clusters
+        if k < 2:
+            return WORST
+        scores = final.scores_ if final.scores_.ndim == 3 else final.scores_[None]
+        degrees = np.atleast_2d(final.degrees_)
+        labels = np.atleast_2d(getattr(final, "view_labels_", final.labels_))[:, final.train_indices_]
+        each = np.broadcast_to(labels, (len(scores), labels.shape[1]))
+        extra: list[dict[str, Any]] = [{}] * len(scores)
+        if self.criterion == "blf" and k == 2:
+            scores = [_to_unit(own) for own in scores]
+            extra = [{"kernel_row_sums": _to_unit(own)} for own in degrees]
+        measure = self.measures[self.criterion]
+        return float(
+            np.mean(
+                [
+                    measure(own, codes, eta=self.eta, n_clusters=k, **more)
+                    for own, codes, more in zip(scores, each, extra, strict=True)
+                ]
+            )
+        )
+
+
+def _tables(estimator: Any, X: Any) -> tuple[list[Any], list[str]]:
+    """Return the samples view by view, and what each holds: features, kernel values, distances or divergences."""
+    final = last_step(estimator)
+    if is_multi_view(X) or getattr(final, "views", None) is not None:
+        views = as_views(X, None if is_multi_view(X) else final.views)
+        given = [per_view(getattr(final, name, None), views.names, name) for name in GIVEN]
+        return list(views.blocks), [_kind(*settings) for settings in zip(*given, strict=True)]
+    kind = _kind(*(getattr(final, name, None) for name in GIVEN))
+    if kind == "features" and get_tags(estimator).input_tags.pairwise:
+        raise ParameterError(
+            f"criterion='silhouette' needs distances between samples, and {type(final).__name__} takes a graph. Pass a "
+            "function of the fitted estimator and X, such as lambda model, A: -model.cut_value_."
+        )
+    return [as_views(X).blocks[0]], [kind]
+
+
+def _kind(*settings: Any) -> str:
+    """Return what a view holds by the parameters that may say it is given; the first of them counts."""
+    for name, setting in zip(GIVEN, settings, strict=True):
+        if isinstance(setting, str) and setting == "precomputed":
+            return GIVEN[name]
+    return "features"
+
+
+def _distances(table: Any, rows: Ints, metric: str, kind: str) -> Floats:
+    if kind == "features":
+        try:
+            return np.asarray(pairwise_distances(table[rows], metric=metric), dtype=np.float64)
+        except ValueError as error:
+            raise ParameterError(f"metric={metric!r} cannot be used: {error}") from error
+    if kind == "kernel":
+        block = np.asarray(as_operator(table, "X").block(rows, rows), dtype=np.float64)
+        diag = np.diagonal(block)
+        squares = diag[:, None] + diag - 2.0 * block
+    else:
+        block = np.asarray(table[rows][:, rows], dtype=np.float64)
+        if kind == "distances":
+            return block
+        finite = np.isfinite(block)  # divergences play the part of squares, both directions averaged
+        block = np.where(finite, block, block[finite].max(initial=0.0))
+        squares = 0.5 * (block + block.T)
+    squares = np.maximum(squares, 0.0)
+    np.fill_diagonal(squares, 0.0)
+    return np.sqrt(squares)
+
+
+def _to_unit(values: Floats) -> Floats:
+    """Divide by the root mean square, unless that is zero."""
+    size = float(np.sqrt(np.mean(values**2)))
+    return values / size if size > 0 else values
+
+
+def _number(score: Any) -> float:
+    if isinstance(score, str) or np.ndim(score) or not np.isfinite(np.asarray(score, dtype=np.float64)):
+        raise ParameterError(f"criterion returned {score!r}; it must return a finite number.")
+    return float(score)

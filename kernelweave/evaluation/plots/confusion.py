@@ -1,0 +1,147 @@
+"""Clusters beside known classes, as a picture."""
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from kernelweave.evaluation.metrics.checks import encode_labels
+from kernelweave.evaluation.plots.look import EDGE, new_axes
+from kernelweave.foundation.array_types import Ints
+from kernelweave.foundation.errors import ParameterError
+
+COLOUR_MAP = "Blues"
+# Tables with more cells than this get no numbers.
+NUMBERED = 400
+
+
+class ConfusionDisplay:
+    """How many samples of every class lie in every cluster, with clusters in the order that matches the classes best.
+
+    Unlike a classifier's, this table need not be square, and the names of clusters mean nothing: columns are ordered so
+    that the diagonal holds as much as it can (Hungarian method). Shades are shares of the class.
+
+    Make one with :meth:`from_estimator` or :meth:`from_predictions`; draw it again elsewhere with :meth:`plot`. Drawing
+    needs matplotlib, which ``kernelweave[plots]`` installs.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_classes, n_clusters)
+        Samples of every class in every cluster.
+    classes, clusters : sequences
+        Their names, in the order of rows and columns.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the table.
+    figure_ : matplotlib Figure
+        Figure with the axes.
+    image_ : matplotlib AxesImage
+        The shades.
+    texts_ : list of matplotlib Text
+        The counts, row by row; empty where the table is large.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from kernelweave.plots import ConfusionDisplay
+    >>> truth, found = ["x", "x", "y", "y", "y"], [1, 1, 0, 0, 1]
+    >>> ConfusionDisplay.from_predictions(truth, found, ax=Figure().subplots()).counts
+    array([[2, 0],
+           [1, 2]])
+    """
+
+    def __init__(self, counts: Ints, *, classes: Any, clusters: Any) -> None:
+        self.counts = counts
+        self.classes = classes
+        self.clusters = clusters
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, labels_true: Any, *, ax: Any = None) -> "ConfusionDisplay":
+        """Compare the labels of a fitted estimator with known classes.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Any clusterer with ``labels_``.
+        labels_true : array-like of shape (n_samples,)
+            The classes, integers or strings.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        display : ConfusionDisplay
+            The display, drawn.
+        """
+        from kernelweave.evaluation.model_selection.criteria import last_step
+
+        final = last_step(estimator)
+        if not hasattr(final, "labels_"):
+            raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_. Fit it first.")
+        return cls.from_predictions(labels_true, final.labels_, ax=ax)
+
+    @classmethod
+    def from_predictions(cls, labels_true: Any, labels_pred: Any, *, ax: Any = None) -> "ConfusionDisplay":
+        """Compare labels with known classes.
+
+        Parameters
+        ----------
+        labels_true : array-like of shape (n_samples,)
+            The classes, integers or strings.
+        labels_pred : array-like of shape (n_samples,)
+            The clusters, integers or strings.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        display : ConfusionDisplay
+            The display, drawn.
+        """
+        (truth, n_classes), (found, n_clusters) = encode_labels(labels_true), encode_labels(labels_pred)
+        if len(truth) != len(found):
+            raise ParameterError(f"labels_true has {len(truth)} entries and labels_pred {len(found)}; give one each.")
+        counts = np.zeros((n_classes, n_clusters), dtype=np.intp)
+        np.add.at(counts, (truth, found), 1)
+        order = best_columns(counts)
+        classes, clusters = np.unique(np.asarray(labels_true)), np.unique(np.asarray(labels_pred))
+        return cls(counts[:, order], classes=classes, clusters=clusters[order]).plot(ax)
+
+    def plot(self, ax: Any = None) -> "ConfusionDisplay":
+        """Draw the table.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        display : ConfusionDisplay
+            This display, with ``ax_``, ``figure_``, ``image_`` and ``texts_`` set.
+        """
+        ax = new_axes(self) if ax is None else ax
+        shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1)
+        self.image_ = ax.imshow(shares, cmap=COLOUR_MAP, vmin=0.0, vmax=1.0)
+        self.texts_ = []
+        if self.counts.size <= NUMBERED:
+            for (i, j), count in np.ndenumerate(self.counts):
+                colour = "white" if shares[i, j] > 0.6 else EDGE
+                self.texts_.append(ax.text(j, i, str(count), ha="center", va="center", color=colour, fontsize=9))
+        ax.set_xticks(range(len(self.clusters)), [str(name) for name in self.clusters])
+        ax.set_yticks(range(len(self.classes)), [str(name) for name in self.classes])
+        ax.set_xlabel("cluster")
+        ax.set_ylabel("class")
+        ax.tick_params(length=0)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def best_columns(counts: Ints) -> Ints:
+    """Return the order of columns that puts as much on the diagonal as it can; those left over follow by size."""
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    matched = columns[np.argsort(rows)]
+    rest = np.setdiff1d(np.arange(counts.shape[1]), matched)
+    return np.concatenate([matched, rest[np.argsort(-counts[:, rest].sum(axis=0), kind="stable")]])

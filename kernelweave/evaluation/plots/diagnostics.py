@@ -1,0 +1,277 @@
+"""How a fit went and how clear its clusters are, as pictures: the objective over the steps, silhouettes by cluster."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import get_tags
+
+from kernelweave.evaluation.model_selection.criteria import Silhouettes, last_step
+from kernelweave.evaluation.plots.look import COLOURS, EDGE, QUIET, new_axes
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.partitions.silhouettes import coefficients
+
+
+class ObjectivePathDisplay:
+    """The objective after every outer step of a fit.
+
+    A path that is still moving at its end says that ``max_iter`` was too small; one that ends at once, that the start
+    decided everything.
+
+    Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
+    ``kernelweave[plots]`` installs.
+
+    Parameters
+    ----------
+    path : ndarray of shape (n_steps,)
+        The objective after every step.
+    converged : bool or None, default=None
+        Whether the fit ended by itself; None leaves it out.
+    first : int, default=1
+        Number of the first entry: 0 where it is the objective of the start.
+    name : str, default="objective"
+        What the values are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the path.
+    figure_ : matplotlib Figure
+        Figure with the axes.
+    line_ : matplotlib Line2D
+        The path.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from kernelweave import MultiViewKernelKMeans
+    >>> from kernelweave.datasets import make_corrupted_views
+    >>> from kernelweave.plots import ObjectivePathDisplay
+    >>> data = make_corrupted_views(2, 1, n_samples=150, n_corrupted=10, random_state=0)
+    >>> model = MultiViewKernelKMeans(3, random_state=0).fit(data.views)
+    >>> display = ObjectivePathDisplay.from_estimator(model, ax=Figure().subplots())
+    >>> bool(display.line_.get_ydata()[-1] == model.objective_)
+    True
+    """
+
+    def __init__(self, path: Any, *, converged: bool | None = None, first: int = 1, name: str = "objective") -> None:
+        self.path = path
+        self.converged = converged
+        self.first = first
+        self.name = name
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **line_kwargs: Any) -> "ObjectivePathDisplay":
+        """Draw the path of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Any of this library, or a pipeline that ends in one.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **line_kwargs : dict
+            Passed to ``Axes.plot``.
+
+        Returns
+        -------
+        display : ObjectivePathDisplay
+            The display, drawn.
+        """
+        final = last_step(estimator)
+        if not hasattr(final, "objective_path_"):
+            raise ParameterError(f"estimator={type(final).__name__}(...) has no objective_path_. Fit it first.")
+        path = np.asarray(final.objective_path_)
+        first = 0 if len(path) == final.n_iter_ + 1 else 1
+        return cls(path, converged=bool(final.converged_), first=first).plot(ax, **line_kwargs)
+
+    def plot(self, ax: Any = None, **line_kwargs: Any) -> "ObjectivePathDisplay":
+        """Draw the path.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        **line_kwargs : dict
+            Passed to ``Axes.plot``.
+
+        Returns
+        -------
+        display : ObjectivePathDisplay
+            This display, with ``ax_``, ``figure_`` and ``line_`` set.
+        """
+        ax = new_axes(self) if ax is None else ax
+        steps = np.arange(self.first, self.first + len(self.path))
+        style = {"color": COLOURS[0], "marker": "o" if len(steps) <= 50 else "", "markersize": 4, **line_kwargs}
+        (self.line_,) = ax.plot(steps, self.path, **style)
+        ax.set_xlabel("step")
+        ax.set_ylabel(self.name)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        if self.converged is not None:
+            ends = "ended by itself" if self.converged else "stopped by max_iter"
+            ax.set_title(f"{steps[-1]} step{'' if steps[-1] == 1 else 's'}, {ends}", fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class SilhouetteDisplay:
+    """Silhouettes of the samples, sorted within their clusters.
+
+    A silhouette near 1 belongs to a sample deep in its cluster, near 0 to one between two, below 0 to one that lies
+    nearer to another cluster. Of several views the mean over the views is drawn.
+
+    Make one with :meth:`from_estimator` or :meth:`from_predictions`; draw it again elsewhere with :meth:`plot`. Drawing
+    needs matplotlib, which ``kernelweave[plots]`` installs.
+
+    Parameters
+    ----------
+    silhouettes : ndarray of shape (n_drawn,)
+        Silhouettes.
+    labels : ndarray of shape (n_drawn,)
+        Clusters of the samples drawn.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the silhouettes.
+    figure_ : matplotlib Figure
+        Figure with the axes.
+    bars_ : list of matplotlib PolyCollection
+        One shape per cluster, the first on top.
+    line_ : matplotlib Line2D
+        The mean over all samples.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from kernelweave import KernelKMeans
+    >>> from kernelweave.datasets import make_two_rings
+    >>> from kernelweave.plots import SilhouetteDisplay
+    >>> X, _ = make_two_rings(random_state=0)
+    >>> model = KernelKMeans(2, random_state=0).fit(X)
+    >>> display = SilhouetteDisplay.from_estimator(model, X, ax=Figure().subplots())
+    >>> len(display.bars_)
+    2
+    """
+
+    def __init__(self, silhouettes: Any, *, labels: Any) -> None:
+        self.silhouettes = silhouettes
+        self.labels = labels
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        metric: str = "euclidean",
+        sample_size: int | None = 2000,
+        random_state: Any = 0,
+        ax: Any = None,
+    ) -> "SilhouetteDisplay":
+        """Draw the silhouettes of a fitted estimator's labels.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Any of this library but for graphs, or a pipeline that ends in one.
+        X : array-like or views, as in ``fit``
+            The training samples, or the kernel matrix.
+        metric : str, default="euclidean"
+            Distance between samples.
+        sample_size : int or None, default=2000
+            Number of samples drawn, as silhouettes cost the square of it; None takes all.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the draw.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        display : SilhouetteDisplay
+            The display, drawn.
+        """
+        final = last_step(estimator)
+        if not hasattr(final, "labels_"):
+            raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_. Fit it first.")
+        if get_tags(estimator).input_tags.pairwise and not (hasattr(final, "kernel") or hasattr(final, "metric")):
+            raise ParameterError(
+                f"estimator={type(final).__name__}(...) takes a graph, and graphs have no distances between samples. "
+                "Use kernelweave.report.write_report, which measures silhouettes in a spectral embedding of the graph."
+            )
+        judge = Silhouettes.between(estimator, X, metric, sample_size, random_state)
+        labels = np.asarray(final.labels_)[judge.rows]
+        return cls(_mean_silhouettes(judge.distances, labels), labels=labels).plot(ax)
+
+    @classmethod
+    def from_predictions(cls, silhouettes: Any, labels: Any, *, ax: Any = None) -> "SilhouetteDisplay":
+        """Draw silhouettes that are known, such as those of :func:`kernelweave.metrics.kernel_silhouette_samples`.
+
+        Parameters
+        ----------
+        silhouettes : array-like of shape (n_samples,)
+            Silhouettes, from -1 to 1.
+        labels : array-like of shape (n_samples,)
+            Clusters.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        display : SilhouetteDisplay
+            The display, drawn.
+        """
+        values, codes = np.asarray(silhouettes, dtype=np.float64), np.asarray(labels)
+        if values.ndim != 1 or values.shape != codes.shape or not len(values):
+            raise ParameterError(f"silhouettes of shape {values.shape} and labels of shape {codes.shape} do not match.")
+        if not np.isfinite(values).all() or np.abs(values).max() > 1 + 1e-9:
+            raise ParameterError("silhouettes must be finite and from -1 to 1.")
+        return cls(values, labels=codes).plot(ax)
+
+    def plot(self, ax: Any = None) -> "SilhouetteDisplay":
+        """Draw the silhouettes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        display : SilhouetteDisplay
+            This display, with ``ax_``, ``figure_``, ``bars_`` and ``line_`` set.
+        """
+        ax = new_axes(self) if ax is None else ax
+        found, self.bars_ = np.unique(self.labels), []
+        gap = max(1, len(self.labels) // 60)
+        top, places = 0, []
+        for c, name in enumerate(found):
+            own = np.sort(self.silhouettes[self.labels == name])[::-1]
+            rows = np.arange(top, top + len(own) + 1)
+            values = np.append(own, own[-1])
+            self.bars_.append(ax.fill_betweenx(rows, 0.0, values, step="post", color=COLOURS[c % len(COLOURS)], lw=0))
+            places.append(top + len(own) / 2)
+            top += len(own) + gap
+        mean = float(self.silhouettes.mean())
+        self.line_ = ax.axvline(mean, color=EDGE, lw=1, ls="--", label=f"mean {mean:.2f}")
+        ax.axvline(0.0, color=QUIET, lw=0.8)
+        sizes = [int((self.labels == name).sum()) for name in found]
+        ax.set_yticks(places, [f"{name} ({size})" for name, size in zip(found, sizes, strict=True)])
+        ax.set_ylim(top - gap, 0)
+        ax.set_xlim(min(-0.1, float(self.silhouettes.min()) - 0.05), 1.0)
+        ax.set_xlabel("silhouette")
+        ax.set_ylabel("cluster (samples)")
+        ax.legend(frameon=False, loc="lower right")
+        ax.spines[["top", "right"]].set_visible(False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _mean_silhouettes(distances: list[Floats], labels: Ints) -> Floats:
+    """Return the mean over the views; a single cluster has silhouettes of zero."""
+    found, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    if len(found) < 2:
+        return np.zeros(len(labels))
+    members = np.eye(len(found))[codes]
+    return np.asarray(np.mean([coefficients(D @ members, codes, sizes) for D in distances], axis=0))

@@ -1,0 +1,273 @@
+"""Scores of kernel spectral clustering as a picture: where samples lie, and which signs make a cluster."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from kernelweave.evaluation.plots.look import (
+    EDGE,
+    QUIET,
+    as_many_axes,
+    cluster_look,
+    last_of,
+    new_axes,
+    scatter_style,
+    seen_by_last,
+)
+from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.solvers.spectral.kernel_spectral import decode
+
+SIGNS = {1.0: "+", -1.0: "\N{MINUS SIGN}"}
+# Legends of more clusters leave out the rest.
+LISTED = 12
+
+
+class ScoreDisplay:
+    """Scores of samples by cluster: the first against the second, or, with two clusters, the only one in order.
+
+    A cluster is a sign pattern of the scores, so that lines at zero part the clusters. The legend gives every cluster
+    its pattern and its number of samples. Where clusters are well formed their scores lie on lines from the origin;
+    with two clusters, on two steps.
+
+    A joint model of several views has one panel with the averaged scores, one with ``assignment="per_view"`` has a
+    panel for each view.
+
+    Make one with :meth:`from_estimator` or :meth:`from_scores`; draw it again elsewhere with :meth:`plot`. Drawing
+    needs matplotlib, which ``kernelweave[plots]`` installs.
+
+    Parameters
+    ----------
+    scores : list of ndarray of shape (n_samples, n_clusters - 1)
+        Scores, panel by panel.
+    labels : list of ndarray of shape (n_samples,)
+        Clusters of the samples, panel by panel.
+    codebooks : list of ndarray of shape (n_clusters, n_clusters - 1), default=None
+        Sign patterns of the clusters, panel by panel.
+    titles : sequence of str, default=("",)
+        Names of the panels.
+    components : pair of int, default=(0, 1)
+        Which scores to draw where there are more than two.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        The panels.
+    figure_ : matplotlib Figure
+        Figure with the panels.
+    points_ : list of ndarray of shape (n_samples, 2)
+        Where every sample lies, panel by panel.
+
+    See Also
+    --------
+    BoundaryDisplay : Clusters in the plane of two features.
+    kernelweave.metrics.balanced_line_fit : How well the scores keep to lines.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.datasets import make_blobs
+    >>> from kernelweave import KernelSpectralClustering
+    >>> from kernelweave.plots import ScoreDisplay
+    >>> X, _ = make_blobs(90, centers=[[0, 0], [6, 0], [0, 6]], random_state=0)
+    >>> model = KernelSpectralClustering(3, kernel_params={"sigma": 1.0}).fit(X)
+    >>> display = ScoreDisplay.from_estimator(model, axes=Figure().subplots())
+    >>> len(display.axes_[0].get_legend().get_texts()), display.points_[0].shape
+    (3, (90, 2))
+    """
+
+    def __init__(
+        self, scores: Any, *, labels: Any, codebooks: Any = None, titles: Any = ("",), components: Any = (0, 1)
+    ) -> None:
+        self.scores = scores
+        self.labels = labels
+        self.codebooks = codebooks
+        self.titles = titles
+        self.components = components
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any = None, *, components: Any = (0, 1), axes: Any = None, **scatter_kwargs: Any
+    ) -> "ScoreDisplay":
+        """Draw the scores of a fitted kernel spectral model.
+
+        Parameters
+        ----------
+        estimator : fitted KernelSpectralClustering or MultiViewKernelSpectralClustering
+            The model, or a pipeline or a search that ends in one.
+        X : array-like or views, as in ``fit``, default=None
+            Samples to score; None takes the scores of the training samples.
+        components : pair of int, default=(0, 1)
+            Which scores to draw where there are more than two. Clusters may lie on top of each other if the signs of
+            these two do not part them.
+        axes : matplotlib Axes or array of them, default=None
+            Where to draw, one for each panel; a new figure by default.
+        **scatter_kwargs : dict
+            Passed to ``Axes.scatter``.
+
+        Returns
+        -------
+        display : ScoreDisplay
+            The display, drawn.
+        """
+        model = last_of(estimator)
+        if not hasattr(model, "codebook_"):
+            raise ParameterError(
+                f"estimator={type(model).__name__}(...) has no codebook_. Fit it first; this picture is for kernel "
+                "spectral clustering, of one view or several."
+            )
+        X = seen_by_last(estimator, X)
+        apart = hasattr(model, "view_codebooks_")
+        if X is None:
+            found = model.scores_ if apart or model.scores_.ndim == 2 else _averaged(model)
+        else:
+            found = model.transform_views(X) if apart else model.transform(X)
+        scores = list(found) if apart else [found]
+        books = list(model.view_codebooks_) if apart else [model.codebook_]
+        _check_components(components, books[0].shape[1])
+        labels = [decode(own, book) for own, book in zip(scores, books, strict=True)]
+        titles = list(model.view_names_) if apart else [""]
+        return cls(scores, labels=labels, codebooks=books, titles=titles, components=components).plot(
+            axes, **scatter_kwargs
+        )
+
+    @classmethod
+    def from_scores(
+        cls,
+        scores: Any,
+        labels: Any,
+        *,
+        codebook: Any = None,
+        components: Any = (0, 1),
+        axes: Any = None,
+        **scatter_kwargs: Any,
+    ) -> "ScoreDisplay":
+        """Draw scores given as numbers.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples, n_clusters - 1)
+            Scores of samples.
+        labels : array-like of shape (n_samples,)
+            Their clusters, numbers from 0 on; true classes in the place of clusters show where these lie.
+        codebook : array-like of shape (n_clusters, n_clusters - 1), default=None
+            Sign patterns of the clusters; None leaves them out of the legend.
+        components, axes, **scatter_kwargs
+            As in :meth:`from_estimator`.
+
+        Returns
+        -------
+        display : ScoreDisplay
+            The display, drawn.
+        """
+        found = np.asarray(scores, dtype=np.float64)
+        found = found[:, None] if found.ndim == 1 else found
+        if found.ndim != 2 or not len(found) or not np.isfinite(found).all():
+            raise ParameterError(f"scores has shape {found.shape}; give finite numbers, one row for each sample.")
+        given = np.asarray(labels)
+        if given.shape != (len(found),) or given.dtype.kind not in "iu" or given.min() < 0:
+            raise ParameterError(
+                f"labels must hold a cluster number from 0 on for each of the {len(found)} samples; it has shape "
+                f"{given.shape} and values such as {given.ravel()[:3].tolist()}."
+            )
+        books = None if codebook is None else [_read_book(codebook, found.shape[1], int(given.max()) + 1)]
+        _check_components(components, found.shape[1])
+        display = cls([found], labels=[given.astype(np.intp)], codebooks=books, components=components)
+        return display.plot(axes, **scatter_kwargs)
+
+    def plot(self, axes: Any = None, **scatter_kwargs: Any) -> "ScoreDisplay":
+        """Draw the panels.
+
+        Parameters
+        ----------
+        axes : matplotlib Axes or array of them, default=None
+            Where to draw, one for each panel; a new figure by default.
+        **scatter_kwargs : dict
+            Passed to ``Axes.scatter``.
+
+        Returns
+        -------
+        display : ScoreDisplay
+            This display, with ``axes_``, ``figure_`` and ``points_`` set.
+        """
+        count = len(self.scores)
+        self.axes_ = self._new_axes(count) if axes is None else as_many_axes(axes, count)
+        self.figure_ = self.axes_[0].figure
+        self.points_ = [self._places(own) for own in self.scores]
+        size = float(np.clip(8000.0 / len(self.scores[0]), 7.0, 22.0))
+        style = scatter_style(scatter_kwargs, s=size, alpha=0.8, linewidth=0)
+        for p, ax in enumerate(self.axes_):
+            self._draw_lines(ax)
+            for i, c in enumerate(np.unique(self.labels[p])):
+                mine = self.labels[p] == c
+                words = self._said(p, c, int(mine.sum())) if i < LISTED else None
+                ax.scatter(*self.points_[p][mine].T, **{**cluster_look(c), "label": words, **style})
+            ax.set_title(self.titles[p], fontsize=10)
+            self._dress(ax)
+        return self
+
+    def _new_axes(self, count: int) -> Array:
+        return np.atleast_1d(np.asarray(new_axes(self, count, figsize=(3.9 * count + 0.5, 3.9)), dtype=object))
+
+    def _alone(self) -> bool:
+        """Whether there is one score only."""
+        return self.scores[0].shape[1] == 1
+
+    def _places(self, scores: Floats) -> Floats:
+        if not self._alone():
+            return scores[:, list(self.components)]
+        order = np.empty(len(scores))
+        order[np.argsort(scores[:, 0], kind="stable")] = np.arange(1, len(scores) + 1)
+        return np.column_stack([order, scores[:, 0]])
+
+    def _draw_lines(self, ax: Any) -> None:
+        ax.axhline(0.0, color=EDGE, linewidth=0.9, zorder=1)
+        if not self._alone():
+            ax.axvline(0.0, color=EDGE, linewidth=0.9, zorder=1)
+
+    def _said(self, panel: int, cluster: int, size: int) -> str:
+        """Return what the legend says of a cluster."""
+        pattern = "" if self.codebooks is None else " ".join(SIGNS[sign] for sign in self.codebooks[panel][cluster])
+        return f"cluster {cluster}: {size}" if not pattern else f"cluster {cluster} ({pattern}): {size}"
+
+    def _dress(self, ax: Any) -> None:
+        if self._alone():
+            ax.set_xlabel("samples, ordered by score")
+            ax.set_ylabel("score")
+        else:
+            ax.set_xlabel(f"score {self.components[0] + 1}")
+            ax.set_ylabel(f"score {self.components[1] + 1}")
+        ax.margins(0.06)
+        legend = ax.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=8, loc="best")
+        for sign in legend.legend_handles:
+            sign.set_sizes([28.0])
+        ax.tick_params(length=2, color=QUIET, labelsize=8, labelcolor="#555555")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.spines[["left", "bottom"]].set_color("#cccccc")
+
+
+def _averaged(model: Any) -> Floats:
+    """Return the training scores of a joint model of several views."""
+    return np.asarray(np.tensordot(model.view_weights_, model.scores_, axes=1))
+
+
+def _check_components(components: Any, count: int) -> None:
+    if count == 0:
+        raise ParameterError("A model of one cluster has no scores to draw. Fit it with n_clusters=2 or more.")
+    if count == 1:
+        return
+    whole = isinstance(components, list | tuple) and all(
+        isinstance(c, Integral) and not isinstance(c, bool) and 0 <= int(c) < count for c in components
+    )
+    if not whole or len(components) != 2 or components[0] == components[1]:
+        raise ParameterError(f"components={components!r} must be two different numbers from 0 to {count - 1}.")
+
+
+def _read_book(codebook: Any, n_scores: int, n_clusters: int) -> Floats:
+    found = np.asarray(codebook, dtype=np.float64)
+    if found.ndim != 2 or found.shape[1] != n_scores or len(found) < n_clusters or not np.isin(found, (-1, 1)).all():
+        raise ParameterError(
+            f"codebook has shape {found.shape}; give {n_scores} signs, -1 or 1, for each of the {n_clusters} clusters."
+        )
+    return found

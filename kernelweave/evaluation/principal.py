@@ -1,0 +1,57 @@
+"""Principal components of a matrix of inner products, for pictures and scores."""
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from kernelweave.foundation.array_types import Floats
+
+# Eigenvalues below this share of the trace are rounding errors.
+ROUNDING = 1e-13
+# Matrices up to this size are decomposed in full.
+SMALL = 600
+
+
+def centred(K: Floats) -> Floats:
+    """Return the inner products, or squared distances, of the samples less their mean; symmetric to the last bit."""
+    means = K.mean(axis=0)
+    inner = K - means - means[:, None] + means.mean()
+    return np.asarray(0.5 * (inner + inner.T))
+
+
+def principal_components(G: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return ``count`` coordinates of samples with these centred inner products, and their shares of the scatter.
+
+    Coordinates beyond what the samples have are zero.
+    """
+    total, n = float(np.trace(G)), len(G)
+    if total <= 0:
+        return np.zeros((n, count)), np.zeros(count)
+    values, vectors = leading(G, min(count, n))
+    values = np.where(values > ROUNDING * total, values, 0.0)
+    points = np.zeros((n, count))
+    points[:, : len(values)] = turned(vectors) * np.sqrt(values)
+    return points, np.pad(values / total, (0, count - len(values)))
+
+
+def leading(G: Any, count: int, **options: Any) -> tuple[Floats, Floats]:
+    """Return the largest eigenvalues, largest first, and their vectors."""
+    n = G.shape[0]
+    if n > SMALL:
+        try:
+            values, vectors = eigsh(G, count, which="LA", v0=np.random.default_rng(0).standard_normal(n), **options)
+            return values[::-1], vectors[:, ::-1]
+        except ArpackError:
+            if options:
+                raise
+    values, vectors = eigh(G @ np.eye(n), subset_by_index=(n - count, n - 1))
+    return values[::-1], vectors[:, ::-1]
+
+
+def turned(vectors: Floats) -> Floats:
+    """Return eigenvectors with the sign that makes their largest entry positive."""
+    largest = np.abs(np.round(vectors, 9)).argmax(axis=0)
+    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+    return vectors * np.where(signs == 0, 1.0, signs)

@@ -1,0 +1,52 @@
+"""Pieces of markup that several sections use; their arguments are plain text unless it says otherwise."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kernelweave.evaluation.report.charts import swatch
+from kernelweave.evaluation.report.words import MINUS, esc, fixed, one_line
+
+
+def signed(value: float) -> str:
+    """Return a figure, marked where it is negative."""
+    text = fixed(float(value))
+    return f'<span class="neg">{text}</span>' if text.startswith(MINUS) else text
+
+
+def named(name: str) -> str:
+    """Return the name of a sample or a view; nothing for none."""
+    return f'<span class="id">{esc(one_line(name))}</span>' if name else ""
+
+
+def cluster(c: int) -> str:
+    """Return the number of a cluster with its mark."""
+    return f'<span class="nowrap">{swatch(c)}{c}</span>'
+
+
+def chips(names: Iterable[str]) -> str:
+    """Return names side by side."""
+    items = "".join(f"<li>{esc(one_line(name))}</li>" for name in names)
+    return f'<ul class="chips">{items}</ul>'
+
+
+def copied(text: str) -> str:
+    """Return text to copy, with a button for it."""
+    return (
+        f'<div class="code"><pre><code>{esc(text)}</code></pre><button type="button" class="copy">Copy</button></div>'
+    )
+
+
+def pairs(found: Mapping[str, str]) -> str:
+    """Return names and values side by side."""
+    items = "".join(f"<dt>{esc(name)}</dt><dd><code>{esc(value)}</code></dd>" for name, value in found.items())
+    return f'<dl class="pairs">{items}</dl>'
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of cells that are markup already; heads that begin with # are numbers, with | bars."""
+    looks = {"#": ' class="num"', "|": ' class="wide"'}
+    look = [looks.get(name[:1], "") for name in head]
+    top = "".join(f'<th scope="col"{own}>{esc(name.lstrip("#|"))}</th>' for name, own in zip(head, look, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{own}>{cell}</td>" for cell, own in zip(row, look, strict=True)) + "</tr>" for row in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -1,0 +1,63 @@
+"""The few parts of scikit-learn that are not public API, gathered here and nowhere else."""
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
+from sklearn.base import _fit_context as checked_fit
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from kernelweave.foundation.notices import listening
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin as _Callbacks
+except ImportError:  # pragma: no cover - older scikit-learn
+
+    class _Callbacks:  # type: ignore[no-redef]
+        """Stand-in where scikit-learn has no callbacks yet."""
+
+
+class CallbackSupportMixin(_Callbacks):
+    """What every estimator shares with scikit-learn's tools: callbacks of fits, and how notebooks show a model."""
+
+    def _html_repr(self) -> str:
+        """Return a summary of the model above scikit-learn's diagram.
+
+        The summary is drawn by the topmost layer and loaded when a notebook asks for it, not before.
+        """
+        from sklearn.utils import estimator_html_repr
+
+        summary: str = import_module("kernelweave.evaluation.report").summary_html(self)
+        return f"{summary}\n{estimator_html_repr(self)}"
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Check parameters before ``fit``, as scikit-learn does, and keep the warnings of the fit in ``warnings_``."""
+
+    def decorate(fit: Callable[..., Any]) -> Callable[..., Any]:
+        checked = checked_fit(prefer_skip_nested_validation=prefer_skip_nested_validation)(fit)
+
+        @wraps(fit)
+        def fit_and_remember(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            with listening() as heard:
+                found = checked(estimator, *args, **kwargs)
+            estimator.warnings_ = tuple(heard)
+            return found
+
+        return fit_and_remember
+
+    return decorate
+
+
+def openmp_threads() -> int:
+    """Return the number of threads scikit-learn's own loops would use now."""
+    try:
+        from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+    except ImportError:  # pragma: no cover - moved in some future version
+        return int(os.environ.get("OMP_NUM_THREADS", "0")) or os.cpu_count() or 1
+    return int(_openmp_effective_n_threads())
+
+
+__all__ = ["CallbackSupportMixin", "Interval", "StrOptions", "checked_fit", "fit_context", "openmp_threads"]

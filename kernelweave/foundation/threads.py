@@ -1,0 +1,104 @@
+"""Threads for row loops: as many as the user allows, and the same result for any number.
+
+Compiled loops release the interpreter lock and work on fixed ranges, so a plain thread pool is enough: it
+is safe inside other pools and after a fork, where the OpenMP layers of compiled loops are not. No two threads
+add into the same number, and every number is added up in the same order whatever the ranges.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from kernelweave.foundation.sklearn_internals import openmp_threads
+
+# Below this many touched elements starting threads costs more than it saves.
+WORTH_A_THREAD = 400_000
+# Narrower ranges than this make the strides of a row loop too short.
+MIN_WIDTH = 512
+
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+# Marks the threads of `parallel_map`, whose work must not be shared out once more.
+_inside = threading.local()
+
+
+def thread_count() -> int:
+    """Return how many threads a loop may use: OMP_NUM_THREADS, threadpoolctl limits and affinity decide.
+
+    Inside a task of :func:`parallel_map` it is one.
+    """
+    return 1 if getattr(_inside, "task", False) else openmp_threads()
+
+
+def parallel_map(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
+    """Yield ``work(task)`` of every task in order, computed on as many threads as allowed.
+
+    Tasks are taken up one by one, a few ahead of what was asked for; closing the iterator leaves the rest undone. Each
+    one runs on a single thread with single-threaded BLAS. Fewer tasks than threads are left to share out their own
+    work.
+    """
+    threads = thread_count()
+    if not 1 < threads <= len(tasks):
+        yield from map(work, tasks)
+        return
+
+    def alone(task: Task) -> Result:
+        _inside.task = True
+        return work(task)
+
+    waiting: deque[Future[Result]] = deque()
+    with single_threaded_blas(), ThreadPoolExecutor(threads) as pool:
+        try:
+            for task in tasks:
+                waiting.append(pool.submit(alone, task))
+                if len(waiting) > 2 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def for_ranges(
+    work: Callable[[int, int], object], n: int, *, elements: int, width: int | None = None, multiple: int = 1
+) -> list[object]:
+    """Call ``work(start, stop)`` on ranges that cover ``range(n)`` and return the results in order.
+
+    ``elements`` is the number of array elements the whole call touches: small work stays on one thread. Give
+    ``width`` where the result could depend on the ranges; without it they follow the number of threads and begin at
+    multiples of ``multiple``.
+    """
+    threads = thread_count() if elements >= WORTH_A_THREAD else 1
+    width = width or -(-max(MIN_WIDTH, -(-n // threads)) // multiple) * multiple
+    ranges = [(start, min(start + width, n)) for start in range(0, n, width)]
+    if threads <= 1 or len(ranges) <= 1:
+        return [work(start, stop) for start, stop in ranges]
+    with ThreadPoolExecutor(min(threads, len(ranges))) as pool:
+        return list(pool.map(lambda ends: work(*ends), ranges))
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep BLAS to one thread while our own threads call it; the earlier limit comes back afterwards.
+
+    Inside a task of :func:`parallel_map` that holds already, and the limit, which is shared, is left alone.
+    """
+    if getattr(_inside, "task", False):
+        yield
+        return
+    with _controller().limit(limits=1, user_api="blas"):
+        yield

@@ -1,0 +1,65 @@
+"""Graphs given as affinity matrices or networkx graphs: one gate, nothing made dense."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from kernelweave.foundation.errors import KernelError
+from kernelweave.inputs.arrays.samples import raise_if_text
+
+
+def read_affinity(estimator: Any, X: Any, *, min_nodes: int = 2) -> sp.csr_array:
+    """Return X as a symmetric CSR matrix of edge weights >= 0; dense input is made sparse, never the reverse."""
+    try:
+        X = _from_networkx(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
+        X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=min_nodes)
+    except ValueError as error:
+        raise_if_text(error, "X")
+        raise
+    if X.shape[0] != X.shape[1]:
+        raise KernelError(
+            f"X must be a square affinity matrix, one row and one column per node; its shape is {X.shape}. "
+            "For features build a graph first, for instance with sklearn.neighbors.kneighbors_graph."
+        )
+    A = sp.csr_array(X, copy=True)
+    A.sum_duplicates()
+    A.eliminate_zeros()
+    A.sort_indices()
+    _check_edges(A)
+    return A
+
+
+def _check_edges(A: sp.csr_array) -> None:
+    if A.nnz and A.data.min() < 0:
+        at = int(A.data.argmin())
+        row = int(np.searchsorted(A.indptr, at, side="right")) - 1
+        raise KernelError(
+            f"Negative values in data: X[{row}, {A.indices[at]}] = {A.data[at]:.6g}. Edge weights must be >= 0. "
+            "Clip them at 0, or shift them all."
+        )
+    gaps = abs(A - A.T).tocoo()
+    if gaps.nnz and gaps.data.max() > 1e-10 * A.data.max():
+        at = int(gaps.data.argmax())
+        i, j = int(gaps.row[at]), int(gaps.col[at])
+        raise KernelError(
+            f"X is not symmetric: X[{i}, {j}] = {A[i, j]:.9g} but X[{j}, {i}] = {A[j, i]:.9g}. For a directed graph "
+            "pass (X + X.T) / 2."
+        )
+
+
+def _from_networkx(graph: Any) -> sp.csr_array:
+    """Return the adjacency of a networkx graph, nodes in its own order; a directed one is refused."""
+    if graph.is_directed():
+        raise KernelError("X is a directed graph; make it undirected first, with X.to_undirected().")
+    place = {node: i for i, node in enumerate(graph.nodes)}
+    edges = [(place[u], place[v], d.get("weight", 1.0)) for u, v, d in graph.edges(data=True)]
+    if not edges:
+        return sp.csr_array((len(place), len(place)))
+    rows, cols, data = (np.array(part) for part in zip(*edges, strict=True))
+    other = rows != cols  # a self-loop stands once
+    shape = (len(place), len(place))
+    return sp.csr_array(
+        (np.r_[data, data[other]], (np.r_[rows, cols[other]], np.r_[cols, rows[other]])), shape=shape, dtype=np.float64
+    )

@@ -1,0 +1,118 @@
+"""Samples of one view, and what goes with them: weights and given labels."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
+
+from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.foundation.errors import ParameterError
+
+
+def read_samples(estimator: Any, X: Any, *, reset: bool, keep_float32: bool = False, dense: bool = False) -> Array:
+    """Return X as a checked float array or CSR matrix; records the number of features when ``reset``.
+
+    Features become float64 (every sum is kept in it); kernel matrices may stay float32. ``dense`` refuses sparse X.
+    """
+    dtype = [np.float64, np.float32] if keep_float32 else np.float64
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse=False if dense else "csr",
+            dtype=dtype,
+            ensure_min_samples=2 if reset else 1,
+        )
+    except ValueError as error:
+        raise_if_text(error, "X")
+        raise
+    return sp.csr_array(X) if sp.issparse(X) else X
+
+
+def raise_if_text(error: ValueError, name: str, kind: type[ValueError] = ParameterError) -> None:
+    """Turn NumPy's complaint about a string into one that says what to do."""
+    if "could not convert string to float" in str(error):
+        found = str(error).split(":", 1)[-1].strip()
+        raise kind(
+            f"{name} holds text ({found}) where numbers belong. Encode it first, for instance with scikit-learn's "
+            "OneHotEncoder or TfidfVectorizer, or drop the column."
+        ) from error
+
+
+def read_weights(sample_weight: Any, n_samples: int) -> Floats:
+    """Return the sample weights as float64, ones by default; refuses negative, non-finite and all-zero ones."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except ValueError as error:
+        raise_if_text(error, "sample_weight")
+        raise
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.shape != (n_samples,):
+        raise ParameterError(
+            f"sample_weight.shape == {weights.shape}, expected ({n_samples},): give one weight per sample."
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(bad):
+        raise ParameterError(
+            f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be finite and not negative. "
+            "Use 0 to leave a sample out."
+        )
+    if not weights.sum() > 0:
+        raise ParameterError("sample_weight is zero for every sample; at least one must be positive.")
+    return weights
+
+
+def check_cluster_count(n_clusters: int, weights: Floats) -> None:
+    """Raise ParameterError where there are fewer samples that count than clusters."""
+    n = len(weights)
+    if n_clusters > n:
+        raise ParameterError(
+            f"n_samples={n} should be >= n_clusters={n_clusters}: there cannot be more clusters than samples."
+        )
+    positive = int(np.count_nonzero(weights))
+    if n_clusters > positive:
+        raise ParameterError(
+            f"Only {positive} samples have a positive weight, fewer than n_clusters={n_clusters}. "
+            "Lower n_clusters or give more samples a weight."
+        )
+
+
+def read_labels(labels: Any, n_samples: int, n_clusters: int, name: str = "init") -> Ints:
+    """Return given starting labels as integers in 0..n_clusters-1."""
+    found = np.asarray(labels)
+    if found.shape != (n_samples,):
+        raise ParameterError(
+            f"{name} has shape {found.shape}; starting labels need one entry per sample, ({n_samples},)."
+        )
+    if not np.issubdtype(found.dtype, np.number) or not np.array_equal(found, np.floor(found)):
+        raise ParameterError(f"{name} must hold whole numbers 0..{n_clusters - 1}, one label per sample.")
+    if found.min() < 0 or found.max() >= n_clusters:
+        raise ParameterError(
+            f"{name} holds labels from {found.min()} to {found.max()}; with n_clusters={n_clusters} they must be "
+            f"0..{n_clusters - 1}."
+        )
+    return found.astype(np.intp)
+
+
+def read_centers(centers: Any, n_clusters: int, n_features: int, name: str = "init") -> Floats:
+    """Return given starting centres as a float64 array of shape (n_clusters, n_features)."""
+    try:
+        found = np.asarray(centers.toarray() if sp.issparse(centers) else centers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ValueError):
+            raise_if_text(error, name)
+        raise ParameterError(f"{name} is not a table of numbers ({error}). {_CENTERS}") from error
+    if found.shape != (n_clusters, n_features):
+        raise ParameterError(f"{name} has shape {found.shape}, expected ({n_clusters}, {n_features}). {_CENTERS}")
+    if not np.isfinite(found).all():
+        what = "NaN" if np.isnan(found).any() else "infinity"
+        raise ParameterError(f"{name} contains {what}; every coordinate of a centre must be finite.")
+    return found
+
+
+_CENTERS = "Starting centres need one row per cluster and one column per feature."

@@ -1,0 +1,279 @@
+"""Several views of the same samples: named, aligned, sliceable by sample.
+
+``as_views`` is the one gate. It takes a list or tuple of (n, d_v) arrays, a dict name -> array, or one 2-D array or
+DataFrame whose columns ``views=`` divides; the last form lets multi-view estimators live inside scikit-learn's tools.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils.validation import _get_feature_names, validate_data
+
+from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.errors import ViewError
+from kernelweave.inputs.arrays.samples import raise_if_text
+
+
+@dataclass(frozen=True)
+class Views:
+    """The same samples seen several ways; each block is a float64 array or CSR matrix with n_samples rows."""
+
+    names: tuple[str, ...]
+    blocks: tuple[Array, ...]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, the same in every view."""
+        return int(self.blocks[0].shape[0])
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of features of every view."""
+        return tuple(int(block.shape[1]) for block in self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self.blocks)
+
+    def __getitem__(self, view: int | str) -> Array:
+        return self.blocks[self.names.index(view) if isinstance(view, str) else view]
+
+    def take(self, samples: Any) -> "Views":
+        """Return the chosen samples of every view."""
+        return Views(self.names, tuple(block[samples] for block in self.blocks))
+
+    def joined(self) -> Array:
+        """Return all features side by side."""
+        if any(sp.issparse(block) for block in self.blocks):
+            return sp.hstack(self.blocks, format="csr")
+        return np.hstack(self.blocks)
+
+
+def is_multi_view(X: Any) -> bool:
+    """Whether X is a dict or sequence of 2-D views rather than one table."""
+    if sp.issparse(X):  # some sparse formats are mappings, too
+        return False
+    return isinstance(X, Mapping) or (isinstance(X, list | tuple) and any(_ndim(part) == 2 for part in X))
+
+
+def as_views(X: Any, views: Any = None) -> Views:
+    """Return X as checked, aligned views.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.inputs import as_views
+    >>> found = as_views(np.arange(12.0).reshape(3, 4), views={"text": [0, 1, 2], "links": [3]})
+    >>> found.names, found.widths
+    (('text', 'links'), (3, 1))
+    """
+    if is_multi_view(X):
+        if views is not None:
+            raise ViewError(
+                f"views={views!r} divides the columns of one table, but X already holds {len(X)} views: drop it."
+            )
+        return _from_parts(X)
+    names = _get_feature_names(X)
+    table = _checked(X, "X")
+    return split_columns(table, views, names)
+
+
+def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> Views:
+    """Return X as views for ``estimator``; remembers names and widths when ``reset``, else compares with them."""
+    if is_multi_view(X):
+        found = as_views(X, estimator.views)
+        if reset:
+            estimator.n_features_in_ = sum(found.widths)
+            vars(estimator).pop("feature_names_in_", None)  # of an earlier fit on a table
+    else:
+        try:
+            table = validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=np.float64,
+                ensure_min_samples=min_samples if reset else 1,
+            )
+        except ValueError as error:
+            raise_if_text(error, "X")
+            raise
+        table = sp.csr_array(table) if sp.issparse(table) else table
+        found = split_columns(table, estimator.views, getattr(estimator, "feature_names_in_", None))
+    if reset:
+        if found.n_samples < min_samples:
+            raise ViewError(
+                f"Found {found.n_samples} sample(s) in every view while a minimum of {min_samples} is required."
+            )
+        estimator.view_names_, estimator._view_widths = list(found.names), found.widths
+    return _same_views(estimator, found)
+
+
+def split_columns(table: Array, views: Any, feature_names: Any = None) -> Views:
+    """Return the columns of ``table`` divided as ``views`` says; None means one view."""
+    if views is None:
+        return Views(("X",), (table,))
+    if not isinstance(views, Mapping | list | tuple):
+        raise ViewError(
+            f"views={views!r} does not say which columns belong together; give a list or a dict of slices, column "
+            "numbers or column names."
+        )
+    items = list(views.items()) if isinstance(views, Mapping) else [(f"view_{i}", v) for i, v in enumerate(views)]
+    _check_names([str(name) for name, _ in items])
+    if not items:
+        raise ViewError("views is empty; give the columns of at least one view, or None for a single view.")
+    blocks = [table[:, _columns(name, which, table.shape[1], feature_names)] for name, which in items]
+    return Views(tuple(str(name) for name, _ in items), tuple(blocks))
+
+
+def _columns(name: Any, which: Any, n_features: int, feature_names: Any) -> Array:
+    """Return the column numbers of one view: from a slice, integers, booleans or column names."""
+    if isinstance(which, slice):
+        found = np.arange(n_features)[_numbered(name, which, feature_names)]
+    else:
+        found = np.atleast_1d(np.asarray(which))
+        if found.dtype.kind in "UO":
+            found = _named_columns(name, [str(column) for column in found], feature_names)
+        elif found.dtype.kind == "b":
+            if len(found) != n_features:
+                raise ViewError(f"View {name!r} has a mask of length {len(found)}, but X has {n_features} columns.")
+            found = np.flatnonzero(found)
+    if len(found) == 0:
+        raise ViewError(f"View {name!r} has no columns; give at least one, or leave the view out.")
+    if found.dtype.kind not in "iu" or found.min() < -n_features or found.max() >= n_features:
+        raise ViewError(
+            f"View {name!r} asks for columns {np.asarray(which).tolist()}, but X has columns 0..{n_features - 1}."
+        )
+    return found.astype(np.intp)
+
+
+def _numbered(name: Any, which: slice, feature_names: Any) -> slice:
+    """Return a slice of column numbers; one of column names includes its last column, as in pandas."""
+    ends = [end for end in (which.start, which.stop) if isinstance(end, str)]
+    if not ends:
+        return which
+    place = dict(zip(ends, _named_columns(name, ends, feature_names).tolist(), strict=True))
+    start = place.get(which.start, which.start)
+    stop = place[which.stop] + 1 if isinstance(which.stop, str) else which.stop
+    return slice(start, stop, which.step)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ViewError(f"Several views are called {twice[0]!r}; give each view a name of its own.")
+
+
+def _named_columns(name: Any, columns: Sequence[str], feature_names: Any) -> Array:
+    if feature_names is None:
+        raise ViewError(
+            f"View {name!r} names columns {list(columns)[:5]}, but X has no column names. Pass a DataFrame, or give "
+            "column numbers."
+        )
+    place = {str(column): i for i, column in enumerate(feature_names)}
+    missing = [column for column in columns if column not in place]
+    if missing:
+        raise ViewError(f"View {name!r} names columns {missing[:5]} that X does not have; it has {list(place)[:8]}...")
+    return np.array([place[column] for column in columns], dtype=np.intp)
+
+
+def _from_parts(X: Mapping[Any, Any] | Sequence[Any]) -> Views:
+    items = list(X.items()) if isinstance(X, Mapping) else [(f"view_{i}", part) for i, part in enumerate(X)]
+    if not items:
+        raise ViewError("X holds no views; give at least one.")
+    names = tuple(str(name) for name, _ in items)
+    _check_names(names)
+    blocks = tuple(_checked(part, f"view {name!r}") for name, (_, part) in zip(names, items, strict=True))
+    _check_aligned(names, blocks, [part for _, part in items])
+    return Views(names, blocks)
+
+
+def _check_aligned(names: Sequence[str], blocks: Sequence[Array], given: Sequence[Any]) -> None:
+    sizes = [block.shape[0] for block in blocks]
+    if len(set(sizes)) > 1:
+        counts = ", ".join(f"{name!r} has {size}" for name, size in zip(names, sizes, strict=True))
+        raise ViewError(
+            f"Views disagree on the number of samples: {counts}. "
+            "Every view must hold the same samples in the same order."
+        )
+    indexed = [(name, part.index) for name, part in zip(names, given, strict=True) if hasattr(part, "iloc")]
+    for name, index in indexed[1:]:
+        if not index.equals(indexed[0][1]):
+            raise ViewError(
+                f"Views {indexed[0][0]!r} and {name!r} have different row labels. Sort or reindex them so row i is "
+                "the same sample in every view, or pass plain arrays if the order is already right."
+            )
+
+
+def _same_views(estimator: Any, found: Views) -> Views:
+    """Return the views in the order of training, or raise where they are not those of training."""
+    known = tuple(estimator.view_names_)
+    if set(found.names) != set(known):
+        raise ViewError(
+            f"The model was fitted on views {list(known)}, but X has {list(found.names)}. Pass the same views."
+        )
+    for name, width in zip(known, estimator._view_widths, strict=True):
+        if found[name].shape[1] != width:
+            raise ViewError(f"View {name!r} has {found[name].shape[1]} features, but the model was fitted on {width}.")
+    return Views(known, tuple(found[name] for name in known))
+
+
+def _checked(part: Any, name: str) -> Array:
+    """Return one view as float64, dense or CSR; the error names the view."""
+    try:
+        block = check_array(part, accept_sparse="csr", dtype=np.float64, input_name=name)
+    except ValueError as error:
+        raise_if_text(error, name, ViewError)
+        raise ViewError(f"{name}: {error}") from error
+    return sp.csr_array(block) if sp.issparse(block) else block
+
+
+def _ndim(part: Any) -> int:
+    """Return the number of dimensions; -1 for ragged nested lists."""
+    if hasattr(part, "shape"):
+        return len(part.shape)
+    try:
+        return np.ndim(part)
+    except ValueError:
+        return -1
+
+
+def per_view(choice: Any, names: Sequence[str], parameter: str) -> list[Any]:
+    """Return one value per view: from a list, a dict by view name, or one value for all.
+
+    A dict whose keys are not the names of the views is itself the value for all, as parameters of a kernel are.
+    """
+    named = {str(name): value for name, value in choice.items()} if isinstance(choice, Mapping) else {}
+    if set(named) & set(names):
+        if set(named) != set(names):
+            raise ViewError(f"{parameter} names views {sorted(named)}, but the views are {list(names)}.")
+        return [named[name] for name in names]
+    if isinstance(choice, list | tuple):
+        if len(choice) != len(names):
+            raise ViewError(f"{parameter} has {len(choice)} entries for {len(names)} views; give one per view.")
+        return list(choice)
+    return [choice] * len(names)
+
+
+def read_view_weights(given: Any, names: Sequence[str], parameter: str) -> Floats:
+    """Return view weights given by the user, as a distribution."""
+    if isinstance(given, Mapping):
+        named = {str(name): value for name, value in given.items()}
+        if set(named) != set(names):
+            raise ViewError(f"{parameter} names views {sorted(named)}, but the views are {list(names)}.")
+        given = [named[name] for name in names]
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ViewError(f"{parameter}={given!r} must hold one number per view.") from error
+    if found.shape != (len(names),):
+        raise ViewError(f"{parameter} has {found.size} entries for {len(names)} views; give one per view.")
+    if not (np.isfinite(found).all() and (found >= 0).all() and found.sum() > 0):
+        raise ViewError(f"{parameter}={found.tolist()} must be finite, not negative and not all zero.")
+    return np.asarray(found / found.sum())

@@ -1,0 +1,1 @@
+"""Data in files: tables as text, binary arrays."""

@@ -1,0 +1,74 @@
+"""Views from files: tables of numbers with the names of their rows, checked.
+
+Nothing is repaired: a cell that is no number, a row of another length, an id that occurs twice is an error that gives
+file and line.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from kernelweave.foundation.errors import DataError
+from kernelweave.inputs.files.binary import (
+    read_h5ad,
+    read_h5mu,
+    read_mat,
+    read_mtx,
+    read_npy,
+    read_npz,
+    read_parquet,
+)
+from kernelweave.inputs.files.tables import Table, TextFormat, check_file
+from kernelweave.inputs.files.text import read_text
+
+TEXT = (".csv", ".tsv", ".txt")
+_READERS: dict[str, Callable[[str, TextFormat, str | None], Iterator[Table]]] = {
+    **dict.fromkeys((*TEXT, *(f"{suffix}.gz" for suffix in TEXT), "-"), read_text),
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".mat": read_mat,
+    ".mtx": read_mtx,
+    ".mtx.gz": read_mtx,
+    ".parquet": read_parquet,
+    ".h5ad": read_h5ad,
+    ".h5mu": read_h5mu,
+}
+
+
+def read_tables(place: str, text: TextFormat | None = None) -> list[Table]:
+    """Return the tables of a file, given as ``FILE``, ``NAME=FILE``, or ``FILE:KEY`` for one array of several."""
+    name, path, key = _parted(place)
+    suffix = "-" if path == "-" else "".join(Path(path).suffixes[-2:] if path.endswith(".gz") else [Path(path).suffix])
+    check_file(path)
+    reader = _READERS.get(suffix.lower())
+    if reader is None:
+        known = ", ".join(sorted(set(_READERS) - {"-"}))
+        raise DataError(f"{path}: files of type {suffix or 'without ending'!r} are not read; use one of {known}.")
+    try:
+        found = list(reader(path, text or TextFormat(), key))
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from error
+    if len(found) > 1 or key is not None:
+        found = [replace(table, part=table.name) for table in found]
+    if key is not None:
+        found = [table for table in found if table.name == key]
+        if not found:
+            raise DataError(f"{path}: there is no table called {key!r} in it.")
+    if not found:
+        raise DataError(f"{path}: there is no table of numbers in it.")
+    if name is not None:
+        found = [replace(table, name=name if len(found) == 1 else f"{name}.{table.name}") for table in found]
+    return found
+
+
+def _parted(place: str) -> tuple[str | None, str, str | None]:
+    """Part ``NAME=FILE:KEY``; a file of that very name goes first."""
+    if place == "-" or Path(place).exists():
+        return None, place, None
+    name, equals, rest = place.partition("=")
+    path, key = (rest, None) if equals else (place, None)
+    if not Path(path).exists() and ":" in path:
+        front, _, back = path.rpartition(":")
+        if Path(front).exists():
+            path, key = front, back
+    return (name if equals else None), path, key

@@ -1,0 +1,176 @@
+"""Tables of numbers with the names of their rows, and several of them brought into one order."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Array
+from kernelweave.foundation.errors import DataError, ParameterError
+
+#: Names of a first column that holds ids.
+ID_NAMES = frozenset({"", "id", "ids", "index", "key", "name", "row", "sample", "sample_id", "sampleid", "barcode"})
+# How other names of such a column end, as patient_id or Sample ID do.
+ID_ENDINGS = re.compile(r".*[ _.-](ids?|key|index|barcode)", re.IGNORECASE)
+# How many examples a message gives.
+EXAMPLES = 3
+
+Rows = Literal["same", "common"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers of samples: one row each."""
+
+    name: str
+    values: Array  # ndarray or csr_array
+    ids: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    source: str = ""
+    part: str = ""  # its name in a file of several
+
+    @property
+    def place(self) -> str:
+        """The file, and the table's name in it where there are several."""
+        return f"{self.source}:{self.part}" if self.part else self.source
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.values.shape[0])
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """How text files are to be read; None leaves it to the file's name and first line."""
+
+    delimiter: str | None = None
+    header: bool | None = None
+    ids: str | None = None  # name or number of the column, or "none"
+
+    def __post_init__(self) -> None:
+        mark = self.delimiter
+        if mark is not None and (len(mark) != 1 or mark in '"\r\n\0'):
+            raise ParameterError(f"--delimiter {mark!r}: give one character, such as ';', or tab for a tab.")
+
+
+# Several tables
+
+
+def align_tables(tables: Sequence[Table], rows: Rows = "same") -> list[Table]:
+    """Return the tables with their rows in the order of the first.
+
+    ``rows="same"`` wants the same ids in all; ``"common"`` keeps those that occur in all of them. Tables without ids
+    have to be of one length.
+    """
+    named = [table for table in tables if table.ids is not None]
+    _check_view_names(tables)
+    if not named:
+        counts = {table.n_samples for table in tables}
+        if len(counts) > 1:
+            sizes = ", ".join(f"{table.place} has {table.n_samples}" for table in tables)
+            raise DataError(
+                f"The files have no ids and differ in the number of rows: {sizes}. Give them a column of ids."
+            )
+        return list(tables)
+    if len(named) < len(tables):
+        bare = next(table for table in tables if table.ids is None)
+        raise DataError(
+            f"{named[0].place} has ids and {bare.place} has none, so their rows cannot be matched: that takes ids in "
+            f"all files. {_remedy_for_ids(bare)}"
+        )
+    first = named[0]
+    wanted = list(first.ids or ())
+    if rows == "common":
+        shared = set.intersection(*(set(table.ids or ()) for table in named))
+        wanted = [name for name in wanted if name in shared]
+        if not wanted:
+            raise DataError(f"No id occurs in all files: {first.place} begins with {short((first.ids or ('',))[0])}.")
+    else:
+        for other in named[1:]:
+            _same_ids(first, other)
+    return [_in_order(table, wanted) for table in named]
+
+
+def _remedy_for_ids(bare: Table) -> str:
+    """Say how a table without ids gets some."""
+    if bare.source.lower().endswith((".npz", ".mat")):
+        return f"Add an array 'ids' to {bare.source}."
+    if bare.source.lower().endswith((".npy", ".mtx", ".mtx.gz")):
+        return f"Save {bare.source} as CSV with a column of ids, or as NPZ with an array 'ids'."
+    return f"Give {bare.source} a column of ids, or say which it is with --ids COLUMN."
+
+
+def _same_ids(first: Table, other: Table) -> None:
+    ours, theirs = set(first.ids or ()), set(other.ids or ())
+    for one, missing in ((first, ours - theirs), (other, theirs - ours)):
+        if missing:
+            where = other if one is first else first
+            examples = ", ".join(short(name) for name in [n for n in one.ids or () if n in missing][:EXAMPLES])
+            raise DataError(
+                f"{len(missing)} id(s) of {one.place} are missing in {where.place}, such as {examples}; complete the "
+                "files, or keep what all have with --rows common."
+            )
+
+
+def _in_order(table: Table, wanted: Sequence[str]) -> Table:
+    place = {name: i for i, name in enumerate(table.ids or ())}
+    order = np.array([place[name] for name in wanted], dtype=np.intp)
+    return replace(table, values=table.values[order], ids=tuple(wanted))
+
+
+def _check_view_names(tables: Sequence[Table]) -> None:
+    seen: dict[str, str] = {}
+    for table in tables:
+        if table.name in seen:
+            raise DataError(
+                f"{seen[table.name]} and {table.place} would both be view {table.name!r}; name them: "
+                f"{table.name}_2={table.place}."
+            )
+        seen[table.name] = table.place
+
+
+# Files and ids
+
+
+def check_file(path: str) -> None:
+    """Raise DataError unless the path is a file that can be read."""
+    if path != "-" and Path(path).is_dir():
+        raise DataError(f"{path}: this is a folder; name a file in it.")
+    if path != "-" and not Path(path).is_file():
+        raise DataError(f"{path}: there is no such file.")
+
+
+def is_id_name(name: str, *, known: bool = False) -> bool:
+    """Whether a column is called like one of ids: by a known name or, unless these alone count, by its ending."""
+    name = name.strip()
+    return name.lower() in ID_NAMES or (not known and ID_ENDINGS.fullmatch(name) is not None)
+
+
+def unique_ids(path: str, ids: Sequence[str]) -> tuple[str, ...]:
+    """Return ids without the spaces around them, if none is empty and none occurs twice."""
+    seen: dict[str, int] = {}
+    for row, name in enumerate(map(str.strip, ids), 1):
+        if not name:
+            raise DataError(f"{path}: the id of row {row} is empty.")
+        if name in seen:
+            spaces = "" if ids[row - 1] == ids[seen[name] - 1] else "; spaces around ids do not count"
+            raise DataError(
+                f"{path}: the id {short(name)} occurs more than once, in rows {seen[name]} and {row}{spaces}."
+            )
+        seen[name] = row
+    return tuple(seen)
+
+
+def unreadable(path: str, kind: str, error: Exception) -> DataError:
+    """Return the error for a file whose reader gave up, in whatever way: parsers of other projects have many."""
+    reason = " ".join(str(error).split())[:120]
+    return DataError(f"{path}: this is no readable {kind} ({reason}).")
+
+
+def short(text: str, most: int = 40) -> str:
+    """Return a name from a file in quotes, the end of a long one left out."""
+    return repr(text if len(text) <= most else f"{text[:most]}...")

@@ -1,0 +1,325 @@
+"""Divergences d(x_i, x_j) of samples from the components of a mixture: Bregman, of a kernel's feature space, or given.
+
+A Bregman divergence of phi is phi(x) - phi(y) - <phi'(y), x - y> = a(x) + b(y) - <x, g(y)>: one matrix product for a
+whole block. Rows are samples, columns the components; the two need not change places. Values are never negative and
+may be infinite, where a component leaves no probability to a sample.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import xlogy
+
+from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels.operator import KernelOperator, indices
+from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, fit_kernel
+
+#: Divergences computed from features.
+BREGMAN = ("sqeuclidean", "bernoulli", "poisson", "exponential")
+#: All names of divergences.
+DIVERGENCES = (*BREGMAN, "kernel", "precomputed")
+
+
+class Divergence(ABC):
+    """The divergences of samples (rows) from components (columns), computed block by block."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def block(self, rows: Index, cols: Index) -> Floats:
+        """Return the dense block of divergences, as a new array."""
+
+    @abstractmethod
+    def own(self, samples: Ints) -> Floats:
+        """Return the divergences of samples from their own components."""
+
+
+class GivenDivergence(Divergence):
+    """A stored matrix of divergences."""
+
+    def __init__(self, D: Array) -> None:
+        self.D = D
+        self.shape = (D.shape[0], D.shape[1])
+
+    def block(self, rows: Index, cols: Index) -> Floats:
+        """Return a copy of the block."""
+        where = (indices(rows, self.shape[0])[:, None], indices(cols, self.shape[1])[None, :])
+        return np.array(self.D[where], dtype=np.float64)
+
+    def own(self, samples: Ints) -> Floats:
+        """Return the diagonal."""
+        return np.array(self.D[samples, samples], dtype=np.float64)
+
+
+class KernelDivergence(Divergence):
+    """Squared distances in the feature space of a kernel."""
+
+    def __init__(self, op: KernelOperator) -> None:
+        self.op, self.shape = op, op.shape
+        self._diag = np.maximum(op.diag(), 0.0)
+
+    def block(self, rows: Index, cols: Index) -> Floats:
+        """Return k(x, x) + k(y, y) - 2 k(x, y); an indefinite kernel may make it negative, which counts as zero."""
+        gaps = self._diag[rows][:, None] + self._diag[cols][None, :] - 2.0 * self.op.block(rows, cols)
+        return np.maximum(gaps, 0.0, out=gaps)
+
+    def own(self, samples: Ints) -> Floats:
+        """Return zeros."""
+        return np.zeros(len(samples))
+
+
+class BregmanDivergence(Divergence):
+    """The Bregman divergence of an exponential family between rows ``X`` and components ``Y`` (by default ``X``)."""
+
+    def __init__(self, name: str, X: Matrix, Y: Matrix | None = None) -> None:
+        self.name, self.X, self.Y = name, X, X if Y is None else Y
+        self.shape = (X.shape[0], self.Y.shape[0])
+        self._a, self._b, self._g = _sample_part(name, X), *_component_part(name, self.Y)
+        self._low, self._high = _bounds(name, self.Y)
+
+    def block(self, rows: Index, cols: Index) -> Floats:
+        """Return a(x) + b(y) - <x, g(y)>, infinite where the component excludes the sample."""
+        X, g = self.X[rows], self._g[cols]
+        product = X @ g.T
+        product = product.toarray() if sp.issparse(product) else np.asarray(product)
+        gaps = self._a[rows][:, None] + self._b[cols][None, :] - product
+        np.maximum(gaps, 0.0, out=gaps)
+        if self._low is not None:
+            gaps[_meets(X > 0, self._low[cols])] = np.inf
+        if self._high is not None:
+            gaps[_meets(X < 1, self._high[cols])] = np.inf
+        return gaps
+
+    def own(self, samples: Ints) -> Floats:
+        """Return the divergences row by row; without smoothing they are zero."""
+        return np.array([self.block(samples[i : i + 1], samples[i : i + 1])[0, 0] for i in range(len(samples))])
+
+
+def _sample_part(name: str, X: Matrix) -> Floats:
+    """Return a(x)."""
+    if name == "sqeuclidean":
+        return _squared_lengths(X)
+    if name == "poisson":
+        return np.asarray((xlogy(X, X) - X).sum(axis=1))
+    if name == "bernoulli":
+        return np.asarray((xlogy(X, X) + xlogy(1.0 - X, 1.0 - X)).sum(axis=1))
+    return np.asarray(-(np.log(X) + 1.0).sum(axis=1))
+
+
+def _component_part(name: str, Y: Matrix) -> tuple[Floats, Matrix]:
+    """Return b(y) and g(y); logarithms of zero are left out, ``_bounds`` marks where they stand."""
+    if name == "sqeuclidean":
+        return _squared_lengths(Y), 2.0 * Y
+    if name == "poisson":
+        return np.asarray(Y.sum(axis=1)), _safe_log(Y)
+    if name == "bernoulli":
+        away = _safe_log(1.0 - Y)
+        return np.asarray(-away.sum(axis=1)), _safe_log(Y) - away
+    return np.asarray(np.log(Y).sum(axis=1)), -1.0 / Y
+
+
+def _bounds(name: str, Y: Matrix) -> tuple[Bools | None, Bools | None]:
+    """Return where features of components lie at the lower and the upper end of their range, None where nowhere."""
+    low = Y == 0 if name in ("poisson", "bernoulli") else None
+    high = Y == 1 if name == "bernoulli" else None
+    return (low if low is not None and low.any() else None), (high if high is not None and high.any() else None)
+
+
+def _meets(samples: Bools, components: Bools) -> Bools:
+    """Return which sample and component have a marked feature in common."""
+    return np.asarray(samples.astype(np.float64) @ components.astype(np.float64).T > 0)
+
+
+def _safe_log(values: Floats) -> Floats:
+    return np.log(np.where(values > 0, values, 1.0))
+
+
+def _squared_lengths(X: Matrix) -> Floats:
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+class Placement(ABC):
+    """What a fitted mixture keeps of its components: enough to measure new samples against them."""
+
+    #: Whether the divergences are known as such, not only up to a constant for every sample.
+    absolute = True
+
+    @abstractmethod
+    def divergences(self, X: Matrix) -> Floats:
+        """Return the divergences of new samples from the components, shape (n_new, n_components)."""
+
+
+class FittedDivergence(ABC):
+    """A divergence settled on the training samples."""
+
+    divergence: Divergence
+
+    @abstractmethod
+    def at(self, components: Ints) -> Placement:
+        """Return what places new samples among chosen components."""
+
+
+class FeatureDivergence(FittedDivergence):
+    """A Bregman divergence of features; components move towards the mean by ``smoothing`` times their distance."""
+
+    def __init__(self, name: str, X: Matrix, shares: Floats, smoothing: float, label: str) -> None:
+        _check_domain(name, X, label)
+        self.name, mean = name, None if sp.issparse(X) else shares @ X
+        # Squared distances do not change with the origin, their rounding does.
+        self._origin = mean if name == "sqeuclidean" else None
+        X = X if self._origin is None else X - self._origin
+        self._components = X if smoothing == 0 else _smoothed(X, shares, smoothing)
+        self.divergence = BregmanDivergence(name, X, self._components)
+
+    def at(self, components: Ints) -> "FeaturePlacement":
+        """Return the chosen components."""
+        return FeaturePlacement(self.name, self._components[components], self._origin)
+
+
+@dataclass(frozen=True)
+class FeaturePlacement(Placement):
+    """Components given by their features."""
+
+    name: str
+    components: Matrix
+    origin: Floats | None
+
+    def divergences(self, X: Matrix) -> Floats:
+        """Return the Bregman divergences."""
+        _check_domain(self.name, X, "X")
+        if sp.issparse(X) and not sp.issparse(self.components):
+            X = X.toarray()
+        X = X if self.origin is None else X - self.origin
+        everything = slice(None)
+        return BregmanDivergence(self.name, X, self.components).block(everything, everything)
+
+
+class FeatureSpaceDivergence(FittedDivergence):
+    """Squared distances in the feature space of a kernel."""
+
+    def __init__(self, kernel: FittedKernel, storage_limit: float) -> None:
+        self.kernel, self.op = kernel, kernel.operator("auto", storage_limit)
+        self.divergence = KernelDivergence(self.op)
+
+    def at(self, components: Ints) -> "KernelPlacement":
+        """Return the kernel with k(y, y) of the chosen components."""
+        return KernelPlacement(self.kernel.for_new_samples(), components, np.maximum(self.op.diag(), 0.0)[components])
+
+
+@dataclass(frozen=True)
+class KernelPlacement(Placement):
+    """Components seen through a kernel."""
+
+    kernel: FittedKernel
+    components: Ints
+    diag: Floats
+
+    @property
+    def absolute(self) -> bool:  # type: ignore[override]
+        """False for precomputed kernels, which do not hold k(x, x) of new samples."""
+        return not isinstance(self.kernel, Precomputed)
+
+    def divergences(self, X: Matrix) -> Floats:
+        """Return the squared distances, without k(x, x) where it is not known."""
+        cross = self.kernel.cross(X)
+        gaps = self.diag[None, :] - 2.0 * cross.block(slice(None), self.components)
+        return np.maximum(gaps + cross.diag()[:, None], 0.0) if self.absolute else gaps
+
+
+class GivenDivergences(FittedDivergence):
+    """A matrix of divergences given by the user."""
+
+    def __init__(self, D: Array, label: str) -> None:
+        check_divergences(D, label)
+        if D.shape[0] != D.shape[1]:
+            raise ParameterError(
+                f"{label} has shape {D.shape}; divergence='precomputed' takes the square matrix of divergences of "
+                "every sample (row) from every sample as a component (column)."
+            )
+        self.divergence = GivenDivergence(D)
+
+    def at(self, components: Ints) -> "GivenPlacement":
+        """Return the numbers of the chosen columns."""
+        return GivenPlacement(components)
+
+
+@dataclass(frozen=True)
+class GivenPlacement(Placement):
+    """Columns of the rows that new samples bring."""
+
+    components: Ints
+
+    def divergences(self, X: Matrix) -> Floats:
+        """Return the chosen columns."""
+        check_divergences(X, "X")
+        return np.array(X[:, self.components], dtype=np.float64)
+
+
+def fit_divergence(
+    X: Matrix,
+    name: str,
+    shares: Floats,
+    *,
+    smoothing: float = 0.0,
+    kernel: Any = "rbf",
+    kernel_params: Mapping[str, Any] | None = None,
+    memory_limit: float = 2048,
+    label: str = "X",
+) -> FittedDivergence:
+    """Settle a divergence on the training samples ``X``, which errors call ``label``."""
+    if name == "precomputed":
+        return GivenDivergences(X, label)
+    if name == "kernel":
+        fitted = fit_kernel(X, kernel, kernel_params, centre_features=True, weights=shares, name=label)
+        return FeatureSpaceDivergence(fitted, memory_limit)
+    return FeatureDivergence(name, X, shares, smoothing, label)
+
+
+def check_divergences(D: Array, label: str) -> None:
+    """Raise where a matrix cannot hold divergences; infinite ones are allowed."""
+    bad = np.argwhere(np.isnan(D) | (D < 0))
+    if len(bad):
+        i, j = bad[0]
+        raise ParameterError(
+            f"{label}[{i}, {j}] = {D[i, j]}: divergences are not negative and not NaN. Use inf where a component "
+            "leaves no probability to a sample."
+        )
+
+
+_RANGES: dict[str, tuple[Callable[[Array], Bools], str, str]] = {
+    "poisson": (lambda X: X >= 0, "not negative", "counts"),
+    "bernoulli": (lambda X: (X >= 0) & (X <= 1), "between 0 and 1", "probabilities or zeros and ones"),
+    "exponential": (lambda X: X > 0, "positive", "waiting times or amounts"),
+}
+
+
+def _check_domain(name: str, X: Matrix, label: str) -> None:
+    """Raise where features lie outside the range of the family."""
+    if name == "sqeuclidean":
+        return
+    if sp.issparse(X):
+        raise ParameterError(
+            f"{label} is sparse, but divergence={name!r} takes dense features. Convert it with toarray() if it fits, "
+            "or use divergence='sqeuclidean'."
+        )
+    inside, what, example = _RANGES[name]
+    bad = np.argwhere(~inside(X))
+    if len(bad):
+        i, j = bad[0]
+        raise ParameterError(
+            f"{label}[{i}, {j}] = {X[i, j]}: divergence={name!r} takes values that are {what} ({example}). Scale the "
+            "feature, or choose divergence='sqeuclidean'."
+        )
+
+
+def _smoothed(X: Matrix, shares: Floats, smoothing: float) -> Array:
+    """Return components moved towards the mean; they are dense even where the samples are sparse."""
+    X = X.toarray() if sp.issparse(X) else X
+    return (1.0 - smoothing) * X + smoothing * (shares @ X)

@@ -1,0 +1,1 @@
+"""From the name of a kernel to its values: formulas, bandwidths, neighbours."""

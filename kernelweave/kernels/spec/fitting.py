@@ -1,0 +1,436 @@
+"""From a kernel's name, object or function to operators: one place where kernel specifications are understood.
+
+``fit_kernel`` settles a specification on the training samples; what it returns makes the operator a solver works
+on (``operator``) and the cross-kernel to new samples (``cross``).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.preprocessing import normalize
+
+from kernelweave.foundation.array_types import Array, Floats, Matrix
+from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.kernels.blockwise import BlockwiseKernel
+from kernelweave.kernels.checks import check_kernel_matrix
+from kernelweave.kernels.dense import DenseCross, DenseKernel
+from kernelweave.kernels.features import FeatureKernel
+from kernelweave.kernels.graph import GraphKernel
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.spec import bandwidths, formulas
+from kernelweave.kernels.spec.distances import METRICS
+from kernelweave.kernels.spec.neighbors import NeighborGraph
+
+Storage = Literal["auto", "dense", "blockwise"]
+KernelSpec = str | Callable[[Array, Array], Array] | Any
+
+
+class FittedKernel(ABC):
+    """A kernel whose every parameter is settled, with the training samples it was settled on."""
+
+    @abstractmethod
+    def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
+        """Return the kernel of the training samples; ``memory_limit`` in MiB bounds a stored matrix."""
+
+    @abstractmethod
+    def cross(self, X: Matrix) -> KernelOperator:
+        """Return the kernel between new samples (rows) and the training samples (columns)."""
+
+    def for_new_samples(self) -> "FittedKernel":
+        """Return the part that ``cross`` needs: what a fitted model keeps."""
+        return self
+
+
+def _same_kind(X: Matrix, *, sparse: bool) -> Matrix:
+    """Return new samples dense or sparse, as the training samples were."""
+    if sp.issparse(X) == sparse:
+        return X
+    return sp.csr_array(X) if sparse else X.toarray()
+
+
+@dataclass(frozen=True)
+class FormulaKernel(FittedKernel):
+    """Kernel values computed from features by a formula."""
+
+    formula: formulas.Formula
+    prepared: Matrix
+
+    def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
+        """Return a stored matrix where it fits, else the blockwise operator."""
+        lazy = BlockwiseKernel(self.formula, self.prepared)
+        fits = lazy.n_samples**2 * 8 <= memory_limit * 2**20
+        if storage == "blockwise" or (storage == "auto" and not fits):
+            return lazy
+        K = lazy.dense()
+        if isinstance(self.formula, formulas.Given):
+            check_kernel_matrix(K, "The matrix returned by the callable kernel")
+        return DenseKernel(K, psd=self.formula.psd)
+
+    def cross(self, X: Matrix) -> KernelOperator:
+        """Return a blockwise cross-kernel."""
+        X = _same_kind(X, sparse=sp.issparse(self.prepared))
+        return BlockwiseKernel(self.formula, self.formula.prepare(X), self.prepared)
+
+
+@dataclass(frozen=True)
+class FeatureMap(FittedKernel):
+    """Inner products of explicit features: linear kernels and approximations."""
+
+    transform: Callable[[Matrix], Matrix]
+    features: Matrix
+
+    def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
+        """Return the low-rank operator, or the stored matrix where there are more features than samples."""
+        n, d = self.features.shape
+        wide = not sp.issparse(self.features) and d > n and n**2 * 8 <= memory_limit * 2**20
+        if storage == "dense" or (storage == "auto" and wide):
+            K = self.features @ self.features.T
+            return DenseKernel(K.toarray() if sp.issparse(K) else K, psd=True)
+        return FeatureKernel(self.features)
+
+    def cross(self, X: Matrix) -> KernelOperator:
+        """Return the low-rank cross-kernel."""
+        return FeatureKernel(self.transform(_same_kind(X, sparse=sp.issparse(self.features))), self.features)
+
+
+@dataclass(frozen=True)
+class GraphFit(FittedKernel):
+    """Affinities of a nearest-neighbour graph."""
+
+    graph: NeighborGraph
+
+    def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
+        """Return the sparse operator, whatever the storage asked for."""
+        return self.graph.operator()
+
+    def cross(self, X: Matrix) -> KernelOperator:
+        """Return the sparse affinities to the training samples."""
+        return self.graph.cross(_same_kind(X, sparse=self.graph.sparse))
+
+
+@dataclass(frozen=True)
+class Precomputed(FittedKernel):
+    """A kernel matrix given by the user, dense or sparse."""
+
+    K: Matrix | None
+    name: str = "X"
+
+    def for_new_samples(self) -> "Precomputed":
+        """Return it without the matrix: new samples bring their own rows."""
+        return Precomputed(None)
+
+    def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
+        """Return the checked matrix as an operator, without copying it."""
+        if self.K is None:
+            raise KernelError("The training kernel matrix was not kept; fit again to use it.")
+        check_kernel_matrix(self.K, self.name)
+        return GraphKernel(self.K) if sp.issparse(self.K) else DenseKernel(self.K)
+
+    def cross(self, X: Matrix) -> KernelOperator:
+        """Return a given matrix of shape (new, training) as a cross-kernel."""
+        return GraphKernel(X, cross=True) if sp.issparse(X) else DenseCross(X)
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """x, optionally scaled to unit length, extended by a constant and moved by the training mean."""
+
+    unit_length: bool = False
+    constant: float | None = None
+    centre: Floats | None = None
+
+    def __call__(self, X: Matrix) -> Matrix:
+        if self.constant is not None:
+            column = np.full((X.shape[0], 1), self.constant)
+            X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
+        X = normalize(X) if self.unit_length else X
+        return X if self.centre is None else X - self.centre
+
+
+@dataclass(frozen=True)
+class _FourierFeatures:
+    """Random Fourier features, as scikit-learn's RBFSampler draws them."""
+
+    weights: Floats
+    offset: Floats
+
+    def __call__(self, X: Matrix) -> Floats:
+        angles = np.asarray(X @ self.weights, dtype=np.float64) + self.offset
+        return np.asarray(np.sqrt(2.0 / len(self.offset)) * np.cos(angles))
+
+
+@dataclass(frozen=True)
+class _NystroemFeatures:
+    """Kernel values with some samples, whitened, as scikit-learn's Nystroem computes them."""
+
+    kernel: str
+    params: dict[str, float]
+    components: Matrix
+    normalization: Floats
+
+    def __call__(self, X: Matrix) -> Floats:
+        K = pairwise_kernels(X, self.components, metric=self.kernel, filter_params=True, **self.params)
+        return np.asarray(K @ self.normalization.T)
+
+
+def fit_kernel(
+    X: Matrix,
+    kernel: KernelSpec = "rbf",
+    params: Mapping[str, Any] | None = None,
+    *,
+    centre_features: bool = False,
+    weights: Floats | None = None,
+    name: str = "X",
+) -> FittedKernel:
+    """Settle a kernel specification on the training samples ``X``.
+
+    Parameters
+    ----------
+    X : (n, d) array or CSR matrix of float64, or the kernel matrix for ``kernel="precomputed"``.
+    kernel : a name of ``KERNELS``, a ``sklearn.gaussian_process.kernels.Kernel``, or a function (X, Y) -> matrix.
+    params : parameters of a named kernel.
+    centre_features : allow the features of a linear kernel to be moved by their mean. The kernel then changes
+        but distances do not: for solvers that use distances alone this removes cancellation.
+    weights : weights of the samples, for the rules that set a bandwidth.
+    name : what errors call ``X``.
+    """
+    params = dict(params or {})
+    X = sp.csr_array(X) if sp.issparse(X) else X
+    if isinstance(kernel, str):
+        return _named(X, kernel, params, centre_features=centre_features, weights=weights, name=name)
+    if hasattr(kernel, "diag") and callable(kernel) and not isinstance(kernel, type):
+        _allow(params, (), "a kernel object, which carries its own parameters")
+        formula: formulas.Formula = formulas.ProcessKernel(kernel)
+        return FormulaKernel(formula, formula.prepare(_dense_only(X, "a kernel object")))
+    if callable(kernel) and not isinstance(kernel, type):
+        function = _with_params(kernel, params)
+        return FormulaKernel(formulas.Given(function), X)
+    raise ParameterError(
+        f"kernel={kernel!r} is not understood. Give one of {sorted(KERNELS)}, a scikit-learn kernel object, or a "
+        "function of two sample arrays that returns the matrix between them."
+    )
+
+
+def _named(X: Matrix, kernel: str, params: dict[str, Any], **context: Any) -> FittedKernel:
+    if kernel not in KERNELS:
+        raise ParameterError(f"kernel={kernel!r} is unknown. Choose one of {', '.join(sorted(KERNELS))}.")
+    make, allowed = KERNELS[kernel]
+    _allow(params, allowed, f"kernel={kernel!r}")
+    return make(X, kernel, **params, **{key: context[key] for key in CONTEXT.get(make, ())})
+
+
+def _allow(params: Mapping[str, Any], allowed: tuple[str, ...], what: str) -> None:
+    unknown = sorted(set(params) - set(allowed))
+    if unknown:
+        choice = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
+        raise ParameterError(f"kernel_params holds {', '.join(unknown)}, unknown to {what}: {choice}.")
+
+
+def _with_params(kernel: Callable[..., Array], params: Mapping[str, Any]) -> Callable[[Array, Array], Array]:
+    from functools import partial
+
+    return partial(kernel, **params) if params else kernel
+
+
+def _dense_only(X: Matrix, what: str) -> Array:
+    if sp.issparse(X):
+        raise KernelError(f"{what} takes dense features, but X is sparse. Convert it with X.toarray() if it fits.")
+    return X
+
+
+def _linear(X: Matrix, kernel: str, *, centre_features: bool = False, t: float = 1.0, degree: int = 1) -> FittedKernel:
+    constant = t if kernel == "normalized_poly" else None
+    plain = _Linear(unit_length=kernel != "linear", constant=constant)
+    features = plain(X)
+    if not centre_features or sp.issparse(X):
+        return FeatureMap(plain, features)
+    mean = features.mean(axis=0)
+    return FeatureMap(_Linear(plain.unit_length, constant, mean), features - mean)
+
+
+def _rbf(
+    X: Matrix, kernel: str, *, gamma: Any = None, sigma: Any = None, weights: Floats | None = None
+) -> FittedKernel:
+    if gamma is not None and sigma is not None:
+        raise ParameterError(
+            f"kernel_params gives gamma={gamma!r} and sigma={sigma!r}; give one: gamma = 1 / (2 sigma^2)."
+        )
+    if sigma is not None:
+        gamma = 0.5 / bandwidths.positive("sigma", sigma) ** 2
+    centre = None if sp.issparse(X) else X.mean(axis=0)
+    formula = formulas.Gaussian(bandwidths.gamma(X, "scale" if gamma is None else gamma, weights), centre)
+    return FormulaKernel(formula, formula.prepare(X))
+
+
+def _poly(
+    X: Matrix,
+    kernel: str,
+    *,
+    gamma: Any = None,
+    coef0: float = 1.0,
+    degree: float = 3,
+    weights: Floats | None = None,
+) -> FittedKernel:
+    value = 1.0 / X.shape[1] if gamma is None else bandwidths.gamma(X, gamma, weights)
+    return FormulaKernel(
+        formulas.Polynomial(value, bandwidths.finite("coef0", coef0), bandwidths.whole("degree", degree)), X
+    )
+
+
+def _normalized_poly(X: Matrix, kernel: str, *, degree: int = 2, t: float = 1.0) -> FittedKernel:
+    power, offset = bandwidths.whole("degree", degree), bandwidths.finite("t", t)
+    if power == 1:
+        return _linear(X, kernel, t=offset)
+    formula = formulas.NormalizedPolynomial(power, offset)
+    return FormulaKernel(formula, formula.prepare(X))
+
+
+def _sigmoid(
+    X: Matrix, kernel: str, *, gamma: Any = None, coef0: float = 1.0, weights: Floats | None = None
+) -> FittedKernel:
+    value = 1.0 / X.shape[1] if gamma is None else bandwidths.gamma(X, gamma, weights)
+    return FormulaKernel(formulas.Sigmoid(value, bandwidths.finite("coef0", coef0)), X)
+
+
+def _laplacian(X: Matrix, kernel: str, *, gamma: Any = None, weights: Floats | None = None) -> FittedKernel:
+    value = 1.0 / X.shape[1] if gamma is None else bandwidths.gamma(X, gamma, weights)
+    return FormulaKernel(formulas.Laplacian(value), X)
+
+
+def _chi2(X: Matrix, kernel: str, *, gamma: float = 1.0) -> FittedKernel:
+    formula = formulas.ChiSquared(bandwidths.positive("gamma", gamma))
+    return FormulaKernel(formula, formula.prepare(_dense_only(X, "kernel='chi2'")))
+
+
+def _intensity_histogram(X: Matrix, kernel: str, *, sigma: float = 0.7, n_intensities: int = 1) -> FittedKernel:
+    X, count = _dense_only(X, f"kernel={kernel!r}"), bandwidths.whole("n_intensities", n_intensities)
+    if not count < X.shape[1]:
+        raise ParameterError(
+            f"n_intensities={count} in kernel_params leaves no histogram: X has {X.shape[1]} column(s). Put "
+            "intensities first and the bins after them."
+        )
+    formula = formulas.IntensityHistogram(0.5 / bandwidths.positive("sigma", sigma) ** 2, count)
+    return FormulaKernel(formula, formula.prepare(X))
+
+
+def _self_tuning(X: Matrix, kernel: str, *, n_neighbors: int | None = None, metric: str = "euclidean") -> FittedKernel:
+    bandwidths.one_of("metric", metric, METRICS)
+    formula = formulas.SelfTuning(X, _neighbors(X, n_neighbors, 7), metric)
+    return FormulaKernel(formula, formula.prepare(X))
+
+
+def _nearest_neighbors(
+    X: Matrix,
+    kernel: str,
+    *,
+    n_neighbors: int | None = None,
+    metric: str = "euclidean",
+    weights: str = "connectivity",
+    symmetrize: str = "mean",
+) -> FittedKernel:
+    bandwidths.one_of("metric", metric, METRICS)
+    bandwidths.one_of("weights", weights, ("connectivity", "self_tuning"))
+    bandwidths.one_of("symmetrize", symmetrize, ("mean", "max"))
+    options: dict[str, Any] = {"metric": metric, "weights": weights, "symmetrize": symmetrize}
+    return GraphFit(NeighborGraph(X, n_neighbors=_neighbors(X, n_neighbors, 10), **options))
+
+
+def _neighbors(X: Matrix, n_neighbors: int | None, usual: int) -> int:
+    """Return how many neighbours: as asked for, or the usual number, all others where there are fewer."""
+    if n_neighbors is None:
+        n_neighbors = max(1, min(usual, X.shape[0] - 1))
+    if not isinstance(n_neighbors, int | np.integer) or not 1 <= n_neighbors < X.shape[0]:
+        raise ParameterError(
+            f"n_neighbors={n_neighbors!r} in kernel_params must be a whole number, at least 1 and below the number of "
+            f"samples, {X.shape[0]}."
+        )
+    return int(n_neighbors)
+
+
+def _precomputed(X: Matrix, kernel: str, *, name: str = "X") -> FittedKernel:
+    return Precomputed(X, name)
+
+
+_NEIGHBOR_PARAMS = ("n_neighbors", "metric")
+#: What every kernel name means: the function that settles it and the parameters it takes.
+KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
+    "linear": (_linear, ()),
+    "cosine": (_linear, ()),
+    "rbf": (_rbf, ("gamma", "sigma")),
+    "poly": (_poly, ("gamma", "coef0", "degree")),
+    "normalized_poly": (_normalized_poly, ("degree", "t")),
+    "sigmoid": (_sigmoid, ("gamma", "coef0")),
+    "laplacian": (_laplacian, ("gamma",)),
+    "chi2": (_chi2, ("gamma",)),
+    "intensity_histogram": (_intensity_histogram, ("sigma", "n_intensities")),
+    "nearest_neighbors": (_nearest_neighbors, (*_NEIGHBOR_PARAMS, "weights", "symmetrize")),
+    "self_tuning": (_self_tuning, _NEIGHBOR_PARAMS),
+    "precomputed": (_precomputed, ()),
+}
+
+
+#: What beside its own parameters a kernel has to know.
+CONTEXT: dict[Callable[..., FittedKernel], tuple[str, ...]] = {
+    _linear: ("centre_features",),
+    _rbf: ("weights",),
+    _poly: ("weights",),
+    _sigmoid: ("weights",),
+    _laplacian: ("weights",),
+    _precomputed: ("name",),
+}
+
+
+def approximate_kernel(
+    X: Matrix,
+    kernel: KernelSpec,
+    params: Mapping[str, Any] | None,
+    *,
+    method: Literal["nystroem", "random_features"],
+    n_components: int,
+    random_state: Any = None,
+    weights: Floats | None = None,
+) -> FittedKernel:
+    """Return explicit features whose inner products approximate a named kernel, from scikit-learn's maps.
+
+    ``"nystroem"`` works for rbf, laplacian, poly, sigmoid and chi2; ``"random_features"`` (random Fourier
+    features) for rbf.
+    """
+    fitted = fit_kernel(X, kernel, params, weights=weights)
+    formula = fitted.formula if isinstance(fitted, FormulaKernel) else None
+    name, arguments = _sklearn_kernel(formula)
+    allowed = ("rbf",) if method == "random_features" else ("rbf", "laplacian", "poly", "sigmoid", "chi2")
+    if name not in allowed:
+        raise ParameterError(
+            f"approximation={method!r} is available for kernels {', '.join(allowed)}, not for kernel={kernel!r}."
+        )
+    transform: Callable[[Matrix], Matrix]
+    if method == "random_features":
+        fourier = RBFSampler(n_components=n_components, random_state=random_state, **arguments).fit(X)
+        transform = _FourierFeatures(fourier.random_weights_, fourier.random_offset_)
+    else:
+        size = min(n_components, X.shape[0])
+        nystroem = Nystroem(name, n_components=size, random_state=random_state, **arguments).fit(X)
+        transform = _NystroemFeatures(str(name), arguments, nystroem.components_, nystroem.normalization_)
+    return FeatureMap(transform, np.ascontiguousarray(transform(X), dtype=np.float64))
+
+
+def _sklearn_kernel(formula: formulas.Formula | None) -> tuple[str | None, dict[str, float]]:
+    """Return scikit-learn's name and parameters of a formula, or (None, {}) where it has none."""
+    match formula:
+        case formulas.Gaussian(gamma=gamma):
+            return "rbf", {"gamma": gamma}
+        case formulas.Laplacian(gamma=gamma):
+            return "laplacian", {"gamma": gamma}
+        case formulas.ChiSquared(gamma=gamma):
+            return "chi2", {"gamma": gamma}
+        case formulas.Sigmoid(gamma=gamma, coef0=coef0):
+            return "sigmoid", {"gamma": gamma, "coef0": coef0}
+        case formulas.Polynomial(gamma=gamma, coef0=coef0, degree=degree):
+            return "poly", {"gamma": gamma, "coef0": coef0, "degree": degree}
+    return None, {}

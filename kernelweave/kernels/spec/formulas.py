@@ -1,0 +1,326 @@
+"""Kernel formulas bound to their parameters: what fills a tile of the kernel matrix.
+
+A formula prepares samples once (``prepare``) and then turns two sets of prepared samples into the dense tile of
+kernel values between them (``tile``). Prepared samples are sliceable by row, so any part of the matrix can be
+computed on its own. Parameters that depend on the training data (a bandwidth rule, local scales) are settled
+when the formula is made, so that new samples meet the same function.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+from kernelweave.foundation.array_types import Array, Floats, Matrix
+from kernelweave.foundation.errors import KernelError
+from kernelweave.kernels.spec import distances as distances
+
+
+class Formula(ABC):
+    """A kernel function with all its parameters settled."""
+
+    psd: bool | None = None
+    #: True where k(x, x) of one sample differs from k(x, y) of two equal ones (white noise).
+    fixes_diagonal: bool = False
+
+    def prepare(self, X: Matrix) -> Matrix:
+        """Return the samples in the form ``tile`` and ``diag`` take."""
+        return X
+
+    @abstractmethod
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return k(x_i, y_j) for prepared samples, a new array."""
+
+    @abstractmethod
+    def diag(self, X: Matrix) -> Floats:
+        """Return k(x_i, x_i) for prepared samples."""
+
+    def bound(self, X: Matrix) -> float:
+        """Return a bound on |k(x, y)| over prepared samples; the diagonal bounds a semidefinite kernel."""
+        return float(np.abs(self.diag(X)).max(initial=0.0))
+
+
+def _inner(X: Matrix, Y: Matrix) -> Floats:
+    product: Matrix = X @ Y.T
+    return product.toarray() if sp.issparse(product) else product
+
+
+def _squared_norms(X: Matrix) -> Floats:
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+@dataclass(frozen=True)
+class Gaussian(Formula):
+    """exp(-gamma ||x - y||^2), of samples moved by ``centre``: distances stay, cancellation does not."""
+
+    gamma: float
+    centre: Floats | None
+    psd = True
+
+    def prepare(self, X: Matrix) -> Matrix:
+        """Return [sqrt(2 gamma) x, -gamma ||x||^2, 1]: one product then gives the whole exponent."""
+        if self.centre is not None:
+            X = X - self.centre
+        half = -self.gamma * _squared_norms(X)[:, None]
+        parts = [X * np.sqrt(2.0 * self.gamma), half, np.ones_like(half)]
+        return sp.hstack(parts, format="csr") if sp.issparse(X) else np.hstack(parts)
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the exponentials; rounding may push an exponent above 0, where it is cut."""
+        d = Y.shape[1] - 2
+        swapped = sp.hstack([Y[:, :d], Y[:, [d + 1, d]]]) if sp.issparse(Y) else Y[:, [*range(d), d + 1, d]]
+        exponent = _inner(X, swapped)
+        np.minimum(exponent, 0.0, out=exponent)
+        return np.exp(exponent, out=exponent)
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return ones."""
+        return np.ones(X.shape[0])
+
+
+@dataclass(frozen=True)
+class Polynomial(Formula):
+    """(gamma x.y + coef0)^degree."""
+
+    gamma: float
+    coef0: float
+    degree: float
+
+    @property
+    def psd(self) -> bool | None:  # type: ignore[override]
+        """Positive semidefinite for whole degrees and coef0 >= 0."""
+        return True if self.coef0 >= 0 and float(self.degree).is_integer() else None
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the powers."""
+        product = _inner(X, Y)
+        product *= self.gamma
+        product += self.coef0
+        return np.power(product, self.degree, out=product)
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return (gamma ||x||^2 + coef0)^degree."""
+        return (self.gamma * _squared_norms(X) + self.coef0) ** self.degree
+
+    def bound(self, X: Matrix) -> float:
+        """Return (gamma max ||x||^2 + |coef0|)^degree."""
+        return float((self.gamma * _squared_norms(X).max(initial=0.0) + abs(self.coef0)) ** self.degree)
+
+
+@dataclass(frozen=True)
+class NormalizedPolynomial(Formula):
+    """((x.y + t^2) / sqrt((x.x + t^2)(y.y + t^2)))^degree: a power of the cosine between [x, t] and [y, t]."""
+
+    degree: int
+    t: float
+    psd = True
+
+    def prepare(self, X: Matrix) -> Matrix:
+        """Return [x, t] scaled to unit length."""
+        column = np.full((X.shape[0], 1), self.t)
+        return normalize(sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column]))
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the powers of the cosines."""
+        product = _inner(X, Y)
+        return np.power(product, self.degree, out=product)
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return ones, and zeros for samples of length zero where t is zero."""
+        return _squared_norms(X) ** self.degree
+
+
+@dataclass(frozen=True)
+class IntensityHistogram(Formula):
+    """exp(-gamma ||I - J||^2) sum_z sqrt(P_z Q_z): likeness of intensities times that of histograms (MSc 5.1).
+
+    The first ``n_intensities`` columns are intensities, the others a histogram, which is divided by its sum.
+    """
+
+    gamma: float
+    n_intensities: int
+    psd = True
+
+    def prepare(self, X: Matrix) -> Matrix:
+        """Return intensities in units of the width, and roots of probabilities."""
+        counts = X[:, self.n_intensities :]
+        if counts.size and counts.min() < 0:
+            raise KernelError(
+                f"kernel='intensity_histogram' takes histograms, all entries >= 0; X holds {counts.min():g}."
+            )
+        totals = counts.sum(axis=1, keepdims=True)
+        shares = np.divide(counts, totals, out=np.zeros_like(counts, dtype=np.float64), where=totals > 0)
+        return np.hstack([np.sqrt(self.gamma) * X[:, : self.n_intensities], np.sqrt(shares)])
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the products."""
+        m = self.n_intensities
+        values = np.exp(-distances.between(X[:, :m], Y[:, :m], "sqeuclidean"))
+        values *= _inner(X[:, m:], Y[:, m:])
+        return values
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return ones, and zeros for empty histograms."""
+        return _squared_norms(X[:, self.n_intensities :])
+
+
+@dataclass(frozen=True)
+class Sigmoid(Formula):
+    """tanh(gamma x.y + coef0); not positive semidefinite in general."""
+
+    gamma: float
+    coef0: float
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the hyperbolic tangents."""
+        product = _inner(X, Y)
+        product *= self.gamma
+        product += self.coef0
+        return np.tanh(product, out=product)
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return tanh(gamma ||x||^2 + coef0)."""
+        return np.tanh(self.gamma * _squared_norms(X) + self.coef0)
+
+    def bound(self, X: Matrix) -> float:
+        """Return tanh(gamma max ||x||^2 + |coef0|)."""
+        return float(np.tanh(self.gamma * _squared_norms(X).max(initial=0.0) + abs(self.coef0)))
+
+
+@dataclass(frozen=True)
+class Laplacian(Formula):
+    """exp(-gamma ||x - y||_1)."""
+
+    gamma: float
+    psd = True
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the exponentials."""
+        return laplacian_kernel(X, Y, gamma=self.gamma)
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return ones."""
+        return np.ones(X.shape[0])
+
+
+@dataclass(frozen=True)
+class ChiSquared(Formula):
+    """exp(-gamma sum (x - y)^2 / (x + y)), for features that are not negative."""
+
+    gamma: float
+    psd = True
+
+    def prepare(self, X: Matrix) -> Matrix:
+        """Refuse negative features."""
+        if X.min() < 0:
+            raise KernelError(
+                f"kernel='chi2' needs features >= 0, but X holds {X.min():.6g}. Shift or clip the features, "
+                "or choose another kernel."
+            )
+        return X
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the exponentials."""
+        return chi2_kernel(X, Y, gamma=self.gamma)
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return ones."""
+        return np.ones(X.shape[0])
+
+
+class SelfTuning(Formula):
+    """exp(-||x - y||^2 / (s(x) s(y))), s(x) the distance to the (n_neighbors + 1)-th nearest training sample.
+
+    A training sample is its own nearest neighbour, so its scale is the distance to the n_neighbors-th other one,
+    as in Zelnik-Manor and Perona (2004); a new sample meets the same function.
+    """
+
+    def __init__(self, X: Matrix, n_neighbors: int, metric: str) -> None:
+        self.metric = metric
+        self._centre = distances.centre(X, metric)
+        self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(distances.moved(X, self._centre))
+
+    def prepare(self, X: Matrix) -> Matrix:
+        """Return [x, s(x)]."""
+        X = distances.moved(X, self._centre)
+        scale = self._index.kneighbors(X)[0][:, -1:]
+        return sp.hstack([X, scale], format="csr") if sp.issparse(X) else np.hstack([X, scale])
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the exponentials; where a scale is 0, equal samples get 1 and others 0, the limit."""
+        s, t = X[:, [-1]], Y[:, [-1]]
+        if sp.issparse(X):
+            s, t = s.toarray(), t.toarray()
+        gaps = distances.between(X[:, :-1], Y[:, :-1], self.metric)
+        gaps *= gaps
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gaps /= s * t.T
+        gaps[np.isnan(gaps)] = 0.0
+        return np.exp(-gaps)
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return ones."""
+        return np.ones(X.shape[0])
+
+
+@dataclass(frozen=True)
+class Given(Formula):
+    """A function of two sample arrays that returns the matrix between them."""
+
+    function: Callable[[Array, Array], Array]
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Call the function and check what it returned."""
+        values = np.array(self.function(X, Y), dtype=np.float64)
+        if values.shape != (X.shape[0], Y.shape[0]):
+            raise KernelError(
+                f"The callable kernel returned shape {values.shape} for {X.shape[0]} and {Y.shape[0]} samples; it must "
+                f"take two sample arrays X, Y and return the ({X.shape[0]}, {Y.shape[0]}) matrix between them."
+            )
+        if not np.isfinite(values).all():
+            raise KernelError("The callable kernel returned NaN or infinite values; return finite numbers.")
+        return values
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return k(x, x), one small square at a time."""
+        step = 64
+        parts = [np.diagonal(self.tile(X[s : s + step], X[s : s + step])) for s in range(0, X.shape[0], step)]
+        return np.concatenate(parts)
+
+
+_SEMIDEFINITE = {"RBF", "Matern", "RationalQuadratic", "DotProduct", "ConstantKernel", "WhiteKernel"}
+
+
+def _semidefinite(kernel: Any) -> bool:
+    if type(kernel).__name__ in ("Sum", "Product"):
+        return _semidefinite(kernel.k1) and _semidefinite(kernel.k2)
+    return type(kernel).__name__ in _SEMIDEFINITE
+
+
+@dataclass(frozen=True)
+class ProcessKernel(Formula):
+    """A ``sklearn.gaussian_process.kernels.Kernel`` object with its hyperparameters as they are."""
+
+    kernel: Any
+    fixes_diagonal = True
+
+    @property
+    def psd(self) -> bool | None:  # type: ignore[override]
+        """Known for sums and products of kernels that are positive semidefinite in any dimension."""
+        return True if _semidefinite(self.kernel) else None
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return kernel(X, Y)."""
+        return np.array(self.kernel(X, Y), dtype=np.float64)
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return kernel.diag(X)."""
+        return np.array(self.kernel.diag(X), dtype=np.float64)

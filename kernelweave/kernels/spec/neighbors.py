@@ -1,0 +1,144 @@
+"""The k-nearest-neighbour graph as a sparse kernel, and its extension to new samples.
+
+a(x, y) = s(x, y) * ([y is among the nearest of x] and [x is among the nearest of y], averaged or the larger),
+with s = 1 or the self-tuned weight. "Among the nearest" counts ``n_neighbors`` samples besides the sample itself;
+a sample is joined to itself with weight 1. For a new sample the second bracket is decided by the radius of the
+training sample's own neighbourhood; one that equals a training sample gets that sample's row of the graph.
+
+Of samples at the same distance those that come first in the data are nearest. Search trees and parallel searches leave
+that to chance, or to the number of threads.
+"""
+
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.extmath import row_norms
+
+from kernelweave.foundation.array_types import Array, Floats, Matrix
+from kernelweave.kernels.graph import GraphKernel
+from kernelweave.kernels.spec import distances as distances_
+
+# Rounding allowance when a distance is compared with a radius that was computed another way.
+SAME_RADIUS = 1.0 + 1e-9
+# Distances between vectors of length one that come from rounding alone: the root of what is left of 1 - 1.
+NO_DISTANCE = 3e-8
+# The same in parts of the largest distance, for other metrics.
+ROUNDING = 1e-12
+# Samples looked at beyond those wanted: as many that are equally far away need no second search.
+SPARE = 5
+# Samples whose equals are searched for at a time.
+CHUNK = 256
+
+
+class NeighborGraph:
+    """A neighbour graph of training samples that can be asked about new ones."""
+
+    def __init__(
+        self,
+        X: Matrix,
+        *,
+        n_neighbors: int,
+        metric: str,
+        weights: Literal["connectivity", "self_tuning"],
+        symmetrize: Literal["mean", "max"],
+    ) -> None:
+        self.n_neighbors, self.weights, self.symmetrize = n_neighbors, weights, symmetrize
+        self.sparse = sp.issparse(X)
+        self._centre = distances_.centre(X, metric)
+        X = distances_.moved(X, self._centre)
+        self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(X)
+        self.n_samples = X.shape[0]
+        distances, neighbors = nearest(self._index, X)
+        self.radii = distances[:, -1]
+        self._directed = self._matrix(distances, neighbors)
+
+    def operator(self) -> GraphKernel:
+        """Return the symmetric graph of the training samples."""
+        return GraphKernel(self._symmetric())
+
+    def _symmetric(self) -> sp.csr_array:
+        A = self._join(self._directed, self._directed.T.tocsr())
+        A.setdiag(1.0)
+        return A
+
+    def cross(self, X: Matrix) -> GraphKernel:
+        """Return the affinities between new samples (rows) and training samples."""
+        X = distances_.moved(X, self._centre)
+        distances, neighbors = nearest(self._index, X)
+        A = self._join(self._matrix(distances, neighbors, distances[:, -1]), self._inward(X, distances[:, -1]))
+        known = distances[:, 0] == 0.0
+        if known.any():
+            keep = sp.dia_array((np.where(known, 0.0, 1.0)[None], [0]), shape=(len(known), len(known)))
+            rows = np.flatnonzero(known)
+            pick = sp.csr_array((np.ones(len(rows)), (rows, neighbors[rows, 0])), shape=A.shape)
+            A = keep @ A + pick @ self._symmetric()
+        return GraphKernel(sp.csr_array(A), cross=True, diag=np.ones(X.shape[0]))
+
+    def _join(self, outward: sp.csr_array, inward: sp.csr_array) -> sp.csr_array:
+        joined = outward.maximum(inward) if self.symmetrize == "max" else (outward + inward) * 0.5
+        return sp.csr_array(joined)
+
+    def _inward(self, X: Matrix, radii: Floats) -> sp.csr_array:
+        """Return the edges from training samples whose neighbourhood reaches as far as the new sample."""
+        near = self._index.radius_neighbors(X, radius=float(self.radii.max()) * SAME_RADIUS)
+        rows = np.repeat(np.arange(X.shape[0]), [len(found) for found in near[1]])
+        cols = np.concatenate(near[1]).astype(np.intp)
+        gaps = np.concatenate(near[0])
+        keep = gaps <= self.radii[cols] * SAME_RADIUS
+        rows, cols, gaps = rows[keep], cols[keep], gaps[keep]
+        values = self._affinity(gaps, radii[rows], self.radii[cols])
+        return sp.csr_array((values, (rows, cols)), shape=(X.shape[0], self.n_samples))
+
+    def _matrix(self, distances: Floats, neighbors: Array, radii: Floats | None = None) -> sp.csr_array:
+        rows = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
+        cols, gaps = neighbors.ravel(), distances.ravel()
+        own = self.radii if radii is None else radii
+        values = self._affinity(gaps, own[rows], self.radii[cols])
+        return sp.csr_array((values, (rows, cols)), shape=(len(neighbors), self.n_samples))
+
+    def _affinity(self, gaps: Floats, here: Floats, there: Floats) -> Floats:
+        if self.weights == "connectivity":
+            return np.ones_like(gaps)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            exponent = gaps * gaps / (here * there)
+        return np.exp(-np.nan_to_num(exponent, nan=0.0, posinf=np.inf))
+
+
+def nearest(index: NearestNeighbors, X: Matrix) -> tuple[Floats, Array]:
+    """Return distances and indices of the nearest samples; of those equally far away the first ones."""
+    count, known = index.n_neighbors, index.n_samples_fit_
+    distances, neighbors = index.kneighbors(X, min(known, count + SPARE))
+    order = np.lexsort((neighbors, distances), axis=-1)
+    distances, neighbors = (np.take_along_axis(values, order, axis=1) for values in (distances, neighbors))
+    slack = (
+        NO_DISTANCE * float(row_norms(X).max())
+        if index.effective_metric_ == "euclidean"
+        else ROUNDING * float(distances.max())
+    )
+    farthest = distances[:, count - 1] * SAME_RADIUS + slack
+    gaps, others = distances[:, :count].copy(), neighbors[:, :count].copy()
+    if count == known:
+        return gaps, others
+    for row in np.flatnonzero(distances[:, count] <= farthest):
+        gaps[row], others[row] = _first(distances[row], neighbors[row], count, slack)
+    open_ended = np.flatnonzero(distances[:, -1] <= farthest) if distances.shape[1] < known else np.empty(0, np.intp)
+    for start in range(0, len(open_ended), CHUNK):  # more may lie just as far away
+        part = open_ended[start : start + CHUNK]
+        found = index.radius_neighbors(X[part], radius=float(farthest[part].max()))
+        for row, near, which in zip(part, *found, strict=True):
+            order = np.lexsort((which, near))
+            if len(order) >= count:
+                gaps[row], others[row] = _first(near[order], which[order], count, slack)
+    return gaps, others
+
+
+def _first(gaps: Floats, others: Array, count: int, slack: float) -> tuple[Floats, Array]:
+    """Return the ``count`` nearest of samples in order of distance; at the last distance those of the lowest index."""
+    last = gaps[count - 1]
+    inner = gaps < (last - slack) / SAME_RADIUS
+    edge = np.flatnonzero(~inner & (gaps <= last * SAME_RADIUS + slack))
+    chosen = edge[np.argsort(others[edge], kind="stable")][: count - int(inner.sum())]
+    keep = np.sort(np.concatenate([np.flatnonzero(inner), chosen]))
+    return gaps[keep], others[keep]

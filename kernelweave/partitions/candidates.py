@@ -1,0 +1,98 @@
+"""Runs of kernel k-means from every candidate of a stage of global search, on a stored kernel.
+
+Candidates are worked on in blocks over threads; which run is followed to its end and which one meets it depends on
+timing, where the runs end does not.
+"""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import import_module
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.threads import thread_count
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.operator import KernelOperator
+
+# Candidates a thread takes at a time, and blocks between two looks at the clock.
+BLOCK, BLOCKS = 8, 16
+UNDONE, ENDED, MET = -1, 0, 1
+
+
+@dataclass(frozen=True)
+class CandidateRuns:
+    """Where the runs of a stage ended."""
+
+    ends: Ints  # for each candidate the position of the one whose end it shares; -1 where time ran out
+    objectives: Floats  # at the end of each followed run; NaN where it has to be run by the general solver
+
+
+def can_follow(op: KernelOperator) -> bool:
+    """Whether compiled runs exist for this kind of operator."""
+    return isinstance(op, DenseKernel)
+
+
+def run_candidates(
+    op: DenseKernel,
+    labels: Ints,
+    weights: Floats,
+    sums: Floats,
+    totals: Floats,
+    candidates: Ints,
+    *,
+    mass: float,
+    slack: float,
+    noise: float,
+    max_iter: int,
+    deadline: float = np.inf,
+) -> CandidateRuns:
+    """Run kernel k-means from ``labels`` with each candidate in turn as the founder of one more cluster."""
+    follow = import_module("kernelweave.backends.compiled.candidate_runs").follow
+    n = len(candidates)
+    size = _table_size(n)
+    table, owners, values = np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.int64), np.full(size, np.inf)
+    objectives, meetings, states = np.full(n, np.nan), np.full((n, 3), -1), np.full(n, UNDONE)
+
+    def work(start: int) -> None:
+        common = (op.K, mass, weights, labels, sums, totals, candidates, slack, noise, max_iter)
+        seen = (table, owners, values)
+        follow(*common, *seen, objectives, meetings, states, start, min(start + BLOCK, n))
+
+    with ThreadPoolExecutor(thread_count()) as pool:
+        starts = list(range(0, n, BLOCK))
+        for first in range(0, len(starts), BLOCKS):
+            if time.monotonic() > deadline:
+                break
+            list(pool.map(work, starts[first : first + BLOCKS]))
+    ends = _ends(candidates, meetings, states, max_iter)
+    followed = (ends == np.arange(n)) & (states == ENDED)
+    return CandidateRuns(ends, np.where(followed, objectives, np.nan))
+
+
+def _table_size(n_candidates: int) -> int:
+    """Return a power of two with room for the partitions seen: some ten a candidate, at most half filled."""
+    return 1 << max(10, int(n_candidates * 32 - 1).bit_length())
+
+
+def _ends(candidates: Ints, meetings: Ints, states: Ints, max_iter: int) -> Ints:
+    """Return for each candidate the position of the run that reached its end, along the chain of meetings.
+
+    A run stands for itself where the one it met was cut short by ``max_iter``, or where both stretches together would
+    have been; the general solver then runs it. -1 marks runs that time left out.
+    """
+    place = {int(candidate): at for at, candidate in enumerate(candidates)}
+    ends, steps = np.arange(len(candidates)), meetings[:, 2].copy()
+    for start in np.flatnonzero(states == MET).tolist():
+        chain, at = [start], place[int(meetings[start, 0])]
+        while states[at] == MET and ends[at] == at and at not in chain:
+            chain.append(at)
+            at = place[int(meetings[at, 0])]
+        for link in reversed(chain):
+            met = place[int(meetings[link, 0])]
+            total = meetings[link, 2] + steps[met] - meetings[link, 1]
+            whole = states[ends[met]] != UNDONE and steps[ends[met]] < max_iter
+            if whole and total < max_iter and (states[met] != MET or ends[met] != met):
+                ends[link], steps[link] = ends[met], total
+    return np.where(states == UNDONE, -1, ends)

@@ -1,0 +1,125 @@
+"""Clusters of a graph's nodes and what moves between them cost, from the edges alone.
+
+The cost of a cluster is (pull * degree - association) / mass:
+
+    normalized cut      mass = degree, pull 0    the cut is the number of clusters plus the cost
+    ratio association   mass = nodes,  pull 0    the association is minus the cost
+    ratio cut           mass = nodes,  pull 1    the cut is the cost
+"""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.threads import for_ranges
+from kernelweave.kernels.graph import GraphKernel
+
+OBJECTIVES = ("normalized_cut", "ratio_association", "ratio_cut")
+# Founders a thread takes at a time.
+BLOCK = 32
+
+
+class GraphMoves:
+    """A graph with an objective. Holds no partition: labels come in, numbers or new labels go out."""
+
+    def __init__(self, graph: GraphKernel, objective: str) -> None:
+        A = graph.A.copy()
+        A.eliminate_zeros()  # an edge of weight zero is none
+        self.n_nodes = graph.n_samples
+        self.degrees = np.asarray(A.sum(axis=1), dtype=np.float64).ravel()
+        self.loops = np.asarray(A.diagonal(), dtype=np.float64)
+        self.masses = self.degrees if objective == "normalized_cut" else np.ones(self.n_nodes)
+        self.objective = objective
+        self._pull = 1.0 if objective == "ratio_cut" else 0.0
+        self._rows = np.repeat(np.arange(self.n_nodes), np.diff(A.indptr))
+        self._edges = (A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data.astype(np.float64))
+        # Differences of cost below this are rounding; the normalized cut has no unit.
+        self.tolerance = 1e-12 * (1.0 if self.masses is self.degrees else float(np.abs(A.data).max(initial=0.0)))
+        self._pattern = A
+
+    def stats(self, labels: Ints, n_clusters: int) -> Floats:
+        """Return association, degree, mass and number of nodes with a mass of every cluster, shape (4, k)."""
+        within = np.bincount(labels, self.inner_links(labels) + self.loops, n_clusters)
+        parts = (self.degrees, self.masses, (self.masses > 0).astype(np.float64))
+        return np.stack([within, *(np.bincount(labels, part, n_clusters) for part in parts)])
+
+    def inner_links(self, labels: Ints) -> Floats:
+        """Return the edges of every node to other nodes of its own cluster."""
+        _, indices, data = self._edges
+        inside = (labels[self._rows] == labels[indices]) & (self._rows != indices)
+        return np.asarray(np.bincount(self._rows, np.where(inside, data, 0.0), self.n_nodes), dtype=np.float64)
+
+    def costs(self, stats: Floats) -> Floats:
+        """Return the cost of every cluster; one without mass costs nothing."""
+        filled = stats[2] > 0
+        return np.where(filled, (self._pull * stats[1] - stats[0]) / np.where(filled, stats[2], 1.0), 0.0)
+
+    def value(self, labels: Ints, n_clusters: int) -> float:
+        """Return the objective as it is usually written; a cluster without edges cuts nothing."""
+        stats = self.stats(labels, n_clusters)
+        cost = float(self.costs(stats).sum())
+        if self.objective == "normalized_cut":
+            return int(np.count_nonzero(stats[2] > 0)) + cost
+        return 0.0 - cost if self.objective == "ratio_association" else cost
+
+    def merge_costs(self, labels: Ints, stats: Floats) -> tuple[Ints, Ints, Floats]:
+        """Return the pairs of clusters that share an edge and how much joining each changes the cost."""
+        _, indices, data = self._edges
+        k = stats.shape[1]
+        a, b = labels[self._rows], labels[indices]
+        pairs, place = np.unique((a * k + b)[a < b], return_inverse=True)
+        links = np.bincount(place, data[a < b], len(pairs))
+        first, second = pairs // k, pairs % k
+        joined = stats[:, first] + stats[:, second]
+        joined[0] += 2.0 * links
+        costs = self.costs(stats)
+        return first, second, self.costs(joined) - costs[first] - costs[second]
+
+    def splits(self, labels: Ints, stats: Floats, founders: Ints) -> Floats:
+        """Return the least change of the cost that each founder reaches by growing a cluster inside its own."""
+        changes, sizes, inner = np.empty(len(founders)), np.empty(len(founders), np.int64), self.inner_links(labels)
+
+        def work(lo: int, hi: int) -> None:
+            order = np.empty(self.n_nodes, np.int64)
+            self._grow(labels, stats, inner, founders, changes, sizes, order, lo, hi)
+
+        reach = int(stats[3].max()) // 2 + 1
+        for_ranges(work, len(founders), width=BLOCK, elements=8 * len(founders) * reach)
+        return changes
+
+    def grown(self, labels: Ints, stats: Floats, founder: int) -> Ints:
+        """Return the nodes that the founder's cluster takes in until it is best."""
+        changes, sizes, order = np.empty(1), np.empty(1, np.int64), np.empty(self.n_nodes, np.int64)
+        inner = self.inner_links(labels)
+        self._grow(labels, stats, inner, np.array([founder]), changes, sizes, order, 0, 1)
+        return order[: sizes[0]].copy()
+
+    def parts(self, members: Ints) -> Ints:
+        """Return one node of every connected part of a cluster, the first of each."""
+        _, part = connected_components(self._pattern[members][:, members], directed=False)
+        return members[np.unique(part, return_index=True)[1]]
+
+    def ends(self, labels: Ints, start: int) -> Ints:
+        """Return two nodes of a cluster that lie far apart, found by searching breadth-first twice."""
+        search = _engine().farthest
+        one = search(self._edges[0], self._edges[1], labels, start)
+        return np.unique([one, search(self._edges[0], self._edges[1], labels, one)])
+
+    def polished(self, labels: Ints, n_clusters: int, max_sweeps: int) -> tuple[Ints, bool]:
+        """Return labels after moving single nodes while the cost falls, and whether no such move is left."""
+        labels, stats = labels.astype(np.int64, copy=True), self.stats(labels, n_clusters)
+        done, _ = _engine().sweep(
+            *self._edges, self.degrees, self.masses, labels, stats, self._pull, self.tolerance, max_sweeps
+        )
+        return labels, bool(done < max_sweeps)
+
+    def _grow(self, labels: Ints, stats: Floats, inner: Floats, founders: Ints, *out_and_range: Any) -> None:
+        nodes = (self.degrees, self.masses, self.loops)
+        _engine().grow(*self._edges, *nodes, labels, stats, inner, self._pull, founders, *out_and_range)
+
+
+def _engine() -> Any:
+    return import_module("kernelweave.backends.compiled.graph_moves")

@@ -1,0 +1,235 @@
+"""Objects as trees that JSON can hold, with arrays beside them, and back."""
+
+import math
+from collections.abc import Callable, Mapping
+from inspect import ismethod
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import Pipeline
+
+from kernelweave.foundation.errors import DataError, ParameterError
+from kernelweave.persistence.fields import KINDS, class_names, fault_of, known_classes, our_estimators
+
+# Lists and objects inside one another.
+DEEPEST = 100
+# Numbers in a state of the Mersenne Twister.
+RANDOM_WORDS = 624
+
+
+class Members(Protocol):
+    """Where the arrays of a tree are."""
+
+    def array(self, name: str) -> np.ndarray:
+        """Return an array by its name."""
+
+
+class Writer:
+    """Turns objects into what JSON holds; arrays go into a list beside it."""
+
+    def __init__(self, arrays: list[np.ndarray]) -> None:
+        self.arrays = arrays
+        self.depth = 0
+
+    def encoded(self, value: Any, where: str) -> Any:
+        """Return the tree of a value; ``where`` is its place, for messages."""
+        if self.depth == DEEPEST:
+            raise ParameterError(f"{where} is nested more than {DEEPEST} times, which cannot be saved.")
+        self.depth += 1
+        tree = self._tree(value, where)
+        self.depth -= 1
+        return tree
+
+    def _tree(self, value: Any, where: str) -> Any:
+        if value is None or isinstance(value, bool | str):
+            return value
+        if isinstance(value, np.bool_):
+            return {"$bool": bool(value)}
+        if isinstance(value, int | float | np.integer | np.floating):
+            return self._number(value)
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if isinstance(value, list):
+            return [self.encoded(part, where) for part in value]
+        if isinstance(value, tuple):
+            return {"$tuple": [self.encoded(part, where) for part in value]}
+        if isinstance(value, slice):
+            return {"$slice": [self.encoded(part, where) for part in (value.start, value.stop, value.step)]}
+        if isinstance(value, Mapping):
+            pairs = [[self.encoded(key, where), self.encoded(part, where)] for key, part in value.items()]
+            return {"$dict": pairs}
+        return self._object(value, where)
+
+    def _number(self, value: Any) -> Any:
+        scalar = isinstance(value, np.generic)
+        plain = value.item() if scalar else value
+        if isinstance(plain, float) and not math.isfinite(plain):
+            plain = {"$float": repr(plain)}
+        return {"$scalar": [value.dtype.str, plain]} if scalar else plain
+
+    def _array(self, value: np.ndarray, where: str) -> Any:
+        if value.dtype.kind == "O":
+            if not all(isinstance(part, str) for part in value.ravel()):
+                raise ParameterError(f"{where} holds an array of Python objects, which cannot be saved.")
+            return {"$texts": value.tolist()}
+        if value.dtype.kind not in KINDS or value.dtype.itemsize == 0:
+            raise ParameterError(f"{where} holds an array of {value.dtype}, which cannot be saved.")
+        self.arrays.append(np.asarray(value))
+        return {"$array": len(self.arrays) - 1}
+
+    def _object(self, value: Any, where: str) -> Any:
+        if sp.issparse(value):
+            csr = sp.csr_array(value)
+            parts = [self._array(part, where) for part in (csr.data, csr.indices, csr.indptr)]
+            return {"$sparse": [*parts, list(csr.shape)]}
+        if isinstance(value, np.random.RandomState):
+            kind, keys, position, has_gauss, gauss = value.get_state(legacy=True)
+            if kind != "MT19937":
+                raise ParameterError(f"{where} holds a RandomState of {kind}, which cannot be saved. Pass an integer.")
+            return {"$random": [self._array(np.asarray(keys), where), position, has_gauss, gauss]}
+        if isinstance(value, NearestNeighbors):
+            settings = {"n_neighbors": value.n_neighbors, "metric": value.metric}
+            return {"$neighbors": [self.encoded(settings, where), self.encoded(value._fit_X, where)]}
+        if isinstance(value, Pipeline):
+            return {"$pipeline": [[name, self.encoded(step, f"{where}.{name}")] for name, step in value.steps]}
+        if isinstance(value, FunctionType | BuiltinFunctionType) or ismethod(value):
+            raise ParameterError(
+                f"{where} is the Python function {getattr(value, '__name__', value)!r}, and functions are not saved: "
+                "reading one back would run code from a file. Use a named kernel, a kernel object of scikit-learn, or "
+                "kernel='precomputed'."
+            )
+        name = class_names().get(type(value))
+        if name is None:
+            raise ParameterError(f"{where} holds a {type(value).__name__}, which cannot be saved.")
+        fault = fault_of(value)
+        if fault is not None:
+            raise ParameterError(f"{where} cannot be saved: {type(value).__name__} {fault}.")
+        fields = {key: part for key, part in vars(value).items() if not key.startswith("_skl_")}
+        own = {key: self.encoded(part, f"{where}.{key}") for key, part in fields.items()}
+        return {"$object": [name, own]}
+
+
+class Reader:
+    """Turns trees back into objects."""
+
+    def __init__(self, path: Path, members: Members) -> None:
+        self.path, self.members = path, members
+        self.depth = 0
+        self.makers: dict[str, Callable[[Any], Any]] = {
+            "$bool": self._bool,
+            "$float": self._float,
+            "$scalar": self._scalar,
+            "$array": self._array,
+            "$texts": self._texts,
+            "$tuple": lambda parts: tuple(self.decoded(part) for part in parts),
+            "$slice": lambda parts: slice(*(self.decoded(part) for part in parts)),
+            "$dict": lambda pairs: {self.decoded(key): self.decoded(part) for key, part in pairs},
+            "$sparse": self._sparse,
+            "$random": self._random,
+            "$neighbors": self._neighbors,
+            "$pipeline": self._pipeline,
+            "$object": self._object,
+        }
+
+    def model(self, tree: Any) -> Any:
+        """Return the estimator or pipeline of a tree."""
+        found = self.decoded(tree)
+        last = found[-1] if isinstance(found, Pipeline) else found
+        if type(last) not in set(our_estimators().values()):
+            raise self._damaged(f"it holds a {type(last).__name__}, no estimator")
+        return found
+
+    def decoded(self, tree: Any) -> Any:
+        """Return the value of a tree."""
+        if not isinstance(tree, list | dict):
+            return tree
+        if self.depth == DEEPEST:
+            raise self._damaged("its description is nested too deeply")
+        self.depth += 1
+        value = [self.decoded(part) for part in tree] if isinstance(tree, list) else self._tagged(tree)
+        self.depth -= 1
+        return value
+
+    def _tagged(self, tree: dict[str, Any]) -> Any:
+        if len(tree) != 1 or next(iter(tree)) not in self.makers:
+            raise self._damaged(f"it holds {sorted(tree)[:3]}")
+        ((kind, content),) = tree.items()
+        return self.makers[kind](content)
+
+    def _damaged(self, how: str) -> DataError:
+        return DataError(f"{self.path}: the saved model is damaged: {how}.")
+
+    def _bool(self, value: Any) -> np.bool_:
+        if not isinstance(value, bool):
+            raise self._damaged(f"{value!r:.50} is no truth value")
+        return np.bool_(value)
+
+    def _float(self, text: str) -> float:
+        if text not in ("inf", "-inf", "nan"):
+            raise self._damaged(f"{text!r:.50} is no number")
+        return float(text)
+
+    def _scalar(self, parts: list[Any]) -> Any:
+        kind, number = np.dtype(parts[0]), self.decoded(parts[1])
+        if kind.kind not in "iuf" or not isinstance(number, int | float):
+            raise self._damaged(f"{number!r:.50} is no number")
+        return kind.type(number)
+
+    def _array(self, number: int) -> np.ndarray:
+        return self.members.array(f"arrays/{int(number)}.npy")
+
+    def _texts(self, texts: Any) -> np.ndarray:
+        found = np.array(texts, dtype=object)
+        if not all(isinstance(part, str) for part in found.ravel()):
+            raise self._damaged("texts are something else")
+        return found
+
+    def _sparse(self, parts: list[Any]) -> Any:
+        data, indices, indptr, shape = parts
+        csr = (self.decoded(data), self.decoded(indices), self.decoded(indptr))
+        if not all(isinstance(part, np.ndarray) for part in csr) or csr[0].dtype.kind not in "biufc":
+            raise self._damaged("a sparse matrix does not consist of arrays of numbers")
+        found = sp.csr_array(csr, shape=tuple(shape))
+        found.check_format(full_check=True)
+        return found
+
+    def _random(self, parts: list[Any]) -> np.random.RandomState:
+        keys, position, has_gauss, gauss = parts
+        found = np.random.RandomState()
+        if not 0 <= position <= RANDOM_WORDS:  # NumPy would read beyond the end
+            raise self._damaged("a random state has no valid position")
+        found.set_state(("MT19937", self.decoded(keys), position, has_gauss, gauss))
+        return found
+
+    def _pipeline(self, steps: list[Any]) -> Pipeline:
+        found = [(name, self.decoded(step)) for name, step in steps]
+        for name, step in found:
+            if not isinstance(name, str) or not (isinstance(step, BaseEstimator) or step in (None, "passthrough")):
+                raise self._damaged(f"{name!r:.50} is no step of a pipeline")
+        if len({name for name, _ in found}) < max(len(found), 1):
+            raise self._damaged("the steps of a pipeline have no names of their own")
+        return Pipeline(found)
+
+    def _neighbors(self, parts: list[Any]) -> NearestNeighbors:
+        settings, X = map(self.decoded, parts)
+        return NearestNeighbors(n_neighbors=settings["n_neighbors"], metric=settings["metric"]).fit(X)
+
+    def _object(self, parts: list[Any]) -> Any:
+        name, fields = parts
+        cls = known_classes().get(name)
+        if cls is None:
+            raise DataError(f"{self.path}: the saved model names {name!r}, no class of a model; it is refused.")
+        found: Any = object.__new__(cls)
+        for key, tree in fields.items():
+            if not key.isidentifier() or key.startswith("__"):
+                raise self._damaged(f"{key!r:.50} is no field of {name}")
+            object.__setattr__(found, key, self.decoded(tree))
+        fault = fault_of(found)
+        if fault is not None:
+            raise self._damaged(f"{name} {fault}")
+        return found

@@ -1,0 +1,165 @@
+"""Views brought to one scale before they are compared, in a form that pipelines and saved models keep."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.preprocessing import normalize
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.sklearn_internals import checked_fit
+from kernelweave.inputs import Views, is_multi_view, per_view, read_views, split_columns
+
+METHODS = ("auto", "standard", "unit_rows", "none")
+
+
+class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Bring every view to one scale: columns to mean 0 and standard deviation 1, or rows to unit length.
+
+    Put it before a multi-view estimator in a pipeline; one table is a single view.
+
+    Parameters
+    ----------
+    method : {"auto", "standard", "unit_rows", "none"}, list or dict, default="auto"
+        For all views, or one for each. ``"standard"`` subtracts the mean of every column and divides by its standard
+        deviation (n - 1 in the denominator; columns without any are only moved). ``"unit_rows"`` divides every row by
+        its length, as suits counts of words. ``"none"`` leaves a view alone. ``"auto"`` takes ``"unit_rows"`` for
+        sparse views and ``"standard"`` for others.
+    views : list or dict, default=None
+        Columns of each view where X is one table, as in multi-view estimators.
+
+    Attributes
+    ----------
+    methods_ : list of str
+        What was done to each view.
+    means_, scales_ : list of ndarray
+        Mean and standard deviation of the columns of each view; empty where rows are scaled.
+    view_names_ : list of str
+        Names of the views.
+    n_features_in_ : int
+        Number of features of all views.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X was a table with string column names.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from kernelweave import MultiViewKernelKMeans
+    >>> from kernelweave.datasets import load_multiview_digits
+    >>> from kernelweave.preprocessing import ViewScaler
+    >>> digits = load_multiview_digits(n_classes=3)
+    >>> model = make_pipeline(ViewScaler(), MultiViewKernelKMeans(3, kernel="linear", random_state=0))
+    >>> len(model.fit(digits.views).predict(digits.views)) == len(digits.target)
+    True
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+        "method": [str, list, tuple, dict],
+        "views": ["array-like", dict, None],
+    }
+
+    def __init__(self, *, method: Any = "auto", views: Any = None) -> None:
+        self.method = method
+        self.views = views
+
+    @checked_fit(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> "ViewScaler":
+        """Learn means and standard deviations.
+
+        Parameters
+        ----------
+        X : array-like, or list or dict of views
+            Samples.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : ViewScaler
+            The fitted scaler.
+        """
+        views = read_views(self, X, reset=True, min_samples=1)
+        self.methods_ = []
+        self.means_: list[Floats] = []
+        self.scales_: list[Floats] = []
+        for name, block, asked in zip(
+            views.names, views.blocks, per_view(self.method, views.names, "method"), strict=True
+        ):
+            method = self._settled(name, block, asked)
+            self.methods_.append(method)
+            mean, scale = _moments(block) if method == "standard" else (np.empty(0), np.empty(0))
+            self.means_.append(mean)
+            self.scales_.append(scale)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the samples scaled, in the form they came.
+
+        Parameters
+        ----------
+        X : array-like, or list or dict of views
+            Samples.
+
+        Returns
+        -------
+        scaled : as X
+            New arrays; X stays as it is.
+        """
+        check_is_fitted(self)
+        views = read_views(self, X, reset=False)
+        blocks = [
+            _scaled(block, method, mean, scale)
+            for block, method, mean, scale in zip(views, self.methods_, self.means_, self.scales_, strict=True)
+        ]
+        if is_multi_view(X):
+            return dict(zip(views.names, blocks, strict=True)) if isinstance(X, dict) else blocks
+        return _one_table(self, X, Views(views.names, tuple(blocks)))
+
+    def _settled(self, name: str, block: Array, asked: Any) -> str:
+        if asked not in METHODS:
+            raise ParameterError(f"method={asked!r} for view {name!r} is not known: use {', '.join(METHODS)}.")
+        if asked == "auto":
+            return "unit_rows" if sp.issparse(block) else "standard"
+        if asked == "standard" and sp.issparse(block):
+            raise ParameterError(
+                f"method='standard' would fill the zeros of the sparse view {name!r}: use 'unit_rows', or pass it "
+                "dense."
+            )
+        return str(asked)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _moments(block: Floats) -> tuple[Floats, Floats]:
+    mean = block.mean(axis=0)
+    scale = block.std(axis=0, ddof=1) if len(block) > 1 else np.zeros(block.shape[1])
+    # what rounding leaves of a constant column is no spread
+    flat = scale <= 10 * np.finfo(float).eps * np.abs(mean)
+    return mean, np.where(flat | (scale == 0), 1.0, scale)
+
+
+def _scaled(block: Any, method: str, mean: Floats, scale: Floats) -> Array:
+    if method == "standard":
+        dense = block.toarray() if sp.issparse(block) else block
+        return np.asarray((dense - mean) / scale)
+    return normalize(block) if method == "unit_rows" else block.copy()
+
+
+def _one_table(scaler: ViewScaler, X: Any, views: Views) -> Array:
+    """Return the views as one table, each where its columns were; columns of no view stay as they are."""
+    if scaler.views is None:
+        return views.blocks[0]
+    names = getattr(scaler, "feature_names_in_", None)
+    places = split_columns(np.arange(scaler.n_features_in_)[None, :], scaler.views, names)
+    table = (X.toarray() if sp.issparse(X) else np.asarray(X)).astype(np.float64)
+    for columns, block in zip(places, views, strict=True):
+        dense = sp.csr_array(block).toarray() if sp.issparse(block) else block
+        table[:, columns[0].astype(np.intp)] = dense
+    return table

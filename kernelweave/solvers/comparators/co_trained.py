@@ -1,0 +1,110 @@
+"""Co-trained spectral clustering: every view's similarities are projected on the eigenvectors of the others.
+
+Objective   none. S_v = sym(sum over u != v of E_u E_u^T K_v), K_v as given; E_v are then the leading eigenvectors of
+            D^-1/2 S_v D^-1/2, D_ii = sum_j |S_ij|. What is recorded is the mean agreement of two views,
+            tr(E_v E_v^T E_u E_u^T) over the number of vectors
+Input       kernels, and the same divided by degrees, for the first vectors
+Cost        a round is one product of every kernel with (V - 1) k vectors, and O(n^2 V k) for the degrees. S_v has rank
+            2 (V - 1) k and is kept as factors
+Guarantee   none; the order of the views plays no part
+Source      Kumar and Daume, ICML 2011; PhD 1.2.3
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.linalg import eigh
+
+from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.threads import for_ranges, single_threaded_blas
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.solvers.spectral.subspaces import Subspace, leading_subspace, overlap, significant, stored
+
+# Rows of S_v formed together.
+ROWS = 256
+
+
+@dataclass(frozen=True)
+class CoTrained:
+    """Eigenvectors of every view after some rounds."""
+
+    vectors: tuple[Floats, ...]  # V of shape (n, k)
+    history: tuple[float, ...]  # mean agreement at the start and after every round
+    converged: bool
+    residual: float  # of the first eigenvectors; later ones are exact but for rounding
+
+    @property
+    def embedding(self) -> Floats:
+        """The vectors of all views side by side."""
+        return np.hstack(self.vectors)
+
+    @property
+    def n_iter(self) -> int:
+        """Rounds."""
+        return len(self.history) - 1
+
+
+def co_trained(
+    kernels: Sequence[KernelOperator],
+    normalised: Sequence[KernelOperator],
+    *,
+    n_vectors: int,
+    max_iter: int = 5,
+    tol: float = 1e-4,
+    on_step: Callable[[float], object] | None = None,
+) -> CoTrained:
+    """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before."""
+    found = [leading_subspace(stored(op), n_vectors) for op in normalised]
+    residual = max(each.residual for each in found)
+    history, converged = [mean_agreement(found)], False
+    while not converged and len(history) <= max_iter:
+        before = found
+        if len(found) > 1:
+            found = [_projected(op, before[:v] + before[v + 1 :], n_vectors) for v, op in enumerate(kernels)]
+        history.append(mean_agreement(found))
+        stay = [agreement(one, other) for one, other in zip(before, found, strict=True)]
+        converged = 1.0 - float(np.mean(stay)) <= tol
+        if on_step is not None:
+            on_step(history[-1])
+    return CoTrained(tuple(each.vectors for each in found), tuple(history), converged, residual)
+
+
+def agreement(one: Subspace, other: Subspace) -> float:
+    """Return the share of directions two subspaces have in common, between 0 and 1."""
+    size = float(np.sqrt(one.rank * other.rank))
+    return overlap(one.vectors, other.vectors) / size if size else float(one.rank == other.rank)
+
+
+def mean_agreement(found: Sequence[Subspace]) -> float:
+    """Return the mean agreement of two of the subspaces; 1 where there is one."""
+    pairs = [agreement(one, other) for one, other in combinations(found, 2)]
+    return float(np.mean(pairs)) if pairs else 1.0
+
+
+def _projected(op: KernelOperator, others: Sequence[Subspace], count: int) -> Subspace:
+    """Return the leading eigenvectors of S = (E A^T + A E^T) / 2 divided by degrees, A = K E."""
+    E = np.hstack([other.vectors for other in others])
+    A = op.matmat(E)
+    degrees = absolute_degrees(E, A)
+    root = np.sqrt(np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0))
+    q = E.shape[1]
+    with single_threaded_blas():
+        Q, R = np.linalg.qr(root[:, None] * np.hstack([E, A]))
+        inner = R[:, :q] @ R[:, q:].T
+        values, U = eigh(0.5 * (inner + inner.T), check_finite=False)
+        values, U = values[::-1][:count], U[:, ::-1][:, :count]
+        return Subspace(np.where(significant(values), Q @ U, 0.0), values)
+
+
+def absolute_degrees(E: Floats, A: Floats) -> Floats:
+    """Return the sums of |S| over every row, S = (E A^T + A E^T) / 2, some rows at a time."""
+    degrees = np.empty(len(E))
+
+    def work(lo: int, hi: int) -> None:
+        degrees[lo:hi] = 0.5 * np.abs(E[lo:hi] @ A.T + A[lo:hi] @ E.T).sum(axis=1)
+
+    with single_threaded_blas():
+        for_ranges(work, len(E), width=ROWS, elements=len(E) * E.size)
+    return degrees

@@ -1,0 +1,181 @@
+"""Graph cuts by global search: one cluster more at a time, split off where the objective suffers least.
+
+Objective   normalized cut, ratio association or ratio cut, as the sum of the clusters' costs (operators.graph_moves)
+Input       a graph and the founders tried in each cluster: all its nodes (exact), a few far apart (fast), exemplars
+Method      a founder's cluster grows inside the founder's own, always by the node with the largest share of its edges
+            inside, and stops where the objective is best. The best split over all founders is carried out; then single
+            nodes move while the objective improves, and two clusters are joined and another split where that helps
+Cost        a cluster of m nodes and e edges: O(e log e) per founder; clusters that did not change are not tried again
+Guarantee   every step after a split improves the objective; the outcome does not depend on the number of threads
+Source      MSc 4.3 and 5.5 for the objectives and the search; Dhillon, Guan and Kulis, IEEE TPAMI 2007, for the moves
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.partitions.graph_moves import GraphMoves
+
+Founders = Literal["exact", "fast", "exemplars"]
+# Founders tried between two looks at the clock.
+AT_A_TIME = 512
+# Sweeps of single moves, joins tried in a round, and rounds of joining and splitting after each stage.
+MAX_SWEEPS, JOINS, ROUNDS = 1000, 6, 1000
+
+
+@dataclass(frozen=True)
+class CutPath:
+    """Partitions into 1, 2, ... clusters and the objective of each."""
+
+    labels: tuple[Ints, ...]
+    values: tuple[float, ...]
+    complete: bool  # every founder was tried and every polish came to its end
+
+
+class _Splits:
+    """The best split of every cluster, kept for clusters that stay as they are."""
+
+    def __init__(self, moves: GraphMoves, how: Founders, exemplars: Ints | None, deadline: float) -> None:
+        self.moves, self.how, self.exemplars, self.deadline = moves, how, exemplars, deadline
+        self._known: dict[bytes, tuple[float, int]] = {}
+        self.late = False
+
+    def best(self, labels: Ints, stats: Floats) -> tuple[float, int]:
+        """Return the least change of the cost by one split, and its founder."""
+        order = np.argsort(labels, kind="stable")
+        ends = np.cumsum(np.bincount(labels, minlength=stats.shape[1]))
+        members = np.split(order, ends[:-1])
+        found = [self._of(labels, stats, each) for each in members if len(each) > 1]
+        return min(found, key=lambda split: split[0], default=(np.inf, -1))
+
+    def _of(self, labels: Ints, stats: Floats, members: Ints) -> tuple[float, int]:
+        key = members.tobytes()
+        if key not in self._known:
+            founders = self._founders(labels, members)
+            if len(founders) == 0:
+                return np.inf, -1
+            changes = self._changes(labels, stats, founders)
+            at = int(np.argmax(changes <= changes.min() + self.moves.tolerance))
+            self._known[key] = float(changes[at]), int(founders[at])
+        return self._known[key]
+
+    def _changes(self, labels: Ints, stats: Floats, founders: Ints) -> Floats:
+        """Return what each founder reaches, some at a time; infinite for those the clock left out."""
+        changes = np.full(len(founders), np.inf)
+        for start in range(0, len(founders), AT_A_TIME):
+            part = slice(start, start + AT_A_TIME)
+            changes[part] = self.moves.splits(labels, stats, founders[part])
+            self.late = self.late or time.monotonic() > self.deadline
+            if self.late:
+                break
+        return changes
+
+    def _founders(self, labels: Ints, members: Ints) -> Ints:
+        usable = members[self.moves.masses[members] > 0]
+        self.late = self.late or time.monotonic() > self.deadline
+        if len(usable) < 2:
+            return usable[:0]
+        if self.how == "exact" and not self.late:
+            return usable
+        parts = self.moves.parts(usable)
+        chosen = np.intersect1d(usable, self.exemplars) if self.exemplars is not None else usable[:0]
+        if len(parts) > 1:  # a part of its own is split off at no cost
+            chosen = np.union1d(chosen, parts)
+        if self.exemplars is None or len(chosen) == 0:
+            chosen = np.union1d(chosen, self.moves.ends(labels, int(usable[0])))
+        return chosen
+
+
+def search_cuts(
+    moves: GraphMoves,
+    *,
+    n_clusters: int,
+    how: Founders = "fast",
+    exemplars: Ints | None = None,
+    polish: bool = True,
+    rivals: Sequence[CutPath] = (),
+    deadline: float = np.inf,
+    on_stage: Callable[[Iterator[int]], Iterator[int]] = iter,
+) -> CutPath:
+    """Partition the nodes into 1 to ``n_clusters`` clusters in turn.
+
+    A stage at which one of the ``rivals`` is better goes on from that one: a path of best splits can be led astray.
+    After ``deadline`` (of ``time.monotonic``) new splits are looked for as in the fast search and nothing is polished.
+    """
+    splits, settled = _Splits(moves, how, exemplars, deadline), True
+    labels = np.zeros(moves.n_nodes, dtype=np.int64)
+    path, values = [labels], [moves.value(labels, 1)]
+    for k in on_stage(iter(range(2, n_clusters + 1))):
+        labels = _split(moves, splits, labels, k)
+        if polish and not splits.late:
+            labels, ended = improve(moves, splits, labels, k)
+            settled &= ended
+        labels = _better(moves, labels, [rival.labels[k - 1] for rival in rivals if len(rival.labels) >= k], k)
+        path.append(labels)
+        values.append(moves.value(labels, k))
+    return CutPath(tuple(path), tuple(values), settled and not splits.late)
+
+
+def _better(moves: GraphMoves, labels: Ints, others: Sequence[Ints], k: int) -> Ints:
+    """Return the labels of least cost, the first of equals."""
+    cost = float(moves.costs(moves.stats(labels, k)).sum())
+    for other in others:
+        rival = float(moves.costs(moves.stats(other, k)).sum())
+        if rival < cost - moves.tolerance:
+            labels, cost = other, rival
+    return labels
+
+
+def polish_cut(moves: GraphMoves, labels: Ints, *, n_clusters: int, how: Founders, deadline: float) -> CutPath:
+    """Improve a given partition by single moves, joins and splits."""
+    splits = _Splits(moves, how, None, deadline)
+    labels, ended = improve(moves, splits, labels.astype(np.int64), n_clusters)
+    return CutPath((labels,), (moves.value(labels, n_clusters),), ended and not splits.late)
+
+
+def improve(moves: GraphMoves, splits: _Splits, labels: Ints, k: int) -> tuple[Ints, bool]:
+    """Move single nodes, then join two clusters and split another, as long as the cost falls."""
+    labels, ended = moves.polished(labels, k, MAX_SWEEPS)
+    for _ in range(ROUNDS):
+        better = _exchange(moves, splits, labels, k)
+        if better is None:
+            return labels, ended
+        labels = better
+    return labels, False
+
+
+def _exchange(moves: GraphMoves, splits: _Splits, labels: Ints, k: int) -> Ints | None:
+    """Return better labels with two clusters joined and one split, or None where none of the cheapest joins pays."""
+    stats = moves.stats(labels, k)
+    cost = float(moves.costs(stats).sum())
+    first, second, joins = moves.merge_costs(labels, stats)
+    for at in np.argsort(joins, kind="stable")[:JOINS].tolist():
+        joined = _joined(labels, int(first[at]), int(second[at]), k)
+        change, _ = splits.best(joined, moves.stats(joined, k - 1))
+        if splits.late or joins[at] + change >= -moves.tolerance:
+            continue
+        found, _ = moves.polished(_split(moves, splits, joined, k), k, MAX_SWEEPS)
+        if float(moves.costs(moves.stats(found, k)).sum()) < cost - moves.tolerance:
+            return found
+    return None
+
+
+def _joined(labels: Ints, first: int, second: int, k: int) -> Ints:
+    """Return labels 0..k-2 with ``second`` part of ``first``; the last cluster takes the free number."""
+    target = np.arange(k)
+    target[second] = first
+    target[k - 1] = second if second != k - 1 else first
+    return target[labels]
+
+
+def _split(moves: GraphMoves, splits: _Splits, labels: Ints, k: int) -> Ints:
+    """Return labels with the best split carried out; the new cluster is k - 1."""
+    stats = moves.stats(labels, k - 1)
+    _, founder = splits.best(labels, stats)
+    labels = labels.copy()
+    labels[moves.grown(labels, stats, founder)] = k - 1
+    return labels

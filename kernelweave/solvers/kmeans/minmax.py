@@ -1,0 +1,263 @@
+"""MinMax k-means: clusters of large variance weigh more, step by step, so that a bad start is left behind.
+
+Objective   E_w = sum_c w_c^p V_c, smallest over partitions and largest over the weights w of clusters (sum 1), with
+            V_c the weighted squared distances to the mean of cluster c; p rises from ``p_init`` to ``p_max``
+Input       a KernelOperator (stored features or any kernel) and a starting partition
+Cost        that of kernel k-means for every step; some 50 steps while p rises, then until E_w rests
+Guarantee   no cluster without variance survives: p goes back a step, to the partition stored for it. Where even
+            ``p_init`` leaves such a cluster the result is that of k-means from the same start, and says so. E_w need
+            not fall, and a run may go round in circles; it ends where ``max_iter`` steps would have ended
+Source      PhD Alg. 2.1 and 2.5; Tzortzis and Likas, Pattern Recognition 2014
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.partitions.empty import TIE
+from kernelweave.partitions.state import ClusterState, cluster_state
+from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
+from kernelweave.solvers.shared.best_run import best_of
+
+# How often a start is drawn that leaves a cluster without variance at once.
+DRAWS = 10
+
+
+@dataclass(frozen=True)
+class MinMaxRun:
+    """What one run of MinMax k-means found; everything describes the same partition."""
+
+    labels: Ints  # (n,)
+    history: tuple[float, ...]  # E_w after every step
+    converged: bool  # E_w came to rest
+    circling: bool  # the partitions came round again: more steps would find nothing new
+    collapsed: bool  # a cluster had no variance at p_init already: the solution of k-means
+    rose: bool  # see Descent; only where collapsed
+    p: float
+    cluster_weights: Floats  # (k,)
+    scatter: Floats  # (k,) V_c
+    totals: Floats  # (k,) weight of the samples of each cluster
+    norms: Floats  # (k,) ||m_c||^2
+
+    @property
+    def objective(self) -> float:
+        """E_w of the labels found."""
+        return self.history[-1]
+
+    @property
+    def ended(self) -> bool:
+        """Whether more steps would find nothing new; going round in circles is how the method often ends."""
+        return self.converged or self.circling
+
+    @property
+    def inertia(self) -> float:
+        """E_sum, the objective of k-means."""
+        return float(self.scatter.sum())
+
+    @property
+    def max_variance(self) -> float:
+        """E_max, the largest V_c."""
+        return float(self.scatter.max())
+
+    @property
+    def n_iter(self) -> int:
+        """Steps taken."""
+        return len(self.history)
+
+    @property
+    def coefs(self) -> Floats:
+        """w_c^p divided by the largest: what distances are multiplied by."""
+        return coefficients(self.cluster_weights, self.p)
+
+
+def minmax_kmeans(
+    op: KernelOperator,
+    labels: Ints,
+    weights: Floats,
+    *,
+    n_clusters: int,
+    p_init: float = 0.0,
+    p_max: float = 0.5,
+    p_step: float = 0.01,
+    memory: float = 0.3,
+    tol: float = 1e-6,
+    max_iter: int = 500,
+) -> MinMaxRun:
+    """Run from ``labels``, the assignment to the first centres, until E_w changes by at most ``tol * E_w``."""
+    state = cluster_state(op, labels, weights, n_clusters)
+    start, found = state.labels, state.labels
+    stairs = Stairs(p_init, p_max, p_step)
+    shares, level, rising = np.full(n_clusters, 1.0 / n_clusters), 0, True
+    stored: list[tuple[Array, Floats]] = []
+    history: list[float] = []
+    circle, last, converged = _Circle(), max_iter, False
+    while len(history) < last and not converged:
+        if history:
+            found = _assign(state, coefficients(shares, stairs.p(level)))
+        variances = _go_to(state, found)
+        if variances is None:
+            rising, level = False, level - 1
+            if level < 0:
+                return _collapsed(op, start, weights, n_clusters, p_init, max_iter)
+            kept, shares = stored[level]
+            circle = _Circle()
+            state.move(kept.astype(np.intp))
+            variances = state.scatter()
+        if rising and level < stairs.top:
+            stored.append((_compact(state.labels, n_clusters), shares))
+            level += 1
+        p = stairs.p(level)
+        shares = memory * shares + (1.0 - memory) * balanced_weights(variances, p)
+        history.append(float(np.sum(shares**p * variances)))
+        converged = len(history) > 1 and abs(history[-1] - history[-2]) <= tol * abs(history[-1])
+        if not (rising and level < stairs.top) and last == max_iter:
+            period = circle.period(_compact(state.labels, n_clusters), shares)
+            last = max_iter if period is None else len(history) + (max_iter - len(history)) % period
+    return MinMaxRun(
+        labels=state.labels,
+        history=tuple(history),
+        converged=converged,
+        circling=not converged and circle.closed,
+        collapsed=False,
+        rose=False,
+        p=p,
+        cluster_weights=shares,
+        scatter=state.scatter(),
+        totals=state.totals,
+        norms=state.norms,
+    )
+
+
+@dataclass(frozen=True)
+class Stairs:
+    """The values p takes, counted in whole steps so that stored states are found again exactly."""
+
+    p_init: float
+    p_max: float
+    p_step: float
+
+    @property
+    def top(self) -> int:
+        """The step at which ``p_max`` is reached."""
+        return max(0, int(np.ceil((self.p_max - self.p_init) / self.p_step - 1e-9)))
+
+    def p(self, level: int) -> float:
+        """Return p after ``level`` steps."""
+        return self.p_max if level >= self.top else self.p_init + level * self.p_step
+
+
+def balanced_weights(variances: Floats, p: float) -> Floats:
+    """Return the weights that make E_w largest (2.7), through logarithms so that nothing overflows."""
+    powers = np.log(variances) / (1.0 - p)
+    shares = np.exp(powers - powers.max())
+    return np.asarray(shares / shares.sum())
+
+
+def coefficients(shares: Floats, p: float) -> Floats:
+    """Return w_c^p divided by the largest of them."""
+    return np.asarray((shares / shares.max()) ** p)
+
+
+def _assign(state: ClusterState, coefs: Floats) -> Ints:
+    """Return the labels of least weighted distance, from sums computed anew where rounding could decide."""
+    scaled = None if (coefs == 1.0).all() else coefs
+    found, _, lead = state.nearest(scaled)
+    if np.array_equal(found, state.labels) and not state.certain(lead):
+        state.refresh()
+        found = state.nearest(scaled)[0]
+    return found
+
+
+def _go_to(state: ClusterState, labels: Ints) -> Floats | None:
+    """Go to ``labels`` and return the V_c; None where a cluster has none: empty, a singleton, or equal samples."""
+    state.move(labels)
+    if state.members.min() <= 1:
+        return None
+    variances = state.scatter()
+    return variances if (variances > state.slack * state.totals).all() else None
+
+
+def _compact(labels: Ints, n_clusters: int) -> Array:
+    """Return the labels in the smallest integers that hold them: one array is kept for each value of p."""
+    return labels.astype(np.min_scalar_type(n_clusters))
+
+
+def _collapsed(
+    op: KernelOperator, labels: Ints, weights: Floats, n_clusters: int, p_init: float, max_iter: int
+) -> MinMaxRun:
+    """Return the solution of k-means from the start, as a run."""
+    found = kernel_kmeans(op, labels, weights, n_clusters=n_clusters, max_iter=max_iter)
+    return MinMaxRun(
+        labels=found.labels,
+        history=found.history,
+        converged=found.converged,
+        circling=False,
+        collapsed=True,
+        rose=found.rose,
+        p=p_init,
+        cluster_weights=np.full(n_clusters, 1.0 / n_clusters),
+        scatter=found.scatter,
+        totals=found.totals,
+        norms=found.norms,
+    )
+
+
+class _Circle:
+    """Partitions seen since p last changed, to notice that they come round again.
+
+    A step follows from the partition and the weights alone. Where both return, so does everything after them, and
+    the steps left can be counted instead of made.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, list[tuple[int, Floats]]] = {}
+        self._steps = 0
+        self.closed = False
+
+    def period(self, labels: Array, shares: Floats) -> int | None:
+        """Take note of a step; return after how many steps it came back, or None."""
+        key = hashlib.blake2b(labels.tobytes(), digest_size=16).digest()
+        self._steps += 1
+        visits = self._seen.setdefault(key, [])
+        for step, before in reversed(visits):
+            if np.abs(before - shares).max() <= TIE:
+                self.closed = True
+                return self._steps - step
+        visits.append((self._steps, shares))
+        return None
+
+
+def drawn_minmax(op: KernelOperator, draw: Callable[[], Ints], weights: Floats, **options: Any) -> MinMaxRun:
+    """Run from drawn labels; a start that leaves a cluster without variance at once is drawn again, up to ``DRAWS``.
+
+    Where all of them do, the best of the k-means solutions is returned.
+    """
+    failed: list[MinMaxRun] = []
+    for _ in range(DRAWS):
+        found = minmax_kmeans(op, draw(), weights, **options)
+        if not found.collapsed:
+            return found
+        failed.append(found)
+    return best_of(failed, attrgetter("inertia"))
+
+
+def best_minmax(runs: Iterable[tuple[MinMaxRun, Descent | None]]) -> tuple[MinMaxRun, Descent | None]:
+    """Return the run of least largest variance, or of least objective after refinement; the earliest of equals.
+
+    A run that fell back on k-means counts only where all did.
+    """
+
+    def value(pair: tuple[MinMaxRun, Descent | None]) -> float:
+        return pair[0].max_variance if pair[1] is None else pair[1].objective
+
+    best: dict[bool, tuple[MinMaxRun, Descent | None]] = {}
+    for pair in runs:
+        group = pair[0].collapsed and pair[1] is None
+        best[group] = best_of((best[group], pair), value) if group in best else pair
+    return best.get(False) or best[True]

@@ -1,0 +1,1 @@
+"""Methods that look for a wide margin between two clusters."""

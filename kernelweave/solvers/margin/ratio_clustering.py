@@ -1,0 +1,204 @@
+"""Ratio-based multiple kernel clustering: two clusters and the parameters of a kernel, in turn.
+
+Objective   J(theta, y) = min over w, b, xi of E(theta, y) ||w||^2 / 2 + C sum xi, a support vector machine on the
+            labels y whose margin is measured in units of the clusters' variance E; |sum y| <= ``limit``
+Input       a family of kernels with parameters theta, labels +1 and -1
+Cost        an outer step solves up to 2 ``n_moves`` duals that differ by one label, each from the last one's solution,
+            and a few that differ by a gradient step
+Guarantee   J never rises; the balance holds at every step; every J is known to ``dual_tol``, relatively
+Source      PhD 5.1, Alg. 5.1 and 5.2; Tzortzis and Likas, ECML PKDD 2014
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.threads import parallel_map
+from kernelweave.solvers.margin.dual import MarginProblem, MarginSolution
+
+# The part of the promised fall of J that a gradient step must keep, and halvings before it is given up.
+ARMIJO, HALVINGS = 1e-4, 30
+# Starts are equal if their objectives differ by less than this, relatively.
+NEARLY = 1e-3
+# Draws for every pair wanted, where some have to be drawn again.
+DRAWS = 10
+
+
+class KernelFamily(Protocol):
+    """Kernels with parameters theta."""
+
+    def matrix(self, theta: Floats) -> Floats:
+        """Return the kernel matrix."""
+
+    def slopes(self, theta: Floats, multipliers: Floats, labels: Floats) -> tuple[Floats, Floats]:
+        """Return the derivatives of b^T K b and of E by each parameter."""
+
+    def project(self, theta: Floats) -> Floats:
+        """Return the nearest admissible parameters."""
+
+    def reach(self, theta: Floats) -> float:
+        """Return the length of a first step."""
+
+
+@dataclass(frozen=True)
+class RatioRun:
+    """What one run found."""
+
+    labels: Floats  # (n,) +1 and -1
+    theta: Floats
+    solution: MarginSolution
+    history: tuple[float, ...]  # J at the start and after every outer step
+    converged: bool
+    n_duals: int  # problems solved
+
+    @property
+    def objective(self) -> float:
+        """J at the end."""
+        return self.history[-1]
+
+    @property
+    def n_iter(self) -> int:
+        """Outer steps."""
+        return len(self.history) - 1
+
+
+def ratio_clustering(
+    family: KernelFamily,
+    theta: Floats,
+    labels: Floats,
+    *,
+    C: float,
+    limit: float,
+    n_moves: int = 30,
+    learned: bool = True,
+    max_iter: int = 100,
+    tol: float = 1e-4,
+    dual_tol: float = 1e-5,
+    on_step: Callable[[float], object] | None = None,
+) -> RatioRun:
+    """Descend from ``theta`` and ``labels`` until labels stay and J falls by at most ``tol * J``.
+
+    The first sample ends on the side of -1.
+    """
+    problem = MarginProblem(family.matrix(theta), C, labels)
+    here = problem.solve(dual_tol)
+    history, n_duals, converged, length = [here.objective], 1, False, 1.0
+    while not converged and len(history) <= max_iter:
+        if learned:
+            theta, problem, here, length, solved = _gradient_step(family, theta, problem, here, length, dual_tol)
+            n_duals += solved
+        moved, found, solved = _best_labels(problem, here, limit, n_moves, dual_tol)
+        n_duals += solved
+        stayed = moved is problem
+        problem, here = moved, found
+        fall = history[-1] - here.objective
+        history.append(min(here.objective, history[-1]))
+        converged = stayed and fall <= tol * abs(here.objective)
+        if on_step is not None:
+            on_step(history[-1])
+    if problem.y[0] > 0:  # labels and decision change sides together
+        problem.y *= -1.0
+        here = replace(here, multipliers=-here.multipliers, scores=-here.scores, bias=-here.bias)
+    return RatioRun(problem.y.copy(), theta, here, tuple(history), converged, n_duals)
+
+
+def _gradient_step(
+    family: KernelFamily, theta: Floats, problem: MarginProblem, here: MarginSolution, length: float, dual_tol: float
+) -> tuple[Floats, MarginProblem, MarginSolution, float, int]:
+    """Return parameters after one projected gradient step that lowers J enough, or the same ones."""
+    gradient = ratio_gradient(family, theta, problem, here)
+    size = float(np.linalg.norm(gradient))
+    if size == 0.0:
+        return theta, problem, here, length, 0
+    for tried in range(HALVINGS):
+        step = length * family.reach(theta) / size
+        ahead = family.project(theta - step * gradient)
+        expected = float(gradient @ (theta - ahead))
+        if not expected > 0:
+            return theta, problem, here, length, tried
+        there = MarginProblem(family.matrix(ahead), problem.C, problem.y, problem.b)
+        found = there.solve(dual_tol)
+        if found.objective + found.gap <= here.objective - ARMIJO * expected:
+            return ahead, there, found, 2.0 * length, tried + 1
+        length *= 0.5
+    return theta, problem, here, length, HALVINGS
+
+
+def ratio_gradient(family: KernelFamily, theta: Floats, problem: MarginProblem, at: MarginSolution) -> Floats:
+    """Return the derivatives of J by the parameters, PhD (5.13)."""
+    quadratic = float(problem.b @ problem.f)
+    by_kernel, by_variance = family.slopes(theta, problem.b, problem.y)
+    return (quadratic * by_variance / at.variance - by_kernel) / (2.0 * at.variance)
+
+
+def _best_labels(
+    problem: MarginProblem, here: MarginSolution, limit: float, n_moves: int, dual_tol: float
+) -> tuple[MarginProblem, MarginSolution, int]:
+    """Return the best labelling on two paths, each moving samples out of one cluster (Alg. 5.2)."""
+    total = float(problem.y.sum())
+    tasks = [(sign, min(n_moves, int((limit + sign * total) // 2))) for sign in (1.0, -1.0)]
+    paths = parallel_map(lambda task: _path(problem, here, *task, dual_tol), tasks)
+    best, found, solved = problem, here, 0
+    for end, value, count in paths:
+        solved += count
+        if value.objective + value.gap < found.objective:
+            best, found = end, value
+    return best, found, solved
+
+
+def _path(
+    start: MarginProblem, here: MarginSolution, sign: float, n_moves: int, dual_tol: float
+) -> tuple[MarginProblem, MarginSolution, int]:
+    """Move samples out of the cluster ``sign`` one by one, the least confident first; return the best labelling."""
+    problem, now = start.copy(), here
+    best, found = start, here
+    may_move = problem.y == sign
+    for _ in range(n_moves):
+        confidence = np.where(may_move, problem.y * now.scores, np.inf)
+        sample = int(np.argmin(confidence))
+        if not may_move[sample]:
+            break
+        may_move[sample] = False
+        problem.flip(sample)
+        now = problem.solve(dual_tol)
+        if now.objective < found.objective:
+            best, found = problem.copy(), now
+    return best, found, n_moves
+
+
+def best_start(K: Floats, candidates: Sequence[Floats], C: float, dual_tol: float = 1e-5) -> Floats:
+    """Return the labelling of least J, the first of those that are nearly as good."""
+    distinct = list({labels.tobytes(): labels for labels in candidates}.values())
+    values = np.array(list(parallel_map(lambda y: MarginProblem(K, C, y).solve(dual_tol).objective, distinct)))
+    return distinct[int(np.argmax(values <= values.min() * (1.0 + NEARLY)))]
+
+
+def balanced_pairs(K: Floats, rng: np.random.Generator, count: int, limit: float) -> list[Floats]:
+    """Return labellings by the nearer of two samples: the first drawn at random, the second far from it.
+
+    A pair whose clusters differ in size by more than ``limit`` is drawn again, some times; then its border moves to
+    where they do not. Labellings with a border that was moved can look good and end badly, so that they come in only
+    where there are no others.
+    """
+    n, diag = len(K), np.diagonal(K)
+    least = int(np.ceil((n - limit) / 2.0))
+    fair: list[Floats] = []
+    moved: list[Floats] = []
+    for _ in range(DRAWS * count):
+        first = int(rng.integers(n))
+        apart = np.sqrt(np.maximum(diag + diag[first] - 2.0 * K[first], 0.0))
+        reach = np.cumsum(apart)
+        second = min(int(np.searchsorted(reach, rng.random() * reach[-1], side="right")), n - 1)
+        lean = (diag[second] - 2.0 * K[second]) - (diag[first] - 2.0 * K[first])  # positive: nearer to the first
+        found = int(np.count_nonzero(lean > 0))
+        size = int(np.clip(found, least, n - least))
+        labels = -np.ones(n)
+        labels[np.argsort(-np.round(lean, 12), kind="stable")[:size]] = 1.0
+        # The first sample is always on the same side.
+        (fair if size == found else moved).append(-labels * labels[0])
+        if len(fair) == count:
+            break
+    return fair or moved[:count]

@@ -1,0 +1,57 @@
+"""The exponent of view weights, chosen by how well clusters survive resampling; no labels are involved.
+
+Rule        for every exponent, cluster parts of the samples and compare the clusters of two parts where they overlap
+            (adjusted Rand index, mean over all pairs of parts). Of the exponents within ``SAME`` of the most stable the
+            largest is taken: it leaves out least. p = 1 is not tried: a single view is stable whether it tells the
+            clusters or not
+Cost        ``PARTS`` parts of at most ``SIZE`` samples (of ``SIZE / SHARE`` drawn beforehand where there are more), one
+            start each, and one descent for each exponent
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from kernelweave.foundation.array_types import Floats, Ints
+
+#: Exponents tried; infinity stands for equal weights.
+EXPONENTS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, np.inf)
+# Parts drawn, their share of the samples, and the most samples of one.
+PARTS, SHARE, SIZE = 10, 0.7, 1000
+# Stabilities closer than this are equal.
+SAME = 0.01
+
+
+@dataclass(frozen=True)
+class ExponentChoice:
+    """The exponent chosen and the stability of every one tried."""
+
+    p: float
+    exponents: Floats
+    stabilities: Floats
+
+
+def stable_exponent(
+    labels_of: Callable[[Ints, np.random.Generator], Sequence[Ints]],
+    samples: Ints,
+    rngs: Sequence[np.random.Generator],
+    n_clusters: int,
+) -> ExponentChoice:
+    """Choose among ``EXPONENTS``; ``labels_of`` returns the labels of a part of the samples for each of them."""
+    pool = int(SIZE / SHARE)
+    if len(samples) > pool:  # parts of more samples than this would have too few in common
+        samples = np.sort(rngs[0].choice(samples, max(pool, n_clusters), replace=False))
+    size = max(int(np.ceil(SHARE * len(samples))), min(n_clusters, len(samples)))
+    parts = [np.sort(rng.choice(samples, size, replace=False)) for rng in rngs]
+    found = [labels_of(part, rng) for part, rng in zip(parts, rngs, strict=True)]
+    scores = np.zeros((len(EXPONENTS), len(parts) * (len(parts) - 1) // 2))
+    for pair, (a, b) in enumerate(combinations(range(len(parts)), 2)):
+        _, here, there = np.intersect1d(parts[a], parts[b], assume_unique=True, return_indices=True)
+        for i in range(len(EXPONENTS)):
+            scores[i, pair] = adjusted_rand_score(found[a][i][here], found[b][i][there])
+    stabilities = scores.mean(axis=1)
+    best = int(np.flatnonzero(stabilities >= stabilities.max() - SAME)[-1])
+    return ExponentChoice(float(EXPONENTS[best]), np.array(EXPONENTS), stabilities)

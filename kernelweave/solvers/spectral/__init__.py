@@ -1,0 +1,1 @@
+"""Methods on leading eigenvectors."""

@@ -1,0 +1,59 @@
+"""The catalogue: one module per table or group of tables, found by looking into this folder.
+
+To add a table, write a module here that defines ``EXPERIMENTS``, a tuple of
+:class:`~reproduction.Experiment`. Nothing else needs to change: the command line, the
+reports and the golden tests go through the catalogue.
+"""
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from kernelweave.foundation.errors import ParameterError
+from reproduction.experiment import Experiment
+
+
+def catalogue() -> dict[str, Experiment]:
+    """Return every declared experiment by its id, in the order of modules and declarations."""
+    return discover(sys.modules[__name__])
+
+
+def discover(package: ModuleType) -> dict[str, Experiment]:
+    """Return the experiments of all public modules of ``package`` by their ids."""
+    found: dict[str, Experiment] = {}
+    for entry in sorted(pkgutil.iter_modules(package.__path__), key=lambda entry: entry.name):
+        if not entry.name.startswith("_"):
+            _add(found, importlib.import_module(f"{package.__name__}.{entry.name}"))
+    return found
+
+
+def _add(found: dict[str, Experiment], module: ModuleType) -> None:
+    declared = getattr(module, "EXPERIMENTS", ())
+    if not declared:
+        raise TypeError(f"{module.__name__} declares no EXPERIMENTS; each module of the catalogue must.")
+    for experiment in declared:
+        if experiment.id in found:
+            raise ValueError(f"Two experiments are called {experiment.id!r}; the second is in {module.__name__}.")
+        found[experiment.id] = experiment
+
+
+def select(ids: Sequence[str], *, quick: bool = False) -> list[Experiment]:
+    """Return the experiments named, each once; ``"all"`` stands for every one.
+
+    With ``quick`` those without a quick cell drop out of ``"all"``, and naming one is an error.
+    """
+    known = catalogue()
+    unknown = [name for name in ids if name not in known and name != "all"]
+    if unknown:
+        raise ParameterError(f"No experiment is called {', '.join(map(repr, unknown))}; {_known(known)}.")
+    slow = [name for name in ids if quick and name != "all" and not known[name].selected(quick=True)]
+    if slow:
+        raise ParameterError(f"{', '.join(map(repr, slow))}: no cell is in the quick subset; leave quick out.")
+    chosen = known if "all" in ids else dict.fromkeys(ids)
+    return [known[name] for name in chosen if known[name].selected(quick=quick)]
+
+
+def _known(known: dict[str, Experiment]) -> str:
+    return f"'kernelweave reproduce list' shows the {len(known)} known ones"

@@ -1,0 +1,198 @@
+"""Graphs cut into 32, 64 and 128 clusters, by normalized cut and by ratio association: MSc 5.5.
+
+Graphs      add32, data and uk of Walshaw's archive, edges of weight 1; finan512 for size
+Figures     value_32, value_64, value_128: the objective at that many clusters, from the labels alone. The normalized
+            cut is to be low, the ratio association high
+Searches    one fit for each number of clusters
+Printed     the thesis shows these results as bar charts only. The exact search is held against scikit-learn's spectral
+            clustering as METHODS measured it; the row here measures it again
+Rows        "kernel-kmeans" is weighted kernel k-means without a shift of the diagonal: kernel D^-1 A D^-1 and degrees
+            as weights for the cut, kernel A for the association. "metis" minimises the plain cut between parts of equal
+            size; it needs pymetis (extra ``dev``), and its figures are nan where that is not installed
+"""
+
+import math
+import warnings
+from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reproduction.experiment import Cell, Experiment, Printed
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from kernelweave.foundation.array_types import Floats, Ints
+    from kernelweave.kernels.operator import KernelOperator
+
+COUNTS = (32, 64, 128)
+
+
+def search_row(
+    restarts: int, seed: int, *, graph: str, objective: str, how: str, counts: tuple[int, ...] = COUNTS
+) -> dict[str, float]:
+    """Objective of the search for each number of clusters; the seed matters to the exact search's spectral start."""
+    from kernelweave import GraphCut
+
+    A = _graph(graph)
+    model = GraphCut(objective=objective, search=how, random_state=seed)
+    return {f"value_{k}": best_value(A, [model.set_params(n_clusters=k).fit(A).labels_], objective, k) for k in counts}
+
+
+def polished_row(restarts: int, seed: int, *, graph: str, objective: str) -> dict[str, float]:
+    """Objective of scikit-learn's spectral clustering after single moves, joins and splits."""
+    from kernelweave import GraphCut
+
+    A = _graph(graph)
+    model = GraphCut(objective=objective, init="spectral", random_state=seed)
+    return {f"value_{k}": best_value(A, [model.set_params(n_clusters=k).fit(A).labels_], objective, k) for k in COUNTS}
+
+
+def kernel_kmeans_row(restarts: int, seed: int, *, graph: str, objective: str) -> dict[str, float]:
+    """Best objective of weighted kernel k-means over random starts.
+
+    Starts are labels drawn at random: with zeros on the diagonal no node lies away from any other, so there are no
+    centres to draw far apart.
+    """
+    from kernelweave.foundation.random_streams import streams
+    from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
+    from kernelweave.solvers.kmeans.starts import start_labels
+
+    A = _graph(graph)
+    op, weights = _kernel(A, objective)
+    figures = {}
+    for k in COUNTS:
+        starts = (start_labels(op, "random_partition", weights, k, rng) for rng in streams(seed, restarts))
+        found = (kernel_kmeans(op, start, weights, n_clusters=k).labels for start in starts)
+        figures[f"value_{k}"] = best_value(A, found, objective, k)
+    return figures
+
+
+def spectral_row(restarts: int, seed: int, *, graph: str, objective: str) -> dict[str, float]:
+    """Objective of scikit-learn's spectral clustering, the better of its roundings by k-means and by QR."""
+    A = _graph(graph)
+    return {f"value_{k}": best_value(A, _spectral_labels(graph, k, seed), objective, k) for k in COUNTS}
+
+
+def metis_row(restarts: int, seed: int, *, graph: str, objective: str) -> dict[str, float]:
+    """Objective of METIS, the better of recursive bisection and k-way partitioning; nan where it is not installed."""
+    try:
+        import pymetis
+    except ImportError:
+        return dict.fromkeys((f"value_{k}" for k in COUNTS), math.nan)
+    A = _graph(graph)
+    edges, options = pymetis.CSRAdjacency(A.indptr, A.indices), pymetis.Options(seed=seed)
+    figures = {}
+    for k in COUNTS:
+        found = (pymetis.part_graph(k, edges, recursive=how, options=options)[1] for how in (True, False))
+        figures[f"value_{k}"] = best_value(A, map(np.asarray, found), objective, k)
+    return figures
+
+
+def best_value(A: "sp.csr_array", partitions: "Iterable[Ints]", objective: str, n_clusters: int) -> float:
+    """Return the best objective of the partitions that have all their clusters; nan if none has.
+
+    A partition with fewer clusters cuts less: its figure would belong in another column.
+    """
+    from kernelweave import metrics
+
+    measure = getattr(metrics, objective)
+    values = [measure(A, labels) for labels in partitions if len(np.unique(labels)) == n_clusters]
+    best = max if objective == "ratio_association" else min
+    return best(values, default=math.nan)
+
+
+def _graph(name: str) -> "sp.csr_array":
+    from kernelweave.datasets import load_benchmark
+
+    return load_benchmark(name).graph
+
+
+def _spectral_labels(graph: str, n_clusters: int, seed: int) -> "tuple[Ints, ...]":
+    """Return the labels of both roundings; neither knows of the objective."""
+    from sklearn.cluster import SpectralClustering
+
+    A, roundings = _graph(graph), ("kmeans", "cluster_qr")
+    model = SpectralClustering(n_clusters, affinity="precomputed", random_state=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Graph is not fully connected")
+        return tuple(model.set_params(assign_labels=rounding).fit_predict(A) for rounding in roundings)
+
+
+def _kernel(A: "sp.csr_array", objective: str) -> "tuple[KernelOperator, Floats]":
+    """Return the kernel and weights whose clustering error is the objective, up to sign and a constant."""
+    import scipy.sparse as sp
+
+    from kernelweave.kernels.graph import GraphKernel
+
+    if objective == "ratio_association":
+        return GraphKernel(A), np.ones(A.shape[0])
+    degrees = np.asarray(A.sum(axis=1), dtype=np.float64).ravel()
+    scale = sp.diags_array(1.0 / degrees)
+    return GraphKernel(sp.csr_array(scale @ A @ scale)), degrees
+
+
+def _cells(graph: str, objective: str, spectral: tuple[float, ...]) -> dict[str, Cell]:
+    here: dict[str, Any] = {"graph": graph, "objective": objective}
+    return {
+        "exact": Cell(
+            "Exact search", partial(search_row, how="exact", **here), printed=_at_most(spectral) if spectral else {}
+        ),
+        "fast": Cell("Fast search", partial(search_row, how="fast", **here)),
+        "exemplars": Cell("Search by 256 exemplars", partial(search_row, how="exemplars", **here)),
+        "kernel-kmeans": Cell("Kernel k-means, best of the restarts", partial(kernel_kmeans_row, **here), restarts=50),
+        "spectral": Cell("Spectral clustering (scikit-learn)", partial(spectral_row, **here)),
+        "polished": Cell("Spectral clustering, polished", partial(polished_row, **here)),
+        "metis": Cell("METIS (nan: pymetis is not installed)", partial(metis_row, **here)),
+    }
+
+
+def _at_most(spectral: tuple[float, ...]) -> dict[str, Printed]:
+    """Return the measured cuts of spectral clustering as bounds, each to half of its last digit."""
+    figures = {}
+    for k, value in zip(COUNTS, spectral, strict=True):
+        decimals = 3 if value < 1 else 2 if value < 10 else 1
+        figures[f"value_{k}"] = Printed(
+            value, 0.5 * 10.0**-decimals, rule="at most", decimals=decimals, source=f"{_MEASURED}, {k} clusters"
+        )
+    return figures
+
+
+def _experiment(graph: str, objective: str, spectral: tuple[float, ...] = ()) -> Experiment:
+    name = objective.replace("_", " ")
+    return Experiment(
+        id=f"msc-5.5-{objective.replace('_', '-')}-{graph}",
+        title=f"{name.capitalize()} of the graph {graph}",
+        source=f"MSc 5.5, {name}, {graph} (bar chart, no figures printed)",
+        data=(graph,),
+        preprocessing="None.",
+        protocol=f"32, 64 and 128 clusters; {'low is good' if objective == 'normalized_cut' else 'high is good'}; "
+        "kernel k-means from 50 random partitions; spectral clustering and METIS by the better of two ways each.",
+        cells=_cells(graph, objective, spectral),
+    )
+
+
+_MEASURED = "METHODS: spectral clustering measured"
+# Normalized cut of scikit-learn's spectral clustering at 32, 64 and 128 clusters.
+_SPECTRAL = {"add32": (0.586, 2.90, 10.3), "data": (3.31, 11.1, 35.3), "uk": (1.15, 3.54, 11.8)}
+
+EXPERIMENTS = (
+    *(_experiment(graph, "normalized_cut", figures) for graph, figures in _SPECTRAL.items()),
+    *(_experiment(graph, "ratio_association") for graph in _SPECTRAL),
+    Experiment(
+        id="msc-5.5-normalized-cut-finan512",
+        title="Normalized cut of the graph finan512, 74,752 nodes",
+        source="Not in the thesis: a graph twenty times larger",
+        data=("finan512",),
+        preprocessing="None.",
+        protocol="64 clusters; fast search alone. Time and memory are measured by the benchmark graph_cuts.",
+        cells={
+            "fast": Cell(
+                "Fast search",
+                partial(search_row, graph="finan512", objective="normalized_cut", how="fast", counts=(64,)),
+            )
+        },
+    ),
+)

@@ -1,0 +1,1 @@
+"""Printed figures of the tables, one module for each group of experiments."""

@@ -1,0 +1,122 @@
+"""The dual of the ratio objective: against general solvers, from warm starts, and with its own proof."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC
+
+from kernelweave.solvers.margin.dual import MarginProblem
+from tests.reference import ratio_mkc as oracle
+
+quick = settings(max_examples=40, deadline=None)
+
+
+def problem(seed, n=None, C=None):
+    """Return a random kernel, labels that are no better than chance, and C."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 40)) if n is None else n
+    X = rng.normal(size=(n, 3)) * 10.0 ** rng.uniform(-1, 1)
+    gaps = np.square(X[:, None] - X[None]).sum(axis=2)
+    if rng.random() < 0.5:
+        K = np.exp(-gaps / np.median(gaps + np.eye(n)))
+    else:
+        K = X @ X.T + 0.02 * np.square(X).mean() * np.eye(n)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    return K, y, float(10.0 ** rng.uniform(-2, 2)) if C is None else C
+
+
+def svc(K, y, C, scale):
+    machine = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K / scale, y)
+    b = np.zeros(len(K))
+    b[machine.support_] = machine.dual_coef_[0]
+    return float(np.abs(b).sum() - 0.5 * b @ K @ b / scale)
+
+
+def feasible(P):
+    bounds = np.where(P.y > 0, (P.b >= 0) & (P.b <= P.C), (P.b <= 0) & (P.b >= -P.C))
+    return bool(bounds.all()) and abs(P.b.sum()) <= 1e-9 * P.C * P.n
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_optimum_is_that_of_libsvm(seed):
+    K, y, C = problem(seed)
+    found = MarginProblem(K, C, y).solve(1e-9)
+    assert found.objective == pytest.approx(svc(K, y, C, found.variance), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_optimum_is_that_of_a_general_solver(seed):
+    K, y, C = problem(seed, n=9)
+    found = MarginProblem(K, C, y).solve(1e-9)
+    assert found.objective == pytest.approx(oracle.objective(K, y, C), rel=1e-6)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_gap_is_the_distance_between_primal_and_dual(seed):
+    K, y, C = problem(seed)
+    P = MarginProblem(K, C, y)
+    found = P.solve(1e-4)
+    w = P.b @ K @ P.b / found.variance
+    primal = 0.5 * w + C * np.maximum(0.0, 1.0 - y * found.scores).sum()
+    dual = np.abs(P.b).sum() - 0.5 * w
+    assert found.objective == pytest.approx(dual)
+    assert found.gap == pytest.approx(primal - dual, abs=1e-9 * abs(primal))
+    assert -1e-9 * primal <= found.gap <= 1e-4 * dual * (1 + 1e-9)
+    assert found.objective <= svc(K, y, C, found.variance) * (1 + 1e-7) <= (found.objective + found.gap) * (1 + 1e-6)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_variance_is_that_of_loops(seed):
+    K, y, C = problem(seed)
+    assert MarginProblem(K, C, y).variance == pytest.approx(oracle.variance(K, y), rel=1e-8, abs=1e-10 * np.trace(K))
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1))
+def test_flipped_labels_lead_where_a_fresh_start_leads(seed):
+    K, y, C = problem(seed)
+    rng, warm = np.random.default_rng(seed), MarginProblem(K, C, y)
+    for sample in rng.integers(2, len(K), 6):
+        warm.solve(1e-6)
+        warm.flip(int(sample))
+        assert feasible(warm)
+        np.testing.assert_allclose(warm.f, K @ warm.b, atol=1e-9 * np.abs(K).max() * C * len(K))
+    fresh = MarginProblem(K, C, warm.y)
+    assert warm.variance == pytest.approx(fresh.variance, rel=1e-8, abs=1e-12 * np.trace(K))
+    assert warm.size == fresh.size
+    assert warm.solve(1e-9).objective == pytest.approx(fresh.solve(1e-9).objective, rel=1e-6)
+
+
+@quick
+@example(seed=350, power=-4)
+@given(seed=st.integers(0, 2**32 - 1), power=st.integers(-6, 6))
+def test_the_unit_of_the_kernel_does_not_matter(seed, power):
+    K, y, C = problem(seed)
+    here = MarginProblem(K, C, y).solve(1e-9)
+    there = MarginProblem(K * 10.0**power, C, y).solve(1e-9)
+    assert there.objective == pytest.approx(here.objective, rel=1e-6)
+    # Where every margin is at its bound, the offset may be any number of an interval: scores are compared without it.
+    np.testing.assert_allclose(there.scores - there.scores.mean(), here.scores - here.scores.mean(), atol=1e-2)
+
+
+def test_a_copy_goes_its_own_way():
+    K, y, C = problem(3, n=20)
+    P = MarginProblem(K, C, y)
+    before = P.solve(1e-9).objective
+    twin = P.copy()
+    twin.flip(5)
+    twin.solve(1e-9)
+    np.testing.assert_array_equal(P.y, y)
+    assert P.solve(1e-9).objective == pytest.approx(before, rel=1e-12)
+
+
+def test_clusters_of_equal_samples_have_no_variance_and_still_an_objective():
+    X = np.repeat([[0.0], [1.0]], 5, axis=0)
+    y = np.repeat([-1.0, 1.0], 5)
+    found = MarginProblem(X @ X.T, 1.0, y).solve()
+    assert 0 <= found.objective < 1e-6
+    assert (np.sign(found.scores) == y).all()

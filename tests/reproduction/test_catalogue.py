@@ -1,0 +1,92 @@
+import importlib
+import pickle
+import pkgutil
+import sys
+
+import pytest
+
+from kernelweave.foundation.errors import ParameterError
+from reproduction import catalogue, experiments, select
+
+CELLS = [
+    pytest.param(experiment, cell, id=f"{experiment.id}/{name}")
+    for experiment in catalogue().values()
+    for name, cell in experiment.cells.items()
+]
+
+
+def test_every_module_of_the_folder_contributes_to_the_catalogue():
+    names = [entry.name for entry in pkgutil.iter_modules(experiments.__path__) if not entry.name.startswith("_")]
+    modules = [f"{experiments.__name__}.{name}" for name in names]
+    declared = [each for name in modules for each in importlib.import_module(name).EXPERIMENTS]
+    assert modules
+    assert len({each.id for each in declared}) == len(declared)
+    assert list(catalogue().values()) == declared
+
+
+@pytest.mark.parametrize(("experiment", "cell"), CELLS)
+def test_every_cell_states_its_sources_travels_to_a_worker_and_widens_its_short_runs(experiment, cell):
+    assert experiment.title
+    assert experiment.source
+    assert experiment.protocol
+    assert all(printed.source or experiment.source for printed in cell.printed.values())
+    pickle.loads(pickle.dumps(cell.run))
+    if cell.quick:
+        sharp = [
+            printed for printed in cell.printed.values() if printed.min_restarts <= cell.planned_restarts(quick=True)
+        ]
+        assert sharp, "a quick run that nothing is held against cannot fail"
+
+
+def test_a_new_module_in_the_folder_is_found_without_any_other_change(tmp_path, monkeypatch):
+    package = make_package(tmp_path, monkeypatch, table_a=declaration("one"), table_b=declaration("two"), _helpers="")
+    assert list(experiments.discover(package)) == ["one", "two"]
+
+
+def test_two_experiments_of_one_name_are_refused(tmp_path, monkeypatch):
+    package = make_package(tmp_path, monkeypatch, table_a=declaration("one"), table_b=declaration("one"))
+    with pytest.raises(ValueError, match="Two experiments are called 'one'"):
+        experiments.discover(package)
+
+
+def test_a_module_that_declares_nothing_is_refused(tmp_path, monkeypatch):
+    package = make_package(tmp_path, monkeypatch, table_a="")
+    with pytest.raises(TypeError, match="declares no EXPERIMENTS"):
+        experiments.discover(package)
+
+
+def test_selection_keeps_the_order_asked_for_and_names_each_once():
+    first, second, *_ = catalogue()
+    assert [each.id for each in select([second, first, second])] == [second, first]
+    assert [each.id for each in select(["all", first])] == list(catalogue())
+
+
+def test_an_unknown_id_is_named():
+    with pytest.raises(ParameterError, match="'nonsense'"):
+        select(["all", "nonsense"])
+
+
+def test_quick_selection_leaves_out_what_has_no_quick_cell():
+    slow = [name for name, each in catalogue().items() if not each.selected(quick=True)]
+    assert {each.id for each in select(["all"], quick=True)} == set(catalogue()) - set(slow)
+    with pytest.raises(ParameterError, match="quick subset"):
+        select(slow[:1], quick=True)
+
+
+def declaration(name):
+    return (
+        "from reproduction import Cell, Experiment\n"
+        f"EXPERIMENTS = (Experiment(id={name!r}, title='', source='', cells={{'a': Cell('Row', dict)}}),)\n"
+    )
+
+
+def make_package(folder, monkeypatch, **modules):
+    """A package with the given modules, forgotten again after the test."""
+    name = "declared_tables"
+    (folder / name).mkdir()
+    for module, text in {"__init__": "", **modules}.items():
+        (folder / name / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    for loaded in [each for each in sys.modules if each.split(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, loaded)
+    return importlib.import_module(name)

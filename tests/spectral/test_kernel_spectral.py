@@ -1,0 +1,127 @@
+"""Kernel spectral clustering: against the dense problems of the source, and the codebook."""
+
+import numpy as np
+import pytest
+from scipy.linalg import eig
+
+from kernelweave import KernelError, ParameterError
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.kernels.transforms import CentredKernel
+from kernelweave.solvers.spectral import kernel_spectral as kernel_spectral_module
+from kernelweave.solvers.spectral.kernel_spectral import (
+    codebook,
+    coupled_kernel_spectral,
+    decode,
+    degree_weights,
+    kernel_spectral,
+)
+
+
+def kernel(seed, n=40, sigma=1.5, groups=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)) + 4.0 * np.eye(2, groups)[:, np.arange(n) % groups].T
+    return fit_kernel(X, "rbf", {"sigma": sigma}).operator("dense")
+
+
+def centred(op):
+    inverse = degree_weights(op)
+    return np.ascontiguousarray(CentredKernel(op, inverse).block(slice(None), slice(None))), inverse
+
+
+@pytest.mark.parametrize("small", [10, 1200])
+def test_one_view_solves_the_problem_of_the_source(small, monkeypatch):
+    monkeypatch.setattr(kernel_spectral_module, "SMALL", small)
+    op = kernel(0, n=120)
+    K, n = op.K, 120
+    inverse = 1.0 / K.sum(axis=1)
+    M = np.eye(n) - np.outer(np.ones(n), inverse) / inverse.sum()
+    values, vectors = np.linalg.eig(inverse[:, None] * (M @ K))
+    order = np.argsort(-values.real)[:2]
+    found = kernel_spectral(op, 2)
+    np.testing.assert_allclose(found.eigenvalues, values.real[order], rtol=1e-8)
+    for i, column in enumerate(order):
+        assert abs(np.corrcoef(found.alphas[:, i], vectors[:, column].real)[0, 1]) == pytest.approx(1.0, abs=1e-6)
+    np.testing.assert_allclose(found.scores, K @ found.alphas + found.bias, atol=1e-12)
+    # At the optimum the scores are lambda D alpha, and their mean weighted by D^-1 is zero.
+    np.testing.assert_allclose(found.scores, found.eigenvalues * found.alphas / inverse[:, None], atol=1e-6)
+    np.testing.assert_allclose(inverse @ found.scores, 0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_views", [2, 3])
+@pytest.mark.parametrize("small", [10, 1200])
+def test_several_views_solve_the_coupled_problem_of_the_source(n_views, small, monkeypatch):
+    monkeypatch.setattr(kernel_spectral_module, "SMALL", small)
+    n = 40
+    kernels, inverses = zip(*(centred(kernel(seed, n)) for seed in range(n_views)), strict=True)
+    gammas = np.linspace(0.5, 3.0, n_views)
+    A, B = np.zeros((n_views * n, n_views * n)), np.zeros((n_views * n, n_views * n))
+    for v in range(n_views):
+        rows = slice(v * n, (v + 1) * n)
+        for u in range(n_views):
+            if u != v:
+                A[rows, u * n : (u + 1) * n] = np.sqrt(inverses[v] * inverses[u])[:, None] * kernels[u]
+        B[rows, rows] = np.eye(n) - gammas[v] / n * inverses[v][:, None] * kernels[v]
+    values, vectors = eig(A, B)
+    order = np.argsort(-values.real)[:2]
+    found = coupled_kernel_spectral(kernels, inverses, gammas, 2, [str(v) for v in range(n_views)])
+    np.testing.assert_allclose(found.eigenvalues, values.real[order], rtol=1e-7)
+    for i, column in enumerate(order):
+        for v, model in enumerate(found.models):
+            scores = kernels[v] @ vectors[v * n : (v + 1) * n, column].real
+            assert abs(np.corrcoef(model.scores[:, i], scores)[0, 1]) == pytest.approx(1.0, abs=1e-6)
+            np.testing.assert_allclose(model.scores, kernels[v] @ model.alphas, atol=1e-12)
+
+
+def test_the_order_of_the_views_does_not_matter():
+    parts = [centred(kernel(seed)) for seed in range(3)]
+    gammas = np.array([0.5, 1.0, 2.0])
+    names = ["a", "b", "c"]
+
+    def solved(order):
+        kernels, inverses = zip(*(parts[i] for i in order), strict=True)
+        found = coupled_kernel_spectral(kernels, inverses, gammas[list(order)], 1, [names[i] for i in order])
+        return {names[i]: np.abs(model.scores[:, 0]) for i, model in zip(order, found.models, strict=True)}
+
+    here, there = solved((0, 1, 2)), solved((2, 0, 1))
+    for name in names:
+        np.testing.assert_allclose(here[name], there[name], atol=1e-8)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_gamma_at_its_limit_is_refused_with_the_limit(factor):
+    parts = [centred(kernel(seed)) for seed in range(2)]
+    kernels, inverses = zip(*parts, strict=True)
+    limit = coupled_kernel_spectral(kernels, inverses, np.ones(2), 1, ["a", "b"]).limits[1]
+    with pytest.raises(ParameterError, match=r"of view 'b' is at or above its limit of \d"):
+        coupled_kernel_spectral(kernels, inverses, np.array([1.0, factor * limit]), 1, ["a", "b"])
+    assert coupled_kernel_spectral(kernels, inverses, np.array([1.0, 0.99 * limit]), 1, ["a", "b"]).eigenvalues[0] > 0
+
+
+def test_a_sample_like_no_other_takes_no_part_and_still_has_a_score():
+    K = kernel(0).K.copy()
+    K[3, :] = K[:, 3] = 0.0
+    inverse = degree_weights(DenseKernel(K))
+    assert inverse[3] == 0
+    found = kernel_spectral(DenseKernel(K), 2)
+    assert np.isfinite(found.scores).all()
+    np.testing.assert_allclose(found.alphas[3], 0.0)
+
+
+def test_negative_degrees_and_empty_graphs_are_refused():
+    with pytest.raises(KernelError, match=r"Sample 0 has a degree .* of -1"):
+        degree_weights(DenseKernel(-np.eye(3)))
+    with pytest.raises(ParameterError, match="add up to zero"):
+        degree_weights(DenseKernel(np.zeros((3, 3))))
+
+
+def test_the_codebook_holds_the_most_frequent_patterns_and_the_nearest_is_found():
+    scores = np.array([[1, 1], [1, 1], [1, 1], [-1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=float)
+    book = codebook(scores, 3)
+    np.testing.assert_array_equal(book, [[1, 1], [-1, 1], [-1, -1]])
+    # The pattern that was left out is as near to the first as to the third: the more frequent one takes it.
+    np.testing.assert_array_equal(decode(scores, book), [0, 0, 0, 1, 1, 2, 0])
+
+
+def test_fewer_patterns_than_clusters_give_a_shorter_codebook():
+    assert len(codebook(np.ones((5, 2)), 3)) == 1
