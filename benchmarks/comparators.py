@@ -108,22 +108,27 @@ def milliseconds(taken):
 
 def pam(D, medoids):
     """PAM as printed: the best of all exchanges, until none lowers the sum. Returns the sum and the exchanges made."""
-    medoids, made = np.array(medoids), 0
+    medoids = np.array(medoids)
+    made = 0
     while True:
-        best, cost = None, D[medoids].min(axis=0).sum() * (1.0 - 1e-12)
+        best = None
+        cost = D[medoids].min(axis=0).sum() * (1.0 - 1e-12)
         for slot in range(len(medoids)):
             others = D[np.delete(medoids, slot)].min(axis=0)
             costs = np.minimum(D, others).sum(axis=1)
             if costs.min() < cost:
-                best, cost = (slot, int(costs.argmin())), float(costs.min())
+                best = (slot, int(costs.argmin()))
+                cost = float(costs.min())
         if best is None:
             return float(D[medoids].min(axis=0).sum()), made
-        medoids[best[0]], made = best[1], made + 1
+        medoids[best[0]] = best[1]
+        made = made + 1
 
 
 def voronoi(D, medoids):
     """Samples to their nearest medoid, medoids to the middle of their clusters. Returns the sum and the rounds."""
-    medoids, rounds = np.array(medoids), 0
+    medoids = np.array(medoids)
+    rounds = 0
     while True:
         labels = D[medoids].argmin(axis=0)
         parts = [np.flatnonzero(labels == c) for c in range(len(medoids))]
@@ -136,7 +141,9 @@ def voronoi(D, medoids):
 
 def medoids(n=2000):
     X = np.hstack(blobs(n, K, n_views=1))
-    D, start, found = pairwise_distances(X), np.arange(K), {}
+    D = pairwise_distances(X)
+    start = np.arange(K)
+    found = {}
     model = KMedoids(K, metric="precomputed", init=start)
     cases = {
         "ours": lambda: found.update(ours=model.fit(D).inertia_),
@@ -161,7 +168,8 @@ def messages(X):
         "wanted": lambda: found.update(wanted=AffinityPropagation(K, random_state=0).fit(X)),
     }
     taken = processor_time(cases, repeats=2)
-    ours, theirs = found["ours"], found["theirs"]
+    ours = found["ours"]
+    theirs = found["theirs"]
     same = "labels equal" if normalized_mutual_info(ours.labels_, theirs.labels_) > 1 - 1e-9 else "other labels"
     text = f"{beside(taken['ours'], taken['theirs'])}; {ours.n_iter_} and {theirs.n_iter_} steps, {same}); "
     tried = len(found["wanted"].objective_path_) - 1

@@ -49,7 +49,8 @@ def like_pixels(n=2000):
 def problem(X, scale):
     """Return the similarities at ``scale`` times beta_0, and uniform shares."""
     n = len(X)
-    shares, divergence = np.full(n, 1.0 / n), BregmanDivergence("sqeuclidean", X)
+    shares = np.full(n, 1.0 / n)
+    divergence = BregmanDivergence("sqeuclidean", X)
     return similarities(divergence, scale * reference_beta(divergence, shares), np.arange(n)), shares
 
 
@@ -75,7 +76,8 @@ def against_em(X, scales=(1.0, 3.0), em_steps=EM_STEPS):
     rows = []
     for scale in scales:
         taken = compared(X, scale, em_steps)
-        priors, slow = taken["found"]["newton"], taken["found"]["em"]
+        priors = taken["found"]["newton"]
+        slow = taken["found"]["em"]
         reached = "" if slow.converged else f", which stood at a gap of {slow.gap:.1e} after {slow.n_iter} steps"
         what = f"{PIXELS}: {scale:g} beta_0, gap {GAP:g}, against EM in the same run"
         least = 20.0 if scale == 1.0 else 1.0

@@ -31,10 +31,15 @@ def problem():
 
 def speed(n_clusters=10, per_stage=12):
     """Time the search stage by stage, in turns with a random sample of the plain runs of the same stage."""
-    op, rng = problem(), np.random.default_rng(0)
-    n, tried = op.n_samples, op.n_samples * (n_clusters - 1)
+    op = problem()
+    rng = np.random.default_rng(0)
+    n = op.n_samples
+    tried = op.n_samples * (n_clusters - 1)
     global_kernel_kmeans(DenseKernel(op.K[:60, :60].copy()), np.ones(60), n_clusters=3, how="exact")  # compiles
-    bases, ends, ours, plain = [], [], [], []
+    bases = []
+    ends = []
+    ours = []
+    plain = []
 
     def in_turns(stages):
         for k in stages:
@@ -49,7 +54,8 @@ def speed(n_clusters=10, per_stage=12):
         ends.append(len(np.unique(runs.ends)))
         return runs
 
-    usual, search.run_candidates = search.run_candidates, watched
+    usual = search.run_candidates
+    search.run_candidates = watched
     try:
         path = global_kernel_kmeans(op, np.ones(n), n_clusters=n_clusters, how="exact", on_stage=in_turns)
     finally:
@@ -57,7 +63,8 @@ def speed(n_clusters=10, per_stage=12):
     seconds, steps, least = (np.array(found) for found in zip(*plain, strict=True))
     found = np.array([stage.objective for stage in path.stages[1:]])
     below = (least < found * (1 - 1e-10)).any()
-    own, theirs = sum(ours), seconds.mean(axis=1).sum() * n
+    own = sum(ours)
+    theirs = seconds.mean(axis=1).sum() * n
     ratio = theirs / own
     note = (
         f"{ratio:.0f} x faster ({own:.1f} s for {tried:,} candidates, {tried / own:,.0f} a second; plain "
@@ -70,7 +77,9 @@ def speed(n_clusters=10, per_stage=12):
 
 def plain_runs(K, labels, k, founders):
     """Return seconds and steps of the textbook loop from each founder of cluster k - 1, and the least objective."""
-    seconds, steps, objectives = [], [], []
+    seconds = []
+    steps = []
+    objectives = []
     for founder in founders:
         start = labels.copy()
         start[founder] = k - 1

@@ -7,7 +7,8 @@ from kernelweave.datasets import load_benchmark
 from kernelweave.foundation.errors import DataError
 
 SUITE = "graph cuts"
-GRAPH, N_CLUSTERS = "data", 64
+GRAPH = "data"
+N_CLUSTERS = 64
 
 LARGE = """
 import time
@@ -43,7 +44,8 @@ def run():
 
 
 def large():
-    what, promise = "finan512 (74,752 nodes), fast search, 64 clusters", "under 2 minutes and 1 GB"
+    what = "finan512 (74,752 nodes), fast search, 64 clusters"
+    promise = "under 2 minutes and 1 GB"
     if absent := missing("finan512"):
         return Row(SUITE, what, absent, promise)
     (taken, cut), peak = in_fresh_process(LARGE, env=dict(os.environ))

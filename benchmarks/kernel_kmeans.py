@@ -53,7 +53,8 @@ def speed(peers=True):
 
 def first_pass():
     op, labels, weights, k = problem()
-    K, threads = op.K, thread_count()
+    K = op.K
+    threads = thread_count()
     parts = np.array_split(K, threads)
 
     def read_once():
@@ -94,7 +95,8 @@ def memory():
         paths = {kind: str(Path(scratch, f"{kind}.npy")) for kind in ("blockwise", "dense")}
         found = {kind: in_fresh_process(RBF, argv=(kind, path)) for kind, path in paths.items()}
         same = np.array_equal(*(np.load(path) for path in paths.values()))
-    lazy, dense = found["blockwise"][1], found["dense"][1]
+    lazy = found["blockwise"][1]
+    dense = found["dense"][1]
     note = f"peak {lazy:.0f} MiB (dense {dense:.0f}), labels {'equal' if same else 'DIFFER'}"
     rows = [Row(SUITE, "20,000 samples, RBF, blockwise", note, "under 600 MB", same and lazy * 1.048576 < 600)]
     (steps, converged), peak = in_fresh_process(LINEAR)

@@ -23,7 +23,8 @@ from kernelweave.solvers.kmeans.minmax import minmax_kmeans
 from kernelweave.solvers.kmeans.starts import start_labels
 
 SUITE = "MinMax k-means"
-DIGITS, LARGE = "Pendigits (10,992 x 16), z-scores", "200,000 x 50"
+DIGITS = "Pendigits (10,992 x 16), z-scores"
+LARGE = "200,000 x 50"
 MISSING = "data missing: KERNELWEAVE_DATA does not hold it"
 #: A step may take this much longer than one of Lloyd's k-means.
 PER_STEP = 1.5
@@ -34,7 +35,8 @@ QUIET = 0.9
 
 
 def run():
-    X, B = pendigits(), blobs()
+    X = pendigits()
+    B = blobs()
     rows = [*on_digits(X)] if X is not None else [Row(SUITE, DIGITS, MISSING)]
     for k, steps in ((10, 25), (50, 25)):
         rows += step_rows(B, k, f"{LARGE}, k = {k}", steps)
@@ -104,7 +106,9 @@ def both_fits(X, k):
 
 
 def step_rows(X, k, what, steps, repeats=5):
-    fits, turned, out = both_fits(X, k), np.ascontiguousarray(X[:k].T), np.empty((len(X), k))
+    fits = both_fits(X, k)
+    turned = np.ascontiguousarray(X[:k].T)
+    out = np.empty((len(X), k))
     floors = {"sum": X.sum, "product": lambda: np.dot(X, turned, out=out)}
     one = per_step(fits, steps, repeats=repeats, floors=floors)
     yield step_row(one, f"a step, {what}, beside scikit-learn's Lloyd, one thread each")
@@ -178,9 +182,12 @@ def restarts(X, n_init=500, compared=100):
         f"{busy:.2f} cores busy; two loops with nothing in common got {possible:.2f} "
         f"({wall:.0f} s, {wall / n_init * 1e3:.0f} ms a restart)"
     )
-    what, promise = f"{n_init} restarts, {DIGITS}, k = 10, two threads", f"at least {SHARE} of what such loops get"
+    what = f"{n_init} restarts, {DIGITS}, k = 10, two threads"
+    promise = f"at least {SHARE} of what such loops get"
     yield Row(SUITE, what, found, promise, busy >= SHARE * possible)
-    labels, best, free = {}, {1: np.inf, 2: np.inf}, []
+    labels = {}
+    best = {1: np.inf, 2: np.inf}
+    free = []
     for _ in range(2):
         for threads in best:
             _, wall, possible, labels[threads] = both_cores(X, compared, threads)
@@ -208,9 +215,11 @@ def both_cores(X, n_init, threads=2):
 
 def occupied(work, *args):
     """Return how many cores ``work`` kept busy, on average, and its wall-clock time."""
-    wall, processor = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    processor = time.process_time()
     work(*args)
-    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    wall = time.perf_counter() - wall
+    processor = time.process_time() - processor
     return processor / wall, wall
 
 
@@ -223,7 +232,8 @@ def plain_loops(threads, rounds=600):
 
 def circles(X, kept, n_init=20, max_iter=500):
     """Count the steps that runs make which go round in circles; without notice of it they would make all."""
-    op, weights = FeatureKernel(X - X.mean(axis=0)), np.ones(len(X))
+    op = FeatureKernel(X - X.mean(axis=0))
+    weights = np.ones(len(X))
     runs = [
         minmax_kmeans(
             op, start_labels(op, "random", weights, 10, rng), weights, n_clusters=10, memory=kept, max_iter=max_iter
@@ -267,7 +277,8 @@ result = X.nbytes / 2**20
 def memory():
     """Take the peak of a process that only made X from that of one that also fitted it."""
     found = {kind: in_fresh_process(FIT, argv=(kind,)) for kind in ("none", "ours", "lloyd")}
-    size, peaks = found["none"][0], {kind: peak for kind, (_, peak) in found.items()}
+    size = found["none"][0]
+    peaks = {kind: peak for kind, (_, peak) in found.items()}
     times = {kind: 1 + (peaks[kind] - peaks["none"]) / size for kind in ("ours", "lloyd")}
     note = f"{times['ours']:.1f} x X itself, X included (scikit-learn's KMeans {times['lloyd']:.1f} x)"
     what = f"peak of two starts on {LARGE}, k = 10, in a process of its own ({peaks['ours']:.0f} MiB in all)"

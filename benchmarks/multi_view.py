@@ -75,7 +75,8 @@ def mvlearn():
 
 def against_mvlearn():
     what = f"{DIGITS}: MultiViewSpectralClustering as recommended"
-    found, theirs = digits(), mvlearn()
+    found = digits()
+    theirs = mvlearn()
     if found is None or theirs is None:
         yield Row(SUITE, what, "data missing" if found is None else "mvlearn missing")
         return
@@ -122,7 +123,8 @@ def both_fits(views, k):
 def one_step(k=10, steps=25):
     views = blobs()
     X, fits = both_fits(views, k)
-    turned, out = np.ascontiguousarray(X[:k].T), np.empty((len(X), k))
+    turned = np.ascontiguousarray(X[:k].T)
+    out = np.empty((len(X), k))
     floors = {"product": lambda: np.dot(X, turned, out=out), "sum": X.sum}
     taken = per_step(fits, steps, floors=floors)
     ratio = taken["ours"] / taken["lloyd"]
@@ -164,6 +166,7 @@ def scale():
     pairs = zip(SIZES, times, steps, strict=True)
     text = ", ".join(f"{n:,}: {took:.1f} s ({step} outer steps)" for n, took, step in pairs)
     yield Row(SUITE, f"{what}: time against n", f"{text}; exponent {slope:.2f}", "exponent <= 1.1", slope <= 1.1)
-    took, peak = times[-1], found[SIZES[-1]][1]
+    took = times[-1]
+    peak = found[SIZES[-1]][1]
     kept = took <= 300 and peak * 1.048576 <= 6000
     yield Row(SUITE, f"{what}: {SIZES[-1]:,} samples", f"{took:.0f} s, peak {peak:.0f} MiB", "<= 300 s, <= 6 GB", kept)

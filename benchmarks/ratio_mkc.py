@@ -31,7 +31,8 @@ def run():
 
 def samples():
     try:
-        letter, satellite = load_benchmark("letter"), load_benchmark("satimage")
+        letter = load_benchmark("letter")
+        satellite = load_benchmark("satimage")
     except DataError:
         return {"two moons (1,000 x 2)": like_letters(1000)}
     found = {}
@@ -60,9 +61,12 @@ def problem(X, C):
 def search(K, C, labels, n_moves=30, tol=1e-5):
     """Walk both paths of a label search; return the seconds, and labels, variance and objective of every problem."""
     first = MarginProblem(K, C, labels)
-    here, problems, spent = first.solve(tol), [], 0.0
+    here = first.solve(tol)
+    problems = []
+    spent = 0.0
     for sign in (1.0, -1.0):
-        path, now = first.copy(), here
+        path = first.copy()
+        now = here
         may_move = path.y == sign
         for _ in range(n_moves):
             start = time.perf_counter()
@@ -80,7 +84,8 @@ def compared(X, C, repeats=3):
     K, labels = problem(X, C)
     search(K, C, labels)  # compiled and warm
     spent, problems = min((search(K, C, labels) for _ in range(repeats)), key=lambda found: found[0])
-    taken, apart = 0.0, 0.0
+    taken = 0.0
+    apart = 0.0
     chosen = problems[::EVERY]
     for y, variance, objective in chosen:
         scaled = K / variance

@@ -98,7 +98,8 @@ class Printed:
 
     def judge(self, ours: float, *, restarts: int) -> Verdict:
         """Compare our figure, found with ``restarts``, with the printed one."""
-        gap, allowed = ours - self.value, self.allowed(restarts)
+        gap = ours - self.value
+        allowed = self.allowed(restarts)
         if abs(gap) <= allowed + _ROUNDING * (abs(self.value) + allowed):
             return Verdict.MATCH
         if self._surpassed_by(gap):

@@ -245,7 +245,8 @@ def _check_folder(folder: Path | None) -> None:
 
 
 def _tasks(experiment: Experiment, restarts: int | None, quick: bool, seed: int) -> list[Task]:
-    tasks, version = [], library_version()
+    tasks = []
+    version = library_version()
     for name, cell in experiment.selected(quick=quick).items():
         source = _source_digest(cell.run) if ".dev" in version else ""
         planned = cell.planned_restarts(restarts=restarts, quick=quick)

@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 #: Kinds of input.
-TABLE, VIEWS, KERNEL, GRAPH = "table", "views", "kernel matrix", "graph"
+TABLE = "table"
+VIEWS = "views"
+KERNEL = "kernel matrix"
+GRAPH = "graph"
 # Every view as a graph of neighbours, divided by degrees: what the guide recommends where nothing is known.
 GRAPHS: Mapping[str, Any] = {
     "kernel": "nearest_neighbors",

@@ -101,26 +101,28 @@ def cluster(
 def _clustered(
     files: list[str] | None, given: dict[str, Any], *, labels: str | None, scale: str, quiet: bool
 ) -> "Outcome":
-    from kernelweave.cli import data, outcome
+    from kernelweave.cli import input_data, outcome
 
     if not given["-k"]:
         common.fail("cluster", "-k is missing: say how many clusters, or give a range as -k 2:8.")
     wanted = common.counts("cluster", given["-k"])
     header = True if given["--header"] else False if given["--no-header"] else None
     form = common.text_format(given["--delimiter"], header, given["--ids"])
-    data = data.read_data(files, given["--kernel-matrix"], given["--graph"], form, given["--rows"] or "same")
+    data = input_data.read_data(files, given["--kernel-matrix"], given["--graph"], form, given["--rows"] or "same")
     common.check_counts("cluster", given["-k"], wanted, data.n_samples)
     method = common.method_for("cluster", given["--method"], data.kind, with_kernel=bool(given["--kernel"]))
-    truth = None if labels is None else data.read_truth(labels, data, form)
+    truth = None if labels is None else input_data.read_truth(labels, data, form)
     options = _options(given, data)
     asked = options.get("random_state")
     seed = asked if type(asked) is int else given["--seed"] or 0
-    seen, scaler = data.scaled(data, scale, method, options)
-    models = {k: data.build(method, data.kind, k, options, seed) for k in wanted}
+    seen, scaler = input_data.scaled(data, scale, method, options)
+    models = {k: input_data.build(method, data.kind, k, options, seed) for k in wanted}
     best, tried, stopped = _search(models, seen, data.kind, seed, quiet=quiet)
     model, seconds, messages, score = best
     found = outcome.Outcome(data, method, model, scaler, seen, seconds, score, messages, scale, seed)
-    found.tried, found.interrupted, found.truth = tried, stopped, truth
+    found.tried = tried
+    found.interrupted = stopped
+    found.truth = truth
     places = files or [str(given["--kernel-matrix"] or given["--graph"])]
     found.command = outcome.command_for("cluster", files or [], given)
     chosen = {name: value for name, value in vars(form).items() if value is not None}
@@ -158,7 +160,7 @@ def _search(
     models: dict[int, Any], X: Any, kind: str, seed: int, *, quiet: bool
 ) -> tuple[Any, dict[int, float | None], bool]:
     """Fit every number of clusters; return the best, all silhouettes, and whether the user stopped it."""
-    from kernelweave.cli import data, outcome
+    from kernelweave.cli import input_data, outcome
     from kernelweave.foundation.errors import ParameterError
 
     if len(models) > 1 and kind == "graph":
@@ -176,7 +178,7 @@ def _search(
         for k, model in models.items():
             bar.update(task, description=f"{k} clusters")
             fitted = outcome.timed_fit(model, X)
-            tried[k] = data.silhouette(fitted[0], X, kind, seed)
+            tried[k] = input_data.silhouette(fitted[0], X, kind, seed)
             bar.update(task, advance=1)
             if best is None or _worth(tried[k]) > _worth(best[3]):
                 best = (*fitted, tried[k])

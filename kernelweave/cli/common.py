@@ -348,7 +348,8 @@ def as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Any]) -> list
     if len(tables) > 1:
         what = SAID[notes.get("kind", catalogue.TABLE)]
         raise DataError(f"The model was fitted on {what}, and the files hold {len(tables)} tables; give one.")
-    names, width = next(iter(columns.values()), None), _width(fitted, notes, None)
+    names = next(iter(columns.values()), None)
+    width = _width(fitted, notes, None)
     if notes.get("kind") == catalogue.KERNEL:
         return [_old_samples(tables[0], names, width)]
     _same_columns(tables[0], names, width, "the model")

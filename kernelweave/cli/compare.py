@@ -47,7 +47,7 @@ def compare(
     are shown and written).
     """
     with common.guarded("compare"):
-        from kernelweave.cli import data, outcome
+        from kernelweave.cli import input_data, outcome
         from kernelweave.foundation.errors import KernelError
 
         k = _number(clusters)
@@ -56,8 +56,8 @@ def compare(
         outcome.check_apart({"--output": written}, inputs)
         outcome.check_file(output, overwrite=overwrite)
         form = common.text_format(delimiter, header, ids)
-        data = data.read_data(files, kernel_matrix, graph, form, rows.value)
-        truth = None if labels is None else data.read_truth(labels, data, form)
+        data = input_data.read_data(files, kernel_matrix, graph, form, rows.value)
+        truth = None if labels is None else input_data.read_truth(labels, data, form)
         common.check_counts("compare", clusters, [k], data.n_samples)
         chosen, left_out = _chosen(method, data, scale.value)
         found, errors, stopped = _run(chosen, data, scale.value, truth, k, seed, quiet=quiet)
@@ -118,7 +118,7 @@ def _run(
     quiet: bool,
 ) -> "tuple[list[Outcome], dict[str, Exception], bool]":
     """Fit one method after the other; a method that refuses the data is noted."""
-    from kernelweave.cli import data, outcome
+    from kernelweave.cli import input_data, outcome
 
     found: list[Outcome] = []
     failed: dict[str, Exception] = {}
@@ -128,9 +128,9 @@ def _run(
             if not quiet and screen.is_terminal:
                 screen.print(f"{method.name} ...", highlight=False)
             try:
-                seen, scaler = data.scaled(data, scale, method)
-                model, seconds, messages = outcome.timed_fit(data.build(method, data.kind, k, {}, seed), seen)
-                score = data.silhouette(model, seen, data.kind, seed)
+                seen, scaler = input_data.scaled(data, scale, method)
+                model, seconds, messages = outcome.timed_fit(input_data.build(method, data.kind, k, {}, seed), seen)
+                score = input_data.silhouette(model, seen, data.kind, seed)
                 one = outcome.Outcome(data, method, model, scaler, seen, seconds, score, messages, seed=seed)
                 one.truth = truth
                 found.append(one)

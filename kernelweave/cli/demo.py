@@ -19,7 +19,8 @@ from kernelweave.estimators import KernelKMeans, MultiViewKernelKMeans, MultiVie
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.metrics import adjusted_rand_index, normalized_mutual_info
 
-K, SEED = 10, 0
+K = 10
+SEED = 0
 #: Kernel width: the median distance between samples.
 WIDTH = {"gamma": "median"}
 #: Graphs of neighbours, divided by degrees: what the guide recommends where nothing is known of the views.
@@ -43,7 +44,8 @@ class Outcome:
 
 def demo(quiet: bool = False) -> None:
     """Cluster the digits by single views and by all, and print how well each finds them and what views are worth."""
-    console, digits = Console(), load_multiview_digits()
+    console = Console()
+    digits = load_multiview_digits()
     views = {name: standardize(block) for name, block in digits.views.items()}
     if not quiet:
         sizes = ", ".join(f"{name} {block.shape[1]}" for name, block in views.items())

@@ -17,11 +17,13 @@ from rich.table import Table as Screen
 from rich.text import Text
 
 from kernelweave.cli import catalogue
-from kernelweave.cli.data import Data, with_scaler
+from kernelweave.cli.input_data import Data, with_scaler
 from kernelweave.foundation.errors import DataError
 
 #: Files in the output folder.
-LABELS, SUMMARY, MODEL = "labels.csv", "summary.json", "model.kwm"
+LABELS = "labels.csv"
+SUMMARY = "summary.json"
+MODEL = "model.kwm"
 # Bytes of ids that a model keeps; its whole description may take twice as many.
 LARGEST_IDS = 32 * 2**20
 
@@ -341,7 +343,8 @@ def partial_of(path: Path) -> Path:
 
 def code_for(outcome: Outcome, places: Sequence[str], text: dict[str, Any], rows: str) -> str:
     """Return Python code that repeats the clustering."""
-    data, model = outcome.data, outcome.model
+    data = outcome.data
+    model = outcome.model
     lines = [f"from kernelweave import {type(model).__name__}"]
     if data.kind == catalogue.GRAPH:
         loader = "load_metis" if places[0].removesuffix(".gz").endswith((".graph", ".metis")) else "load_edge_list"

@@ -8,7 +8,7 @@ import typer
 from kernelweave.cli import catalogue, common
 
 if TYPE_CHECKING:
-    from kernelweave.cli.data import Data
+    from kernelweave.cli.input_data import Data
 
 
 def report(
@@ -36,7 +36,7 @@ def report(
     Exit codes: 0 done, 2 bad input (nothing is written).
     """
     with common.guarded("report"):
-        from kernelweave.cli import data, outcome
+        from kernelweave.cli import input_data, outcome
         from kernelweave.evaluation.report import write_report
         from kernelweave.persistence.models import load_with_notes
 
@@ -49,8 +49,8 @@ def report(
         if not (files or kernel_matrix or graph):
             common.fail("report", f"The files that {model} was made from are missing: give {_asked(notes)}.")
         form = common.text_format(delimiter, header, ids)
-        data = data.read_data(files, kernel_matrix, graph, form, rows.value)
-        truth = None if labels is None else data.read_truth(labels, data, form)
+        data = input_data.read_data(files, kernel_matrix, graph, form, rows.value)
+        truth = None if labels is None else input_data.read_truth(labels, data, form)
         data, order = _as_fitted(model, fitted, notes, data)
         truth = truth if truth is None or order is None else truth[order]
         warnings = []

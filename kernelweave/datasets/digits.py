@@ -98,10 +98,12 @@ def _gradients(images):
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1)))
     down = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
     right = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
-    magnitude, angle = np.hypot(down, right), np.arctan2(down, right)
+    magnitude = np.hypot(down, right)
+    angle = np.arctan2(down, right)
     # Each pixel votes for the two nearest directions, in proportion to its closeness to them.
     position = angle % (2 * np.pi) * _N_ORIENTATIONS / (2 * np.pi)
-    lower, share = np.floor(position).astype(int), position % 1.0
+    lower = np.floor(position).astype(int)
+    share = position % 1.0
     one_hot = np.eye(_N_ORIENTATIONS)
     votes = (magnitude * (1.0 - share))[..., None] * one_hot[lower % _N_ORIENTATIONS]
     votes += (magnitude * share)[..., None] * one_hot[(lower + 1) % _N_ORIENTATIONS]
@@ -128,9 +130,17 @@ def _moments(images):
 
 def _hu(eta):
     """Return the cube roots, which tame the long tails, of Hu's seven rotation invariants."""
-    m20, m02, m11 = eta[:, 2, 0], eta[:, 0, 2], eta[:, 1, 1]
-    m30, m03, m21, m12 = eta[:, 3, 0], eta[:, 0, 3], eta[:, 2, 1], eta[:, 1, 2]
-    a, b, c, d = m30 + m12, m21 + m03, m30 - 3 * m12, 3 * m21 - m03
+    m20 = eta[:, 2, 0]
+    m02 = eta[:, 0, 2]
+    m11 = eta[:, 1, 1]
+    m30 = eta[:, 3, 0]
+    m03 = eta[:, 0, 3]
+    m21 = eta[:, 2, 1]
+    m12 = eta[:, 1, 2]
+    a = m30 + m12
+    b = m21 + m03
+    c = m30 - 3 * m12
+    d = 3 * m21 - m03
     invariants = np.column_stack(
         [
             m20 + m02,

@@ -148,7 +148,8 @@ def _edges(path, lines, weighted, marks, delimiter, remedies, header):
         line = line.strip()
         if not line or line.startswith(marks):
             continue
-        first, begun = not begun, True
+        first = not begun
+        begun = True
         if first and header:
             continue
         entries = _entries(path, number, line, delimiter, remedies)
@@ -216,16 +217,20 @@ def _numbered(edges):
 def _symmetric(path, edges, rows, columns, n):
     """Return the adjacency with every edge once; lines that name the same edge must give the same weight."""
     weights = np.array([edge.weight for edge in edges])
-    low, high = np.minimum(rows, columns), np.maximum(rows, columns)
+    low = np.minimum(rows, columns)
+    high = np.maximum(rows, columns)
     _, first, same = np.unique(low * n + high, return_index=True, return_inverse=True)
     if len(other := np.flatnonzero(weights != weights[first][same])):
-        here, there = edges[other[0]], edges[first[same[other[0]]]]
+        here = edges[other[0]]
+        there = edges[first[same[other[0]]]]
         raise DataError(
             f"{path}:{here.line}: the edge {' - '.join(here.ends)} has the weight {here.weight:.9g}, and line "
             f"{there.line} gave it {there.weight:.9g}: edges have no direction, so both must agree. For a directed "
             "graph sum or average the two first."
         )
-    low, high, weights = low[first], high[first], weights[first]
+    low = low[first]
+    high = high[first]
+    weights = weights[first]
     apart = low != high
     parts = (
         np.r_[weights, weights[apart]],

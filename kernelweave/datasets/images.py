@@ -47,13 +47,15 @@ def pixel_features(image, *, window=31, n_bins=70, mask=None):
     image = np.asarray(image, dtype=np.float64)
     if image.ndim != 2 or not image.size or not np.isfinite(image).all():
         raise ParameterError(f"image has shape {image.shape}: give a matrix of finite intensities.")
-    window, n_bins = check_count("window", window, least=1), check_count("n_bins", n_bins, least=1)
+    window = check_count("window", window, least=1)
+    n_bins = check_count("n_bins", n_bins, least=1)
     if window % 2 == 0:
         raise ParameterError(f"window={window} must be odd, so that the pixel lies in its middle.")
     chosen = np.ones(image.shape, dtype=bool) if mask is None else np.asarray(mask, dtype=bool)
     if chosen.shape != image.shape or not chosen.any():
         raise ParameterError(f"mask of shape {chosen.shape} must choose pixels of an image of shape {image.shape}.")
-    low, high = image.min(), image.max()
+    low = image.min()
+    high = image.max()
     width = (high - low) / n_bins or 1.0
     bins = np.minimum(((image - low) / width).astype(int), n_bins - 1)
     features = np.empty((int(chosen.sum()), 1 + n_bins))
@@ -96,10 +98,12 @@ def make_tissue_image(shape=(60, 70), *, noise=0.03, non_uniformity=0.2, random_
     ((60, 70), 5)
     """
     height, width = (check_count("shape", side, least=16) for side in shape)
-    noise, non_uniformity = check_amount("noise", noise), check_amount("non_uniformity", non_uniformity)
+    noise = check_amount("noise", noise)
+    non_uniformity = check_amount("non_uniformity", non_uniformity)
     rng = as_generator(random_state)
     y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j]
-    radius, angle = np.hypot(y / 0.92, x / 0.85), np.arctan2(y, x)
+    radius = np.hypot(y / 0.92, x / 0.85)
+    angle = np.arctan2(y, x)
     folds = 0.05 * np.sin(9 * angle + rng.uniform(0, 2 * np.pi)) + 0.03 * np.sin(17 * angle + rng.uniform(0, 2 * np.pi))
     names = list(_TISSUES)
     target = np.zeros((height, width), dtype=int)

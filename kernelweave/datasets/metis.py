@@ -63,8 +63,12 @@ def load_metis(path):
     header = _integers(path, first, head)
     if not 2 <= len(header) <= 4 or min(header) < 0 or header[0] == 0:
         raise DataError(f"{path}:{first}: the first line must give the numbers of nodes and edges, not {head[:40]!r}.")
-    n, n_edges, code = header[0], header[1], header[2] if len(header) > 2 else 0
-    on_edges, on_nodes, sized = code % 10 == 1, code // 10 % 10 == 1, code // 100 % 10 == 1
+    n = header[0]
+    n_edges = header[1]
+    code = header[2] if len(header) > 2 else 0
+    on_edges = code % 10 == 1
+    on_nodes = code // 10 % 10 == 1
+    sized = code // 100 % 10 == 1
     if code % 10 > 1 or code // 10 % 10 > 1 or code // 100 > 1:
         raise DataError(f"{path}:{first}: {code} is no code of weights; its digits are 0 or 1.")
     n_weights = (header[3] if len(header) > 3 else 1) if on_nodes else 0
@@ -76,7 +80,10 @@ def load_metis(path):
         )
     if more := [number for number, line in body[n:] if line.strip()]:
         raise DataError(f"{path}:{more[0]}: there are more lines than the {n} nodes of the first line.")
-    rows, columns, weights, of_nodes = [], [], [], []
+    rows = []
+    columns = []
+    weights = []
+    of_nodes = []
     for node, (number, line) in enumerate(body[:n]):
         entries = _integers(path, number, line)
         skip = n_weights + int(sized)
@@ -102,7 +109,8 @@ def _graph(path, n, n_edges, rows, columns, weights, of_nodes):
     apart = (graph - graph.T).tocoo()
     apart.eliminate_zeros()
     if apart.nnz:
-        u, v = int(apart.coords[0][0]) + 1, int(apart.coords[1][0]) + 1
+        u = int(apart.coords[0][0]) + 1
+        v = int(apart.coords[1][0]) + 1
         raise DataError(f"{path}: the edge between nodes {u} and {v} is not listed alike at both ends.")
     found = (len(rows) + int((np.array(rows) == np.array(columns)).sum())) // 2
     if found != n_edges:

@@ -58,7 +58,8 @@ def make_two_rings(
     n_samples = check_count("n_samples", n_samples, least=2)
     inner_fraction = _check_fraction(inner_fraction)
     radii = _check_radii(inner_radius, outer_radius)
-    noise, rng = check_amount("noise", noise), as_generator(random_state)
+    noise = check_amount("noise", noise)
+    rng = as_generator(random_state)
     n_inner = min(max(round(inner_fraction * n_samples), 1), n_samples - 1)
     X, y = _ring_pair((n_inner, n_samples - n_inner), radii, noise, rng)
     return _shuffled(X, y, rng)
@@ -115,7 +116,8 @@ def make_ten_rings(
     """
     sizes = check_count("n_inner", n_inner), check_count("n_outer", n_outer)
     n_copies = check_count("n_copies", n_copies)
-    radii, noise = _check_radii(inner_radius, outer_radius), check_amount("noise", noise)
+    radii = _check_radii(inner_radius, outer_radius)
+    noise = check_amount("noise", noise)
     spacing = _check_spacing(spacing, radii[1], noise)
     rng = as_generator(random_state)
     copies = [_ring_pair(sizes, radii, noise, rng) for _ in range(n_copies)]
@@ -164,7 +166,8 @@ def _check_radii(inner, outer):
 
 
 def _check_spacing(spacing, outer, noise):
-    spacing, least = check_amount("spacing", spacing, positive=True), 2 * outer + 10 * noise
+    spacing = check_amount("spacing", spacing, positive=True)
+    least = 2 * outer + 10 * noise
     if spacing <= least:
         raise ParameterError(f"spacing={spacing:g} makes copies overlap: pass a distance above {least:g}.")
     return spacing

@@ -38,7 +38,8 @@ def standardize(X, ddof=1):
         raise ParameterError(
             "X is sparse and centring would fill it: pass X.toarray(), or scale rows with unit_rows(X) instead."
         )
-    X, ddof = _as_matrix(X), check_count("ddof", ddof, least=0)
+    X = _as_matrix(X)
+    ddof = check_count("ddof", ddof, least=0)
     if len(X) <= ddof:
         raise ParameterError(f"X has {len(X)} rows, too few for ddof={ddof}: pass at least {ddof + 1} rows.")
     # The extremes decide, for the standard deviation of equal floats need not round to 0.

@@ -19,7 +19,9 @@ _CLASS_COVARIANCES = np.array(
 )
 
 _TOY_SIZES = (3, 2, 2)
-_ARC_CENTRE, _ARC_RADII, _ARC_HALF_ANGLE = (0.0, -1.3), (1.395, 0.887), np.deg2rad(94.0)
+_ARC_CENTRE = (0.0, -1.3)
+_ARC_RADII = (1.395, 0.887)
+_ARC_HALF_ANGLE = np.deg2rad(94.0)
 _BLOB_CENTRES = np.array([[0.30, -0.80], [0.39, -1.80]])
 _BLOB_SCALE = np.array([0.095, 0.05])
 _NOISY_BLOB_CENTRES = np.array([[0.09, -0.34], [0.37, -2.05]])
@@ -88,11 +90,13 @@ def make_corrupted_views(
     n_noisy = check_count("n_noisy", n_noisy, least=1 if n_views == 0 else 0)
     n_samples = check_count("n_samples", n_samples, least=sum(_CLASS_SHARES))
     n_corrupted = check_count("n_corrupted", n_corrupted, least=0, most=n_samples)
-    noise_std, translation = check_amount("noise_std", noise_std), check_amount("translation", translation)
+    noise_std = check_amount("noise_std", noise_std)
+    translation = check_amount("translation", translation)
     rng = as_generator(random_state)
     target = _shuffled_labels(n_samples, _CLASS_SHARES, rng)
     original = _draw_classes(target, rng)
-    views, corrupted = {}, {}
+    views = {}
+    corrupted = {}
     for v in range(n_views):
         name = f"corrupted_{v}"
         views[name], corrupted[name] = _corrupt(original, target, n_corrupted, translation, rng)
@@ -137,7 +141,8 @@ def make_two_view_toy(n_samples=700, *, random_state=None):
     n_samples = check_count("n_samples", n_samples, least=sum(_TOY_SIZES))
     rng = as_generator(random_state)
     target = _shuffled_labels(n_samples, _TOY_SIZES, rng)
-    clean, noisy = np.empty((n_samples, 2)), np.empty((n_samples, 2))
+    clean = np.empty((n_samples, 2))
+    noisy = np.empty((n_samples, 2))
     clean[target == 0] = arc = _arc(np.count_nonzero(target == 0), rng)
     noisy[target == 0] = arc + 0.075 * rng.standard_normal(arc.shape)
     for group, (centre, noisy_centre) in enumerate(zip(_BLOB_CENTRES, _NOISY_BLOB_CENTRES, strict=True), 1):

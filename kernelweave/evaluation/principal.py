@@ -26,7 +26,8 @@ def principal_components(G: Floats, count: int) -> tuple[Floats, Floats]:
 
     Coordinates beyond what the samples have are zero.
     """
-    total, n = float(np.trace(G)), len(G)
+    total = float(np.trace(G))
+    n = len(G)
     if total <= 0:
         return np.zeros((n, count)), np.zeros(count)
     values, vectors = leading(G, min(count, n))

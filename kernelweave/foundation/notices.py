@@ -36,7 +36,9 @@ def listening() -> Iterator[list[str]]:
 
 def _level() -> int:
     """Return the stack level, seen from :func:`warn`, of the nearest frame outside the library."""
-    frame, level = sys._getframe(1), 1
+    frame = sys._getframe(1)
+    level = 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     return level

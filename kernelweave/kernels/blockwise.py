@@ -13,7 +13,8 @@ from kernelweave.kernels.operator import KernelOperator, indices
 from kernelweave.kernels.spec.formulas import Formula
 
 # A tile of 512 x 2048 float64 numbers takes 8 MiB; each thread holds two or three at a time.
-TILE_ROWS, TILE_COLS = 512, 2048
+TILE_ROWS = 512
+TILE_COLS = 2048
 
 
 class BlockwiseKernel(KernelOperator):
@@ -21,7 +22,8 @@ class BlockwiseKernel(KernelOperator):
 
     def __init__(self, formula: Formula, X: Array, Y: Array | None = None, *, engine: str = "numba") -> None:
         self.formula = formula
-        self.X, self.Y = X, X if Y is None else Y
+        self.X = X
+        self.Y = X if Y is None else Y
         self._square = Y is None
         self.shape = (self.X.shape[0], self.Y.shape[0])
         self.psd = formula.psd if Y is None else None
@@ -100,7 +102,8 @@ class BlockwiseKernel(KernelOperator):
 
     def _fix_diagonal(self, tile: Array, sources: Index, rows: Index) -> None:
         """Write k(x, x) where a sample meets itself: white-noise kernels differ there."""
-        here, there = indices(sources, self.shape[0]), indices(rows, self.shape[0])
+        here = indices(sources, self.shape[0])
+        there = indices(rows, self.shape[0])
         met, own = np.nonzero(here[:, None] == there[None, :])
         tile[met, own] = self.formula.diag(self.X[here[met]])
 

@@ -11,7 +11,8 @@ from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 from kernelweave.kernels.operator import NO_DIAGONAL, KernelOperator, indices
 
 # Rows multiplied together, and entries from which on a product could leave one thread of BLAS by itself.
-PRODUCT_ROWS, LARGE_PRODUCT = 512, 2**16
+PRODUCT_ROWS = 512
+LARGE_PRODUCT = 2**16
 
 
 class DenseKernel(KernelOperator):
@@ -49,7 +50,8 @@ class DenseKernel(KernelOperator):
     def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
         """Return the (k, n) cluster sums in one pass over the matrix."""
         order = np.argsort(labels, kind="stable")
-        groups, w = labels[order], weights[order]
+        groups = labels[order]
+        w = weights[order]
         sums = np.zeros((n_clusters, self.shape[0]))
         scatter = get_engine(self._engine).scatter_rows
         for_ranges(

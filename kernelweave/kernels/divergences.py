@@ -60,7 +60,8 @@ class KernelDivergence(Divergence):
     """Squared distances in the feature space of a kernel."""
 
     def __init__(self, op: KernelOperator) -> None:
-        self.op, self.shape = op, op.shape
+        self.op = op
+        self.shape = op.shape
         self._diag = np.maximum(op.diag(), 0.0)
 
     def block(self, rows: Index, cols: Index) -> Floats:
@@ -77,14 +78,17 @@ class BregmanDivergence(Divergence):
     """The Bregman divergence of an exponential family between rows ``X`` and components ``Y`` (by default ``X``)."""
 
     def __init__(self, name: str, X: Matrix, Y: Matrix | None = None) -> None:
-        self.name, self.X, self.Y = name, X, X if Y is None else Y
+        self.name = name
+        self.X = X
+        self.Y = X if Y is None else Y
         self.shape = (X.shape[0], self.Y.shape[0])
         self._a, self._b, self._g = _sample_part(name, X), *_component_part(name, self.Y)
         self._low, self._high = _bounds(name, self.Y)
 
     def block(self, rows: Index, cols: Index) -> Floats:
         """Return a(x) + b(y) - <x, g(y)>, infinite where the component excludes the sample."""
-        X, g = self.X[rows], self._g[cols]
+        X = self.X[rows]
+        g = self._g[cols]
         product = X @ g.T
         product = product.toarray() if sp.issparse(product) else np.asarray(product)
         gaps = self._a[rows][:, None] + self._b[cols][None, :] - product
@@ -171,7 +175,8 @@ class FeatureDivergence(FittedDivergence):
 
     def __init__(self, name: str, X: Matrix, shares: Floats, smoothing: float, label: str) -> None:
         _check_domain(name, X, label)
-        self.name, mean = name, None if sp.issparse(X) else shares @ X
+        self.name = name
+        mean = None if sp.issparse(X) else shares @ X
         # Squared distances do not change with the origin, their rounding does.
         self._origin = mean if name == "sqeuclidean" else None
         X = X if self._origin is None else X - self._origin
@@ -205,7 +210,8 @@ class FeatureSpaceDivergence(FittedDivergence):
     """Squared distances in the feature space of a kernel."""
 
     def __init__(self, kernel: FittedKernel, storage_limit: float) -> None:
-        self.kernel, self.op = kernel, kernel.operator("auto", storage_limit)
+        self.kernel = kernel
+        self.op = kernel.operator("auto", storage_limit)
         self.divergence = KernelDivergence(self.op)
 
     def at(self, components: Ints) -> "KernelPlacement":

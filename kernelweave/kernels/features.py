@@ -73,7 +73,8 @@ class FeatureKernel(KernelOperator):
     def moved_features(self, moved: Ints, old: Ints, new: Ints, weights: Floats, n_clusters: int) -> Floats:
         """Return by how much the sums of features change when ``moved`` go from clusters ``old`` to ``new``."""
         if sp.issparse(self.source):
-            rows, signed = np.concatenate([moved, moved]), np.concatenate([weights, -weights])
+            rows = np.concatenate([moved, moved])
+            signed = np.concatenate([weights, -weights])
             return self._sparse_sums(rows, np.concatenate([new, old]), signed, n_clusters)
         shift = get_engine(self._engine).shift_rows
         return self._added(
@@ -110,10 +111,13 @@ class FeatureKernel(KernelOperator):
         One pass over the features, for dense ones tile by tile, so that nothing of size n x k is stored. ``norms``
         are the squared lengths of the means, infinite where there is none. Ties as in ``algebra.nearest_clusters``.
         """
-        out, own = np.empty_like(labels), np.empty(len(labels))
-        engine, turned = get_engine(self._engine), np.ascontiguousarray(means.T)
+        out = np.empty_like(labels)
+        own = np.empty(len(labels))
+        engine = get_engine(self._engine)
+        turned = np.ascontiguousarray(means.T)
         if sp.issparse(self.Phi):
-            products, slopes = np.ascontiguousarray((self.Phi @ turned).T), np.full(len(norms), 2.0)
+            products = np.ascontiguousarray((self.Phi @ turned).T)
+            slopes = np.full(len(norms), 2.0)
             lead = engine.nearest_scaled(products, slopes, norms, coefs, diag, labels, slack, out, own, 0, len(labels))
             return out, own, lead
         loop = engine.nearest_means
@@ -134,8 +138,10 @@ class FeatureKernel(KernelOperator):
 
         ``totals`` are the sizes at the start. One thread: every sample waits for the one before it.
         """
-        out, sizes = np.empty_like(labels), totals.copy()
-        loop, turned = get_engine(self._engine).assign_by_size, np.ascontiguousarray(means.T)
+        out = np.empty_like(labels)
+        sizes = totals.copy()
+        loop = get_engine(self._engine).assign_by_size
+        turned = np.ascontiguousarray(means.T)
         for start in range(0, len(labels), CHUNK):
             part = slice(start, start + CHUNK)
             values = np.ascontiguousarray((norms - 2.0 * (self.Phi[part] @ turned)) + diag[part, None])

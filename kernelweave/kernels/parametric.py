@@ -18,7 +18,8 @@ class WeightedKernels:
     """sum_v theta_v K_v with theta >= 0, of 1-norm or 2-norm one or without a norm."""
 
     def __init__(self, kernels: Sequence[Floats], norm: Norm = 1) -> None:
-        self.kernels, self.norm = tuple(kernels), norm
+        self.kernels = tuple(kernels)
+        self.norm = norm
         self.n = len(self.kernels[0])
         self._traces = np.array([np.trace(K) for K in self.kernels])
         self._totals = np.array([K.sum() for K in self.kernels])
@@ -56,7 +57,8 @@ class WeightedKernels:
         positive = np.maximum(theta, 0.0)
         size = float(np.linalg.norm(positive))
         if size == 0.0:
-            positive, size = np.ones_like(theta), float(np.sqrt(len(theta)))
+            positive = np.ones_like(theta)
+            size = float(np.sqrt(len(theta)))
         return positive / size if self.norm == 2 else positive
 
     def reach(self, theta: Floats) -> float:
@@ -68,7 +70,10 @@ class ProcessFamily:
     """A scikit-learn kernel object on samples X; theta are its free hyperparameters, as logarithms within bounds."""
 
     def __init__(self, kernel: Any, X: Array, ridge: float = 0.0) -> None:
-        self.kernel, self.X, self.ridge, self.n = kernel, X, ridge, len(X)
+        self.kernel = kernel
+        self.X = X
+        self.ridge = ridge
+        self.n = len(X)
         self._bounds = np.atleast_2d(kernel.bounds)
 
     def take(self, samples: Any) -> "ProcessFamily":
@@ -114,7 +119,8 @@ class ProcessFamily:
 
 def _variances(traces: Floats, totals: Floats, within: Floats, outward: Floats, inside: Floats) -> Floats:
     """Return E (PhD 5.7) of several matrices from sums over them: all, inside the first cluster, out of it."""
-    size, n = float(inside.sum()), len(inside)
+    size = float(inside.sum())
+    n = len(inside)
     other = totals - 2.0 * outward + within
     return (traces - within / max(size, 1.0) - other / max(n - size, 1.0)) / n
 

@@ -84,7 +84,9 @@ class StoredSimilarities(Similarities):
     """A stored matrix."""
 
     def __init__(self, S: Floats, offsets: Floats) -> None:
-        self.S, self.offsets, self.n_columns = S, offsets, S.shape[1]
+        self.S = S
+        self.offsets = offsets
+        self.n_columns = S.shape[1]
 
     def mix(self, priors: Floats) -> Floats:
         """Return S @ priors."""
@@ -103,14 +105,17 @@ class BlockwiseSimilarities(Similarities):
     """Computed again, tile by tile, at every pass."""
 
     def __init__(self, divergence: Divergence, beta: float, samples: Ints) -> None:
-        self._divergence, self._beta, self._samples = divergence, beta, samples
+        self._divergence = divergence
+        self._beta = beta
+        self._samples = samples
         self.n_columns = len(samples)
         self.offsets = np.empty(len(samples))
         self._over_rows(self._measure)
 
     def mix(self, priors: Floats) -> Floats:
         """Return S @ priors over the components that have a prior."""
-        used, out = np.flatnonzero(priors), np.empty(self.n_columns)
+        used = np.flatnonzero(priors)
+        out = np.empty(self.n_columns)
 
         def work(lo: int, hi: int) -> None:
             out[lo:hi] = self.part(lo, hi, used) @ priors[used]
@@ -143,7 +148,9 @@ class EdgeSimilarities(Similarities):
     """The product u v^T plus a sparse part."""
 
     def __init__(self, u: Floats, C: sp.csr_array) -> None:
-        self.u, self.C, self.n_columns = u, C, len(u)
+        self.u = u
+        self.C = C
+        self.n_columns = len(u)
         self.offsets = np.zeros(len(u))
 
     def mix(self, priors: Floats) -> Floats:
@@ -163,7 +170,8 @@ class StackedSimilarities(Similarities):
     """Several views, one below the other."""
 
     def __init__(self, parts: Sequence[Similarities]) -> None:
-        self.parts, self.n_columns = tuple(parts), parts[0].n_columns
+        self.parts = tuple(parts)
+        self.n_columns = parts[0].n_columns
         self.offsets = np.concatenate([part.offsets for part in parts])
 
     def mix(self, priors: Floats) -> Floats:
@@ -191,7 +199,8 @@ def similarities(divergence: Divergence, beta: float, samples: Ints, memory_limi
     n = len(samples)
     if n**2 * 8 > memory_limit * 2**20:
         return BlockwiseSimilarities(divergence, beta, samples)
-    S, offsets = np.empty((n, n)), np.empty(n)
+    S = np.empty((n, n))
+    offsets = np.empty(n)
 
     def work(lo: int, hi: int) -> None:
         tile = divergence.block(samples[lo:hi], samples)

@@ -23,7 +23,8 @@ class ScaledKernel(KernelOperator):
     """factor * K."""
 
     def __init__(self, base: KernelOperator, factor: float) -> None:
-        self.base, self.factor = base, float(factor)
+        self.base = base
+        self.factor = float(factor)
         self.shape = base.shape
         self.psd = base.psd if factor >= 0 else None
 
@@ -85,7 +86,8 @@ class ShiftedKernel(KernelOperator):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the block, shifted where a row meets its own column."""
-        r, c = indices(rows, self.shape[0]), indices(cols, self.shape[1])
+        r = indices(rows, self.shape[0])
+        c = indices(cols, self.shape[1])
         return self.base.block(rows, cols) + np.where(r[:, None] == c[None, :], self.shift[r][:, None], 0.0)
 
     def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
@@ -115,7 +117,8 @@ class CentredKernel(KernelOperator):
         column_means: Floats | None = None,
         grand_mean: float | None = None,
     ) -> None:
-        self.base, self.shape = base, base.shape
+        self.base = base
+        self.shape = base.shape
         self.psd = True if base.psd else None  # centring may remove the only negative direction
         n = base.shape[1]
         self.shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
@@ -170,8 +173,11 @@ class TwoSidedKernel(KernelOperator):
     """D K D': rows and columns multiplied by numbers of their own."""
 
     def __init__(self, base: KernelOperator, row_scale: Floats, column_scale: Floats) -> None:
-        self.base, self.shape, self.psd = base, base.shape, base.psd
-        self.row_scale, self.column_scale = row_scale, column_scale
+        self.base = base
+        self.shape = base.shape
+        self.psd = base.psd
+        self.row_scale = row_scale
+        self.column_scale = column_scale
 
     def diag(self) -> Floats:
         """Return the diagonal, scaled from both sides (on one sample set both scales are the same)."""

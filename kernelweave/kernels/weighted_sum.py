@@ -90,7 +90,9 @@ class JoinedFeatures(FeatureKernel):
 
     def __init__(self, Phi: Matrix, widths: Sequence[int], factors: Floats, diags: Floats, coefs: Floats) -> None:
         super().__init__(Phi)
-        self.widths, self.factors, self._diags = tuple(widths), factors, diags
+        self.widths = tuple(widths)
+        self.factors = factors
+        self._diags = diags
         self.coefficients = np.asarray(coefs, dtype=np.float64)
         #: What every column counts.
         self.columns = np.repeat(self.coefficients * factors, widths)

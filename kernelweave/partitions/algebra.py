@@ -77,7 +77,8 @@ def nearest_clusters(
 
     A sample leaves its cluster only for one nearer by more than ``slack``; otherwise ties would make it wander.
     """
-    out, own = np.empty_like(labels), np.empty(sums.shape[1])
+    out = np.empty_like(labels)
+    own = np.empty(sums.shape[1])
     filled = totals > 0
     slopes = np.where(filled, 2.0 / np.where(filled, totals, 1.0), 0.0)
     loop = get_engine().nearest
@@ -96,7 +97,8 @@ def nearest_scaled(
 
     Ties as in :func:`nearest_clusters`.
     """
-    out, own = np.empty_like(labels), np.empty(sums.shape[1])
+    out = np.empty_like(labels)
+    own = np.empty(sums.shape[1])
     filled = totals > 0
     slopes = np.where(filled, 2.0 / np.where(filled, totals, 1.0), 0.0)
     loop = get_engine().nearest_scaled
@@ -115,7 +117,8 @@ def founding_gains(op: KernelOperator, distances: Floats, weights: Floats, diag:
     """
     if isinstance(op, GraphKernel):
         return _graph_gains(op, distances, weights, diag)
-    gains, loop = np.empty(op.n_samples), get_engine().founding_gains
+    gains = np.empty(op.n_samples)
+    loop = get_engine().founding_gains
     if isinstance(op, DenseKernel):
         for_ranges(
             lambda lo, hi: loop(op.K, diag, distances, weights, gains, lo, hi, 0), op.n_samples, elements=op.K.size
@@ -154,7 +157,8 @@ def cluster_links(op: KernelOperator, labels: Ints, n_clusters: int) -> tuple[Fl
     """
     if isinstance(op, GraphKernel):
         edges = op.A.tocoo()
-        ends, inside = labels[edges.row], labels[edges.row] == labels[edges.col]
+        ends = labels[edges.row]
+        inside = labels[edges.row] == labels[edges.col]
         both = (cluster_weights(ends, np.where(side, edges.data, 0.0), n_clusters) for side in (inside, ~inside))
         within, between = both
         return within, between
@@ -182,7 +186,8 @@ def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int =
     lowest = float(values[0])
     if n > len(rows) and isinstance(op, DenseKernel | GraphKernel):
         ritz = _lanczos(op, n_steps)
-        scale, lowest = max(scale, abs(ritz[0]), abs(ritz[-1])), min(lowest, float(ritz[0]))
+        scale = max(scale, abs(ritz[0]), abs(ritz[-1]))
+        lowest = min(lowest, float(ritz[0]))
     resolution = 1e-4 if _is_float32(op) else 1e-9
     return lowest if lowest < -resolution * scale else None
 
@@ -197,7 +202,8 @@ def _lanczos(op: KernelOperator, n_steps: int) -> Array:
     basis = np.empty((n_steps, n))
     vector = np.random.default_rng(0).standard_normal(n)
     images = np.empty_like(basis)
-    used, size = 0, 0.0
+    used = 0
+    size = 0.0
     for step in range(n_steps):
         for _ in range(2):
             vector -= basis[:step].T @ (basis[:step] @ vector)

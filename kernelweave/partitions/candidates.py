@@ -17,8 +17,11 @@ from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.operator import KernelOperator
 
 # Candidates a thread takes at a time, and blocks between two looks at the clock.
-BLOCK, BLOCKS = 8, 16
-UNDONE, ENDED, MET = -1, 0, 1
+BLOCK = 8
+BLOCKS = 16
+UNDONE = -1
+ENDED = 0
+MET = 1
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,12 @@ def run_candidates(
     follow = import_module("kernelweave.backends.compiled.candidate_runs").follow
     n = len(candidates)
     size = _table_size(n)
-    table, owners, values = np.zeros((size, 2), np.uint64), np.zeros((size, 2), np.int64), np.full(size, np.inf)
-    objectives, meetings, states = np.full(n, np.nan), np.full((n, 3), -1), np.full(n, UNDONE)
+    table = np.zeros((size, 2), np.uint64)
+    owners = np.zeros((size, 2), np.int64)
+    values = np.full(size, np.inf)
+    objectives = np.full(n, np.nan)
+    meetings = np.full((n, 3), -1)
+    states = np.full(n, UNDONE)
 
     def work(start: int) -> None:
         common = (op.K, mass, weights, labels, sums, totals, candidates, slack, noise, max_iter)
@@ -83,9 +90,11 @@ def _ends(candidates: Ints, meetings: Ints, states: Ints, max_iter: int) -> Ints
     have been; the general solver then runs it. -1 marks runs that time left out.
     """
     place = {int(candidate): at for at, candidate in enumerate(candidates)}
-    ends, steps = np.arange(len(candidates)), meetings[:, 2].copy()
+    ends = np.arange(len(candidates))
+    steps = meetings[:, 2].copy()
     for start in np.flatnonzero(states == MET).tolist():
-        chain, at = [start], place[int(meetings[start, 0])]
+        chain = [start]
+        at = place[int(meetings[start, 0])]
         while states[at] == MET and ends[at] == at and at not in chain:
             chain.append(at)
             at = place[int(meetings[at, 0])]
@@ -94,5 +103,6 @@ def _ends(candidates: Ints, meetings: Ints, states: Ints, max_iter: int) -> Ints
             total = meetings[link, 2] + steps[met] - meetings[link, 1]
             whole = states[ends[met]] != UNDONE and steps[ends[met]] < max_iter
             if whole and total < max_iter and (states[met] != MET or ends[met] != met):
-                ends[link], steps[link] = ends[met], total
+                ends[link] = ends[met]
+                steps[link] = total
     return np.where(states == UNDONE, -1, ends)

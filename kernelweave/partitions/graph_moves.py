@@ -69,10 +69,12 @@ class GraphMoves:
         """Return the pairs of clusters that share an edge and how much joining each changes the cost."""
         _, indices, data = self._edges
         k = stats.shape[1]
-        a, b = labels[self._rows], labels[indices]
+        a = labels[self._rows]
+        b = labels[indices]
         pairs, place = np.unique((a * k + b)[a < b], return_inverse=True)
         links = np.bincount(place, data[a < b], len(pairs))
-        first, second = pairs // k, pairs % k
+        first = pairs // k
+        second = pairs % k
         joined = stats[:, first] + stats[:, second]
         joined[0] += 2.0 * links
         costs = self.costs(stats)
@@ -80,7 +82,9 @@ class GraphMoves:
 
     def splits(self, labels: Ints, stats: Floats, founders: Ints) -> Floats:
         """Return the least change of the cost that each founder reaches by growing a cluster inside its own."""
-        changes, sizes, inner = np.empty(len(founders)), np.empty(len(founders), np.int64), self.inner_links(labels)
+        changes = np.empty(len(founders))
+        sizes = np.empty(len(founders), np.int64)
+        inner = self.inner_links(labels)
 
         def work(lo: int, hi: int) -> None:
             order = np.empty(self.n_nodes, np.int64)
@@ -92,7 +96,9 @@ class GraphMoves:
 
     def grown(self, labels: Ints, stats: Floats, founder: int) -> Ints:
         """Return the nodes that the founder's cluster takes in until it is best."""
-        changes, sizes, order = np.empty(1), np.empty(1, np.int64), np.empty(self.n_nodes, np.int64)
+        changes = np.empty(1)
+        sizes = np.empty(1, np.int64)
+        order = np.empty(self.n_nodes, np.int64)
         inner = self.inner_links(labels)
         self._grow(labels, stats, inner, np.array([founder]), changes, sizes, order, 0, 1)
         return order[: sizes[0]].copy()

@@ -18,7 +18,9 @@ BLOCK_ELEMENTS = 2**19
 def silhouettes(kernel: KernelOperator, labels: Ints, n_clusters: int, rows: Ints | None = None) -> Floats:
     """Return the silhouette of every sample, or of ``rows``; labels are 0..n_clusters-1, clusters may be empty."""
     rows = np.arange(kernel.n_samples) if rows is None else rows
-    membership, sizes, diag = np.eye(n_clusters)[labels], np.bincount(labels, minlength=n_clusters), kernel.diag()
+    membership = np.eye(n_clusters)[labels]
+    sizes = np.bincount(labels, minlength=n_clusters)
+    diag = kernel.diag()
     found = np.empty(len(rows))
     for part in gen_batches(len(rows), max(1, BLOCK_ELEMENTS // max(1, kernel.n_samples))):
         distances = _distances(kernel, diag, rows[part])

@@ -28,7 +28,8 @@ class ClusterState(ABC):
     _dear = 1.0
 
     def __init__(self, op: KernelOperator, labels: Ints, weights: Floats, n_clusters: int) -> None:
-        self.weights, self.n_clusters = weights, n_clusters
+        self.weights = weights
+        self.n_clusters = n_clusters
         self._counted = weights > 0
         self._measure(op)
         self.labels = labels
@@ -36,7 +37,8 @@ class ClusterState(ABC):
 
     def _measure(self, op: KernelOperator) -> None:
         """Take what follows from the kernel alone."""
-        self.op, self.diag = op, op.diag()
+        self.op = op
+        self.diag = op.diag()
         #: Size of kernel values.
         self.scale = op.scale()
         #: Distances that differ by no more than this are equal: well above what sums pick up in rounding, so that
@@ -65,7 +67,8 @@ class ClusterState(ABC):
     def refresh(self) -> None:
         """Compute everything anew."""
         self._compute()
-        self._moves, self._churn = 0, 0.0
+        self._moves = 0
+        self._churn = 0.0
         self.members = np.bincount(self.labels, self._counted, self.n_clusters).astype(np.intp)
         self.totals = algebra.cluster_weights(self.labels, self.weights, self.n_clusters)
         self._cluster_masses = algebra.cluster_weights(self.labels, self._masses, self.n_clusters)
@@ -74,13 +77,15 @@ class ClusterState(ABC):
     def move(self, labels: Ints) -> None:
         """Go to another partition, by the rows of the samples that differ or by a pass if that is cheaper."""
         moved = np.flatnonzero(labels != self.labels)
-        old, self.labels = self.labels, labels
+        old = self.labels
+        self.labels = labels
         if self._moves + len(moved) > self.op.n_samples or len(moved) > self._dear * self.op.n_samples:
             self.refresh()
             return
         if len(moved) == 0:
             return
-        before, after = old[moved], labels[moved]
+        before = old[moved]
+        after = labels[moved]
         self._update(moved, before, after)
         self.members = self.members + _shift(before, after, self._counted[moved], self.n_clusters).astype(np.intp)
         filled = self.members > 0

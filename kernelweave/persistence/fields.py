@@ -103,18 +103,21 @@ def class_names() -> dict[type, str]:
 
 def fault_of(found: Any) -> str | None:
     """Say what an object has that it cannot have, or has not and must, if there is anything."""
-    cls, has = type(found), vars(found)
+    cls = type(found)
+    has = vars(found)
     for key in has:
         if callable(getattr(cls, key, None)):
             return f"has {key!r}, which is no field"
     must: list[str] = []
     hints: Mapping[str, Any] = {}
     if isinstance(found, BaseEstimator):
-        must, hints = cls._get_param_names(), FITTED
+        must = cls._get_param_names()
+        hints = FITTED
     elif isinstance(found, Kernel):
         must = [name for name in signature(cls).parameters if name not in ("args", "kwargs")]
     elif is_dataclass(cls):
-        must, hints = [field.name for field in fields_of(cls)], _hints(cls)
+        must = [field.name for field in fields_of(cls)]
+        hints = _hints(cls)
     for key in must:
         if key not in has:
             return f"has no {key!r}"
@@ -178,7 +181,8 @@ def _hints(cls: type) -> dict[str, Any]:
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of the kind a type hint says; types that say nothing at run time fit everything."""
-    origin, parts = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    parts = get_args(hint)
     if hint is Any:
         return True
     if origin in (Union, UnionType):

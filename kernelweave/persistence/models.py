@@ -29,12 +29,15 @@ from kernelweave.persistence.fields import KINDS, our_estimators, told
 from kernelweave.persistence.trees import Reader, Writer
 
 #: Name and number of the format; the number grows when older readers would go wrong.
-FORMAT, VERSION = "kernelweave model", 1
+FORMAT = "kernelweave model"
+VERSION = 1
 # Names of members.
-DESCRIPTION, SUMS = "model.json", "SHA256SUMS"
+DESCRIPTION = "model.json"
+SUMS = "SHA256SUMS"
 # A file may unpack to this many bytes, or to this many times its size where that is more. DEFLATE reaches 1030 times;
 # models that would grow further are saved without compression.
-ALWAYS_ALLOWED, LARGEST_GROWTH = 16 * 2**20, 200
+ALWAYS_ALLOWED = 16 * 2**20
+LARGEST_GROWTH = 200
 # The description is read into many small objects, so it has a limit of its own.
 LARGEST_DESCRIPTION = 64 * 2**20
 # Bytes unpacked at a time.
@@ -144,7 +147,8 @@ class _Summed:
     """A member being written, with the checksum of what was."""
 
     def __init__(self, member: Any) -> None:
-        self.member, self.sum = member, sha256()
+        self.member = member
+        self.sum = sha256()
 
     def write(self, data: bytes) -> int:
         """Write to both."""
@@ -237,7 +241,8 @@ class _Members:
     """The members of a file: each is read once, within its size, and compared with its checksum."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
-        self.path, self.archive = path, archive
+        self.path = path
+        self.archive = archive
         self.left = {entry.filename: entry for entry in archive.infolist()}
         if DESCRIPTION not in self.left:
             raise DataError(f"{path}: this zip archive holds no model.json, so it is no saved model.")
@@ -248,7 +253,8 @@ class _Members:
                 raise DataError(f"{path}: the archive is encrypted, as no saved model is; decrypt it first.")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise DataError(f"{path}: the archive is compressed in another way than saved models; it is refused.")
-        size, allowed = sum(entry.file_size for entry in self.left.values()), _allowed(path)
+        size = sum(entry.file_size for entry in self.left.values())
+        allowed = _allowed(path)
         if size > allowed:
             raise DataError(
                 f"{path}: the archive of {_mib(path.stat().st_size)} would unpack to {_mib(size)}, more than the "
@@ -271,7 +277,8 @@ class _Members:
         entry = self.left.pop(name, None)
         if entry is None:
             raise DataError(f"{self.path}: the saved model is damaged: {name} is missing or used twice.")
-        content, start = bytearray(entry.file_size), 0
+        content = bytearray(entry.file_size)
+        start = 0
         with self.archive.open(entry) as member:
             while start < len(content):  # a chunk at a time, as a member may hold more than it says
                 chunk = member.read(min(CHUNK, len(content) - start))

@@ -118,7 +118,8 @@ class Reader:
     """Turns trees back into objects."""
 
     def __init__(self, path: Path, members: Members) -> None:
-        self.path, self.members = path, members
+        self.path = path
+        self.members = members
         self.depth = 0
         self.makers: dict[str, Callable[[Any], Any]] = {
             "$bool": self._bool,
@@ -175,7 +176,8 @@ class Reader:
         return float(text)
 
     def _scalar(self, parts: list[Any]) -> Any:
-        kind, number = np.dtype(parts[0]), self.decoded(parts[1])
+        kind = np.dtype(parts[0])
+        number = self.decoded(parts[1])
         if kind.kind not in "iuf" or not isinstance(number, int | float):
             raise self._damaged(f"{number!r:.50} is no number")
         return kind.type(number)

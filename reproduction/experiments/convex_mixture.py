@@ -31,7 +31,8 @@ from reproduction.rows.mixture_rows import (
     weight_row,
 )
 
-SAMPLES, TRIALS = 20, 10
+SAMPLES = 20
+TRIALS = 10
 _ENDS = {"": EARLY, "-settled": SETTLED, "-converged": CONVERGED}
 _ENDED = {
     "": "stopped early, as in the thesis",
@@ -121,7 +122,8 @@ def _entropy_figures(table: str, text: str, method: str) -> dict[str, Printed]:
     values, deviations = printed_rows(text)[method]
     figures = {}
     for column, (value, deviation) in enumerate(zip(values, deviations, strict=True)):
-        n_views, refined = NUMBERS[column // 2], column % 2
+        n_views = NUMBERS[column // 2]
+        refined = column % 2
         source = f"PhD table {table}, {_LABELS[method]} CMM, {n_views} views, {'Yes' if refined else 'No'}"
         figures[f"{'refined_' if refined else ''}h_{n_views}_mean"] = Printed(
             value, 0.01, decimals=3, deviation=deviation, runs=1, source=source
@@ -141,7 +143,8 @@ def _weight_figures(table: str, text: str) -> dict[str, Printed]:
     """Return the noisy views' mean weight and the distance between good views; which view is which means nothing."""
     figures = {}
     for column, (good, noisy) in enumerate(printed_weights(text)):
-        source, n_views = f"PhD table {table}, {len(good)} views", len(good)
+        source = f"PhD table {table}, {len(good)} views"
+        n_views = len(good)
         expected = {"spread": float(np.ptp(good))}
         if noisy:
             expected["noisy_weight"] = float(np.mean(noisy))
@@ -238,7 +241,8 @@ def _synthetic(number: int, title: str, cells: dict[str, Cell], *, noisy: bool) 
 
 
 def _noise_cells() -> dict[str, Cell]:
-    noisy, deviation = float(np.mean(printed_weights(_UNEQUAL_WEIGHTS)[0][1])), _WEIGHT_DEVIATIONS["noisy_weight"][0]
+    noisy = float(np.mean(printed_weights(_UNEQUAL_WEIGHTS)[0][1]))
+    deviation = _WEIGHT_DEVIATIONS["noisy_weight"][0]
     same = Printed(noisy, 0.005, decimals=4, deviation=deviation, runs=1, source="PhD table 3.4, 2 views + noisy views")
     cells = {
         f"noise-{level:g}": Cell(

@@ -89,7 +89,8 @@ def digits_row(
 
     digits = load_benchmark("pendigits")
     rows = digits.is_test if test_only else slice(None)
-    X, target = standardize(digits.data[rows]), digits.target[rows]
+    X = standardize(digits.data[rows])
+    target = digits.target[rows]
     op = fit_kernel(X, "rbf", {"sigma": sigma}).operator("dense")
     stages = global_kernel_kmeans(op, np.ones(len(X)), n_clusters=10, how=how, n_exemplars=20).stages
     figures = {"ce": stages[-1].objective, "nmi": normalized_mutual_info(target, stages[-1].labels)}
@@ -101,7 +102,8 @@ def digits_row(
 
 def share_of_rings(target: ArrayLike, labels: ArrayLike) -> float:
     """Return the share of the rings whose points, all of them and no others, form a cluster."""
-    target, labels = np.asarray(target), np.asarray(labels)
+    target = np.asarray(target)
+    labels = np.asarray(labels)
     rings = [target == ring for ring in np.unique(target)]
     return float(np.mean([np.array_equal(labels == labels[ring.argmax()], ring) for ring in rings]))
 

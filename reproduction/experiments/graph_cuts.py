@@ -83,7 +83,8 @@ def metis_row(restarts: int, seed: int, *, graph: str, objective: str) -> dict[s
     except ImportError:
         return dict.fromkeys((f"value_{k}" for k in COUNTS), math.nan)
     A = _graph(graph)
-    edges, options = pymetis.CSRAdjacency(A.indptr, A.indices), pymetis.Options(seed=seed)
+    edges = pymetis.CSRAdjacency(A.indptr, A.indices)
+    options = pymetis.Options(seed=seed)
     figures = {}
     for k in COUNTS:
         found = (pymetis.part_graph(k, edges, recursive=how, options=options)[1] for how in (True, False))
@@ -114,7 +115,8 @@ def _spectral_labels(graph: str, n_clusters: int, seed: int) -> "tuple[Ints, ...
     """Return the labels of both roundings; neither knows of the objective."""
     from sklearn.cluster import SpectralClustering
 
-    A, roundings = _graph(graph), ("kmeans", "cluster_qr")
+    A = _graph(graph)
+    roundings = ("kmeans", "cluster_qr")
     model = SpectralClustering(n_clusters, affinity="precomputed", random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Graph is not fully connected")

@@ -76,7 +76,8 @@ def random_starts(X: ArrayLike, target: ArrayLike, *, sigma: float | None, resta
         op = fit_kernel(X, "linear").operator()
     else:
         op = fit_kernel(X, "rbf", {"sigma": sigma}).operator("dense")
-    weights, k = np.ones(op.n_samples), len(np.unique(target))
+    weights = np.ones(op.n_samples)
+    k = len(np.unique(target))
     runs = []
     for rng in streams(seed, restarts):
         found = kernel_kmeans(op, start_labels(op, "random", weights, k, rng), weights, n_clusters=k)

@@ -27,11 +27,14 @@ from reproduction.rows.kernel_spectral_rows import (
     table_row,
 )
 
-DRAWS, SEARCHES = 3, 3
-FIGURE_DRAWS, LARGE_DRAWS = 10, 5
+DRAWS = 3
+SEARCHES = 3
+FIGURE_DRAWS = 10
+LARGE_DRAWS = 5
 BEHIND = "reuters-2"  # where tables 4 and 5 have Co-reg ahead of MVKSC
 CLOSE = 0.05  # accepted distance of NMI and ARI on texts, and the least one on synthetic sets
-SIZES, MILLION = (100, 1000, 10_000, 100_000), 1_000_000
+SIZES = (100, 1000, 10_000, 100_000)
+MILLION = 1_000_000
 COMPARED_SIZES = (1000, 5000)
 #: Standard deviations of NMI and ARI over draws of a synthetic set, those of the best rule there is (Bayes).
 _DEVIATIONS = {"synth-1": (0.03, 0.035), "synth-2": (0.025, 0.02)}

@@ -274,7 +274,8 @@ def orderings(result: "ExperimentResult") -> list[Ordering]:
     for metric, elsewhere in (("e_max_mean", "e_max_mean"), ("refined_e_sum_mean", "e_sum_mean")):
         rows = [(cell, *_both(cell, metric, elsewhere)) for cell in result.cells]
         for (low, theirs_low, our_low), (high, theirs_high, our_high) in itertools.permutations(rows, 2):
-            gap, spread = theirs_high.value - theirs_low.value, _spread(theirs_low, theirs_high)
+            gap = theirs_high.value - theirs_low.value
+            spread = _spread(theirs_low, theirs_high)
             if gap > 2.0 * spread / math.sqrt(RUNS):
                 error = spread / math.sqrt(min(low.restarts, high.restarts))
                 found.append(Ordering(metric, low.cell, high.cell, gap, our_high - our_low, error))
@@ -331,7 +332,8 @@ def _figures(table: Table, name: str, numbers: list[str]) -> dict[str, Printed]:
         for column, mean, printed in zip(_COLUMNS, map(float, columns[::2]), columns[1::2], strict=False):
             source = f"PhD table {table.number}({part}), {_LABELS[name]}, {column}"
             tolerance = {"e_max": 0.10 * mean, "e_sum": 0.02 * mean, "nmi": 0.03}[column]
-            deviation, enough = float(printed.lstrip("~")), 20 * RUNS if printed.startswith("~") else RUNS
+            deviation = float(printed.lstrip("~"))
+            enough = 20 * RUNS if printed.startswith("~") else RUNS
             figures[f"{prefix}{column}_mean"] = Printed(mean, tolerance, deviation=deviation, runs=RUNS, source=source)
             figures[f"{prefix}{column}_std"] = Printed(
                 deviation, max(0.35 * deviation, 0.01), min_restarts=enough, source=f"{source}, after the sign"

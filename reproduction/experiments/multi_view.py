@@ -147,7 +147,8 @@ def _digits(digits: str) -> Experiment:
 
 
 def _csc_cells(digits: str) -> dict[str, Cell]:
-    text, far = "PhD 4.3.2, text on figure 4.4", digits in _FAR
+    text = "PhD 4.3.2, text on figure 4.4"
+    far = digits in _FAR
     below = Printed(1.0, 0.0, source=f"{text}: CSC is inferior to MVKKM and MVSpec for the best p")
     how = Printed(1.0, 0.0, source=f"{text}: {'not slightly' if far else 'slightly'} so on MF{digits}")
     above = Printed(1.0, 0.0, source="PhD 4.3.4, text: CSC performs better than MVSpec for most p on the real data")

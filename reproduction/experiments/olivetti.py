@@ -103,7 +103,9 @@ def search_claims(ce: Mapping[str, Line]) -> dict[str, float]:
 def error_claims(ce: Mapping[str, Line]) -> dict[str, float]:
     """Return the shares of numbers of clusters at which the lines of figure 5.9 lie as the text says."""
     drawn = {name: line for name, line in ce.items() if name != "affinity"}
-    clusters, fast, best = list(ce["exact"]), ce["fast"], ce["best"]
+    clusters = list(ce["exact"])
+    fast = ce["fast"]
+    best = ce["best"]
     spread = {k: max(line[k] for line in drawn.values()) / min(line[k] for line in drawn.values()) for k in clusters}
     totals = [sum(ce[name].values()) for name in ("exact", "exemplars", "fast", "mean")]
     return {
@@ -123,7 +125,8 @@ def misclassification_claims(ce: Mapping[str, Line], me: Mapping[str, Line], sta
     """Return the shares of numbers of clusters, or of pairs, for which figure 5.10 is as the text says."""
     methods = ("exact", "exemplars", "fast", starts, "affinity")
     me = {name: me[name] for name in methods}
-    clusters, variants = list(me["exact"]), [(name, k) for name in ("exemplars", "fast") for k in (50, 70)]
+    clusters = list(me["exact"])
+    variants = [(name, k) for name in ("exemplars", "fast") for k in (50, 70)]
     pairs = [(a, b, k) for a, b in combinations(methods[:-1], 2) for k in clusters]
     worse = [len(_above(me, starts, k)) for k in (10, 20, 70)]  # the text leaves out 50 and 150
     gaps = {k: abs(me["affinity"][k] - me["exact"][k]) for k in clusters}

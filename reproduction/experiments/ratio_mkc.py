@@ -21,7 +21,10 @@ from reproduction.rows.ratio_rows import (
     svr_row,
 )
 
-RUNS, TRIALS, LARGE_TRIALS, ENOUGH = 30, 5, 2, 5
+RUNS = 30
+TRIALS = 5
+LARGE_TRIALS = 2
+ENOUGH = 5
 LARGE_SVR_RUNS = 5
 #: Larger C make regressions slow, most of all on linear kernels, and were not better where tried.
 SVR_GRID = (0.01, 0.1, 1.0)

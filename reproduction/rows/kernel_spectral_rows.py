@@ -36,18 +36,34 @@ COUPLED = ("per-view", "joint")
 METHODS = (*KSC, *COMPARATORS, *COUPLED)
 CRITERIA = ("sil", "blf", "baf")
 ETAS = (0.75, 0.80, 0.85, 0.90, 0.95)  # the first one stands for a choice without the classes
-SAMPLES, EVALUATIONS = 1000, 40
-SIGMAS, SIGMA_STEPS = (0.1, 10.0), 10  # range, and steps of the grid in a factor of 10
-OFFSETS, OFFSET_STEPS = (0.1, 100.0), 3
+SAMPLES = 1000
+EVALUATIONS = 40
+# range, and steps of the grid in a factor of 10
+SIGMAS = (0.1, 10.0)
+SIGMA_STEPS = 10
+OFFSETS = (0.1, 100.0)
+OFFSET_STEPS = 3
 DEGREES = (1, 2)
-SHARE, SHARE_STEP = 0.9, 0.3  # largest gamma / N, and the step of its grid
-STRENGTHS, STRENGTH_STEP = (0.01, 0.05), 0.02  # of Co-reg, as in the paper, and the step of its grid
-NMF_STRENGTHS, NMF_STEPS = (0.001, 0.1), 1  # of MVNMF: its source takes 0.01; steps of the grid in a factor of 10
+# largest gamma / N, and the step of its grid
+SHARE = 0.9
+SHARE_STEP = 0.3
+# of Co-reg, as in the paper, and the step of its grid
+STRENGTHS = (0.01, 0.05)
+STRENGTH_STEP = 0.02
+# of MVNMF: its source takes 0.01; steps of the grid in a factor of 10
+NMF_STRENGTHS = (0.001, 0.1)
+NMF_STEPS = 1
 ROUNDED = 12  # decimals of rounded parameters
 
 FIGURE_SIGMA = 0.1**0.5  # of figures 2 and 3
-EQUAL, DOMINANT = 0.8, 0.5  # ratio of sizes from which clusters are almost equal, and up to which one is dominant
-LARGE_SIGMA, LARGE_STRENGTH, TRAINED, BAND = 1.0, 0.01, 1000, 0.05  # of figure 4
+# ratio of sizes from which clusters are almost equal, and up to which one is dominant
+EQUAL = 0.8
+DOMINANT = 0.5
+# of figure 4
+LARGE_SIGMA = 1.0
+LARGE_STRENGTH = 0.01
+TRAINED = 1000
+BAND = 0.05
 _COMPARED = ("mvksc", "ksc_view_1", "ksc_view_2", "ksc_view_3")
 Setting = tuple[tuple[str, float], ...]  # kernel parameters in a form that can be looked up
 
@@ -281,8 +297,11 @@ class KeptClustering(ClusterMixin, BaseEstimator):
             shares = tuple(round(round(share / SHARE_STEP) * SHARE_STEP, ROUNDED) for share in self.gamma_shares)
             found = fitted(self.data, self.draw, name, kernel, shares)
         self.n_clusters = problem(self.data, self.draw).n_clusters
-        self.scores_, self.degrees_, self.codebook_ = found.scores, found.degrees, found.codebook
-        self.labels_, self.train_indices_ = found.labels, np.arange(len(found.labels))
+        self.scores_ = found.scores
+        self.degrees_ = found.degrees
+        self.codebook_ = found.codebook
+        self.labels_ = found.labels
+        self.train_indices_ = np.arange(len(found.labels))
         if self.method == "per-view":
             self.view_labels_ = found.view_labels
         return self
@@ -312,7 +331,8 @@ def fitted(data: str, draw: int, method: str, kernel: Setting, gamma_shares: tup
     from kernelweave.solvers.spectral.kernel_spectral import codebook, decode, score_floor
 
     given = problem(data, draw)
-    k, n = given.n_clusters, len(given.target)
+    k = given.n_clusters
+    n = len(given.target)
     if method != "coupled":
         K = combined_kernel(data, draw, method, kernel)
         model: Any = KernelSpectralClustering(k, kernel="precomputed").fit(K)

@@ -140,7 +140,9 @@ def one_restart(problem: Problem, method: str, memory: float, rng: np.random.Gen
     from kernelweave.solvers.kmeans.minmax import minmax_kmeans
     from kernelweave.solvers.kmeans.pifs import pifs_kmeans
 
-    op, weights, k = problem.op, problem.weights, problem.n_clusters
+    op = problem.op
+    weights = problem.weights
+    k = problem.n_clusters
     draw = plusplus_labels if method == "k-means++" else random_labels
     labels = draw(problem, rng)
     if method == "minmax":
@@ -178,7 +180,8 @@ def last_assignment(problem: Problem, run: "MinMaxRun") -> "tuple[Ints, Floats, 
     """
     from kernelweave.partitions import algebra
 
-    op, k = problem.op, problem.n_clusters
+    op = problem.op
+    k = problem.n_clusters
     sums = op.cluster_sums(run.labels, problem.weights, k)
     distances = algebra.squared_distances(op, sums, run.totals, run.norms)
     labels = (run.coefs * distances).argmin(axis=1)
@@ -204,8 +207,10 @@ def plusplus_labels(problem: Problem, rng: np.random.Generator) -> "Ints":
     """
     from kernelweave.partitions import algebra
 
-    op, diag = problem.op, problem.op.diag()
-    gaps, mass = np.empty((op.n_samples, problem.n_clusters)), np.ones(op.n_samples)
+    op = problem.op
+    diag = problem.op.diag()
+    gaps = np.empty((op.n_samples, problem.n_clusters))
+    mass = np.ones(op.n_samples)
     for c in range(problem.n_clusters):
         drawn = rng.choice(op.n_samples, 1, p=mass / mass.sum())
         gaps[:, c] = np.maximum(algebra.distances_to_samples(op, drawn, diag)[:, 0], 0.0)
@@ -279,7 +284,8 @@ def _turned(face: "Floats", degrees: float, scale: float) -> "Floats":
     """Return the central window of a face turned and scaled about its centre, by one bilinear interpolation."""
     from scipy.ndimage import affine_transform
 
-    angle, centre = np.deg2rad(degrees), (np.array(face.shape) - 1) / 2
+    angle = np.deg2rad(degrees)
+    centre = (np.array(face.shape) - 1) / 2
     back = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) / scale
     turned = affine_transform(face, back, offset=centre - back @ centre, order=1)
     return np.asarray(turned[7:57, 7:57])

@@ -27,13 +27,16 @@ from reproduction.experiment import mean_and_std
 if TYPE_CHECKING:
     from kernelweave.foundation.array_types import Floats, Ints
 
-EARLY, SETTLED, CONVERGED = 0.015, 1e-4, 1e-6
+EARLY = 0.015
+SETTLED = 1e-4
+CONVERGED = 1e-6
 NUMBERS = (2, 3, 4, 5)
 NOISE = (0.3, 0.5, 1.0, 1.5, 2.0, 2.5)
 MIXED = ((0.5, 2.5), (1.0, 2.5))  # the thesis does not name the levels of its mixed set
 ALPHAS = (0.5, 0.7, 1.0, 1.2, 1.5, 1.7, 2.0, 2.5, 3.0, 3.5, 4.0)
 KAPPAS = (0.0001, 0.001, 0.01, 0.1, 1.0)
-SHUFFLES, KMEANS_STARTS = 3, 30
+SHUFFLES = 3
+KMEANS_STARTS = 30
 
 Blocks = Mapping[str, "Floats"]
 
@@ -98,7 +101,8 @@ def weight_row(restarts: int, seed: int, *, noisy: bool, tol: float = EARLY) -> 
     figures: dict[str, float] = {}
     for column, n_views in enumerate(NUMBERS):
         weights = np.array([sample[column] for sample in found.weights])
-        good, bad = weights[:, :n_views], weights[:, n_views:]
+        good = weights[:, :n_views]
+        bad = weights[:, n_views:]
         figures[f"weight_{n_views}_mean"] = float(good.mean())
         figures |= mean_and_std(f"spread_{n_views}", np.ptp(good, axis=1))
         if noisy:
@@ -114,7 +118,8 @@ def claims_row(restarts: int, seed: int, *, noisy: bool, tol: float = EARLY) -> 
 
 def claims(rows: Mapping[str, Runs]) -> dict[str, float]:
     """Return how often one entropy is below another, over the samples or over samples and numbers of views."""
-    multi, weighted = rows["multi-view"], rows["weighted"]
+    multi = rows["multi-view"]
+    weighted = rows["weighted"]
     figures = {"weighted_below_multi_view": _share_below(weighted.h, multi.h)}
     figures["refined_weighted_below_multi_view"] = _share_below(weighted.refined, multi.refined)
     for name, found in (("multi_view", multi), ("weighted", weighted)):
@@ -141,7 +146,8 @@ def runs(method: str, noisy: bool, tol: float, restarts: int, seed: int) -> Runs
     """
     if method.endswith("-single"):
         return _extreme_runs(max if method.startswith("worst") else min, noisy, restarts, seed)
-    table, weights = [], []
+    table = []
+    weights = []
     for sample in samples(restarts, seed):
         sets = [_chosen(sample.views, n_views, noisy) for n_views in NUMBERS]
         models = [mixture(views, 3, method, tol=tol) for views in sets]
@@ -324,7 +330,8 @@ def text_row(restarts: int, seed: int, *, data: str, method: str, tol: float = E
     in the thesis, and kept when kernel k-means follows. Nothing is random.
     """
     found = text_runs(data, method, tol)
-    first, best = ALPHAS.index(1.0), int(found.h[0].argmin())
+    first = ALPHAS.index(1.0)
+    best = int(found.h[0].argmin())
     figures = {
         "h": found.h[0, first],
         "refined_h": found.refined[0, first],
@@ -358,7 +365,8 @@ def text_runs(data: str, method: str, tol: float) -> Runs:
 
     views, target = text_views(data)
     chosen = {method: views[method]} if method in views else views
-    kind, k = "single" if method in views else method, len(np.unique(target))
+    kind = "single" if method in views else method
+    k = len(np.unique(target))
     with warnings.catch_warnings():
         # Small multiples leave fewer priors above zero than there are classes; the estimator says so each time.
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -39,7 +39,10 @@ SLIGHT = 0.05  # NMI: what "slightly inferior" is taken to be
 NO_WEIGHT = 0.01  # a view weight below it counts as zero
 COMPARED: tuple[Exponent, ...] = ("auto", 1.5, 2.0, np.inf)
 NOISES = ("wide", "narrow")
-WIDE, DENSE, KEPT = 500, 0.1, 50  # what makes a view one of words, and the columns kept of it
+# what makes a view one of words, and the columns kept of it
+WIDE = 500
+DENSE = 0.1
+KEPT = 50
 TIE = 1e-9  # drops closer than this are equal
 
 #: Benchmark sets of several views by the name used here, and the file each comes from.
@@ -253,7 +256,8 @@ def csc_run(digits: str, seed: int) -> dict[str, float]:
     from kernelweave.metrics import normalized_mutual_info
 
     data = digits_views(digits)
-    k, kappa = data.n_clusters, chosen_kappa(data.views, data.n_clusters, seed)
+    k = data.n_clusters
+    kappa = chosen_kappa(data.views, data.n_clusters, seed)
     kmeans = KMeans(k, init="random", n_init=KMEANS_STARTS, random_state=seed)
     with threadpool_limits(1):  # few samples: threads only wait for each other
         model = CorrelationalSpectralClustering(k, regularization=kappa, n_init=1, random_state=seed).fit(data.views)
@@ -287,7 +291,8 @@ def benchmark(name: str) -> "tuple[dict[str, Floats], Ints]":
     from kernelweave.datasets import load_benchmark
 
     stored = load_benchmark(SETS[name])
-    views, target = dict(stored.views), stored.target
+    views = dict(stored.views)
+    target = stored.target
     if SETS[name] != "mfeat" or name == "mfeat-6":
         return views, target
     del views["mor"]
@@ -384,7 +389,8 @@ def runs_of(data: Views, exponents: Iterable[Exponent], seed: int) -> dict[str, 
 
 def noise_row(restarts: int, seed: int, *, data: str) -> dict[str, float]:
     """Drop in NMI when a noisy view is added, NMI left, and the share of the noisy kernel, over draws of the noise."""
-    clean, draws = clean_runs(data, seed), noisy_runs(data, restarts, seed)
+    clean = clean_runs(data, seed)
+    draws = noisy_runs(data, restarts, seed)
     figures: dict[str, float] = {}
     for noise in NOISES:
         for name in map(named, COMPARED):
@@ -422,7 +428,8 @@ def noisy_runs(name: str, restarts: int, seed: int) -> list[dict[str, dict[str, 
     """Cluster a set with one more view, drawn anew for every restart; by kind of noise and exponent."""
     from kernelweave.foundation.random_streams import streams
 
-    data, draws = prepared(name), []
+    data = prepared(name)
+    draws = []
     for rng in streams(seed, restarts):
         noisy = {noise: with_noise(data, noise, rng) for noise in NOISES}
         draws.append({noise: runs_of(views, COMPARED, seed) for noise, views in noisy.items()})

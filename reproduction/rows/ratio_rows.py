@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 EXPONENTS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0)
-BALANCE, MOVES, PAIRS, RIDGE = 0.5, 30, 0.25, 1e-8
-BALANCED, UNBALANCED = 0.03, 0.3  # of iterSVR
+BALANCE = 0.5
+MOVES = 30
+PAIRS = 0.25
+RIDGE = 1e-8
+# of iterSVR
+BALANCED = 0.03
+UNBALANCED = 0.3
 
 
 @dataclass(frozen=True)
@@ -99,8 +104,10 @@ def ratio_labels(found: Problem, C: float, norm: int | None, rng: np.random.Gene
     from kernelweave.solvers.margin.ratio_clustering import balanced_pairs, best_start, ratio_clustering
 
     family = WeightedKernels(found.kernels, norm)  # type: ignore[arg-type]
-    theta, n = family.first(), len(found.target)
-    K, limit = family.matrix(theta), BALANCE * n
+    theta = family.first()
+    n = len(found.target)
+    K = family.matrix(theta)
+    limit = BALANCE * n
     start = best_start(K, balanced_pairs(K, rng, max(1, round(PAIRS * n)), limit), C)
     return ratio_clustering(family, theta, start, C=C, limit=limit, n_moves=MOVES).labels
 
@@ -128,7 +135,8 @@ def multi_view_runs(data: str, method: str, seed: int) -> dict[float, float]:
     if method == "mvkkm":
         op = DenseKernel(np.mean(found.kernels, axis=0))
         path = global_kernel_kmeans(op, np.ones(len(found.target)), n_clusters=2, how="exact")
-        kind, options = MultiViewKernelKMeans, {"init": path.stages[-1].labels}
+        kind = MultiViewKernelKMeans
+        options = {"init": path.stages[-1].labels}
     figures = {}
     for p in EXPONENTS:
         model = kind(2, p=p, kernel="precomputed", random_state=seed, **options).fit(list(found.kernels))
@@ -155,7 +163,8 @@ def svr_row(
     table = np.stack([svr_runs(data, balance, (C,) * count, restarts, seed) for C in grid], axis=1)
     chosen = table.mean(axis=2).argmax(axis=1)
     runs = table[np.arange(count), chosen]
-    best, one = int(runs.mean(axis=1).argmax()), int(table.mean(axis=(0, 2)).argmax())
+    best = int(runs.mean(axis=1).argmax())
+    one = int(table.mean(axis=(0, 2)).argmax())
     spreads = [mean_and_std("accuracy", row)["accuracy_std"] for row in runs]
     return mean_and_std("best", runs[best]) | {
         "best_kernel": best + 1.0,
@@ -191,10 +200,12 @@ def kernel_kmeans_labels(data: str, restarts: int, seed: int) -> "list[list[Any]
     from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
     from kernelweave.solvers.kmeans.starts import start_labels
 
-    found, table = problem(data), []
+    found = problem(data)
+    table = []
     weights = np.ones(len(found.target))
     for K in found.kernels:
-        op, row = DenseKernel(K), []
+        op = DenseKernel(K)
+        row = []
         for rng in streams(seed, restarts):
             labels = kernel_kmeans(op, start_labels(op, "random", weights, 2, rng), weights, n_clusters=2).labels
             row.append((labels != labels[0]).astype(np.int8))
@@ -243,7 +254,9 @@ def features(data: str) -> "tuple[list[Floats], Ints]":
         target = np.where(stored.is_test, target, -1)  # the printed accuracies are multiples of 1 / n for this part
     first, second = (int(label) for label in pair.split("-")) if pair else (0, 1)
     if name == "coil20":
-        first, second = first - 1, second - 1  # objects are counted from 1
+        # objects are counted from 1
+        first = first - 1
+        second = second - 1
     kept = (target == first) | (target == second)
     classes = (target[kept] == second).astype(np.intp)
     if name == "mfeat":

@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import ParameterError
 from kernelweave.cli import catalogue, main
-from kernelweave.cli.data import Data, read_data, read_truth, scaled
+from kernelweave.cli.input_data import Data, read_data, read_truth, scaled
 from kernelweave.inputs import TextFormat
 from tests.estimators.discovery import blobs
 

@@ -14,7 +14,9 @@ from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # How a run ended: at a fixed point, on the path of another run, or where the general solver must take over (an empty
 # cluster, centres that coincide, an objective that does not fall).
-ENDED, MET, LEFT = 0, 1, 2
+ENDED = 0
+MET = 1
+LEFT = 2
 # Columns updated together: their sums stay in the first-level cache.
 STRIP = 512
 # Places tried in the table before an entry is given up.
@@ -65,7 +67,9 @@ def _enter(
     at = key & mask
     for _ in range(PROBES):
         if table[at, 0] == np.uint64(0):
-            owners[at, 0], owners[at, 1], values[at] = me, step, value
+            owners[at, 0] = me
+            owners[at, 1] = step
+            values[at] = value
             table[at, 1] = check ^ _tie(me, step, value)
             table[at, 0] = key
             return
@@ -75,8 +79,10 @@ def _enter(
 @njit(nogil=True, cache=True)
 def _objective(sums: Floats, labels: Ints, weights: Floats, totals: Floats, norms: Floats, slopes: Floats) -> float:
     """Set ||m_c||^2 and 2 / W_c; returns the sum of Q_c / W_c, or NaN where a cluster is empty."""
-    k, value = totals.size, 0.0
-    within, counts = np.zeros(k), np.zeros(k, np.int64)
+    k = totals.size
+    value = 0.0
+    within = np.zeros(k)
+    counts = np.zeros(k, np.int64)
     for i in range(labels.size):
         c = labels[i]
         within[c] += weights[i] * sums[c, i]
@@ -95,18 +101,23 @@ def _moves(
     sums: Floats, labels: Ints, norms: Floats, slopes: Floats, slack: float, low: Floats, moved: Ints, target: Ints
 ) -> int:
     """List the samples that are nearer to another cluster, by the rule of ``nearest``; returns how many."""
-    n, k, m = labels.size, norms.size, 0
+    n = labels.size
+    k = norms.size
+    m = 0
     for start in range(0, n, STRIP):
         width = min(STRIP, n - start)
         here = labels[start : start + width]
         low[:] = np.inf
         for c in range(k):
-            norm, slope, row = norms[c], slopes[c], sums[c, start : start + width]
+            norm = norms[c]
+            slope = slopes[c]
+            row = sums[c, start : start + width]
             for s in range(width):
                 value = np.inf if here[s] == c else norm - slope * row[s]
                 low[s] = min(low[s], value)
         for s in range(width):
-            i, label = start + s, here[s]
+            i = start + s
+            label = here[s]
             if low[s] < norms[label] - slopes[label] * sums[label, i] - slack:
                 for c in range(k):
                     if c != label and norms[c] - slopes[c] * sums[c, i] <= low[s] + slack:
@@ -127,7 +138,9 @@ def _carry_out(
         stop = min(start + STRIP, n)
         for s in range(moved.size):
             i = moved[s]
-            row, gone, come = K[i, start:stop], sums[labels[i], start:stop], sums[target[s], start:stop]
+            row = K[i, start:stop]
+            gone = sums[labels[i], start:stop]
+            come = sums[target[s], start:stop]
             weight = weights[i]
             for j in range(stop - start):
                 part = weight * row[j]
@@ -181,32 +194,51 @@ def follow(
     Writes how each run ended and the last objective it saw; ``meetings`` holds the candidate whose path it met (-1 for
     none), the step in which that one had been there, and the steps made.
     """
-    n, k = base.size, base_totals.size + 1
-    labels, moved, target = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    sums, low = np.empty((k, n)), np.empty(STRIP)
-    totals, norms, slopes = np.empty(k), np.empty(k), np.empty(k)
-    base_key, base_check = np.uint64(0), np.uint64(0)
+    n = base.size
+    k = base_totals.size + 1
+    labels = np.empty(n, np.int64)
+    moved = np.empty(n, np.int64)
+    target = np.empty(n, np.int64)
+    sums = np.empty((k, n))
+    low = np.empty(STRIP)
+    totals = np.empty(k)
+    norms = np.empty(k)
+    slopes = np.empty(k)
+    base_key = np.uint64(0)
+    base_check = np.uint64(0)
     for i in range(n):
         base_key ^= _mark(i, base[i], 1)
         base_check ^= _mark(i, base[i], 2)
     for t in range(lo, hi):
         me = candidates[t]
-        key, check = base_key, base_check
+        key = base_key
+        check = base_check
         labels[:] = base
-        sums[: k - 1], sums[k - 1] = base_sums, 0.0
-        totals[: k - 1], totals[k - 1] = base_totals, 0.0
-        moved[0], target[0], m = me, k - 1, 1
-        before, states[t], meetings[t, 0], meetings[t, 2] = np.inf, LEFT, -1, 0
+        sums[: k - 1] = base_sums
+        sums[k - 1] = 0.0
+        totals[: k - 1] = base_totals
+        totals[k - 1] = 0.0
+        moved[0] = me
+        target[0] = k - 1
+        m = 1
+        before = np.inf
+        states[t] = LEFT
+        meetings[t, 0] = -1
+        meetings[t, 2] = 0
         for step in range(max_iter + 1):
             for s in range(m):
-                i, old, new = moved[s], labels[moved[s]], target[s]
+                i = moved[s]
+                old = labels[moved[s]]
+                new = target[s]
                 key ^= _mark(i, old, 1) ^ _mark(i, new, 1)
                 check ^= _mark(i, old, 2) ^ _mark(i, new, 2)
             place = _place_of(table, owners, values, key | np.uint64(1), check) if step > 0 else -1
             if place >= 0:
                 # A step onto a path counts only if it lowers the objective: else the general solver cuts it back.
                 if owners[place, 0] != me and values[place] < before - noise:
-                    states[t], meetings[t, 0], meetings[t, 1] = MET, owners[place, 0], owners[place, 1]
+                    states[t] = MET
+                    meetings[t, 0] = owners[place, 0]
+                    meetings[t, 1] = owners[place, 1]
                     meetings[t, 2] = step
                 break
             _carry_out(K, weights, sums, totals, labels, moved[:m], target[:m])

@@ -24,7 +24,8 @@ def _links(
     indptr: Ints, indices: Ints, data: Floats, labels: Ints, node: int, links: Floats, near: Ints
 ) -> tuple[int, float]:
     """Add up the edges of a node by cluster; lists the clusters met and returns their number and the self-loop."""
-    found, loop = 0, 0.0
+    found = 0
+    loop = 0.0
     for e in range(indptr[node], indptr[node + 1]):
         other = indices[e]
         if other == node:
@@ -105,12 +106,14 @@ def _best_move(
         return 0.0
     old = labels[node]
     found, loop = _links(indptr, indices, data, labels, node, links, near)
-    best, target = -tolerance, -1
+    best = -tolerance
+    target = -1
     for c in range(stats.shape[1]):
         if c != old and stats[3, c] > 0.0:
             change = _gain(stats, old, c, links[old], links[c], loop, degrees[node], masses[node], pull)
             if change < best:
-                best, target = change, c
+                best = change
+                target = c
     if target >= 0:
         _move(stats, labels, node, target, links[old], links[target], loop, degrees[node], masses[node])
     for s in range(found):
@@ -132,7 +135,8 @@ def sweep(
     max_sweeps: int,
 ) -> tuple[int, int]:
     """Move single nodes to any cluster, in order, until none lowers the cost; returns sweeps and moves made."""
-    links, near = np.zeros(stats.shape[1]), np.empty(stats.shape[1], np.int64)
+    links = np.zeros(stats.shape[1])
+    near = np.empty(stats.shape[1], np.int64)
     moves = 0
     for done in range(max_sweeps):
         before = moves
@@ -164,7 +168,8 @@ def _push(keys: Floats, heap: Ints, size: int, key: float, order: int, node: int
         heap[at] = heap[parent]
         at = parent
     keys[at] = key
-    heap[at, 0], heap[at, 1] = order, node
+    heap[at, 0] = order
+    heap[at, 1] = node
     return size + 1
 
 
@@ -172,7 +177,9 @@ def _push(keys: Floats, heap: Ints, size: int, key: float, order: int, node: int
 def _pop(keys: Floats, heap: Ints, size: int) -> int:
     """Take the first node off the heap, whose place 0 the caller has read; returns the new size."""
     size -= 1
-    key, order, node = keys[size], heap[size, 0], heap[size, 1]
+    key = keys[size]
+    order = heap[size, 0]
+    node = heap[size, 1]
     at = 0
     while True:
         child = 2 * at + 1
@@ -186,7 +193,8 @@ def _pop(keys: Floats, heap: Ints, size: int) -> int:
         heap[at] = heap[child]
         at = child
     keys[at] = key
-    heap[at, 0], heap[at, 1] = order, node
+    heap[at, 0] = order
+    heap[at, 1] = node
     return size
 
 
@@ -216,21 +224,36 @@ def grow(
     ``order`` holds the nodes of the last founder as they came. ``inner`` are the edges of each node inside its cluster.
     """
     n = labels.size
-    keys, heap = np.empty(indices.size + n + 1), np.empty((indices.size + n + 1, 2), np.int64)
-    link, seen, found = np.zeros(n), np.zeros(n, np.int64), np.empty(n, np.int64)
+    keys = np.empty(indices.size + n + 1)
+    heap = np.empty((indices.size + n + 1, 2), np.int64)
+    link = np.zeros(n)
+    seen = np.zeros(n, np.int64)
+    found = np.empty(n, np.int64)
     for t in range(lo, hi):
-        founder, home = founders[t], labels[founders[t]]
-        changes[t], sizes[t] = np.inf, 0
+        founder = founders[t]
+        home = labels[founders[t]]
+        changes[t] = np.inf
+        sizes[t] = 0
         if not masses[founder] > 0.0 or stats[3, home] <= 1.0:
             continue
-        old_a, old_d, old_m = stats[0, home], stats[1, home], stats[2, home]
+        old_a = stats[0, home]
+        old_d = stats[1, home]
+        old_m = stats[2, home]
         # half the mass, with room for the rounding of its sum
-        left, start, half = stats[3, home], _cost(old_a, old_d, old_m, pull), 0.5 * old_m * (1.0 + 1e-12)
-        new_a, new_d, new_m = 0.0, 0.0, 0.0
-        size, met, taken = _push(keys, heap, 0, 0.0, 0, founder), 1, 0
-        found[0], seen[founder] = founder, 1
+        left = stats[3, home]
+        start = _cost(old_a, old_d, old_m, pull)
+        half = 0.5 * old_m * (1.0 + 1e-12)
+        new_a = 0.0
+        new_d = 0.0
+        new_m = 0.0
+        size = _push(keys, heap, 0, 0.0, 0, founder)
+        met = 1
+        taken = 0
+        found[0] = founder
+        seen[founder] = 1
         while size > 0 and left > 1.0:
-            key, node = keys[0], heap[0, 1]
+            key = keys[0]
+            node = heap[0, 1]
             size = _pop(keys, heap, size)
             share = link[node] / degrees[node] if degrees[node] > 0.0 else 0.0
             if seen[node] < 0 or key != share:
@@ -249,7 +272,8 @@ def grow(
             taken += 1
             change = _cost(old_a, old_d, old_m, pull) + _cost(new_a, new_d, new_m, pull) - start
             if change < changes[t]:
-                changes[t], sizes[t] = change, taken
+                changes[t] = change
+                sizes[t] = taken
             for e in range(indptr[node], indptr[node + 1]):
                 other = indices[e]
                 if other == node or labels[other] != home or seen[other] < 0 or not masses[other] > 0.0:
@@ -269,9 +293,12 @@ def grow(
 def farthest(indptr: Ints, indices: Ints, labels: Ints, start: int) -> int:
     """Return the node of a cluster that breadth-first search from ``start`` reaches last."""
     n = labels.size
-    queue, seen = np.empty(n, np.int64), np.zeros(n, np.bool_)
-    queue[0], seen[start] = start, True
-    head, tail = 0, 1
+    queue = np.empty(n, np.int64)
+    seen = np.zeros(n, np.bool_)
+    queue[0] = start
+    seen[start] = True
+    head = 0
+    tail = 1
     while head < tail:
         node = queue[head]
         head += 1

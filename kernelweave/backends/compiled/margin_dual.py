@@ -22,24 +22,28 @@ BAND = 0.1
 @njit(nogil=True, cache=True)
 def _highest(y: Floats, b: Floats, f: Floats, C: float, scale: float) -> tuple[int, float]:
     """Return the sample with the largest v among those that can go up."""
-    best, at = -np.inf, -1
+    best = -np.inf
+    at = -1
     for t in range(len(y)):
         if (b[t] < C) if y[t] > 0 else (b[t] < 0.0):
             v = y[t] - f[t] / scale
             if v > best:
-                best, at = v, t
+                best = v
+                at = t
     return at, best
 
 
 @njit(nogil=True, cache=True)
 def _lowest(y: Floats, b: Floats, f: Floats, C: float, scale: float) -> tuple[int, float]:
     """Return the sample with the smallest v among those that can go down."""
-    best, at = np.inf, -1
+    best = np.inf
+    at = -1
     for t in range(len(y)):
         if (b[t] > 0.0) if y[t] > 0 else (b[t] > -C):
             v = y[t] - f[t] / scale
             if v < best:
-                best, at = v, t
+                best = v
+                at = t
     return at, best
 
 
@@ -49,7 +53,8 @@ def _gains(
 ) -> tuple[float, float]:
     """Fill in the second-order gain of a step with every sample that can go down; return the lowest v and the best."""
     floor = TINY * (abs(own) + 1e-300) * inverse
-    bottom, best = np.inf, 0.0
+    bottom = np.inf
+    best = 0.0
     for t in range(len(row)):
         w = v[t] + down[t]  # far above top where the sample cannot go down
         bottom = min(bottom, w)
@@ -84,9 +89,14 @@ def descend(
     """
     n = len(y)
     inverse = 1.0 / scale
-    v, up, down, gains, diag = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    v = np.empty(n)
+    up = np.empty(n)
+    down = np.empty(n)
+    gains = np.empty(n)
+    diag = np.empty(n)
     for t in range(n):
-        v[t], diag[t] = y[t] - f[t] * inverse, K[t, t]
+        v[t] = y[t] - f[t] * inverse
+        diag[t] = K[t, t]
         up[t] = 0.0 if ((b[t] < C) if y[t] > 0 else (b[t] < 0.0)) else -FAR
         down[t] = 0.0 if ((b[t] > 0.0) if y[t] > 0 else (b[t] > -C)) else FAR
     top = -np.inf
@@ -131,7 +141,9 @@ def descend_near(
     to leave a bound or nearly do. Others are looked at again after each round.
     """  # noqa: D205
     n = len(y)
-    inverse, steps, band = 1.0 / scale, 0, BAND
+    inverse = 1.0 / scale
+    steps = 0
+    band = BAND
     while True:
         _, top = _highest(y, b, f, C, scale)
         _, bottom = _lowest(y, b, f, C, scale)
@@ -150,10 +162,15 @@ def descend_near(
         if 2 * m > n:
             taken, top, bottom = descend(K, y, b, f, C, scale, tol, max_steps - steps)
             return steps + taken, top, bottom
-        part, y_part, b_part, f_part = np.empty((m, m)), np.empty(m), np.empty(m), np.empty(m)
+        part = np.empty((m, m))
+        y_part = np.empty(m)
+        b_part = np.empty(m)
+        f_part = np.empty(m)
         for r in range(m):
             s = near[r]
-            y_part[r], b_part[r], f_part[r] = y[s], b[s], f[s]
+            y_part[r] = y[s]
+            b_part[r] = b[s]
+            f_part[r] = f[s]
             for c in range(m):
                 part[r, c] = K[s, near[c]]
         taken, _, _ = descend(part, y_part, b_part, f_part, C, scale, 0.5 * tol, max_steps - steps)

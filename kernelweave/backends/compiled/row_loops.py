@@ -21,31 +21,36 @@ def scatter_rows(K: Array, rows: Ints, groups: Ints, weights: Floats, out: Float
     Eight rows of one group are added in one sweep: the totals are then read and written once for every eight
     rows of K, which brings the pass close to the time of reading K.
     """
-    n, width, t = rows.size, hi - lo, 0
+    n = rows.size
+    width = hi - lo
+    t = 0
     while t < n:
         total = out[groups[t], lo:hi]
         if t + 7 < n and groups[t + 7] == groups[t]:
-            a, b, c, d = (
-                K[rows[t], lo - left : hi - left],
-                K[rows[t + 1], lo - left : hi - left],
-                K[rows[t + 2], lo - left : hi - left],
-                K[rows[t + 3], lo - left : hi - left],
-            )
-            e, f, g, h = (
-                K[rows[t + 4], lo - left : hi - left],
-                K[rows[t + 5], lo - left : hi - left],
-                K[rows[t + 6], lo - left : hi - left],
-                K[rows[t + 7], lo - left : hi - left],
-            )
-            wa, wb, wc, wd = weights[t], weights[t + 1], weights[t + 2], weights[t + 3]
-            we, wf, wg, wh = weights[t + 4], weights[t + 5], weights[t + 6], weights[t + 7]
+            a = K[rows[t], lo - left : hi - left]
+            b = K[rows[t + 1], lo - left : hi - left]
+            c = K[rows[t + 2], lo - left : hi - left]
+            d = K[rows[t + 3], lo - left : hi - left]
+            e = K[rows[t + 4], lo - left : hi - left]
+            f = K[rows[t + 5], lo - left : hi - left]
+            g = K[rows[t + 6], lo - left : hi - left]
+            h = K[rows[t + 7], lo - left : hi - left]
+            wa = weights[t]
+            wb = weights[t + 1]
+            wc = weights[t + 2]
+            wd = weights[t + 3]
+            we = weights[t + 4]
+            wf = weights[t + 5]
+            wg = weights[t + 6]
+            wh = weights[t + 7]
             for i in range(width):
                 total[i] += ((wa * a[i] + wb * b[i]) + (wc * c[i] + wd * d[i])) + (
                     (we * e[i] + wf * f[i]) + (wg * g[i] + wh * h[i])
                 )
             t += 8
         else:
-            a, wa = K[rows[t], lo - left : hi - left], weights[t]
+            a = K[rows[t], lo - left : hi - left]
+            wa = weights[t]
             for i in range(width):
                 total[i] += wa * a[i]
             t += 1
@@ -57,8 +62,10 @@ def move_rows(
 ) -> None:
     """Take weights[t] * K[rows[t], lo - left : hi - left] from out[old[t]] and add it to out[new[t]]."""
     for t in range(rows.size):
-        row, weight = K[rows[t], lo - left : hi - left], weights[t]
-        source, target = out[old[t], lo:hi], out[new[t], lo:hi]
+        row = K[rows[t], lo - left : hi - left]
+        weight = weights[t]
+        source = out[old[t], lo:hi]
+        target = out[new[t], lo:hi]
         for i in range(hi - lo):
             part = weight * row[i]
             source[i] -= part
@@ -87,16 +94,20 @@ def nearest(
         for c in range(norms.size):
             if np.isinf(norms[c]):
                 continue
-            norm, slope, row = norms[c], slopes[c], sums[c, start : start + width]
+            norm = norms[c]
+            slope = slopes[c]
+            row = sums[c, start : start + width]
             for t in range(width):
                 value = np.inf if here[t] == c else norm - slope * row[t]
                 low[t] = min(low[t], value)
         for t in range(width):
-            i, label = start + t, here[t]
+            i = start + t
+            label = here[t]
             kept = np.inf
             if not np.isinf(norms[label]):
                 kept = norms[label] - slopes[label] * sums[label, i]
-            out[i], own[i] = label, kept
+            out[i] = label
+            own[i] = kept
             if not low[t] < kept - slack:
                 lead = min(lead, low[t] - kept + slack)
                 continue
@@ -104,7 +115,8 @@ def nearest(
                 if c != label and not np.isinf(norms[c]):
                     value = norms[c] - slopes[c] * sums[c, i]
                     if value <= low[t] + slack:
-                        out[i], own[i] = c, value
+                        out[i] = c
+                        own[i] = value
                         break
     return lead
 
@@ -130,8 +142,11 @@ def nearest_scaled(
         width = min(TILE, hi - start)
         base = diag[start : start + width]
         for c in range(norms.size):
-            line, row = values[c], sums[c, start : start + width]
-            norm, slope, coef = norms[c], slopes[c], coefs[c]
+            line = values[c]
+            row = sums[c, start : start + width]
+            norm = norms[c]
+            slope = slopes[c]
+            coef = coefs[c]
             for t in range(width):
                 line[t] = coef * ((norm - slope * row[t]) + base[t])
         for t in range(width):
@@ -160,18 +175,22 @@ def nearest_means(
         values = np.dot(Phi[start : start + width], turned)
         for t in range(width):  # as in `_choose`, written out: a call for every sample takes longer than the choice
             i = start + t
-            base, label, low = diag[i], labels[i], np.inf
+            base = diag[i]
+            label = labels[i]
+            low = np.inf
             for c in range(norms.size):
                 values[t, c] = coefs[c] * ((norms[c] - 2.0 * values[t, c]) + base)
             kept = values[t, label]
             values[t, label] = np.inf
             for c in range(norms.size):
                 low = values[t, c] if values[t, c] < low else low
-            out[i], own[i] = label, kept
+            out[i] = label
+            own[i] = kept
             if low < kept - slack:
                 for c in range(norms.size):
                     if values[t, c] <= low + slack:
-                        out[i], own[i] = c, values[t, c]
+                        out[i] = c
+                        own[i] = values[t, c]
                         break
             else:
                 gap = low - kept + slack
@@ -183,7 +202,9 @@ def nearest_means(
 def add_rows(Phi: Array, labels: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
     """Add weights[i] * Phi[i] to out[labels[i]] for lo <= i < hi."""
     for i in range(lo, hi):
-        total, row, weight = out[labels[i]], Phi[i], weights[i]
+        total = out[labels[i]]
+        row = Phi[i]
+        weight = weights[i]
         for j in range(row.size):
             total[j] += weight * row[j]
 
@@ -192,7 +213,10 @@ def add_rows(Phi: Array, labels: Ints, weights: Floats, out: Floats, lo: int, hi
 def shift_rows(Phi: Array, moved: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
     """Take weights[t] * Phi[moved[t]] from out[old[t]] and add it to out[new[t]] for lo <= t < hi."""
     for t in range(lo, hi):
-        source, target, row, weight = out[old[t]], out[new[t]], Phi[moved[t]], weights[t]
+        source = out[old[t]]
+        target = out[new[t]]
+        row = Phi[moved[t]]
+        weight = weights[t]
         for j in range(row.size):
             part = weight * row[j]
             source[j] -= part
@@ -205,7 +229,8 @@ def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints,
     for i in range(values.shape[0]):
         label = labels[i]
         sizes[label] = max(sizes[label] - weights[i], 0.0)
-        low, best = np.inf, label
+        low = np.inf
+        best = label
         for c in range(values.shape[1]):
             value = sizes[c] * values[i, c]
             if value < low:
@@ -222,17 +247,20 @@ def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints,
 @njit(nogil=True, cache=True, inline="always")
 def _choose(values: Floats, labels: Ints, slack: float, out: Ints, own: Floats, i: int) -> float:
     """Write the label of sample ``i`` from its value for each cluster, which are overwritten; return its lead."""
-    label, low = labels[i], np.inf
+    label = labels[i]
+    low = np.inf
     kept = values[label]
     values[label] = np.inf
     for c in range(values.size):
         low = values[c] if values[c] < low else low
-    out[i], own[i] = label, kept
+    out[i] = label
+    own[i] = kept
     if not low < kept - slack:
         return low - kept + slack
     for c in range(values.size):
         if values[c] <= low + slack:
-            out[i], own[i] = c, values[c]
+            out[i] = c
+            own[i] = values[c]
             break
     return np.inf
 
@@ -240,8 +268,12 @@ def _choose(values: Floats, labels: Ints, slack: float, out: Ints, own: Floats, 
 @njit(nogil=True, cache=True)
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
     """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, tile by tile; see the twin."""
-    n, tile = K.shape[0], 64
-    gap, peak, row, col = -1.0, 0.0, 0, 0
+    n = K.shape[0]
+    tile = 64
+    gap = -1.0
+    peak = 0.0
+    row = 0
+    col = 0
     for left in range(0, n, tile):
         for i in range(lo, hi):
             for j in range(left, min(left + tile, n)):
@@ -255,7 +287,9 @@ def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]
                 if size > peak:
                     peak = size
                 if away > gap:
-                    gap, row, col = away, i, j
+                    gap = away
+                    row = i
+                    col = j
     return gap, peak, row, col
 
 
@@ -265,7 +299,9 @@ def founding_gains(
 ) -> None:
     """Write sum_i w_i max(d_i - (K_nn + K_ii - 2 K_ni), 0) for lo <= n < hi; K holds the rows from ``left`` on."""
     for n in range(lo, hi):
-        row, own, total = K[n - left], diag[n], 0.0
+        row = K[n - left]
+        own = diag[n]
+        total = 0.0
         for i in range(row.size):
             total += weights[i] * max(distances[i] - (own + diag[i] - 2.0 * row[i]), 0.0)
         out[n] = total

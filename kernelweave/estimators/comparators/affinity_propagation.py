@@ -178,18 +178,24 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
         op = kernel.operator("auto", self.memory_limit)
         warn_if_indefinite(op)
         messages = Messages(self.damping, self.max_iter, self.convergence_iter, self._seed())
-        slack, meter = TIE * op.scale(), Meter(self, "preferences")
+        slack = TIE * op.scale()
+        meter = Meter(self, "preferences")
         for _ in track(self, [None], total=1, what="messages", X=X, y=y):
             with single_threaded_blas():  # the same last bit whatever the number of threads
                 D = KernelDivergence(op).block(slice(None), slice(None))
             options: dict[str, Any] = {"n_clusters": self.n_clusters, "preference": self.preference, "on_run": meter}
             found = find_exemplars(D, slack, messages, **options)
         meter.close()
-        self._kernel, self._slack = kernel.for_new_samples(), slack
+        self._kernel = kernel.for_new_samples()
+        self._slack = slack
         self._norms: Floats = np.maximum(op.diag()[found.indices], 0.0)
-        self.exemplar_indices_, self.labels_ = found.indices, found.labels
-        self.preference_, self.n_iter_, self.converged_ = found.preference, found.n_iter, found.converged
-        self.objective_, self.objective_path_ = found.objective, np.array(found.history)
+        self.exemplar_indices_ = found.indices
+        self.labels_ = found.labels
+        self.preference_ = found.preference
+        self.n_iter_ = found.n_iter
+        self.converged_ = found.converged
+        self.objective_ = found.objective
+        self.objective_path_ = np.array(found.history)
         self._warn()
         return self
 

@@ -176,8 +176,10 @@ class CoRegularizedSpectralClustering(ViewAffinities):
             on_step=meter,
         )
         meter.close()
-        self.objective_, self.objective_path_ = found.objective, np.array(found.history)
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self.objective_ = found.objective
+        self.objective_path_ = np.array(found.history)
+        self.n_iter_ = found.n_iter
+        self.converged_ = found.converged
         warn_if_unfinished(found.converged, self.max_iter, "eigenvectors")
         warn_if_inexact(found.residual)
         self._round(unit_rows(found.embedding), X, y)

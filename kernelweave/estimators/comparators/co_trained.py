@@ -146,14 +146,17 @@ class CoTrainedSpectralClustering(ViewAffinities):
             The fitted estimator.
         """
         views = self._read_views(X)
-        parts, meter = self._affinities(views), Meter(self, "rounds")
+        parts = self._affinities(views)
+        meter = Meter(self, "rounds")
         options: dict[str, Any] = {"n_vectors": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
         kernels = [part.base for part in parts]
         self._factors(kernels, np.ones(views.n_samples), views.names)  # a view that tells nothing would wipe out others
         found = co_trained(kernels, parts, on_step=meter, **options)
         meter.close()
-        self.objective_, self.objective_path_ = found.history[-1], np.array(found.history)
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self.objective_ = found.history[-1]
+        self.objective_path_ = np.array(found.history)
+        self.n_iter_ = found.n_iter
+        self.converged_ = found.converged
         warn_if_inexact(found.residual)
         self._round(unit_rows(found.embedding), X, y)
         return self

@@ -167,8 +167,11 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
             TrainedView(kernel.for_new_samples(), op.shares, op.column_means, op.grand_mean, alphas)
             for kernel, op, alphas in zip(fitted, centred, found.alphas, strict=True)
         ]
-        self.correlations_, self.objective_ = found.correlations, float(found.correlations.sum())
-        self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
+        self.correlations_ = found.correlations
+        self.objective_ = float(found.correlations.sum())
+        self.objective_path_ = np.array([self.objective_])
+        self.n_iter_ = 1
+        self.converged_ = True
         self.view_weights_ = np.full(len(views), 1.0 / len(views))
         parts = [op.matmat(alphas) for op, alphas in zip(centred, found.alphas, strict=True)]
         self._keep_centers(self._round(np.hstack(parts), X, y))
@@ -178,7 +181,8 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
         """Return the kernel of every view, settled, and as a centred operator."""
         kernels = per_view(self.kernel, views.names, "kernel")
         params = per_view(self.kernel_params, views.names, "kernel_params")
-        fitted, centred = [], []
+        fitted = []
+        centred = []
         for name, block, kernel, settings in zip(views.names, views.blocks, kernels, params, strict=True):
             fitted.append(self._fit_kernel(block, kernel, settings, ones, name))
             op = fitted[-1].operator("auto", self.memory_limit)

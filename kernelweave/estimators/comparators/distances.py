@@ -24,7 +24,8 @@ _ALIASES = {"l1": "manhattan", "l2": "euclidean", "cityblock": "manhattan"}
 # What these metrics need and would otherwise take from the samples at hand, differently for new ones.
 _NEEDED = {"seuclidean": "V", "mahalanobis": "VI"}
 # Distances as a share of the largest possible, 1 or 2, below which they are the rounding of 1 - similarity.
-_ANGLES, _ROUNDING = ("cosine", "correlation"), 1e-14
+_ANGLES = ("cosine", "correlation")
+_ROUNDING = 1e-14
 # Given distances may differ from their mirror image, or from zero, by this much of the largest.
 _TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 # Rows of a matrix of distances measured or checked at a time.
@@ -46,7 +47,8 @@ def measured(A: Matrix, B: Matrix, metric: Any, params: Mapping[str, Any] | None
         gaps = gaps**2 if squared else gaps
     else:
         if name in PAIRWISE_BOOLEAN_FUNCTIONS:
-            A, B = A != 0, B != 0
+            A = A != 0
+            B = B != 0
         gaps = np.asarray(pairwise_distances(A, B, metric=metric, **params), dtype=np.float64)
     if name in _ANGLES:
         gaps = np.where(np.abs(gaps) <= _ROUNDING, 0.0, gaps)

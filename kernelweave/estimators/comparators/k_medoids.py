@@ -172,7 +172,8 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         X = self._read(X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
-        distances, starts = self._distances(X), self._starts(weights)
+        distances = self._distances(X)
+        starts = self._starts(weights)
 
         def run(start: Any) -> MedoidRun:
             if isinstance(start, np.random.Generator):
@@ -189,8 +190,10 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         self.cluster_centers_ = None if self._given else X[best.medoids]
         self.inertia_ = self.objective_ = best.objective
         self.objective_path_ = np.array(best.history)
-        self.n_iter_, self.converged_ = best.n_iter, best.converged
-        self._slack, self._n_features_out = best.slack, self.n_clusters
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.converged
+        self._slack = best.slack
+        self._n_features_out = self.n_clusters
         warn_if_unfinished(best.converged, self.max_iter, "medoids")
         warn_if_empty(best.totals, self.n_clusters)
 
@@ -257,7 +260,8 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
 
 def _read_medoids(init: Any, n_clusters: int, weights: Floats) -> Ints:
     """Return given starting medoids as numbers of samples."""
-    found, n = np.asarray(init), len(weights)
+    found = np.asarray(init)
+    n = len(weights)
     if found.shape != (n_clusters,):
         raise ParameterError(f"init has shape {found.shape}, expected ({n_clusters},): give one sample per cluster.")
     if not np.issubdtype(found.dtype, np.integer):

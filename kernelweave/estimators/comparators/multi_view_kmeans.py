@@ -157,7 +157,9 @@ class MultiViewKMeans(MultiViewVectors):
             return exchange_kmeans(ops, first(start), weights, **options)
 
         best = self._best(run, self._starts(views.n_samples), X, y)
-        self._means, self._filled, self._slack = list(best.means), best.filled, joint_slack(ops)
+        self._means = list(best.means)
+        self._filled = best.filled
+        self._slack = joint_slack(ops)
         self.cluster_centers_ = [
             means if origin is None else means + origin for means, origin in zip(best.means, self._offsets, strict=True)
         ]

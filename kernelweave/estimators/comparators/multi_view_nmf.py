@@ -175,8 +175,10 @@ class MultiViewNMF(MultiViewVectors):
         self.consensus_: Floats = best.consensus
         self.sample_factors_ = list(best.samples)
         self.components_ = [np.ascontiguousarray(part.T) for part in best.features]
-        self.objective_, self.objective_path_ = best.objective, np.array(best.history)
-        self.n_iter_, self.converged_ = best.n_iter, best.converged
+        self.objective_ = best.objective
+        self.objective_path_ = np.array(best.history)
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.converged
         self.view_weights_: Floats = np.full(len(best.samples), 1.0 / len(best.samples))
         warn_if_unfinished(best.converged, self.max_iter, "factors")
         warn_if_empty(np.bincount(self.labels_, minlength=self.n_clusters), self.n_clusters)

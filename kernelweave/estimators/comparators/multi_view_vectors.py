@@ -57,8 +57,10 @@ class MultiViewVectors(ClusterMixin, CallbackSupportMixin, BaseEstimator):
 
     def _store(self, found: Any, n_views: int, what: str) -> None:
         self.labels_: Ints = found.labels
-        self.objective_, self.objective_path_ = found.objective, np.array(found.history)
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self.objective_ = found.objective
+        self.objective_path_ = np.array(found.history)
+        self.n_iter_ = found.n_iter
+        self.converged_ = found.converged
         self.view_weights_: Floats = np.full(n_views, 1.0 / n_views)
         warn_if_unfinished(found.converged, self.max_iter, what)
         warn_if_empty(np.bincount(found.labels, minlength=self.n_clusters), self.n_clusters)

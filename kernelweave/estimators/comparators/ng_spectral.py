@@ -150,7 +150,8 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
             The fitted estimator.
         """
         table = self._read(X, reset=True)
-        ones, k = np.ones(table.shape[0]), self.n_clusters
+        ones = np.ones(table.shape[0])
+        k = self.n_clusters
         check_cluster_count(k, ones)
         kernel = self._settle_kernel(table, ones)
         plain = kernel.operator(self.storage, self.memory_limit)
@@ -161,8 +162,10 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
             found, np.array([float(k)]), n_vectors=k, p=1.0, view_weights=np.ones(1), learned=False
         )
         warn_if_inexact(relaxed.residual)
-        self.eigenvalues_, self.objective_ = relaxed.eigenvalues, relaxed.objective
-        self.objective_path_, self.n_iter_ = np.array(relaxed.history), relaxed.n_iter
+        self.eigenvalues_ = relaxed.eigenvalues
+        self.objective_ = relaxed.objective
+        self.objective_path_ = np.array(relaxed.history)
+        self.n_iter_ = relaxed.n_iter
         self._kernel = ViewKernel(kernel.for_new_samples(), degree_weights=ones, column_scale=op.column_scale)
         self._sources = found.sources()
         best = self._round(unit_rows(found.embedding()), X, y, max_iter=self.max_iter, tol=self.tol)

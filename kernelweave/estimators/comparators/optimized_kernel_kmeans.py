@@ -182,21 +182,25 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
         check_cluster_count(self.n_clusters, np.ones(views.n_samples))
         self._check_memory(views)
         fusion = self._fusion(views)
-        first, meter = self._first_labels(fusion.kernels, X, y), Meter(self, "rounds")
+        first = self._first_labels(fusion.kernels, X, y)
+        meter = Meter(self, "rounds")
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
         found = optimized_kernel_kmeans(fusion, first, on_step=meter, **options)
         meter.close()
         self.labels_: Ints = found.labels
         self.kernel_coefficients_ = found.coefficients
         self.view_weights_ = found.coefficients / found.coefficients.sum()
-        self.objective_, self.objective_path_ = found.objective, np.array(found.history)
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self.objective_ = found.objective
+        self.objective_path_ = np.array(found.history)
+        self.n_iter_ = found.n_iter
+        self.converged_ = found.converged
         warn_if_unfinished(found.converged, self.max_iter)
         warn_if_empty(found.totals, self.n_clusters)
         return self
 
     def _check_memory(self, views: Views) -> None:
-        n, count = views.n_samples, len(views)
+        n = views.n_samples
+        count = len(views)
         needed = (count + 2) * n**2 * 8 / 2**20
         if needed > self.memory_limit:
             raise ParameterError(
@@ -214,7 +218,8 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
             parts.append(self._fit_kernel(block, kernel, settings, ones, name).operator("dense", np.inf))
             warn_if_indefinite(parts[-1], f" of view {name!r}")
         factors = self._factors(parts, ones, views.names)
-        matrices, shifts = [], []
+        matrices = []
+        shifts = []
         for factor in factors:
             part = parts.pop(0)  # given up as soon as it is centred
             matrices.append(_centred(part, factor))
@@ -225,7 +230,8 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
     def _first_labels(self, kernels: WeightedKernels, X: Any, y: Any) -> Ints:
         """Return the best clusters of kernel k-means with equal coefficients."""
         op = DenseKernel(kernels.matrix(kernels.first()))
-        weights, k = np.ones(op.n_samples), self.n_clusters
+        weights = np.ones(op.n_samples)
+        k = self.n_clusters
 
         def run(rng: np.random.Generator) -> Descent:
             return kernel_kmeans(op, start_labels(op, "k-means++", weights, k, rng), weights, n_clusters=k)
@@ -235,7 +241,8 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
 
 def _centred(op: KernelOperator, factor: float) -> Floats:
     """Return the matrix of a centred kernel times a factor, with no other matrix beside it."""
-    means, K = CentredKernel(op), np.asarray(op.block(slice(None), slice(None)), dtype=np.float64)
+    means = CentredKernel(op)
+    K = np.asarray(op.block(slice(None), slice(None)), dtype=np.float64)
     K -= means.row_means[:, None]
     K -= means.column_means
     K += means.grand_mean
@@ -250,7 +257,8 @@ def _shift(K: Floats) -> float:
         return 0.0
     with single_threaded_blas():
         values = eigh(K, eigvals_only=True, check_finite=False)
-    lowest, largest = float(values[0]), float(np.abs(values[[0, n - 1]]).max())
+    lowest = float(values[0])
+    largest = float(np.abs(values[[0, n - 1]]).max())
     return -lowest if lowest < -ROUNDING * largest else 0.0
 
 

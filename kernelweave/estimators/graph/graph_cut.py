@@ -219,7 +219,8 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         for how in hows:  # either may end lower
             rival = polish_cut(moves, start, n_clusters=self.n_clusters, how=how, deadline=deadline)
             if sign * rival.values[-1] < sign * path.values[-1] - moves.tolerance:
-                labels, values = (*path.labels[:-1], rival.labels[-1]), (*path.values[:-1], rival.values[-1])
+                labels = (*path.labels[:-1], rival.labels[-1])
+                values = (*path.values[:-1], rival.values[-1])
                 path = CutPath(labels, values, path.complete and rival.complete)
         return path
 
@@ -248,7 +249,8 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
 
     def _spectral(self, A: sp.csr_array, counted: Bools) -> Ints:
         """Return scikit-learn's spectral labels of the nodes that count, 0 for others; no cluster is left empty."""
-        labels, used = np.zeros(A.shape[0], dtype=np.intp), np.flatnonzero(counted)
+        labels = np.zeros(A.shape[0], dtype=np.intp)
+        used = np.flatnonzero(counted)
         if self.n_clusters in (1, len(used)):
             labels[used] = np.arange(len(used)) % self.n_clusters
             return labels
@@ -289,7 +291,8 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         self.labels_path_ = np.stack(path.labels)
         self.cut_path_ = self.objective_path_ = np.array(path.values)
         self.cut_value_ = self.objective_ = path.values[-1]
-        self.n_iter_, self.converged_ = len(path.labels), path.complete
+        self.n_iter_ = len(path.labels)
+        self.converged_ = path.complete
         if not path.complete:
             warn(
                 f"The search ended early (time_budget={self.time_budget}); the result is the best found until then. "

@@ -178,7 +178,8 @@ class GlobalKernelKMeans(KernelClusterer):
             deadline=np.inf if self.time_budget is None else began + self.time_budget,
             on_stage=lambda stages: self._watched(stages, X, y),
         )
-        self._kernel, self._weights = kernel.for_new_samples(), weights
+        self._kernel = kernel.for_new_samples()
+        self._weights = weights
         self._store_path(path)
         return self
 

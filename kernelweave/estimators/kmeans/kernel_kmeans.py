@@ -175,7 +175,8 @@ class KernelKMeans(KernelClusterer):
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_indefinite(op)
         best = best_of(self._runs(op, weights, X, y))
-        self._kernel, self._weights = kernel.for_new_samples(), weights
+        self._kernel = kernel.for_new_samples()
+        self._weights = weights
         self._store(best)
         return self
 

@@ -84,7 +84,8 @@ class _MinMax:
 
     def _settle(self, run: MinMaxRun, refined: Descent | None) -> None:
         """Store what is MinMax's own."""
-        self.p_, self.cluster_weights_ = run.p, run.cluster_weights
+        self.p_ = run.p
+        self.cluster_weights_ = run.cluster_weights
         self.max_variance_ = float(self.cluster_variances_.max())
         if refined is not None:
             self.n_iter_ = run.n_iter + refined.n_iter
@@ -444,7 +445,8 @@ class MinMaxKernelKMeans(_MinMax, KernelClusterer):
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_indefinite(op)
         run, refined = self._search(op, weights, self._starts(len(weights)), X, y)
-        self._kernel, self._weights = kernel.for_new_samples(), weights
+        self._kernel = kernel.for_new_samples()
+        self._weights = weights
         self._store(refined or run)
         self._settle(run, refined)
         return self

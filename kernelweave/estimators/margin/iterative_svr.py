@@ -179,8 +179,10 @@ class IterativeSVR(KernelEstimator, DividingClusterer):
         op = kernel.operator("dense", np.inf)
         warn_if_indefinite(op)
         self._K = np.ascontiguousarray(op.block(slice(None), slice(None)), dtype=np.float64)
-        self.objective_, self.objective_path_ = 0.0, np.zeros(1)
-        self.n_iter_, self.converged_ = 0, True
+        self.objective_ = 0.0
+        self.objective_path_ = np.zeros(1)
+        self.n_iter_ = 0
+        self.converged_ = True
         self._divide_all(self._K, X, y)
         del self._K  # not kept
         self._kernel = kernel.for_new_samples()
@@ -188,7 +190,9 @@ class IterativeSVR(KernelEstimator, DividingClusterer):
 
     def _cut(self, members: Ints, new: int) -> Cut:
         K = self._K if new == 1 else np.ascontiguousarray(self._K[np.ix_(members, members)])
-        limit, op, weights = self._limit_of(members, new), DenseKernel(K), np.ones(len(members))
+        limit = self._limit_of(members, new)
+        op = DenseKernel(K)
+        weights = np.ones(len(members))
         if not isinstance(self.init, str) and new == 1:
             starts = [read_labels(self.init, len(members), 2)]
         else:
@@ -202,8 +206,10 @@ class IterativeSVR(KernelEstimator, DividingClusterer):
         signs = [np.where(start == 1, 1.0, -1.0) for start in starts]
         best: SvrRun = best_of(iterative_svr(K, sign, **options) for sign in signs)
         if new == 1:
-            self.objective_, self.objective_path_ = best.objective, np.array(best.history)
-            self.n_iter_, self.converged_ = best.n_iter, best.converged
+            self.objective_ = best.objective
+            self.objective_path_ = np.array(best.history)
+            self.n_iter_ = best.n_iter
+            self.converged_ = best.converged
             warn_if_unfinished(best.converged, self.max_iter)
         return Cut(best.labels, np.ones(1), best.multipliers, best.bias)
 

@@ -242,8 +242,11 @@ class RatioMultipleKernelClustering(ViewKernelTags, DividingClusterer):
         self._check_counts(views.n_samples)
         family = self._settle(views)
         self._store_weights(family, family.first())
-        self.objective_, self.objective_path_, self.optimality_gap_ = 0.0, np.zeros(1), 0.0
-        self.n_iter_, self.converged_ = 0, True
+        self.objective_ = 0.0
+        self.objective_path_ = np.zeros(1)
+        self.optimality_gap_ = 0.0
+        self.n_iter_ = 0
+        self.converged_ = True
         self._family: Family | None = family
         self._divide_all(family.matrix(family.first()), X, y)
         self._family = None  # the kernel matrices are not kept
@@ -265,7 +268,8 @@ class RatioMultipleKernelClustering(ViewKernelTags, DividingClusterer):
         basis = self._specifications(views)
         self._check_memory(views.n_samples, len(basis))
         self.kernel_names_ = [name for name, *_ in basis]
-        kernels, operators = [], []
+        kernels = []
+        operators = []
         for name, view, kernel, params in basis:
             fitted = fit_kernel(views.blocks[view], kernel, params, centre_features=True, name=f"view {name!r}")
             op = fitted.operator("dense", np.inf)
@@ -356,14 +360,16 @@ class RatioMultipleKernelClustering(ViewKernelTags, DividingClusterer):
         """Return the best of ``n_init`` runs on one cluster."""
         family = self._family if new == 1 else self._family.take(members)  # type: ignore[union-attr]
         assert family is not None
-        n, limit = len(members), self._limit_of(members, new)
+        n = len(members)
+        limit = self._limit_of(members, new)
         options: dict[str, Any] = {"C": self.C, "limit": limit, "n_moves": self.n_moves, "max_iter": self.max_iter}
         theta = family.first()
         options |= {"tol": self.tol, "learned": len(theta) > 1 or isinstance(family, ProcessFamily)}
         if not isinstance(self.init, str) and new == 1:
             starts = [self._given(n, limit)]
         else:
-            K, count = family.matrix(theta), max(1, round(PAIRS * n)) if self.n_starts is None else self.n_starts
+            K = family.matrix(theta)
+            count = max(1, round(PAIRS * n)) if self.n_starts is None else self.n_starts
             rngs = streams(self.random_state, new * self.n_init)[-self.n_init :]
             starts = [best_start(K, balanced_pairs(K, rng, count, limit), self.C) for rng in rngs]
         run = best_of(ratio_clustering(family, theta, start, **options) for start in starts)
@@ -383,8 +389,10 @@ class RatioMultipleKernelClustering(ViewKernelTags, DividingClusterer):
         return start
 
     def _store(self, run: RatioRun, family: Family) -> None:
-        self.objective_, self.objective_path_ = run.objective, np.array(run.history)
-        self.optimality_gap_, self.n_iter_ = run.solution.gap, run.n_iter
+        self.objective_ = run.objective
+        self.objective_path_ = np.array(run.history)
+        self.optimality_gap_ = run.solution.gap
+        self.n_iter_ = run.n_iter
         self.converged_ = run.converged
         self._store_weights(family, run.theta)
         if run.solution.variance <= NO_VARIANCE * float(np.trace(family.matrix(run.theta))) / family.n:

@@ -127,7 +127,9 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         self.priors_[alive] = found.values
         self.log_likelihood_ = self.objective_ = found.log_likelihood
         self.objective_path_ = np.array(found.history)
-        self.optimality_gap_, self.n_iter_, self.converged_ = found.gap, found.n_iter, found.converged
+        self.optimality_gap_ = found.gap
+        self.n_iter_ = found.n_iter
+        self.converged_ = found.converged
         if not found.converged:
             _warn_unfinished(found.n_iter, self.max_iter, found.gap)
         self.exemplar_indices_, self._exemplar_priors = _ranked(views, self.priors_)
@@ -147,7 +149,8 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     def _choose(self, views: Sequence[SettledView], likely: Ints) -> None:
         """Keep ``n_clusters`` exemplars, filled up with the likeliest samples where too few have a prior."""
-        found, priors = self.exemplar_indices_[: self.n_clusters], self._exemplar_priors[: self.n_clusters]
+        found = self.exemplar_indices_[: self.n_clusters]
+        priors = self._exemplar_priors[: self.n_clusters]
         n_known = len(found)
         for j in likely if n_known < self.n_clusters else ():
             if len(found) == self.n_clusters:
@@ -235,10 +238,13 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         parts: list[KernelOperator] = [kernel.operator("auto", self.memory_limit) for kernel in kernels]
         op: KernelOperator = CompositeKernel(parts, coefs)
         found: Descent = kernel_kmeans(op, self.labels_, weights, n_clusters=len(self.exemplar_indices_))
-        self._refined_totals, self._refined_norms = found.totals, found.norms
-        self._weights, self._refined_weights = weights, coefs
+        self._refined_totals = found.totals
+        self._refined_norms = found.norms
+        self._weights = weights
+        self._refined_weights = coefs
         self._refiners = [kernel.for_new_samples() for kernel in kernels]
-        self.labels_, self.inertia_ = found.labels, found.objective
+        self.labels_ = found.labels
+        self.inertia_ = found.objective
 
 
 def _refining_kernel(view: SettledView, refine: str) -> FittedKernel:

@@ -245,7 +245,8 @@ class MultiViewConvexMixture(MixtureEstimator):
         return settled
 
     def _solve(self, settled: Sequence[SettledView], shares: Floats, start: Floats) -> Priors | ViewMixture:
-        meter, parts = Meter(self, "steps"), [view.similarities for view in settled]
+        meter = Meter(self, "steps")
+        parts = [view.similarities for view in settled]
         learned = self.weighted and len(parts) > 1
         tol = (1e-4 if learned else 1e-6) if self.tol is None else self.tol
         options: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "on_step": meter}

@@ -53,11 +53,14 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     def _store(self, best: Found) -> None:
         self.labels_: Ints = best.labels
-        self.objective_, self.inertia_ = best.objective, best.inertia
+        self.objective_ = best.objective
+        self.inertia_ = best.inertia
         self.objective_path_ = np.array(best.history)
         self.cluster_variances_ = best.scatter
-        self.n_iter_, self.converged_ = best.n_iter, best.converged
-        self._totals, self._norms = best.totals, best.norms
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.converged
+        self._totals = best.totals
+        self._norms = best.norms
         self._n_features_out = self.n_clusters
         warn_if_unfinished(best.ended, self.max_iter)
         warn_if_empty(best.totals, self.n_clusters)

@@ -61,7 +61,8 @@ class EmbeddingClusterer(ClusterMixin):
         rows = FeatureKernel(embedding)
         run = rounding(rows, np.ones(len(embedding)) if weights is None else weights, self.n_clusters, **options)
         best = best_of(run_starts(self, rows, run, streams(self.random_state, self.n_init), X, y))
-        self.embedding_, self.labels_ = embedding, best.labels
+        self.embedding_ = embedding
+        self.labels_ = best.labels
         warn_if_empty(best.totals, self.n_clusters)
         return best
 
@@ -78,7 +79,8 @@ class EmbeddingPlacer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embeddi
         counted = np.ones(len(self.labels_)) if weights is None else weights
         totals = np.where(best.totals > 0, best.totals, 1.0)
         self._centers = rows.feature_sums(self.labels_, counted, self.n_clusters) / totals[:, None]
-        self._norms, self._n_features_out = best.norms, self.embedding_.shape[1]
+        self._norms = best.norms
+        self._n_features_out = self.embedding_.shape[1]
 
     def transform(self, X: Any) -> Floats:
         """Return the embedding of samples.
@@ -111,7 +113,8 @@ class EmbeddingPlacer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embeddi
         """
         check_is_fitted(self)
         rows = FeatureKernel(self._embed(X))
-        start, ones = np.zeros(rows.n_samples, dtype=np.intp), np.ones(len(self._norms))
+        start = np.zeros(rows.n_samples, dtype=np.intp)
+        ones = np.ones(len(self._norms))
         return rows.nearest_means(self._centers, self._norms, ones, rows.diag(), start, 0.0)[0]
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:

@@ -186,7 +186,9 @@ class MultiViewKernelEstimator(ViewKernelTags, CallbackSupportMixin, BaseEstimat
         return choice.p
 
     def _store_weights(self, weights: Floats, scatters: Floats, p: float) -> None:
-        self.view_weights_, self.view_scatters_, self.p_ = weights, scatters, p
+        self.view_weights_ = weights
+        self.view_scatters_ = scatters
+        self.p_ = p
         p = 1.0 if np.isinf(p) else p
         powers = (weights / weights.max()) ** p
         self.kernel_coefficients_ = powers / powers.sum()

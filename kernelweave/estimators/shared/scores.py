@@ -169,19 +169,23 @@ def chosen_samples(
     chosen = np.sort(rng.choice(n, wanted, replace=False))
     if selection == "random":
         return chosen
-    kernels, outside = operators(), np.setdiff1d(np.arange(n), chosen)
+    kernels = operators()
+    outside = np.setdiff1d(np.arange(n), chosen)
     sums = np.sum([_sums(op, chosen) for op in kernels], axis=0)
     for _ in range(SWAPS * wanted):
-        leaving, place = int(np.argmax(sums)), int(rng.integers(len(outside)))
+        leaving = int(np.argmax(sums))
+        place = int(rng.integers(len(outside)))
         entering = outside[place]
         rows = [op.block(np.array([entering, chosen[leaving]]), np.append(chosen, entering)) for op in kernels]
-        new, old = np.sum([row[0] for row in rows], axis=0), np.sum([row[1] for row in rows], axis=0)
+        new = np.sum([row[0] for row in rows], axis=0)
+        old = np.sum([row[1] for row in rows], axis=0)
         arriving = float(new[:-1].sum() - new[leaving] + new[-1])
         if arriving >= sums[leaving]:
             continue
         sums += new[:-1] - old[:-1]
         sums[leaving] = arriving
-        outside[place], chosen[leaving] = chosen[leaving], entering
+        outside[place] = chosen[leaving]
+        chosen[leaving] = entering
     return np.sort(chosen)
 
 

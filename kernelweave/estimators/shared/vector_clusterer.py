@@ -53,11 +53,14 @@ class VectorClusterer(
 
     def _store(self, X: Matrix, weights: Floats, best: Descent | MinMaxRun) -> None:
         self.labels_: Ints = best.labels
-        self.objective_, self.inertia_ = best.objective, best.inertia
+        self.objective_ = best.objective
+        self.inertia_ = best.inertia
         self.objective_path_ = np.array(best.history)
-        self.cluster_variances_, self._filled = best.scatter, best.totals > 0
+        self.cluster_variances_ = best.scatter
+        self._filled = best.totals > 0
         self.cluster_centers_: Floats = _centres(X, weights, best.labels, best.totals)
-        self.n_iter_, self.converged_ = best.n_iter, best.converged
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.converged
         self._n_features_out = self.n_clusters
         warn_if_unfinished(best.ended, self.max_iter)
         warn_if_empty(best.totals, self.n_clusters)

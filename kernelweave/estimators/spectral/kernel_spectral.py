@@ -166,11 +166,17 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
             found = kernel_spectral(op, self.n_clusters - 1)
         self._kernel = kernel.for_new_samples()
-        self.dual_coef_, self.bias_, self.scores_ = found.alphas, found.bias, found.scores
+        self.dual_coef_ = found.alphas
+        self.bias_ = found.bias
+        self.scores_ = found.scores
         self.degrees_ = found.degrees
-        self.eigenvalues_, self.objective_ = found.eigenvalues, float(found.eigenvalues.sum())
-        self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
-        self._floor, self._n_features_out = score_floor(found.scores), self.n_clusters - 1
+        self.eigenvalues_ = found.eigenvalues
+        self.objective_ = float(found.eigenvalues.sum())
+        self.objective_path_ = np.array([self.objective_])
+        self.n_iter_ = 1
+        self.converged_ = True
+        self._floor = score_floor(found.scores)
+        self._n_features_out = self.n_clusters - 1
         self.codebook_ = self._codebook(found.scores)
         whole = len(self.train_indices_) == n
         self.labels_: Ints = decode(found.scores, self.codebook_, self._floor) if whole else self.predict(X)

@@ -250,7 +250,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         if self.assignment == "joint":
             self.view_weights_ = self._committee(kernels) if weights is None else weights
             joint = self._average(self.scores_)
-            self.codebook_, self._floor = self._codebook(joint), score_floor(joint)
+            self.codebook_ = self._codebook(joint)
+            self._floor = score_floor(joint)
             self.labels_: Ints = decode(joint, self.codebook_, self._floor) if self._whole(n) else self.predict(X)
             return self
         self.view_weights_ = np.full(len(given), 1.0 / len(given))
@@ -259,7 +260,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         ]
         clear = [float(own.mean()) for own in self._silhouettes(kernels, self.view_codebooks_)]
         best = int(np.argmax(clear))
-        self.best_view_, self.codebook_ = given.names[best], self.view_codebooks_[best]
+        self.best_view_ = given.names[best]
+        self.codebook_ = self.view_codebooks_[best]
         self._floor = score_floor(self.scores_[best])
         self.view_labels_ = self._decoded(self.scores_) if self._whole(n) else self.predict_views(X)
         self.labels_ = self.view_labels_[best]
@@ -369,7 +371,10 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
                 f"{len(given)} kernels of {m} samples take {needed:.3g} MiB, more than "
                 f"memory_limit={self.memory_limit}. Set n_train_samples, or raise memory_limit."
             )
-        kernels, inverses, fitted, centred = [], [], [], []
+        kernels = []
+        inverses = []
+        fitted = []
+        centred = []
         for name, block, (spec, params) in zip(given.names, given.blocks, self._specs, strict=True):
             part = training_part(block, spec, self.train_indices_)
             kernel = fit_kernel(part, spec, params, name=f"view {name!r}")
@@ -385,9 +390,12 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
             every = slice(None)
             matrices = [np.ascontiguousarray(part.block(every, every), dtype=np.float64) for part in centred]
             found = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1, given.names)
-        self.eigenvalues_, self.objective_ = found.eigenvalues, float(found.eigenvalues.sum())
+        self.eigenvalues_ = found.eigenvalues
+        self.objective_ = float(found.eigenvalues.sum())
         self.gamma_limits_ = found.limits
-        self.objective_path_, self.n_iter_, self.converged_ = np.array([self.objective_]), 1, True
+        self.objective_path_ = np.array([self.objective_])
+        self.n_iter_ = 1
+        self.converged_ = True
         self.scores_ = np.stack([model.scores for model in found.models])
         self.degrees_ = np.stack([model.degrees for model in found.models])
         self._trained = [

@@ -211,12 +211,15 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
             len(views),
             learned=learned,
         )
-        found, meter = spectrum(op, weights), Meter(self, "steps")
+        found = spectrum(op, weights)
+        meter = Meter(self, "steps")
         relaxed = self._relaxed(found, self._totals(op, weights), p, first, learned=learned, on_step=meter)
         meter.close()
         self._store_weights(relaxed.view_weights, relaxed.view_scatters, p)
-        self.eigenvalues_, self.objective_ = relaxed.eigenvalues, relaxed.objective
-        self.objective_path_, self.n_iter_ = np.array(relaxed.history), relaxed.n_iter
+        self.eigenvalues_ = relaxed.eigenvalues
+        self.objective_ = relaxed.objective
+        self.objective_path_ = np.array(relaxed.history)
+        self.n_iter_ = relaxed.n_iter
         self.converged_ = relaxed.converged
         warn_if_unfinished(relaxed.converged, self.max_iter, "view weights")
         warn_if_inexact(relaxed.residual)
@@ -230,7 +233,8 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
 
     def _by_exponent(self, op: MultiViewKernel, weights: Floats, first: Floats, rng: np.random.Generator) -> list[Ints]:
         """Return the labels for each exponent that ``p="auto"`` tries."""
-        totals, seeds = self._totals(op, weights), rng.spawn(self.n_init)
+        totals = self._totals(op, weights)
+        seeds = rng.spawn(self.n_init)
 
         def run(p: float) -> Ints:
             found = spectrum(op, weights)

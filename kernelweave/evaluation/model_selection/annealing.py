@@ -246,7 +246,10 @@ class _Trials:
     def __init__(
         self, estimator: Any, space: Mapping[str, Any], X: Any, judge: Callable[[Any], float], total: int, show: bool
     ) -> None:
-        self.estimator, self.space, self.X, self.judge = estimator, space, X, judge
+        self.estimator = estimator
+        self.space = space
+        self.X = X
+        self.judge = judge
         self.known: dict[tuple[float, ...], float] = {}
         self.params: list[dict[str, Any]] = []
         self.scores: list[float] = []
@@ -279,7 +282,8 @@ class _Trials:
 
     def _try(self, params: dict[str, Any]) -> float:
         begun = time.perf_counter()
-        score, failure = np.nan, ""
+        score = np.nan
+        failure = ""
         model = clone(self.estimator).set_params(**{name: clone(value, safe=False) for name, value in params.items()})
         try:
             with warnings.catch_warnings():

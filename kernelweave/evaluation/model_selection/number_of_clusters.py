@@ -302,7 +302,8 @@ Draw = Callable[[np.random.Generator, int], Floats]
 
 def _feature_box(X: Floats) -> Draw:
     """Return a function that draws samples uniformly between the least and largest value of every feature."""
-    low, high = X.min(axis=0), X.max(axis=0)
+    low = X.min(axis=0)
+    high = X.max(axis=0)
     return lambda rng, n: rng.uniform(low, high, size=(n, X.shape[1]))
 
 

@@ -147,7 +147,8 @@ class StartComparisonDisplay:
             _draw_samples(ax, view.points, labels, style)
             _draw_centres(ax, view.place(centres), view.place(self.init))
             variances = cluster_variances(self.X, labels, kernel="linear")
-            e_max, e_sum = _short(variances.max()), _short(variances.sum())
+            e_max = _short(variances.max())
+            e_sum = _short(variances.sum())
             ax.set_title(f"{name}\n$E_\\mathrm{{max}}$ = {e_max}, $E_\\mathrm{{sum}}$ = {e_sum}", fontsize=10)
             ax.set_xlabel(view.names[0])
             frame(ax, view.points)
@@ -164,7 +165,8 @@ class _View:
 
     def __init__(self, X: Floats, names: Any | None) -> None:
         if X.shape[1] == 2:
-            self._axes, self.points = None, X
+            self._axes = None
+            self.points = X
             self.names = _two_names(names)
             return
         self._axes = PCA(2, random_state=0).fit(X)

@@ -26,10 +26,13 @@ from kernelweave.inputs import as_views, is_multi_view, read_views, split_column
 from kernelweave.solvers.spectral.kernel_spectral import decode
 
 # Region of points the model knows nothing of, and its colour.
-NOWHERE, GREY, HATCH = -1, "#c4c4c4", "///"
+NOWHERE = -1
+GREY = "#c4c4c4"
+HATCH = "///"
 # The grid goes beyond the samples by this share of their span. It is a square, and distances are as they are, unless
 # one span is longer than the other by more than LONGEST.
-BEYOND, LONGEST = 0.08, 2.0
+BEYOND = 0.08
+LONGEST = 2.0
 # How much of a cluster's colour its region has; the rest is white.
 TINT = 0.3
 
@@ -280,7 +283,10 @@ class _Panel:
         self, points: Any, labels: Ints, place: Callable[[Floats], Ints], names: tuple[str, str], title: str = ""
     ) -> None:
         self.points: Floats = np.asarray(points.toarray() if sp.issparse(points) else points, dtype=np.float64)
-        self.labels, self.place, self.names, self.title = labels, place, names, title
+        self.labels = labels
+        self.place = place
+        self.names = names
+        self.title = title
 
 
 def _panels(estimator: Any, X: Any, least: float) -> list[_Panel]:
@@ -386,12 +392,15 @@ def _vanishes(sums: Floats, degrees: Floats, least: float) -> Any:
 
 def _grid(points: Floats, n_grid: int) -> tuple[Floats, Floats]:
     """Return left, right, bottom and top of a grid around the samples, and its points row by row."""
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     spans = np.where(high > low, high - low, max(float((high - low).max()), 1.0))
-    middle, wide = 0.5 * (low + high), (1.0 + 2.0 * BEYOND) * spans
+    middle = 0.5 * (low + high)
+    wide = (1.0 + 2.0 * BEYOND) * spans
     if wide.max() <= LONGEST * wide.min():
         wide = np.full(2, wide.max())
-    low, high = middle - 0.5 * wide, middle + 0.5 * wide
+    low = middle - 0.5 * wide
+    high = middle + 0.5 * wide
     xs, ys = (np.linspace(low[i], high[i], n_grid) for i in (0, 1))
     across, up = np.meshgrid(xs, ys)
     return np.array([low[0], high[0], low[1], high[1]]), np.column_stack([across.ravel(), up.ravel()])
@@ -409,7 +418,8 @@ def _coloured(
     """Return samples and regions numbered alike in all panels, and the names of the numbers."""
     count = max(int(own.max()) for own in (*found, *regions)) + 1
     if classes is None:
-        names, reference = [f"cluster {c}" for c in range(count)], found[lead]
+        names = [f"cluster {c}" for c in range(count)]
+        reference = found[lead]
     else:
         given = np.asarray(classes)
         if given.shape != found[0].shape:
@@ -417,7 +427,8 @@ def _coloured(
                 f"labels has shape {given.shape}; give one class for each of the {len(found[0])} samples."
             )
         known, reference = np.unique(given, return_inverse=True)
-        names, count = [_said(name) for name in known], max(count, len(known))
+        names = [_said(name) for name in known]
+        count = max(count, len(known))
     turns = [_matched(reference, own, count) for own in found]
     shown = [turn[own] if classes is None else reference for turn, own in zip(turns, found, strict=True)]
     return shown, names, [np.where(own < 0, own, turn[own]) for turn, own in zip(turns, regions, strict=True)]

@@ -106,7 +106,8 @@ class ConfusionDisplay:
         counts = np.zeros((n_classes, n_clusters), dtype=np.intp)
         np.add.at(counts, (truth, found), 1)
         order = best_columns(counts)
-        classes, clusters = np.unique(np.asarray(labels_true)), np.unique(np.asarray(labels_pred))
+        classes = np.unique(np.asarray(labels_true))
+        clusters = np.unique(np.asarray(labels_pred))
         return cls(counts[:, order], classes=classes, clusters=clusters[order]).plot(ax)
 
     def plot(self, ax: Any = None) -> "ConfusionDisplay":
@@ -135,7 +136,8 @@ class ConfusionDisplay:
         ax.set_xlabel("cluster")
         ax.set_ylabel("class")
         ax.tick_params(length=0)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
 

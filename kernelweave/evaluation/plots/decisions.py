@@ -15,7 +15,8 @@ LONGEST_NAME = 24
 # Samples this close to the margin lie on it, not inside: the machine is solved to about this.
 SAME = 0.01
 # Bars of a histogram, and their largest number where decision values reach far.
-BINS, MOST_BINS = 40, 200
+BINS = 40
+MOST_BINS = 200
 HATCHES = ("", "////")
 
 
@@ -154,7 +155,8 @@ class DecisionDisplay:
         self.axes_ = self._new_axes() if axes is None else _two(axes)
         self.figure_ = self.axes_[0].figure
         left = ViewWeightsDisplay.from_weights(_short(self.names), self.weights, ax=self.axes_[0], **(bar_kwargs or {}))
-        self.bars_, self.texts_ = left.bars_, left.texts_
+        self.bars_ = left.bars_
+        self.texts_ = left.texts_
         self.axes_[0].set_xlabel("kernel weight (dashed: all kernels alike)")
         self._draw_decisions(self.axes_[1], hist_kwargs or {})
         return self
@@ -170,7 +172,8 @@ class DecisionDisplay:
         given = normalize_kwargs(given, Rectangle)
         edges = _edges(self.decisions)
         ax.axvspan(-1.0, 1.0, color=QUIET, alpha=0.15, linewidth=0)
-        self.histograms_, inside = [], []
+        self.histograms_ = []
+        inside = []
         for c in (0, 1):
             values = self.decisions[self.labels == c]
             inside.append(int(np.count_nonzero(np.abs(values) < 1.0 - SAME)))
@@ -226,7 +229,8 @@ def _short(names: Any) -> list[str]:
 
 def _edges(decisions: Floats) -> Floats:
     """Return the edges of the bars; -1, 0 and 1 are among them unless values reach very far."""
-    low, high = min(-1.0, float(decisions.min())), max(1.0, float(decisions.max()))
+    low = min(-1.0, float(decisions.min()))
+    high = max(1.0, float(decisions.max()))
     if high - low > MOST_BINS:
         return np.linspace(low, high, BINS + 1)
     finer = max(1, round(BINS / (high - low)))  # bars between two whole numbers

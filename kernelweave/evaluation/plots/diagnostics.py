@@ -111,7 +111,8 @@ class ObjectivePathDisplay:
             ends = "ended by itself" if self.converged else "stopped by max_iter"
             ax.set_title(f"{steps[-1]} step{'' if steps[-1] == 1 else 's'}, {ends}", fontsize=10)
         ax.spines[["top", "right"]].set_visible(False)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
 
@@ -222,7 +223,8 @@ class SilhouetteDisplay:
         display : SilhouetteDisplay
             The display, drawn.
         """
-        values, codes = np.asarray(silhouettes, dtype=np.float64), np.asarray(labels)
+        values = np.asarray(silhouettes, dtype=np.float64)
+        codes = np.asarray(labels)
         if values.ndim != 1 or values.shape != codes.shape or not len(values):
             raise ParameterError(f"silhouettes of shape {values.shape} and labels of shape {codes.shape} do not match.")
         if not np.isfinite(values).all() or np.abs(values).max() > 1 + 1e-9:
@@ -243,9 +245,11 @@ class SilhouetteDisplay:
             This display, with ``ax_``, ``figure_``, ``bars_`` and ``line_`` set.
         """
         ax = new_axes(self) if ax is None else ax
-        found, self.bars_ = np.unique(self.labels), []
+        found = np.unique(self.labels)
+        self.bars_ = []
         gap = max(1, len(self.labels) // 60)
-        top, places = 0, []
+        top = 0
+        places = []
         for c, name in enumerate(found):
             own = np.sort(self.silhouettes[self.labels == name])[::-1]
             rows = np.arange(top, top + len(own) + 1)
@@ -264,7 +268,8 @@ class SilhouetteDisplay:
         ax.set_ylabel("cluster (samples)")
         ax.legend(frameon=False, loc="lower right")
         ax.spines[["top", "right"]].set_visible(False)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
 

@@ -11,7 +11,8 @@ from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import is_multi_view
 
 # Points of the grid along each side, and neighbours that decide the colour of a point.
-GRID, NEIGHBOURS = 200, 15
+GRID = 200
+NEIGHBOURS = 15
 
 
 class EmbeddingDisplay:
@@ -125,7 +126,8 @@ class EmbeddingDisplay:
         display : EmbeddingDisplay
             The display, drawn.
         """
-        matrix, codes = np.asarray(K, dtype=np.float64), np.asarray(labels)
+        matrix = np.asarray(K, dtype=np.float64)
+        codes = np.asarray(labels)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] != len(codes):
             raise ParameterError(f"K of shape {matrix.shape} and {len(codes)} labels do not belong together.")
         if not np.isfinite(matrix).all():
@@ -165,7 +167,8 @@ class EmbeddingDisplay:
         if len(found) <= 15:
             ax.legend(title="cluster", frameon=False, fontsize=8, loc="best")
         ax.spines[["top", "right"]].set_visible(False)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_ = ax
+        self.figure_ = ax.figure
         return self
 
     def _colour(self, ax: Any, codes: Ints, k: int) -> Any:
@@ -173,9 +176,11 @@ class EmbeddingDisplay:
         from matplotlib.colors import to_rgb
         from sklearn.neighbors import KNeighborsClassifier
 
-        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        low = self.points.min(axis=0)
+        high = self.points.max(axis=0)
         pad = 0.06 * np.maximum(high - low, 1e-12)
-        low, high = low - pad, high + pad
+        low = low - pad
+        high = high + pad
         side = [np.linspace(a, b, GRID) for a, b in zip(low, high, strict=True)]
         grid = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
         scale = np.maximum(high - low, 1e-12)

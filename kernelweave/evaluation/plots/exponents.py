@@ -209,7 +209,8 @@ class ExponentDisplay:
         self.figure_ = self.axes_[0].figure
         self.bars_: dict[str, list[Any]] = {}
         self.lines_: dict[str, Any] = {}
-        self.mark_, self.text_ = None, None
+        self.mark_ = None
+        self.text_ = None
         panels = iter(self.axes_)
         for name in methods:
             self._draw_bars(next(panels), name, bar_kwargs or {}, title=len(methods) > 1)
@@ -235,7 +236,8 @@ class ExponentDisplay:
         from matplotlib.patches import Rectangle
 
         given = normalize_kwargs(given, Rectangle)
-        found, places = self.coefficients[name], np.arange(len(self.p))
+        found = self.coefficients[name]
+        places = np.arange(len(self.p))
         n_views = found.shape[1]
         wide = FILLED / n_views
         self.bars_[name] = []
@@ -271,7 +273,8 @@ class ExponentDisplay:
         at = np.flatnonzero(np.asarray(self.p) == self.chosen)
         if len(at) == 0:
             return
-        place, height = int(at[0]), self.stability[at[0]]
+        place = int(at[0])
+        height = self.stability[at[0]]
         ax.axvline(place, color=MARK, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
         (self.mark_,) = ax.plot(
             [place], [height], "o", color=MARK, markersize=10, markerfacecolor="white", markeredgewidth=2.0, zorder=3

@@ -162,9 +162,11 @@ class KernelMatrixDisplay:
         ends = np.flatnonzero(np.diff(self.labels)) + 1
         draws = (self.ax_.axhline, self.ax_.axvline)
         self.borders_ = [draw(end - 0.5, color=EDGE, linewidth=0.8) for draw in draws for end in ends]
-        starts, stops = np.append(0, ends), np.append(ends, n)
+        starts = np.append(0, ends)
+        stops = np.append(ends, n)
         wide = stops - starts >= NUMBERED * n
-        middles, names = ((starts + stops - 1) / 2)[wide], self.labels[starts][wide]
+        middles = ((starts + stops - 1) / 2)[wide]
+        names = self.labels[starts][wide]
         self.ax_.set_xticks(middles, names)
         self.ax_.set_yticks(middles, names)
         self.ax_.tick_params(length=0, labelsize=8)
@@ -229,7 +231,8 @@ def _limits(K: Floats, labels: Ints) -> tuple[float, float]:
     outside = labels[:, None] != labels
     within = K[inside] if inside.any() else K.ravel()
     between = K[outside] if outside.any() else within
-    low, high = float(np.percentile(between, OUTSIDE)), float(np.percentile(within, 100.0 - OUTSIDE))
+    low = float(np.percentile(between, OUTSIDE))
+    high = float(np.percentile(within, 100.0 - OUTSIDE))
     if high <= low:
         above = K[low < K]
         high = float(np.median(above)) if len(above) else low + 1.0

@@ -130,7 +130,8 @@ class ExemplarDisplay:
             where = "X"
         else:
             points = check_array(embedding, dtype=np.float64, input_name="embedding")
-            names, where = ("", ""), "embedding"
+            names = ("", "")
+            where = "embedding"
             if points.shape[1] != 2:
                 raise ParameterError(f"embedding has {points.shape[1]} columns; a picture needs two.")
         if len(points) != len(labels):
@@ -182,10 +183,12 @@ class ExemplarDisplay:
     def _draw_exemplars(self, areas: Floats) -> None:
         from matplotlib.patheffects import withStroke
 
-        self.exemplars_, self.texts_ = [], []
+        self.exemplars_ = []
+        self.texts_ = []
         # The largest first, so that they do not hide smaller ones.
         for c, j in enumerate(self.exemplar_indices):
-            look, area = cluster_look(self.labels[j]), max(float(areas[j]), 30.0)
+            look = cluster_look(self.labels[j])
+            area = max(float(areas[j]), 30.0)
             drawn = self.ax_.scatter(*self.points[j], s=area, **look, edgecolors=EDGE, linewidths=1.8, zorder=3)
             self.exemplars_.append(drawn)
             if c < NUMBERED:
@@ -388,7 +391,8 @@ def _projected(model: Any, X: Any) -> tuple[Floats, tuple[str, str]]:
 
 def _holds_no_features(model: Any) -> bool:
     """Whether a view of the model is a given matrix of divergences or kernel values."""
-    divergences, kernels = _choices(model.divergence), _choices(model.kernel)
+    divergences = _choices(model.divergence)
+    kernels = _choices(model.kernel)
     return "precomputed" in divergences or ("kernel" in divergences and "precomputed" in kernels)
 
 
@@ -421,7 +425,8 @@ def _principal(views: Views) -> tuple[Floats, tuple[str, str]]:
 def _to_unit_variance(block: Any) -> Any:
     """Return a view divided by one number, so that the variances of its features add up to 1."""
     if sp.issparse(block):
-        squares, means = block.multiply(block).mean(axis=0), block.mean(axis=0)
+        squares = block.multiply(block).mean(axis=0)
+        means = block.mean(axis=0)
         variance = float(np.sum(squares) - np.sum(np.square(means)))
     else:
         variance = float(block.var(axis=0).sum())

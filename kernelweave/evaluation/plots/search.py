@@ -12,7 +12,8 @@ from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import RandomState
 
-MARK, REFUSED = COLOURS[5], COLOURS[6]
+MARK = COLOURS[5]
+REFUSED = COLOURS[6]
 # Values of a parameter whose largest is this many times the smallest are drawn on a logarithmic axis.
 DECADES = 20.0
 # Height of the marks of refused points, as a share of the panel.
@@ -207,7 +208,8 @@ class SearchTraceDisplay:
         refused = places[~known]
         self.refused_ += ax.plot(refused, np.full(len(refused), BOTTOM), **look, **across)
         # Room below the scores for the crosses, above them for the ring.
-        low, high = float(self.scores[known].min()), float(self.scores[known].max())
+        low = float(self.scores[known].min())
+        high = float(self.scores[known].max())
         span = high - low if high > low else max(abs(high), 1e-3)
         ax.set_ylim(low - 0.16 * span, high + 0.12 * span)
 
@@ -367,7 +369,8 @@ class ClusterCountDisplay:
         """
         self.ax_ = new_axes(self, figsize=(6.0, 3.8)) if ax is None else ax
         self.figure_ = self.ax_.figure
-        ks, scores = self.choice.candidates, self.choice.scores
+        ks = self.choice.candidates
+        scores = self.choice.scores
         known = np.isfinite(scores)
         (self.line_,) = self.ax_.plot(ks[known], scores[known], **self._line_style(line_kwargs))
         colour = self.line_.get_color()
@@ -396,7 +399,8 @@ class ClusterCountDisplay:
         return {**ours, **normalize_kwargs(given, Line2D)}
 
     def _mark(self) -> None:
-        k, best = self.choice.n_clusters, float(np.nanmax(self.choice.scores))
+        k = self.choice.n_clusters
+        best = float(np.nanmax(self.choice.scores))
         look = {"color": MARK, "markersize": 10, "markerfacecolor": "none", "markeredgewidth": 2.0, "zorder": 3}
         (self.mark_,) = self.ax_.plot([k], [best], "o", label="_chosen", **look)
         self.ax_.axvline(k, color=MARK, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)

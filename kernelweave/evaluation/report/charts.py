@@ -87,8 +87,11 @@ def tick_texts(values: Sequence[float]) -> tuple[list[str], str]:
 
 def line_chart(path: Floats, first: int, over: str, what: str = "objective") -> str:
     """Return the line of an objective over steps, numbered from ``first``."""
-    height, top, bottom = 276.0, 36.0, 222.0
-    low, high = float(path.min()), float(path.max())
+    height = 276.0
+    top = 36.0
+    bottom = 222.0
+    low = float(path.min())
+    high = float(path.max())
     pad = 0.06 * (high - low) or 0.5 * abs(high) or 1.0
     marks = ticks(low - pad, high + pad)
     texts, power = tick_texts(marks)
@@ -116,14 +119,18 @@ def line_chart(path: Floats, first: int, over: str, what: str = "objective") -> 
 
 def silhouette_chart(values: Sequence[Floats], clusters: Sequence[int], mean: float) -> str:
     """Return silhouettes sorted within clusters, one band for each."""
-    left, right, top = 44.0, WIDTH - 22.0, 8.0
+    left = 44.0
+    right = WIDTH - 22.0
+    top = 8.0
     low = min(0.0, *(float(own.min()) for own in values))
-    low, total = -0.1 * math.ceil(-low * 10 - 1e-9), sum(map(len, values))
+    low = -0.1 * math.ceil(-low * 10 - 1e-9)
+    total = sum(map(len, values))
 
     def x(value: float) -> float:
         return left + (value - low) / (1.0 - low) * (right - left)
 
-    parts, y = [], top
+    parts = []
+    y = top
     for own, c in zip(values, clusters, strict=True):
         height = max(18.0, 360.0 * len(own) / total)
         parts.append(_band(np.sort(own)[::-1], x, y, height, c))
@@ -153,7 +160,8 @@ def _band(own: Floats, x: Callable[[float], float], y: float, height: float, c: 
 
 def scatter(points: Floats, labels: Ints, texts: Sequence[str]) -> str:
     """Return samples as marks by cluster, each with its text."""
-    height, margin = 450.0, 14.0
+    height = 450.0
+    margin = 14.0
     size = float(np.clip(8.0 / max(1.0, len(points)) ** 0.3, 0.6, 1.25))
     xs, ys = _placed(points, WIDTH, height, margin)
     order = np.random.default_rng(0).permutation(len(points))  # so that no cluster covers the others
@@ -172,7 +180,8 @@ def scatter(points: Floats, labels: Ints, texts: Sequence[str]) -> str:
 
 def _placed(points: Floats, width: float, height: float, margin: float) -> tuple[Floats, Floats]:
     """Return places in the drawing: true to the distances unless one axis is more than four times the other."""
-    low, high = points.min(axis=0), points.max(axis=0)
+    low = points.min(axis=0)
+    high = points.max(axis=0)
     spans = np.where(high > low, high - low, 1.0)
     room = np.array([width, height]) - 2 * margin
     scale = room / spans

@@ -181,7 +181,9 @@ class ReportFacts:
     ) -> "ReportFacts":
         """Compute the facts; arguments as in :func:`write_report`."""
         seen = look(estimator, X, ids)
-        model, labels, k = seen.model, seen.labels, seen.n_clusters
+        model = seen.model
+        labels = seen.labels
+        k = seen.n_clusters
         views = _views(seen, sources)
         sizes = np.bincount(labels, minlength=k)
         shown, rows = drawn(labels, streams(random_state, 1)[0])
@@ -230,7 +232,8 @@ def _views(seen: Seen, sources: Any) -> tuple[ViewFacts, ...]:
     if len(found) == 1 and isinstance(sources, Mapping) and len(sources) == 1:
         ((called, source),) = sources.items()
         name = str(called) if found[0].name in NAMELESS else found[0].name
-        found, sources = (replace(found[0], name=name),), str(source)
+        found = (replace(found[0], name=name),)
+        sources = str(source)
     return tuple(_view(view, v, sources) for v, view in enumerate(found))
 
 

@@ -17,11 +17,13 @@ from kernelweave.foundation.errors import ParameterError
 from kernelweave.partitions.silhouettes import coefficients
 
 #: Most samples whose silhouettes are computed, and most that are drawn.
-MOST_SILHOUETTES, MOST_POINTS = 2_000, 3_000
+MOST_SILHOUETTES = 2_000
+MOST_POINTS = 3_000
 # Samples of every cluster that are looked at, however small its share.
 LEAST = 10
 # Samples named for every cluster, and in all among the doubtful.
-TYPICAL, DOUBTFUL = 5, 10
+TYPICAL = 5
+DOUBTFUL = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,8 @@ class Truth:
 
 def drawn(labels: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Return the samples to draw and, among them, those to compute silhouettes of: all, or some of every cluster."""
-    n, k = len(labels), int(labels.max()) + 1
+    n = len(labels)
+    k = int(labels.max()) + 1
     order = rng.permutation(n)
     by_cluster = order[np.argsort(labels[order], kind="stable")]
     starts = np.cumsum(np.bincount(labels, minlength=k)) - np.bincount(labels, minlength=k)
@@ -117,7 +120,8 @@ def doubtful(found: Silhouettes | None) -> Ints:
 
 def compared(seen: Seen, shown: Ints, rows: Ints, places: Floats | None, random_state: Any) -> Compared:
     """Measure distances view by view, and what each view alone says where there are several."""
-    at, n = np.searchsorted(shown, rows), len(shown)
+    at = np.searchsorted(shown, rows)
+    n = len(shown)
     found = Compared(np.zeros((n, n)), np.zeros((n, n)), [], [])
     for view in seen.views:
         squared = scaled(squared_distances(view, shown, places))

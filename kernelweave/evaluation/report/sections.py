@@ -30,7 +30,8 @@ MOST_CLASSES = 20
 def summary(facts: ReportFacts) -> str:
     """Return what the data are."""
     views = facts.views
-    samples, clusters = count(facts.n_samples, "sample"), count(facts.n_clusters, "cluster")
+    samples = count(facts.n_samples, "sample")
+    clusters = count(facts.n_clusters, "cluster")
     text = f"{samples}, {count(len(views), 'view')}, {clusters}."
     if views[0].kind == "graph":
         edges = round((views[0].density or 0.0) * facts.n_samples**2)
@@ -164,7 +165,8 @@ def _distance_words(facts: ReportFacts) -> str:
 
 def embedding(facts: ReportFacts) -> str:
     """Return the picture of the samples, with its legend."""
-    picture, own = facts.picture, facts.labels[facts.picture.rows]
+    picture = facts.picture
+    own = facts.labels[facts.picture.rows]
     known = {}
     if facts.silhouettes is not None:
         known = dict(zip(facts.silhouettes.rows.tolist(), facts.silhouettes.values.tolist(), strict=True))
@@ -237,10 +239,12 @@ def truth(facts: ReportFacts) -> str:
     if found is None:
         return ""
     figures = {"NMI": found.nmi, "adjusted Rand index": found.ari, "accuracy": found.accuracy}
-    counts, names = found.table, list(found.classes)
+    counts = found.table
+    names = list(found.classes)
     if len(names) > MOST_CLASSES:
         order = np.argsort(-counts.sum(axis=0), kind="stable")
-        kept, rest = np.sort(order[:MOST_CLASSES]), order[MOST_CLASSES:]
+        kept = np.sort(order[:MOST_CLASSES])
+        rest = order[MOST_CLASSES:]
         names = [*(names[i] for i in kept), f"{len(rest)} others"]
         counts = np.column_stack([counts[:, kept], counts[:, rest].sum(axis=1)])
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)

@@ -73,7 +73,8 @@ def look(estimator: Any, X: Any, ids: Any = None) -> Seen:
     steps = tuple(step for _, step in estimator.steps[:-1]) if isinstance(estimator, Pipeline) else ()
     given = estimator[:-1].transform(X) if steps else X
     views = _seen_views(model, given)
-    n, found = views[0].block.shape[0], np.asarray(model.labels_)
+    n = views[0].block.shape[0]
+    found = np.asarray(model.labels_)
     if len(found) != n:
         raise ParameterError(
             f"X has {n} samples, but the model was fitted on {len(found)}. Pass the samples it was fitted on."

@@ -47,7 +47,8 @@ def summary_html(estimator: Any) -> str:
     except NotFittedError:
         state = "not fitted"
     else:
-        state, rows = "fitted", rows + _fitted_rows(model)
+        state = "fitted"
+        rows = rows + _fitted_rows(model)
     lines = "".join(f'<tr><th style="{TERM}">{name}</th><td style="text-align:left">{v}</td></tr>' for name, v in rows)
     head = f'<strong>{esc(type(model).__name__)}</strong> <span style="opacity:.65">{state}</span>'
     return (

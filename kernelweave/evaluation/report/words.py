@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 # Longest value of a parameter, and longest name of a sample or view, that is shown in full.
-LONGEST, LONGEST_NAME = 400, 80
+LONGEST = 400
+LONGEST_NAME = 80
 # Where an object lies in memory says nothing and changes from run to run.
 ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 # Signs that are not seen, or that change the order in which others are: controls, marks of direction, halves of signs.
@@ -19,7 +20,9 @@ UNSEEN = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-MINUS, DASH, TIMES = "\N{MINUS SIGN}", "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
+MINUS = "\N{MINUS SIGN}"
+DASH = "\N{EN DASH}"
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def esc(text: Any) -> str:

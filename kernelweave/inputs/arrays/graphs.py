@@ -42,7 +42,8 @@ def _check_edges(A: sp.csr_array) -> None:
     gaps = abs(A - A.T).tocoo()
     if gaps.nnz and gaps.data.max() > 1e-10 * A.data.max():
         at = int(gaps.data.argmax())
-        i, j = int(gaps.row[at]), int(gaps.col[at])
+        i = int(gaps.row[at])
+        j = int(gaps.col[at])
         raise KernelError(
             f"X is not symmetric: X[{i}, {j}] = {A[i, j]:.9g} but X[{j}, {i}] = {A[j, i]:.9g}. For a directed graph "
             "pass (X + X.T) / 2."

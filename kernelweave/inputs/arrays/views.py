@@ -111,7 +111,8 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
             raise ViewError(
                 f"Found {found.n_samples} sample(s) in every view while a minimum of {min_samples} is required."
             )
-        estimator.view_names_, estimator._view_widths = list(found.names), found.widths
+        estimator.view_names_ = list(found.names)
+        estimator._view_widths = found.widths
     return _same_views(estimator, found)
 
 

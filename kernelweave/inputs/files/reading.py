@@ -70,5 +70,6 @@ def _parted(place: str) -> tuple[str | None, str, str | None]:
     if not Path(path).exists() and ":" in path:
         front, _, back = path.rpartition(":")
         if Path(front).exists():
-            path, key = front, back
+            path = front
+            key = back
     return (name if equals else None), path, key

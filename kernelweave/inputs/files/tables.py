@@ -105,7 +105,8 @@ def _remedy_for_ids(bare: Table) -> str:
 
 
 def _same_ids(first: Table, other: Table) -> None:
-    ours, theirs = set(first.ids or ()), set(other.ids or ())
+    ours = set(first.ids or ())
+    theirs = set(other.ids or ())
     for one, missing in ((first, ours - theirs), (other, theirs - ours)):
         if missing:
             where = other if one is first else first

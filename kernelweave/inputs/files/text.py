@@ -115,7 +115,8 @@ def _cells(shown: str, lines: str, delimiter: str) -> TextRows:
 
 def _open_quote(lines: str, delimiter: str, begun: int, ended: int) -> int | None:
     """Return the line of the quote that a row, broken off at line ``ended``, does not close."""
-    opened, state = 0, "start"
+    opened = 0
+    state = "start"
     for number, line in enumerate(io.StringIO(lines, newline=""), 1):
         for mark in line if begun <= number <= ended else "":
             if state == "quoted":
@@ -127,7 +128,8 @@ def _open_quote(lines: str, delimiter: str, begun: int, ended: int) -> int | Non
             elif state == "closed" and mark not in "\r\n":
                 return opened if opened < number else None
             elif state == "start" and mark == '"':
-                opened, state = number, "quoted"
+                opened = number
+                state = "quoted"
             elif state == "start" and mark != " ":
                 state = "plain"
     return opened if state == "quoted" else None
@@ -330,7 +332,8 @@ def read_label_lines(place: str, text: TextFormat, n_samples: int) -> tuple[tupl
 
 def _is_label_header(rows: TextRows, n_samples: int) -> bool:
     """Whether the first line names columns: by a known name, by text above numbers, or because it is one too many."""
-    first, others = rows[0][1], [row[-1].strip() for _, row in rows[1:]]
+    first = rows[0][1]
+    others = [row[-1].strip() for _, row in rows[1:]]
     if len(first) == 2 and is_id_name(first[0]):
         return True
     name = first[-1].strip()

@@ -14,7 +14,8 @@ from kernelweave.kernels.spec.distances import between
 # Samples looked at by the median rule, evenly spaced over the data.
 MEDIAN_SAMPLES = 1000
 # Shares of the range of distances that set the widths of a family of Gaussian kernels, and rows taken at a time.
-WIDTHS, BLOCK = tuple(np.arange(1, 11) / 10.0), 512
+WIDTHS = tuple(np.arange(1, 11) / 10.0)
+BLOCK = 512
 
 
 def gamma(X: Matrix, value: Any, weights: Floats | None = None) -> float:
@@ -104,11 +105,13 @@ def rbf_widths(X: Matrix, shares: Sequence[float] = WIDTHS) -> list[float]:
     >>> rbf_widths(np.array([[0.0], [1.0], [3.0]]), shares=(0.5, 1.0))
     [1.0, 2.0]
     """
-    least, largest = np.inf, 0.0
+    least = np.inf
+    largest = 0.0
     for lo in range(0, X.shape[0] - 1, BLOCK):
         hi = min(lo + BLOCK, X.shape[0])
         gaps = between(X[lo:hi], X[lo:], "euclidean")
         gaps = gaps[np.arange(gaps.shape[1])[None, :] > np.arange(hi - lo)[:, None]]
-        least, largest = min(least, float(gaps.min())), max(largest, float(gaps.max()))
+        least = min(least, float(gaps.min()))
+        largest = max(largest, float(gaps.max()))
     span = largest - least if largest > least else largest
     return [share * (span or 1.0) for share in shares]

@@ -284,7 +284,8 @@ def _poly(
 
 
 def _normalized_poly(X: Matrix, kernel: str, *, degree: int = 2, t: float = 1.0) -> FittedKernel:
-    power, offset = bandwidths.whole("degree", degree), bandwidths.finite("t", t)
+    power = bandwidths.whole("degree", degree)
+    offset = bandwidths.finite("t", t)
     if power == 1:
         return _linear(X, kernel, t=offset)
     formula = formulas.NormalizedPolynomial(power, offset)
@@ -309,7 +310,8 @@ def _chi2(X: Matrix, kernel: str, *, gamma: float = 1.0) -> FittedKernel:
 
 
 def _intensity_histogram(X: Matrix, kernel: str, *, sigma: float = 0.7, n_intensities: int = 1) -> FittedKernel:
-    X, count = _dense_only(X, f"kernel={kernel!r}"), bandwidths.whole("n_intensities", n_intensities)
+    X = _dense_only(X, f"kernel={kernel!r}")
+    count = bandwidths.whole("n_intensities", n_intensities)
     if not count < X.shape[1]:
         raise ParameterError(
             f"n_intensities={count} in kernel_params leaves no histogram: X has {X.shape[1]} column(s). Put "

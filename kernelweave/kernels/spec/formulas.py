@@ -256,9 +256,11 @@ class SelfTuning(Formula):
 
     def tile(self, X: Matrix, Y: Matrix) -> Array:
         """Return the exponentials; where a scale is 0, equal samples get 1 and others 0, the limit."""
-        s, t = X[:, [-1]], Y[:, [-1]]
+        s = X[:, [-1]]
+        t = Y[:, [-1]]
         if sp.issparse(X):
-            s, t = s.toarray(), t.toarray()
+            s = s.toarray()
+            t = t.toarray()
         gaps = distances.between(X[:, :-1], Y[:, :-1], self.metric)
         gaps *= gaps
         with np.errstate(divide="ignore", invalid="ignore"):

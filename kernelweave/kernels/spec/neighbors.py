@@ -44,7 +44,9 @@ class NeighborGraph:
         weights: Literal["connectivity", "self_tuning"],
         symmetrize: Literal["mean", "max"],
     ) -> None:
-        self.n_neighbors, self.weights, self.symmetrize = n_neighbors, weights, symmetrize
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.symmetrize = symmetrize
         self.sparse = sp.issparse(X)
         self._centre = distances_.centre(X, metric)
         X = distances_.moved(X, self._centre)
@@ -87,13 +89,16 @@ class NeighborGraph:
         cols = np.concatenate(near[1]).astype(np.intp)
         gaps = np.concatenate(near[0])
         keep = gaps <= self.radii[cols] * SAME_RADIUS
-        rows, cols, gaps = rows[keep], cols[keep], gaps[keep]
+        rows = rows[keep]
+        cols = cols[keep]
+        gaps = gaps[keep]
         values = self._affinity(gaps, radii[rows], self.radii[cols])
         return sp.csr_array((values, (rows, cols)), shape=(X.shape[0], self.n_samples))
 
     def _matrix(self, distances: Floats, neighbors: Array, radii: Floats | None = None) -> sp.csr_array:
         rows = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
-        cols, gaps = neighbors.ravel(), distances.ravel()
+        cols = neighbors.ravel()
+        gaps = distances.ravel()
         own = self.radii if radii is None else radii
         values = self._affinity(gaps, own[rows], self.radii[cols])
         return sp.csr_array((values, (rows, cols)), shape=(len(neighbors), self.n_samples))
@@ -108,7 +113,8 @@ class NeighborGraph:
 
 def nearest(index: NearestNeighbors, X: Matrix) -> tuple[Floats, Array]:
     """Return distances and indices of the nearest samples; of those equally far away the first ones."""
-    count, known = index.n_neighbors, index.n_samples_fit_
+    count = index.n_neighbors
+    known = index.n_samples_fit_
     distances, neighbors = index.kneighbors(X, min(known, count + SPARE))
     order = np.lexsort((neighbors, distances), axis=-1)
     distances, neighbors = (np.take_along_axis(values, order, axis=1) for values in (distances, neighbors))
@@ -118,7 +124,8 @@ def nearest(index: NearestNeighbors, X: Matrix) -> tuple[Floats, Array]:
         else ROUNDING * float(distances.max())
     )
     farthest = distances[:, count - 1] * SAME_RADIUS + slack
-    gaps, others = distances[:, :count].copy(), neighbors[:, :count].copy()
+    gaps = distances[:, :count].copy()
+    others = neighbors[:, :count].copy()
     if count == known:
         return gaps, others
     for row in np.flatnonzero(distances[:, count] <= farthest):

@@ -23,9 +23,12 @@ from kernelweave.partitions.empty import TIE
 from kernelweave.solvers.comparators.k_medoids import Medoids, build_medoids
 
 # Preferences tried at most for a wanted number of exemplars, how many without an end, and how close two may come.
-RUNS, UNSETTLED, CLOSEST = 16, 3, 1.0001
+RUNS = 16
+UNSETTLED = 3
+CLOSEST = 1.0001
 # The first and the largest step of the search: steps grow until the number wanted is enclosed.
-FACTOR, LARGEST_STEP = 3.0, 1e4
+FACTOR = 3.0
+LARGEST_STEP = 1e4
 
 
 @dataclass(frozen=True)
@@ -152,12 +155,16 @@ def _search(D: Floats, counts: Floats, k: int, start: float | None, run: Callabl
     samples suffer least.
     """
     size = -start if start is not None and start < 0 else _typical(D, counts, k)
-    low, high, step, least = 0.0, np.inf, FACTOR, TIE * float(D.max())
+    low = 0.0
+    high = np.inf
+    step = FACTOR
+    least = TIE * float(D.max())
     enough: list[_Run] = []
     unsettled = 0
     for _ in range(RUNS):
         found = run(-size)
-        n_found, unsettled = len(found.chosen), unsettled + (not found.converged)
+        n_found = len(found.chosen)
+        unsettled = unsettled + (not found.converged)
         if n_found == k and found.converged:
             return found
         if n_found >= k:
@@ -194,7 +201,8 @@ def _dropped(D: Floats, counts: Floats, chosen: Ints, k: int) -> Ints:
     while len(state.medoids) > k:
         losses = state.losses()
         state.drop(int(np.argmax(losses <= losses.min() + state.noise)))
-    labels, kept = state.labels(), state.medoids.copy()
+    labels = state.labels()
+    kept = state.medoids.copy()
     for c in range(k):
         inside = np.flatnonzero(labels == c)
         sums = (counts[inside, None] * D[np.ix_(inside, inside)]).sum(axis=0)

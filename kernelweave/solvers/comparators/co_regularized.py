@@ -65,7 +65,8 @@ def co_regularized(
     ops = [stored(op) for op in ops]
     found = [leading_subspace(op, n_vectors) for op in ops]
     center = _consensus(found, strengths, n_vectors) if centroid else None
-    history, converged = [_objective(ops, found, strengths, center)], False
+    history = [_objective(ops, found, strengths, center)]
+    converged = False
     while not converged and len(history) <= max_iter:
         for v, op in enumerate(ops):
             added = _low_rank(_pull(v, found, strengths, center))
@@ -76,7 +77,8 @@ def co_regularized(
         converged = history[-1] - history[-2] <= tol * abs(history[-1])
         if on_step is not None:
             on_step(history[-1])
-    vectors, residual = tuple(each.vectors for each in found), max(each.residual for each in found)
+    vectors = tuple(each.vectors for each in found)
+    residual = max(each.residual for each in found)
     return CoRegularized(vectors, center, tuple(history), converged, residual)
 
 

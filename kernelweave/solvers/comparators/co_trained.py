@@ -58,7 +58,8 @@ def co_trained(
     """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before."""
     found = [leading_subspace(stored(op), n_vectors) for op in normalised]
     residual = max(each.residual for each in found)
-    history, converged = [mean_agreement(found)], False
+    history = [mean_agreement(found)]
+    converged = False
     while not converged and len(history) <= max_iter:
         before = found
         if len(found) > 1:
@@ -94,7 +95,8 @@ def _projected(op: KernelOperator, others: Sequence[Subspace], count: int) -> Su
         Q, R = np.linalg.qr(root[:, None] * np.hstack([E, A]))
         inner = R[:, :q] @ R[:, q:].T
         values, U = eigh(0.5 * (inner + inner.T), check_finite=False)
-        values, U = values[::-1][:count], U[:, ::-1][:, :count]
+        values = values[::-1][:count]
+        U = U[:, ::-1][:, :count]
         return Subspace(np.where(significant(values), Q @ U, 0.0), values)
 
 

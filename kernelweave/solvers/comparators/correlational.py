@@ -58,7 +58,8 @@ def kernel_cca(kernels: Sequence[CentredKernel], kappas: Floats, n_components: i
 
 def principal_directions(op: CentredKernel) -> tuple[Floats, Floats]:
     """Return the eigenvalues above zero of a centred kernel, largest first, and their vectors."""
-    n, base = op.n_samples, op.base
+    n = op.n_samples
+    base = op.base
     with single_threaded_blas():
         if takes_features(op):
             Phi = np.asarray(base.Phi.toarray() if hasattr(base.Phi, "toarray") else base.Phi)  # type: ignore[attr-defined]
@@ -66,7 +67,8 @@ def principal_directions(op: CentredKernel) -> tuple[Floats, Floats]:
             values = lengths**2
         else:
             values, vectors = eigh(op.block(slice(None), slice(None)), overwrite_a=True, check_finite=False)
-            values, vectors = values[::-1], vectors[:, ::-1]
+            values = values[::-1]
+            vectors = vectors[:, ::-1]
     least = max(ZERO * float(values.max(initial=0.0)), FLAT * n * op.scale())
     keep = values > least
     return values[keep], vectors[:, keep]
@@ -86,7 +88,8 @@ def _alone(root: Floats, n_components: int) -> tuple[Floats, list[Floats]]:
 def _coupled(bases: Sequence[Floats], n_components: int) -> tuple[Floats, list[Floats]]:
     """Return the leading eigenvalues above zero over V - 1, and the vectors view by view."""
     ends = np.cumsum([0, *(basis.shape[1] for basis in bases)]).tolist()
-    spans, size = list(pairwise(ends)), ends[-1]
+    spans = list(pairwise(ends))
+    size = ends[-1]
     count = min(n_components, size)
     if count == 0:
         return np.empty(0), [np.empty((basis.shape[1], 0)) for basis in bases]

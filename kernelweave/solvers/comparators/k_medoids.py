@@ -53,7 +53,8 @@ def k_medoids(distances: Distances, medoids: Ints, weights: Floats, *, max_iter:
     """Swap medoids for samples until no swap lowers J, at most ``max_iter`` passes over the samples."""
     state = Medoids(distances(medoids), medoids, weights)
     candidates = np.flatnonzero(weights > 0)
-    history, idle = [state.objective], 0
+    history = [state.objective]
+    idle = 0
     while idle < len(candidates) and len(history) <= max_iter:
         idle = _pass(state, distances, candidates, idle)
         history.append(state.objective)
@@ -64,18 +65,24 @@ def k_medoids(distances: Distances, medoids: Ints, weights: Floats, *, max_iter:
 
 def _pass(state: "Medoids", distances: Distances, candidates: Ints, idle: int) -> int:
     """Try every candidate once; return how many in a row, with those of the pass before, brought nothing."""
-    at, size, most = 0, FEWEST, max(FEWEST, HELD // len(state.weights))
+    at = 0
+    size = FEWEST
+    most = max(FEWEST, HELD // len(state.weights))
     while at < len(candidates) and idle < len(candidates):
         part = candidates[at : at + size]
         rows = distances(part)
         changes, slots = state.changes(rows)
         useful = np.flatnonzero(changes < -state.noise)
         if len(useful) == 0:
-            at, idle, size = at + len(part), idle + len(part), min(2 * size, most)
+            at = at + len(part)
+            idle = idle + len(part)
+            size = min(2 * size, most)
         else:
             taken = int(useful[0])
             state.swap(int(slots[taken]), int(part[taken]), rows[taken])
-            at, idle, size = at + taken + 1, 0, FEWEST
+            at = at + taken + 1
+            idle = 0
+            size = FEWEST
     return idle
 
 
@@ -83,7 +90,9 @@ class Medoids:
     """Medoids, and for every sample the nearest and the second nearest of them."""
 
     def __init__(self, rows: Floats, medoids: Ints, weights: Floats) -> None:
-        self.rows, self.medoids, self.weights = np.array(rows), np.array(medoids, dtype=np.intp), weights
+        self.rows = np.array(rows)
+        self.medoids = np.array(medoids, dtype=np.intp)
+        self.weights = weights
         self.near, self.second = np.zeros((2, rows.shape[1]), dtype=np.intp)
         self.near_gap, self.second_gap = np.zeros((2, rows.shape[1]))
         self._settle(np.ones(rows.shape[1], dtype=bool))
@@ -103,7 +112,8 @@ class Medoids:
         A sample of another cluster comes over where the candidate is nearer than its medoid. One of the medoid removed
         goes to the candidate or to its second nearest medoid, whichever is nearer.
         """
-        k, many = len(self.medoids), len(rows)
+        k = len(self.medoids)
+        many = len(rows)
         won = (self.weights * np.minimum(rows - self.near_gap, 0.0)).sum(axis=1)
         lost = self.weights * (np.clip(rows, self.near_gap, self.second_gap) - self.near_gap)
         places = (self.near + k * np.arange(many)[:, None]).ravel()
@@ -118,7 +128,8 @@ class Medoids:
 
     def swap(self, slot: int, sample: int, row: Floats) -> None:
         """Put a sample in the place of a medoid."""
-        self.medoids[slot], self.rows[slot] = sample, row
+        self.medoids[slot] = sample
+        self.rows[slot] = row
         self._settle((self.near == slot) | (self.second == slot) | (row < self.second_gap))
 
     def drop(self, slot: int) -> None:
@@ -126,8 +137,10 @@ class Medoids:
         touched = (self.near == slot) | (self.second == slot)
         last = len(self.medoids) - 1
         self.medoids[slot], self.rows[slot] = self.medoids[last], self.rows[last]
-        self.medoids, self.rows = self.medoids[:last], self.rows[:last]
-        self.near[self.near == last], self.second[self.second == last] = slot, slot
+        self.medoids = self.medoids[:last]
+        self.rows = self.rows[:last]
+        self.near[self.near == last] = slot
+        self.second[self.second == last] = slot
         self._settle(touched)
 
     def labels(self) -> Ints:
@@ -139,10 +152,12 @@ class Medoids:
         rows = self.rows[:, touched]
         at = np.arange(rows.shape[1])
         near = rows.argmin(axis=0)
-        self.near[touched], self.near_gap[touched] = near, rows[near, at]
+        self.near[touched] = near
+        self.near_gap[touched] = rows[near, at]
         rows[near, at] = np.inf
         second = rows.argmin(axis=0)
-        self.second[touched], self.second_gap[touched] = second, rows[second, at]
+        self.second[touched] = second
+        self.second_gap[touched] = rows[second, at]
 
 
 # --- starting medoids ------------------------------------------------------------------------------------------------

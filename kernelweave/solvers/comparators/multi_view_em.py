@@ -28,7 +28,8 @@ COVARIANCES = ("diagonal", "spherical", "shared_diagonal", "shared_spherical")
 # Rounds in a row without a gain of more than tol before a run ends; with one view the first such round ends it.
 PATIENCE = 5
 # Least variance as a share of the view's; a weight of a cluster as a share of all below which it is lost.
-FLOOR, LOST = 1e-3, 1e-12
+FLOOR = 1e-3
+LOST = 1e-12
 # Posteriors that differ by no more than this are equal.
 SAME = 1e-9
 
@@ -57,7 +58,8 @@ class ViewModel(ABC):
     """One view of the training samples: it fits a mixture to given posteriors."""
 
     def __init__(self, X: Matrix, weights: Floats) -> None:
-        self.X, self.weights = X, weights
+        self.X = X
+        self.weights = weights
 
     def fit(self, posteriors: Floats) -> Density:
         """Return the mixture that the posteriors lead to."""
@@ -78,7 +80,8 @@ class GaussianView(ViewModel):
 
     def __init__(self, X: Matrix, weights: Floats, covariance: str) -> None:
         super().__init__(X, weights)
-        self.covariance, self.squares = covariance, _squares(X)
+        self.covariance = covariance
+        self.squares = _squares(X)
         self.overall = _means(X, weights)
         spread = np.maximum(_means(self.squares, weights) - self.overall**2, 0.0)
         mean = float(spread.mean())
@@ -151,11 +154,15 @@ def exchange_em(
     posteriors = (labels[:, None] == np.arange(n_clusters)).astype(np.float64)
     history: list[float] = []
     best: tuple[Density, ...] = ()
-    mark, since, kept, converged = -np.inf, 0, 0, False
+    mark = -np.inf
+    since = 0
+    kept = 0
+    converged = False
     while not converged and len(history) < max_iter:
         found, value, posteriors = _round(views, posteriors)
         if kept == 0 or value > history[kept - 1]:
-            best, kept = found, len(history) + 1
+            best = found
+            kept = len(history) + 1
         history.append(value)
         mark, since = (value, 0) if value > mark + tol else (mark, since + 1)
         converged = since >= (1 if len(views) == 1 else PATIENCE)

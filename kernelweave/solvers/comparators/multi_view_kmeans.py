@@ -52,7 +52,10 @@ class _View:
     """One view: centres of a given partition, and the partition of given centres."""
 
     def __init__(self, op: FeatureKernel, weights: Floats, n_clusters: int) -> None:
-        self.op, self.weights, self.k, self.diag = op, weights, n_clusters, op.diag()
+        self.op = op
+        self.weights = weights
+        self.k = n_clusters
+        self.diag = op.diag()
         self.slack = TIE * float(self.diag.max(initial=0.0))
         self.mass = float((weights * self.diag).sum())
 
@@ -81,14 +84,17 @@ def exchange_kmeans(
     """Exchange partitions until they repeat, or J has no new minimum for some rounds; keep the best round."""
     views = [_View(op, weights, n_clusters) for op in ops]
     noise = 16.0 * algebra.EPS * sum(view.mass for view in views)
-    partition, kept, converged = np.array(labels, dtype=np.intp), 0, False
+    partition = np.array(labels, dtype=np.intp)
+    kept = 0
+    converged = False
     history: list[float] = []
     best: _Round | None = None
     while not converged and len(history) < max_iter:
         found = _round(views, partition)
         history.append(found.objective)
         if best is None or found.objective < best.objective - max(tol * best.objective, noise):
-            best, kept = found, len(history)
+            best = found
+            kept = len(history)
         converged = np.array_equal(found.partition, partition) or len(history) - kept >= PATIENCE
         partition = found.partition
     assert best is not None
@@ -100,7 +106,8 @@ def exchange_kmeans(
 def _round(views: Sequence[_View], partition: Ints) -> _Round:
     """Let every view take the partition of the one before it; the first view, where runs begin, comes last."""
     means: list[Floats] = [np.empty(0)] * len(views)
-    filled, objective = np.ones(views[0].k, dtype=bool), 0.0
+    filled = np.ones(views[0].k, dtype=bool)
+    objective = 0.0
     for v in [*range(1, len(views)), 0]:
         means[v], norms, scatter = views[v].means(partition)
         filled &= np.isfinite(norms)
@@ -132,7 +139,9 @@ def _completed(ops: Sequence[FeatureKernel], best: _Round, weights: Floats) -> t
 
     As in k-means, by the sample farthest from its centres that is not alone with them.
     """
-    means, filled, slack = [part.copy() for part in best.means], best.filled.copy(), joint_slack(ops)
+    means = [part.copy() for part in best.means]
+    filled = best.filled.copy()
+    slack = joint_slack(ops)
     for _ in range(2 * len(filled)):
         gaps = joint_distances(ops, means, filled)
         labels = nearest_joint(gaps, slack)

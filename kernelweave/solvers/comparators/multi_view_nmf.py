@@ -57,7 +57,8 @@ class _View:
     """One view with its two factors."""
 
     def __init__(self, X: Matrix, weight: float, labels: Ints, k: int) -> None:
-        self.X, self.weight = X, weight
+        self.X = X
+        self.weight = weight
         self.size = float((X.multiply(X) if sp.issparse(X) else X * X).sum())
         members = (labels[:, None] == np.arange(k)) + BESIDE
         # Every sample as heavy as the mean one, every cluster with the features of its samples and a little of all.
@@ -74,7 +75,9 @@ class _View:
 
     def improve(self, common: Floats) -> None:
         """Update U, then V, towards the view and the common factor."""
-        U, V, weight = self.U, self.V, self.weight
+        U = self.U
+        V = self.V
+        weight = self.weight
         drawn = np.asarray(self.X.T @ V) + weight * (V * common).sum(axis=0)
         pulled = U @ (V.T @ V) + weight * U.sum(axis=0) * (V * V).sum(axis=0)
         U *= drawn / np.maximum(pulled, _TINY)
@@ -97,8 +100,10 @@ def joint_factors(
     ``weights`` are the lambda_v, all positive.
     """
     views = [_View(X, weight, labels, n_clusters) for X, weight in zip(blocks, weights, strict=True)]
-    common, size = _consensus(views), sum(view.size for view in views)
-    history, converged = [sum(view.objective(common) for view in views)], False
+    common = _consensus(views)
+    size = sum(view.size for view in views)
+    history = [sum(view.objective(common) for view in views)]
+    converged = False
     while not converged and len(history) <= max_iter:
         for view in views:
             view.improve(common)
@@ -120,7 +125,8 @@ def _consensus(views: Sequence[_View]) -> Floats:
 
 def nmf_start(op: FeatureKernel, n_clusters: int, rng: np.random.Generator) -> Ints:
     """Return a starting partition by samples drawn far apart; equal samples are never parted, or their factors were."""
-    diag, slack = op.diag(), TIE * op.scale()
+    diag = op.diag()
+    slack = TIE * op.scale()
 
     def gaps(chosen: Ints) -> Floats:
         found = algebra.distances_to_samples(op, chosen, diag).T

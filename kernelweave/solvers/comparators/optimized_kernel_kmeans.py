@@ -24,7 +24,9 @@ from kernelweave.kernels.parametric import WeightedKernels
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 
 # Share of F that the coefficients may still lie above their best, steps towards it, and halvings of one step.
-GAP, STEPS, HALVINGS = 1e-6, 200, 30
+GAP = 1e-6
+STEPS = 200
+HALVINGS = 30
 # Share of the expected fall that a step must reach.
 ARMIJO = 1e-4
 
@@ -102,10 +104,13 @@ def best_coefficients(fusion: Fusion, Y: Floats, theta: Floats) -> tuple[Floats,
             length *= 0.5
         else:
             break
-        step, change = ahead - theta, slope - gradient
+        step = ahead - theta
+        change = slope - gradient
         curvature = float(step @ change)
         length = float(step @ step) / curvature if curvature > 0 else 2.0 * length
-        theta, value, gradient = ahead, there, slope
+        theta = ahead
+        value = there
+        gradient = slope
     return theta, value
 
 
@@ -121,7 +126,8 @@ def optimized_kernel_kmeans(
     """Alternate from ``labels`` until they stay, F does not fall, or falls by at most ``tol * F``."""
     weights = np.ones(len(labels))
     theta, value = best_coefficients(fusion, indicators(labels, n_clusters), fusion.kernels.first())
-    history, converged = [value], False
+    history = [value]
+    converged = False
     while not converged and len(history) < max_iter:
         op = DenseKernel(fusion.kernels.matrix(theta))
         found = kernel_kmeans(op, labels, weights, n_clusters=n_clusters).labels
@@ -132,7 +138,8 @@ def optimized_kernel_kmeans(
         if not value < history[-1]:
             converged = True
             break
-        labels, theta = found, ahead
+        labels = found
+        theta = ahead
         history.append(value)
         converged = history[-2] - value <= tol * value
         if on_step is not None:

@@ -24,7 +24,9 @@ Founders = Literal["exact", "fast", "exemplars"]
 # Founders tried between two looks at the clock.
 AT_A_TIME = 512
 # Sweeps of single moves, joins tried in a round, and rounds of joining and splitting after each stage.
-MAX_SWEEPS, JOINS, ROUNDS = 1000, 6, 1000
+MAX_SWEEPS = 1000
+JOINS = 6
+ROUNDS = 1000
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,10 @@ class _Splits:
     """The best split of every cluster, kept for clusters that stay as they are."""
 
     def __init__(self, moves: GraphMoves, how: Founders, exemplars: Ints | None, deadline: float) -> None:
-        self.moves, self.how, self.exemplars, self.deadline = moves, how, exemplars, deadline
+        self.moves = moves
+        self.how = how
+        self.exemplars = exemplars
+        self.deadline = deadline
         self._known: dict[bytes, tuple[float, int]] = {}
         self.late = False
 
@@ -106,9 +111,11 @@ def search_cuts(
     A stage at which one of the ``rivals`` is better goes on from that one: a path of best splits can be led astray.
     After ``deadline`` (of ``time.monotonic``) new splits are looked for as in the fast search and nothing is polished.
     """
-    splits, settled = _Splits(moves, how, exemplars, deadline), True
+    splits = _Splits(moves, how, exemplars, deadline)
+    settled = True
     labels = np.zeros(moves.n_nodes, dtype=np.int64)
-    path, values = [labels], [moves.value(labels, 1)]
+    path = [labels]
+    values = [moves.value(labels, 1)]
     for k in on_stage(iter(range(2, n_clusters + 1))):
         labels = _split(moves, splits, labels, k)
         if polish and not splits.late:
@@ -126,7 +133,8 @@ def _better(moves: GraphMoves, labels: Ints, others: Sequence[Ints], k: int) -> 
     for other in others:
         rival = float(moves.costs(moves.stats(other, k)).sum())
         if rival < cost - moves.tolerance:
-            labels, cost = other, rival
+            labels = other
+            cost = rival
     return labels
 
 

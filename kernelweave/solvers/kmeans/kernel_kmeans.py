@@ -76,7 +76,10 @@ def descend(
     state: ClusterState, *, max_iter: int, tol: float = 0.0, on_step: Callable[[float], object] | None = None
 ) -> tuple[list[float], bool, bool]:
     """Take ``state`` down; return J of every partition visited, whether the run ended by itself, and whether J rose."""
-    history, converged, rose, idle = [state.objective], False, False, 0
+    history = [state.objective]
+    converged = False
+    rose = False
+    idle = 0
     while not converged and len(history) <= max_iter:
         found, distances, lead = state.nearest()
         found = reseed_empty(found, distances, state.weights, state.n_clusters, state.slack)

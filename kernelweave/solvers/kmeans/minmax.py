@@ -91,18 +91,24 @@ def minmax_kmeans(
 ) -> MinMaxRun:
     """Run from ``labels``, the assignment to the first centres, until E_w changes by at most ``tol * E_w``."""
     state = cluster_state(op, labels, weights, n_clusters)
-    start, found = state.labels, state.labels
+    start = state.labels
+    found = state.labels
     stairs = Stairs(p_init, p_max, p_step)
-    shares, level, rising = np.full(n_clusters, 1.0 / n_clusters), 0, True
+    shares = np.full(n_clusters, 1.0 / n_clusters)
+    level = 0
+    rising = True
     stored: list[tuple[Array, Floats]] = []
     history: list[float] = []
-    circle, last, converged = _Circle(), max_iter, False
+    circle = _Circle()
+    last = max_iter
+    converged = False
     while len(history) < last and not converged:
         if history:
             found = _assign(state, coefficients(shares, stairs.p(level)))
         variances = _go_to(state, found)
         if variances is None:
-            rising, level = False, level - 1
+            rising = False
+            level = level - 1
             if level < 0:
                 return _collapsed(op, start, weights, n_clusters, p_init, max_iter)
             kept, shares = stored[level]

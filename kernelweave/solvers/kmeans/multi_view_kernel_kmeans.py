@@ -108,13 +108,17 @@ def multi_view_kernel_kmeans(
     view weights stay; infinite ``p`` stands for equal weights that stay.
     """
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
-    labels, op = np.array(labels, dtype=np.intp), op.with_weights(view_weights**p)
+    labels = np.array(labels, dtype=np.intp)
+    op = op.with_weights(view_weights**p)
     state: ViewSums | ViewMeans = (
         ViewMeans(op, labels, weights, n_clusters)
         if isinstance(op, JoinedFeatures)
         else ViewSums(op, labels, weights, n_clusters)
     )
-    history, converged, rose, n_steps = [state.objective], False, False, 0
+    history = [state.objective]
+    converged = False
+    rose = False
+    n_steps = 0
     if not learned:
         history, converged, rose = descend(state, max_iter=max_steps, tol=tol, on_step=on_step)
         n_steps = len(history) - 1
@@ -122,7 +126,8 @@ def multi_view_kernel_kmeans(
     idle = 0
     while learned and not converged and len(history) <= max_iter:
         inner, ended, raised = descend(state, max_iter=max_steps, tol=tol)
-        n_steps, rose = n_steps + len(inner) - 1, rose or raised
+        n_steps = n_steps + len(inner) - 1
+        rose = rose or raised
         if settled is not None and np.array_equal(settled, state.labels):
             converged = ended
         else:

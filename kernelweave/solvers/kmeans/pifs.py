@@ -22,7 +22,8 @@ def pifs_kmeans(op: FeatureKernel, labels: Ints, weights: Floats, *, n_clusters:
     _, distances, _ = state.nearest()
     state.move(reseed_empty(state.labels, distances, weights, n_clusters, state.slack))
     slack = state.slack * float(weights.sum())
-    history, converged = [state.objective], False
+    history = [state.objective]
+    converged = False
     while not converged and len(history) <= max_iter:
         found = op.assign_by_size(state.means, state.norms, state.diag, state.labels, weights, state.totals, slack)
         converged = np.array_equal(found, state.labels)

@@ -36,8 +36,10 @@ def start_labels(op: KernelOperator, init: str, weights: Floats, n_clusters: int
 
 def extended_labels(op: KernelOperator, found: Ints, chosen: Ints, weights: Floats, n_clusters: int) -> Ints:
     """Return labels of all samples: each goes to the nearest centre of those ``found`` for the ``chosen``."""
-    labels, part = np.zeros(len(weights), dtype=np.intp), np.zeros(len(weights))
-    labels[chosen], part[chosen] = found, weights[chosen]
+    labels = np.zeros(len(weights), dtype=np.intp)
+    part = np.zeros(len(weights))
+    labels[chosen] = found
+    part[chosen] = weights[chosen]
     return cluster_state(op, labels, part, n_clusters).nearest()[0]
 
 
@@ -53,7 +55,8 @@ def kmeans_plusplus(op: KernelOperator, weights: Floats, n_clusters: int, rng: n
 
     Arthur and Vassilvitskii (2007), with the greedy draws that scikit-learn uses too.
     """
-    diag, trials = op.diag(), 2 + int(np.log(n_clusters))
+    diag = op.diag()
+    trials = 2 + int(np.log(n_clusters))
     first = _draw(weights, weights, 1, rng)
     closest = np.maximum(algebra.distances_to_samples(op, first, diag)[:, 0], 0.0)
     labels = np.zeros(len(weights), dtype=np.intp)
@@ -62,7 +65,8 @@ def kmeans_plusplus(op: KernelOperator, weights: Floats, n_clusters: int, rng: n
         gaps = np.maximum(algebra.distances_to_samples(op, drawn, diag), 0.0)
         best = int(np.argmin(weights @ np.minimum(closest[:, None], gaps)))
         nearer = gaps[:, best] < closest
-        labels[nearer], closest[nearer] = c, gaps[nearer, best]
+        labels[nearer] = c
+        closest[nearer] = gaps[nearer, best]
     return labels
 
 

@@ -14,9 +14,11 @@ import numpy as np
 from kernelweave.foundation.array_types import Floats
 
 # Most steps of one solution: for every sample, and at least.
-STEPS, LEAST_STEPS = 2000, 2_000_000
+STEPS = 2000
+LEAST_STEPS = 2_000_000
 # Violation of the optimality conditions that ends the first round, and the smallest that is tried.
-FIRST, LAST = 1e-3, 1e-12
+FIRST = 1e-3
+LAST = 1e-12
 # The least variance, as a share of the mean diagonal of the kernel.
 FLOOR = 1e-12
 
@@ -38,17 +40,22 @@ class MarginProblem:
     """Labels +1 and -1 on a stored kernel, and the solution of the dual as they change."""
 
     def __init__(self, K: Floats, C: float, labels: Floats, multipliers: Floats | None = None) -> None:
-        self.K, self.C, self.n = K, float(C), len(K)
+        self.K = K
+        self.C = float(C)
+        self.n = len(K)
         self._engine: Any = import_module("kernelweave.backends.compiled.margin_dual")
-        self._trace, rows = float(np.trace(K)), np.asarray(K.sum(axis=1))
-        self._rows, self._total = rows, float(rows.sum())
+        self._trace = float(np.trace(K))
+        rows = np.asarray(K.sum(axis=1))
+        self._rows = rows
+        self._total = float(rows.sum())
         self.y = np.array(labels, dtype=np.float64)
         self.b = np.zeros(self.n) if multipliers is None else np.array(multipliers, dtype=np.float64)
         self.f = self.K @ self.b
         inside = self.y > 0
         self.size = int(np.count_nonzero(inside))  # of the cluster +1
         self._sums = self.K @ inside.astype(np.float64)  # over the cluster +1, for every sample
-        self._within, self._outward = float(self._sums[inside].sum()), float(rows[inside].sum())
+        self._within = float(self._sums[inside].sum())
+        self._outward = float(rows[inside].sum())
 
     @property
     def variance(self) -> float:
@@ -61,7 +68,10 @@ class MarginProblem:
         """Return a problem that goes on from here by itself; the kernel is shared."""
         twin = object.__new__(MarginProblem)
         twin.__dict__.update(self.__dict__)
-        twin.y, twin.b, twin.f, twin._sums = self.y.copy(), self.b.copy(), self.f.copy(), self._sums.copy()
+        twin.y = self.y.copy()
+        twin.b = self.b.copy()
+        twin.f = self.f.copy()
+        twin._sums = self._sums.copy()
         return twin
 
     def flip(self, sample: int) -> None:
@@ -76,7 +86,9 @@ class MarginProblem:
 
     def solve(self, tol: float = 1e-6) -> MarginSolution:
         """Solve the dual to a gap of ``tol`` times the objective."""
-        scale, aim, steps = self.variance, FIRST, 0
+        scale = self.variance
+        aim = FIRST
+        steps = 0
         most = max(STEPS * self.n, LEAST_STEPS)
         while True:
             taken, top, bottom = self._engine.descend_near(

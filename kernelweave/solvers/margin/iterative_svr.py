@@ -49,7 +49,8 @@ def iterative_svr(
 
     ``tol`` is the violation of the optimality conditions at which a regression is solved.
     """
-    y, seen = np.array(labels, dtype=np.float64), {labels.tobytes()}
+    y = np.array(labels, dtype=np.float64)
+    seen = {labels.tobytes()}
     history: list[float] = []
     # Multipliers add up to zero, so that moving the origin changes the bias alone; libsvm keeps kernel values in single
     # precision, which large ones would not survive.
@@ -82,7 +83,8 @@ def iterative_svr(
 
 def balanced_bias(scores: Floats, limit: float, epsilon: float = 0.0) -> float:
     """Return the border halfway between two scores, of those that keep the balance, with the least loss."""
-    n, rising = len(scores), np.sort(scores)
+    n = len(scores)
+    rising = np.sort(scores)
     least = max(1, int(np.ceil((n - limit) / 2.0)))
     places = np.arange(least, n - least + 1)
     borders = -0.5 * (rising[places - 1] + rising[places])

@@ -20,7 +20,8 @@ from kernelweave.foundation.threads import parallel_map
 from kernelweave.solvers.margin.dual import MarginProblem, MarginSolution
 
 # The part of the promised fall of J that a gradient step must keep, and halvings before it is given up.
-ARMIJO, HALVINGS = 1e-4, 30
+ARMIJO = 1e-4
+HALVINGS = 30
 # Starts are equal if their objectives differ by less than this, relatively.
 NEARLY = 1e-3
 # Draws for every pair wanted, where some have to be drawn again.
@@ -85,7 +86,10 @@ def ratio_clustering(
     """
     problem = MarginProblem(family.matrix(theta), C, labels)
     here = problem.solve(dual_tol)
-    history, n_duals, converged, length = [here.objective], 1, False, 1.0
+    history = [here.objective]
+    n_duals = 1
+    converged = False
+    length = 1.0
     while not converged and len(history) <= max_iter:
         if learned:
             theta, problem, here, length, solved = _gradient_step(family, theta, problem, here, length, dual_tol)
@@ -93,7 +97,8 @@ def ratio_clustering(
         moved, found, solved = _best_labels(problem, here, limit, n_moves, dual_tol)
         n_duals += solved
         stayed = moved is problem
-        problem, here = moved, found
+        problem = moved
+        here = found
         fall = history[-1] - here.objective
         history.append(min(here.objective, history[-1]))
         converged = stayed and fall <= tol * abs(here.objective)
@@ -141,11 +146,14 @@ def _best_labels(
     total = float(problem.y.sum())
     tasks = [(sign, min(n_moves, int((limit + sign * total) // 2))) for sign in (1.0, -1.0)]
     paths = parallel_map(lambda task: _path(problem, here, *task, dual_tol), tasks)
-    best, found, solved = problem, here, 0
+    best = problem
+    found = here
+    solved = 0
     for end, value, count in paths:
         solved += count
         if value.objective + value.gap < found.objective:
-            best, found = end, value
+            best = end
+            found = value
     return best, found, solved
 
 
@@ -153,8 +161,10 @@ def _path(
     start: MarginProblem, here: MarginSolution, sign: float, n_moves: int, dual_tol: float
 ) -> tuple[MarginProblem, MarginSolution, int]:
     """Move samples out of the cluster ``sign`` one by one, the least confident first; return the best labelling."""
-    problem, now = start.copy(), here
-    best, found = start, here
+    problem = start.copy()
+    now = here
+    best = start
+    found = here
     may_move = problem.y == sign
     for _ in range(n_moves):
         confidence = np.where(may_move, problem.y * now.scores, np.inf)
@@ -165,7 +175,8 @@ def _path(
         problem.flip(sample)
         now = problem.solve(dual_tol)
         if now.objective < found.objective:
-            best, found = problem.copy(), now
+            best = problem.copy()
+            found = now
     return best, found, n_moves
 
 
@@ -183,7 +194,8 @@ def balanced_pairs(K: Floats, rng: np.random.Generator, count: int, limit: float
     where they do not. Labellings with a border that was moved can look good and end badly, so that they come in only
     where there are no others.
     """
-    n, diag = len(K), np.diagonal(K)
+    n = len(K)
+    diag = np.diagonal(K)
     least = int(np.ceil((n - limit) / 2.0))
     fair: list[Floats] = []
     moved: list[Floats] = []

@@ -49,7 +49,8 @@ def kernel_beta(op: KernelOperator, shares: Floats) -> float:
     Their number times the entropy of the shares, over the weighted sum of squared distances.
     """
     counted = shares > 0
-    n, diag = int(counted.sum()), op.diag()
+    n = int(counted.sum())
+    diag = op.diag()
     cross = float(shares @ op.matmat(counted.astype(np.float64)[:, None])[:, 0])
     total = n * float(shares @ diag) + float(diag[counted].sum()) - 2.0 * cross
     return n * _entropy(shares[counted]) / total if total > 0 else 1.0 / (op.scale() or 1.0)
@@ -58,7 +59,9 @@ def kernel_beta(op: KernelOperator, shares: Floats) -> float:
 def graph_beta(op: GraphKernel, shares: Floats) -> float:
     """Return the same on a graph, from its edges alone; squares below zero count as zero."""
     counted = shares > 0
-    n, diag, edges = int(counted.sum()), np.maximum(op.diag(), 0.0), op.A.tocoo()
+    n = int(counted.sum())
+    diag = np.maximum(op.diag(), 0.0)
+    edges = op.A.tocoo()
     apart = diag[edges.row] + diag[edges.col]
     saved = np.minimum(2.0 * edges.data, apart)  # by which the edge brings its nodes together
     saved[~counted[edges.col]] = 0.0

@@ -34,9 +34,11 @@ BURN_IN = 20
 NEAR = 0.5
 # A neighbourhood enters the first second-order step if it has at least this share of the uniform prior, or
 # if some row's mixture would fall below that share of itself without it.
-KEPT, COVERED = 0.5, 0.01
+KEPT = 0.5
+COVERED = 0.01
 # Priors below this share of the uniform one are dropped by EM, as in the source, every so many steps.
-DROP, DROP_EVERY = 1e-3, 10
+DROP = 1e-3
+DROP_EVERY = 10
 # With more priors above zero than this "auto" stays with EM.
 LARGEST = 4000
 # Similarities of a view below this number are worked on by one thread.
@@ -77,7 +79,9 @@ class _Point:
     """Priors with the mixture, likelihood and gradient they lead to."""
 
     def __init__(self, S: Similarities, weights: Floats, priors: Floats) -> None:
-        self.S, self.weights, self.priors = S, weights, priors
+        self.S = S
+        self.weights = weights
+        self.priors = priors
         self.mixture = S.mix(priors)
         counted = weights > 0
         with np.errstate(divide="ignore"):
@@ -164,7 +168,8 @@ def solve_priors(
 
 def _em(run: _Run, stopping: Stopping, n_leaders: int) -> bool:
     """Take steps of EM, with small priors dropped now and then, until the stopping rule holds."""
-    leaders, held = np.empty(0, dtype=np.intp), 0
+    leaders = np.empty(0, dtype=np.intp)
+    held = 0
     done = stopping == "gap" and run.solved
     while not done and not run.spent:
         before = run.point.priors
@@ -174,7 +179,8 @@ def _em(run: _Run, stopping: Stopping, n_leaders: int) -> bool:
         elif stopping == "order":
             now = np.argsort(-run.point.priors, kind="stable")[:n_leaders]
             held = held + 1 if np.array_equal(now, leaders) else 0
-            leaders, done = now, held >= STEADY
+            leaders = now
+            done = held >= STEADY
         else:
             done = run.solved
     return done
@@ -233,8 +239,10 @@ def _thinned(point: _Point) -> _Point:
     Neighbourhoods with little are left out as far as every row keeps some of its mixture. Where components are so sharp
     that samples have no neighbours, nearly all of them stay.
     """
-    S, n = point.S, len(point.priors)
-    left, gathered = point.priors > 0, np.zeros(n)
+    S = point.S
+    n = len(point.priors)
+    left = point.priors > 0
+    gathered = np.zeros(n)
     everyone = np.arange(n)
     for j in np.argsort(-point.priors, kind="stable"):
         if not left[j]:
@@ -260,7 +268,9 @@ def _newton_step(point: _Point) -> _Point | None:
     chosen = np.union1d(support, _candidates(point, support))
     scale = np.zeros_like(point.mixture)
     np.divide(np.sqrt(point.weights), point.mixture, out=scale, where=point.weights > 0)
-    G, gradient, here = point.S.gram(chosen, scale), point.gradient[chosen], point.priors[chosen]
+    G = point.S.gram(chosen, scale)
+    gradient = point.gradient[chosen]
+    here = point.priors[chosen]
     target = _nonnegative(G, 2.0 * gradient - 1.0, here)
     if target is None:
         return None
@@ -282,7 +292,8 @@ def _line_search(point: _Point, direction: Floats) -> _Point | None:
     slope = float((point.gradient - 1.0) @ direction)
     counted = point.weights > 0
     change = point.S.mix(direction)[counted] / point.mixture[counted]
-    length, total = 1.0, float(direction.sum())
+    length = 1.0
+    total = float(direction.sum())
     while length > 1e-10:
         factors = 1.0 + length * change
         if factors.min() > 0.01:  # a mixture that vanishes would stand in the way of the steps after this one
@@ -303,9 +314,12 @@ def _nonnegative(G: Floats, c: Floats, start: Floats) -> Floats | None:
     if not np.isfinite(G).all() or not (np.diagonal(G) > 0).all():
         return None
     size = np.sqrt(np.diagonal(G))  # a unit diagonal, so that components of any size bear the same jitter
-    G, c, start = G / size / size[:, None], c / size, start * size
+    G = G / size / size[:, None]
+    c = c / size
+    start = start * size
     G[np.diag_indices_from(G)] += 1e-13
-    active, tiny = (start > 0) | (c - G @ start > 0), 1e-13 * np.abs(c).max()
+    active = (start > 0) | (c - G @ start > 0)
+    tiny = 1e-13 * np.abs(c).max()
     seen = set()
     try:
         for _ in range(ROUNDS):

@@ -62,11 +62,16 @@ def solve_view_mixture(
     on_step: Callable[[float], object] | None = None,
 ) -> ViewMixture:
     """Run EM from uniform priors and ``view_weights`` until L rises by at most ``tol`` in a step."""
-    S, n = StackedSimilarities(parts), parts[0].n_columns
-    weights, priors = view_weights, np.full(n, 1.0 / n)
+    S = StackedSimilarities(parts)
+    n = parts[0].n_columns
+    weights = view_weights
+    priors = np.full(n, 1.0 / n)
     start: Floats | None = None
     logs = _log_mixtures(S, S.mix(priors), log_normalizers)
-    history, converged, gap, gradient = [_likelihood(logs, weights, shares)], False, np.inf, np.ones(n)
+    history = [_likelihood(logs, weights, shares)]
+    converged = False
+    gap = np.inf
+    gradient = np.ones(n)
     while not converged and len(history) <= max_iter and time.monotonic() <= deadline:
         posteriors = _posteriors(logs, weights)
         weights = posteriors @ shares
@@ -82,7 +87,8 @@ def solve_view_mixture(
             stopping="change" if solver == "em" else "gap",
         )
         priors = start = found.values
-        gap, gradient = found.gap, found.gradient
+        gap = found.gap
+        gradient = found.gradient
         logs = _log_mixtures(S, found.mixture, log_normalizers)
         history.append(_likelihood(logs, weights, shares))
         converged = history[-1] - history[-2] <= tol

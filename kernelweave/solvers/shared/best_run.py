@@ -22,5 +22,6 @@ def best_of(runs: Iterable[Run], value: Callable[[Run], float] = attrgetter("obj
     for run in runs:
         found = value(run)
         if found < least - SAME * max(abs(found), abs(least)):
-            best, least = run, found
+            best = run
+            least = found
     return best

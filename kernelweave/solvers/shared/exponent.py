@@ -20,7 +20,9 @@ from kernelweave.foundation.array_types import Floats, Ints
 #: Exponents tried; infinity stands for equal weights.
 EXPONENTS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, np.inf)
 # Parts drawn, their share of the samples, and the most samples of one.
-PARTS, SHARE, SIZE = 10, 0.7, 1000
+PARTS = 10
+SHARE = 0.7
+SIZE = 1000
 # Stabilities closer than this are equal.
 SAME = 0.01
 

@@ -28,7 +28,9 @@ from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures, me
 # Eigenvalues below this share of the largest are zero: their vectors say nothing.
 ZERO = 1e-10
 # Vectors of a block beyond those asked for, blocks of a Krylov basis, and most restarts.
-GUARD, DEPTH, RESTARTS = 4, 12, 60
+GUARD = 4
+DEPTH = 12
+RESTARTS = 60
 # With fewer samples than this the matrix itself is decomposed.
 SMALL = 1200
 # Rows of a stored matrix added up together.
@@ -76,14 +78,16 @@ class GramSpectrum:
     """Eigenvectors through the Gram matrix of all features, which is computed once."""
 
     def __init__(self, op: JoinedFeatures, weights: Floats) -> None:
-        self._op, self._weights = op, weights
+        self._op = op
+        self._weights = weights
         self._gram = _gram(op.Phi, weights)
         self._view = np.repeat(np.arange(len(op.widths)), op.widths)
 
     def leading(self, coefficients: Floats, count: int, tol: float) -> Eigenpairs:
         """Return the leading pairs from a matrix of the size of the features; exact but for rounding."""
         self._op = self._op.with_weights(coefficients)
-        root, d = np.sqrt(self._op.columns), len(self._gram)
+        root = np.sqrt(self._op.columns)
+        d = len(self._gram)
         inner = root[:, None] * self._gram * root
         count = min(count, d)
         self._values, U = leading_of(inner, count)
@@ -106,7 +110,8 @@ class KrylovSpectrum:
     """Eigenvectors through products with the kernels, from those of the last coefficients."""
 
     def __init__(self, op: CompositeKernel | JoinedFeatures, weights: Floats) -> None:
-        self._op, self._root = op, np.sqrt(weights)
+        self._op = op
+        self._root = np.sqrt(weights)
         self._basis: Floats | None = None
         units = np.eye(len(op.coefficients))
         parts = op.parts if isinstance(op, CompositeKernel) else [op.with_weights(unit) for unit in units]
@@ -120,10 +125,13 @@ class KrylovSpectrum:
         self._combined = self._sum(coefficients)
         if n <= SMALL:
             full = self._root[:, None] * self._combined.block(slice(None), slice(None)) * self._root
-            (self._values, self._Y), residual = leading_of(full, count), 0.0
+            residual = 0.0
+            (self._values, self._Y) = leading_of(full, count)
         else:
             values, block, residual = leading_vectors(self._product, n, count, tol, self._basis)
-            self._values, self._Y, self._basis = values[:count], block[:, :count], block
+            self._values = values[:count]
+            self._Y = block[:, :count]
+            self._basis = block
         H = self._root[:, None] * self._Y
         return Eigenpairs(self._values, np.array([np.sum(H * part.matmat(H)) for part in self._parts]), residual)
 
@@ -173,7 +181,8 @@ def leading_vectors(
     if block is None or block.shape[1] != width:
         block = np.linalg.qr(np.random.default_rng(0).standard_normal((n, width)))[0]
     for _ in range(RESTARTS):
-        basis, images = [block], [product(block)]
+        basis = [block]
+        images = [product(block)]
         for _ in range(DEPTH - 1):
             following = _orthonormal(images[-1], np.hstack(basis))
             if following.shape[1] == 0:
@@ -215,8 +224,10 @@ def _ritz(Q: Floats, Z: Floats, width: int, count: int) -> tuple[Floats, Floats,
     with single_threaded_blas():  # the same vectors, to the last bit, for any number of threads
         inner = Q.T @ Z
         values, U = eigh(0.5 * (inner + inner.T))
-        values, U = values[::-1][:width], U[:, ::-1][:, :width]
-        block, image = Q @ U, Z @ U
+        values = values[::-1][:width]
+        U = U[:, ::-1][:, :width]
+        block = Q @ U
+        image = Z @ U
         gaps = np.linalg.norm(image[:, :count] - block[:, :count] * values[:count], axis=0)
         size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
         return values, block, float(gaps.max()) / size

@@ -25,7 +25,8 @@ from kernelweave.kernels.transforms import FLAT, inverse_degrees
 from kernelweave.solvers.spectral.eigenvectors import SMALL, leading_of, leading_vectors
 
 # Residual of the eigenvectors, and eigenvalues below this share of the largest possible, which are zero.
-RESIDUAL, ZERO = 1e-8, 1e-10
+RESIDUAL = 1e-8
+ZERO = 1e-10
 # Scores below this share of the largest are zero.
 ROUNDING = 1e-10
 
@@ -80,7 +81,8 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> Score
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
     else:
         values, vectors, _ = leading_vectors(product, n, count, RESIDUAL)
-        values, vectors = values[:count], vectors[:, :count]
+        values = values[:count]
+        vectors = vectors[:, :count]
     alphas = root[:, None] * (vectors - np.outer(u, u @ vectors))
     alphas[:, values <= ZERO] = 0.0
     plain = op.matmat(alphas)
@@ -112,7 +114,8 @@ def coupled_kernel_spectral(
     I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v.
     """
     n = len(kernels[0])
-    bases, limits = [], []
+    bases = []
+    limits = []
     for K, inverse, gamma, name in zip(kernels, inverses, gammas.tolist(), names, strict=True):
         root = np.sqrt(inverse)
         with single_threaded_blas():
@@ -129,7 +132,9 @@ def coupled_kernel_spectral(
             )
         bases.append(Q[:, keep] * np.sqrt(squares / (1.0 - gamma * squares / n)))
     ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
-    size, count, spans = int(ends[-1]), min(n_vectors, int(ends[-1])), list(pairwise(ends.tolist()))
+    size = int(ends[-1])
+    count = min(n_vectors, int(ends[-1]))
+    spans = list(pairwise(ends.tolist()))
     if count == 0:
         return CoupledScores(tuple(map(nothing, inverses)), np.empty(0), np.array(limits))
     if size <= SMALL:
@@ -147,7 +152,8 @@ def coupled_kernel_spectral(
             return np.vstack([basis.T @ (total - image) for basis, image in zip(bases, images, strict=True)])
 
         values, Y, _ = leading_vectors(product, size, count, RESIDUAL)
-        values, Y = values[:count], Y[:, :count]
+        values = values[:count]
+        Y = Y[:, :count]
     # D^-1/2 e_v = W_v h_v; the optimality conditions (14) then give alpha without dividing by small eigenvalues.
     Y[:, values <= ZERO * max(float(values[0]), 0.0)] = 0.0
     weighted = [basis @ Y[lo:hi] for basis, (lo, hi) in zip(bases, spans, strict=True)]

@@ -21,7 +21,8 @@ from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_
 from kernelweave.solvers.spectral.eigenvectors import Spectrum
 
 # Eigenvectors are found to this relative residual on the way, where traces are right to its square, and at the end.
-ROUGH, FINE = 1e-4, 1e-6
+ROUGH = 1e-4
+FINE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def multi_view_spectral(
         pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE)
         scatters = _scatters(totals, pairs.traces)
         if learned:
-            view_weights, before = best_view_weights(scatters, p), view_weights
+            before = view_weights
+            view_weights = best_view_weights(scatters, p)
         history.append(float(view_weights**p @ scatters))
         if on_step is not None:
             on_step(history[-1])

@@ -68,7 +68,8 @@ def leading_subspace(
         return image
 
     values, block, residual = leading_vectors(product, n, count, RESIDUAL, start)
-    values, vectors = values[:count], block[:, :count]
+    values = values[:count]
+    vectors = block[:, :count]
     return Subspace(np.where(significant(values), vectors, 0.0), values, residual, block)
 
 
