@@ -1,0 +1,66 @@
+"""The base of every estimator: what scikit-learn, notebooks and programs may ask of all of them alike."""
+
+from dataclasses import dataclass, fields
+from inspect import signature
+from typing import Any, ClassVar, Literal
+
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import Tags
+
+from kernelweave.foundation.array_types import Ints
+from kernelweave.foundation.sklearn_internals import CallbackSupportMixin
+
+Sense = Literal["minimize", "maximize"]
+
+
+@dataclass(slots=True)
+class ClustererTags(Tags):
+    """scikit-learn's tags, and which way the objective of the estimator goes."""
+
+    #: ``"minimize"``: the smaller ``objective_`` the better; ``"maximize"``: the larger.
+    objective: Sense = "minimize"
+
+
+class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
+    """Base of all estimators of the library.
+
+    A subclass sets ``_objective`` and, where needed, overrides ``_set_input_tags``.
+    """
+
+    #: Whether ``objective_`` is minimised or maximised.
+    _objective: ClassVar[Sense] = "minimize"
+
+    def __sklearn_tags__(self) -> ClustererTags:
+        tags = super().__sklearn_tags__()
+        values = {field.name: getattr(tags, field.name) for field in fields(tags)}
+        extended = ClustererTags(**values, objective=self._objective)
+        self._set_input_tags(extended.input_tags)
+        return extended
+
+    def _set_input_tags(self, tags: Any) -> None:
+        """Say what kinds of input the estimator takes; dense and sparse tables unless a subclass says otherwise."""
+        tags.sparse = True
+
+    def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Ints:
+        """Fit, then return the labels of the training samples.
+
+        Parameters
+        ----------
+        X : samples or views, as in ``fit``
+            What to cluster.
+        y : None
+            Ignored.
+        **fit_params : dict
+            Further arguments of ``fit``, such as ``sample_weight`` where it is supported.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            Cluster of every sample.
+        """
+        return self.fit(X, y, **fit_params).labels_
+
+
+def supports_sample_weight(estimator: Any) -> bool:
+    """Whether ``fit`` takes weights of samples."""
+    return "sample_weight" in signature(estimator.fit).parameters
