@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelweave.foundation.random_streams import streams
+from kernelweave.foundation.random_streams import PURPOSES, streams
 
 quick = settings(max_examples=50, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -74,3 +74,15 @@ def test_the_global_generator_is_left_alone():
 def test_what_is_no_seed_is_refused(bad):
     with pytest.raises(ValueError, match=r"[Ss]eed"):
         streams(bad, 2)
+
+
+@quick
+@given(seed=seeds)
+def test_streams_of_different_purposes_share_nothing(seed):
+    drawn = [tuple(stream.random(4)) for purpose in PURPOSES for stream in streams(seed, 10, purpose)]
+    assert len(set(drawn)) == 10 * len(PURPOSES)
+
+
+def test_an_unknown_purpose_is_a_mistake_in_the_library():
+    with pytest.raises(KeyError, match="luck"):
+        streams(0, 1, "luck")
