@@ -1,5 +1,6 @@
-"""Block primitives: plain NumPy twins and compiled loops. Used by operators alone."""
+"""Arrays and verbs on them, wherever the data live: plain NumPy and compiled loops on this machine."""
 
-from kernelweave.backends.registry import ENGINES, Engine, get_engine
+from kernelweave.backends.protocol import Assignment, Backend, BackendArray, CandidateRuns, Moves
+from kernelweave.backends.registry import BACKENDS, get_backend
 
-__all__ = ["ENGINES", "Engine", "get_engine"]
+__all__ = ["BACKENDS", "Assignment", "Backend", "BackendArray", "CandidateRuns", "Moves", "get_backend"]

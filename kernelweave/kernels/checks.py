@@ -3,10 +3,9 @@
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.backends.registry import get_engine
+from kernelweave.backends import get_backend
 from kernelweave.foundation.array_types import Matrix
 from kernelweave.foundation.errors import KernelError
-from kernelweave.foundation.threads import for_ranges
 
 # Entries may differ from their mirror image by this much of the largest entry: the rounding of a product.
 RELATIVE_ASYMMETRY = {"float32": 1e-5, "float64": 1e-10}
@@ -19,7 +18,7 @@ def check_kernel_matrix(K: Matrix, name: str = "X") -> None:
             f"{name} must be a square kernel matrix, one row and one column per sample; its shape is {K.shape}. "
             "Pass features with a kernel name instead, or the matrix between all pairs of samples."
         )
-    gap, peak, i, j = _sparse_asymmetry(K) if sp.issparse(K) else _dense_asymmetry(K)
+    gap, peak, i, j = _sparse_asymmetry(K) if sp.issparse(K) else get_backend().asymmetry(K)
     if not np.isfinite(peak):
         raise KernelError(f"{name} holds NaN or infinity at row {i}, column {j}. Remove or impute such samples.")
     if gap > RELATIVE_ASYMMETRY.get(str(K.dtype), 1e-10) * peak:
@@ -27,14 +26,6 @@ def check_kernel_matrix(K: Matrix, name: str = "X") -> None:
             f"{name} is not symmetric: {name}[{i}, {j}] = {K[i, j]:.9g} but {name}[{j}, {i}] = {K[j, i]:.9g}. "
             f"A kernel is the same both ways; for a directed similarity pass ({name} + {name}.T) / 2."
         )
-
-
-def _dense_asymmetry(K: Matrix) -> tuple[float, float, int, int]:
-    loop = get_engine().worst_asymmetry
-    found = for_ranges(lambda lo, hi: loop(K, lo, hi), K.shape[0], width=128, elements=K.size)
-    parts: list[tuple[float, float, int, int]] = list(found)  # type: ignore[arg-type]
-    worst = max(parts, key=lambda part: (np.isinf(part[1]), part[0]))
-    return worst[0], max(part[1] for part in parts), worst[2], worst[3]
 
 
 def _sparse_asymmetry(A: sp.csr_array) -> tuple[float, float, int, int]:

@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import xlogy
 
+from kernelweave.backends.host import indices
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.kernels.operator import KernelOperator, indices
+from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, fit_kernel
 
 #: Divergences computed from features.

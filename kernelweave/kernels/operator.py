@@ -1,19 +1,23 @@
-"""What a solver may ask of a kernel.
+"""What a solver may ask of a kernel: a matrix that may never be stored.
 
-Five members, chosen so that every solver of the library needs no other: the diagonal, products, dense blocks,
-and the two that make kernel k-means fast, cluster sums and their update when samples move. The last two have
-defaults made of the first three; an operator overrides them when its storage allows a cheaper way. Everything
-else (distances, objectives, degrees, traces) is a function in ``algebra``.
-
-Rows are the samples asked about, columns the samples clusters are made of. In a kernel on one sample set they
-are the same; in a cross-kernel the rows are new samples. Every array returned is NumPy, sums are float64.
+Rows are the samples asked about, columns the samples clusters are made of. In a kernel on one sample set they are the
+same; in a cross-kernel the rows are new samples. Arrays of one entry per sample belong to the operator's backend and
+live where its data live; sums are float64. A new operator writes three methods (``diag``, ``matmat``, ``block``); the
+others have defaults made of these and are overridden where the storage allows a cheaper way.
 """
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernelweave.backends import Backend, BackendArray, Moves, get_backend
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
+from kernelweave.partitions.partition import Partition
+from kernelweave.partitions.sums import SumsPartition
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 NO_DIAGONAL = (
     "A precomputed kernel between new and training samples does not hold k(x, x) of the new samples, so distances "
@@ -21,14 +25,23 @@ NO_DIAGONAL = (
 )
 # Columns taken together where a default has to form dense blocks.
 CHUNK = 256
+# Entries of the blocks of rows by which the gains of candidates are found.
+GAIN_ENTRIES = 2**22
 
 
 class KernelOperator(ABC):
     """A kernel matrix that may never be stored. Immutable: changes give a new operator that shares the data."""
 
     shape: tuple[int, int]
+    backend: Backend = get_backend()
     #: True if positive semidefinite by construction, False if known not to be, None if unknown.
     psd: bool | None = None
+    #: Whether a product costs little beside what is stored, so that a few more of them do not matter.
+    cheap_products: bool = False
+    #: Whether every pass computes the kernel again, on all threads.
+    recomputed: bool = False
+    #: Eigenvalues smaller than this share of the largest are rounding.
+    resolution: float = 1e-9
 
     @property
     def n_samples(self) -> int:
@@ -36,41 +49,80 @@ class KernelOperator(ABC):
         return self.shape[0]
 
     @abstractmethod
-    def diag(self) -> Floats:
+    def diag(self) -> BackendArray:
         """Return k(x_i, x_i) of every row, shape (n_rows,)."""
 
     @abstractmethod
-    def matmat(self, H: Array) -> Floats:
+    def matmat(self, H: BackendArray) -> BackendArray:
         """Return K @ H, shape (n_rows, q), for H of shape (n_columns, q)."""
 
     @abstractmethod
     def block(self, rows: Index, cols: Index) -> Array:
-        """Return the dense block K[rows][:, cols]."""
+        """Return the dense block K[rows][:, cols] as NumPy."""
 
     def scale(self) -> float:
         """Return a bound on the size of kernel values; the diagonal holds it where the kernel is semidefinite."""
-        return float(np.abs(self.diag()).max(initial=0.0))
+        low, high = self.backend.extremes(self.diag())
+        return max(abs(low), abs(high)) if self.shape[0] else 0.0
 
-    def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+    def columns(self, samples: Ints) -> BackendArray:
+        """Return K[:, samples], one row per sample, where the data live."""
+        return self.block(slice(None), samples)
+
+    def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
         """Return S of shape (n_clusters, n_rows) with S[c, i] = sum of weights[j] K[i, j] over j in cluster c."""
         H = np.zeros((self.shape[1], n_clusters))
         H[np.arange(self.shape[1]), labels] = weights
         return np.ascontiguousarray(self.matmat(H).T)
 
-    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
-        """Update ``sums`` in place after the columns ``moved`` went from clusters ``old`` to ``new``.
+    def move_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
+        """Update ``sums`` in place after the moves; ``weights`` are those of all columns."""
+        carried = weights[moves.samples]
+        for start in range(0, moves.count, CHUNK):
+            chunk = slice(start, start + CHUNK)
+            samples = moves.samples[chunk]
+            signed = np.zeros((len(samples), sums.shape[0]))
+            places = np.arange(len(samples))
+            signed[places, moves.new[chunk]] += carried[chunk]
+            signed[places, moves.old[chunk]] -= carried[chunk]
+            sums += (self.block(slice(None), samples) @ signed).T
 
-        ``old``, ``new`` and ``weights`` run along ``moved``.
+    def partition(self, labels: Any, weights: Any, n_clusters: int) -> Partition:
+        """Return what is known of the clusters of a partition, kept where the data live."""
+        return SumsPartition(self, labels, weights, n_clusters)
+
+    def candidate_gains(self, distances: BackendArray, weights: BackendArray, diag: BackendArray) -> BackendArray:
+        """Return b_n = sum_i w_i max(d_i - ||phi(x_n) - phi(x_i)||^2, 0) of every sample n (MSc 4.3).
+
+        A sample that becomes the centre of a new cluster lowers the objective by at least b_n, d being the present
+        distances to the centres.
         """
-        for start in range(0, len(moved), CHUNK):
-            part = slice(start, start + CHUNK)
-            signed = np.zeros((len(moved[part]), sums.shape[0]))
-            at = np.arange(len(signed))
-            signed[at, new[part]] += weights[part]
-            signed[at, old[part]] -= weights[part]
-            sums += (self.block(slice(None), moved[part]) @ signed).T
+        gains = np.empty(self.n_samples)
+        step = max(1, GAIN_ENTRIES // self.n_samples)
+        for start in range(0, self.n_samples, step):
+            rows = slice(start, min(start + step, self.n_samples))
+            block = self.block(rows, slice(None))
+            gains[rows] = self.backend.candidate_gains_of_rows(block, start, diag, distances, weights)
+        return gains
 
+    def cluster_links(self, labels: Ints, n_clusters: int) -> tuple[Floats, Floats]:
+        """Return links(V_c, V_c) and links(V_c, V minus V_c) of every cluster, the kernel read as a graph.
 
-def indices(index: Index, n: int) -> Ints:
-    """Return a slice or an integer array as integers below ``n``."""
-    return np.arange(n)[index] if isinstance(index, slice) else np.asarray(index, dtype=np.intp)
+        Each is summed by itself: taking one from the degree would leave rounding where the answer is 0.
+        """
+        sums = self.cluster_sums(labels, np.ones(self.shape[1]), n_clusters)
+        within = self.backend.within_sums(sums, labels, np.ones(self.shape[0]))
+        sums[labels, np.arange(self.shape[0])] = 0.0
+        return within, np.asarray(sums.sum(axis=1))
+
+    def stored_matrix(self) -> BackendArray | None:
+        """Return the kernel as the matrix it is stored as, None where it is not stored."""
+        return None
+
+    def sparse_matrix(self) -> "sp.csr_array | None":
+        """Return the kernel as one sparse matrix, None where it is no graph."""
+        return None
+
+    def for_products(self) -> "KernelOperator":
+        """Return the kernel in the form in which products with it are cheapest."""
+        return self

@@ -5,18 +5,22 @@ Each holds its base and a few vectors; nothing of size n x n is formed. Each kno
 """
 
 import numpy as np
+import scipy.sparse as sp
 
+from kernelweave.backends import BackendArray, Moves
+from kernelweave.backends.host import indices
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 from kernelweave.foundation.errors import KernelError
+from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.graph import GraphKernel
-from kernelweave.kernels.operator import KernelOperator, indices
+from kernelweave.kernels.operator import KernelOperator
 
 # Rows looked at together.
 ROWS = 256
 #: A spread of samples below this share of the kernel's values is what rounding leaves of none.
 FLAT = 1e-13
 # Degrees below this share of what the kernel's largest value could make them are rounding, where some are negative.
-ROUNDING = 1e-14
+NEGATIVE_DEGREE = 1e-14
 
 
 class ScaledKernel(KernelOperator):
@@ -24,9 +28,11 @@ class ScaledKernel(KernelOperator):
 
     def __init__(self, base: KernelOperator, factor: float) -> None:
         self.base = base
+        self.backend = base.backend
         self.factor = float(factor)
         self.shape = base.shape
         self.psd = base.psd if factor >= 0 else None
+        self.recomputed = base.recomputed
 
     def cross(self, new: KernelOperator) -> "ScaledKernel":
         """Return the cross-kernel with the same factor."""
@@ -48,13 +54,29 @@ class ScaledKernel(KernelOperator):
         """Return the scaled block."""
         return self.factor * self.base.block(rows, cols)
 
-    def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+    def columns(self, samples: Ints) -> BackendArray:
+        """Return the scaled columns."""
+        return self.factor * self.base.columns(samples)
+
+    def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
         """Return the scaled sums."""
         return self.base.cluster_sums(labels, self.factor * weights, n_clusters)
 
-    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
+    def move_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
         """Update with scaled weights."""
-        self.base.move_sums(sums, moved, old, new, self.factor * weights)
+        self.base.move_sums(sums, moves, self.factor * weights)
+
+    def sparse_matrix(self) -> sp.csr_array | None:
+        """Return the scaled graph."""
+        graph = self.base.sparse_matrix()
+        return None if graph is None else self.factor * graph
+
+    def for_products(self) -> KernelOperator:
+        """Return a stored matrix or a graph with the factor multiplied in."""
+        matrix = self.base.stored_matrix()
+        if isinstance(matrix, np.ndarray):
+            return DenseKernel(self.factor * matrix)
+        return _as_graph(self)
 
 
 class ShiftedKernel(KernelOperator):
@@ -64,6 +86,7 @@ class ShiftedKernel(KernelOperator):
 
     def __init__(self, base: KernelOperator, shift: float | Floats, *, psd: bool | None = None) -> None:
         self.base = base
+        self.backend = base.backend
         self.shape = base.shape
         self.shift = np.broadcast_to(np.asarray(shift, dtype=np.float64), (base.shape[0],))
         self.psd = psd if psd is not None else (True if base.psd and (self.shift >= 0).all() else None)
@@ -75,6 +98,15 @@ class ShiftedKernel(KernelOperator):
     def diag(self) -> Floats:
         """Return the shifted diagonal."""
         return self.base.diag() + self.shift
+
+    def sparse_matrix(self) -> sp.csr_array | None:
+        """Return the shifted graph."""
+        graph = self.base.sparse_matrix()
+        return None if graph is None else sp.csr_array(graph + diagonal_matrix(self.shift))
+
+    def for_products(self) -> KernelOperator:
+        """Return one graph where the base is a graph."""
+        return _as_graph(self)
 
     def scale(self) -> float:
         """Return the base's scale and the largest shift together."""
@@ -96,11 +128,12 @@ class ShiftedKernel(KernelOperator):
         sums[labels, np.arange(self.shape[1])] += weights * self.shift
         return sums
 
-    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
-        """Update the base's part and carry each moved sample's own shift along."""
-        self.base.move_sums(sums, moved, old, new, weights)
-        sums[old, moved] -= weights * self.shift[moved]
-        sums[new, moved] += weights * self.shift[moved]
+    def move_sums(self, sums: Floats, moves: Moves, weights: Floats) -> None:
+        """Update the base's sums and take the shift of each moved sample along."""
+        self.base.move_sums(sums, moves, weights)
+        carried = (weights * self.shift)[moves.samples]
+        sums[moves.old, moves.samples] -= carried
+        sums[moves.new, moves.samples] += carried
 
 
 class CentredKernel(KernelOperator):
@@ -118,6 +151,7 @@ class CentredKernel(KernelOperator):
         grand_mean: float | None = None,
     ) -> None:
         self.base = base
+        self.backend = base.backend
         self.shape = base.shape
         self.psd = True if base.psd else None  # centring may remove the only negative direction
         n = base.shape[1]
@@ -158,14 +192,12 @@ class CentredKernel(KernelOperator):
         sums += offset[:, None] - totals[:, None] * self.row_means[None, :]
         return sums
 
-    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
-        """Update the base's part and the terms that follow the clusters' total weights."""
-        self.base.move_sums(sums, moved, old, new, weights)
-        k = sums.shape[0]
-        own = weights * self.column_means[moved]
-        totals = np.bincount(new, weights, k) - np.bincount(old, weights, k)
-        means = np.bincount(new, own, k) - np.bincount(old, own, k)
-        for c in np.union1d(old, new):
+    def move_sums(self, sums: Floats, moves: Moves, weights: Floats) -> None:
+        """Update the base's sums and the terms that follow the clusters' total weights."""
+        self.base.move_sums(sums, moves, weights)
+        totals = self.backend.moved_sums(moves, weights, sums.shape[0])
+        means = self.backend.moved_sums(moves, weights * self.column_means, sums.shape[0])
+        for c in np.union1d(moves.old, moves.new):
             sums[c] += self.grand_mean * totals[c] - means[c] - totals[c] * self.row_means
 
 
@@ -174,6 +206,7 @@ class TwoSidedKernel(KernelOperator):
 
     def __init__(self, base: KernelOperator, row_scale: Floats, column_scale: Floats) -> None:
         self.base = base
+        self.backend = base.backend
         self.shape = base.shape
         self.psd = base.psd
         self.row_scale = row_scale
@@ -187,10 +220,9 @@ class TwoSidedKernel(KernelOperator):
         """Return the size of the largest entry, found block by block where the diagonal may not hold it."""
         if self.base.psd:
             return super().scale()
-        if isinstance(self.base, GraphKernel):
-            edges = self.base.A.tocoo()
-            values = self.row_scale[edges.row] * edges.data * self.column_scale[edges.col]
-            return float(np.abs(values).max(initial=0.0))
+        graph = self.sparse_matrix()
+        if graph is not None:
+            return float(np.abs(graph.data).max(initial=0.0))
         blocks = (slice(lo, lo + ROWS) for lo in range(0, self.shape[0], ROWS))
         return max(float(np.abs(self.block(rows, slice(None))).max(initial=0.0)) for rows in blocks)
 
@@ -206,12 +238,23 @@ class TwoSidedKernel(KernelOperator):
         """Return the sums, both scales folded in."""
         return self.row_scale * self.base.cluster_sums(labels, weights * self.column_scale, n_clusters)
 
-    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
+    def move_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
         """Update through unscaled changes: the rows' scale applies to what is added only."""
-        change = np.zeros_like(sums)
-        self.base.move_sums(change, moved, old, new, weights * self.column_scale[moved])
+        change = 0.0 * sums
+        self.base.move_sums(change, moves, weights * self.column_scale)
         change *= self.row_scale
         sums += change
+
+    def sparse_matrix(self) -> sp.csr_array | None:
+        """Return the graph with both scales multiplied in."""
+        graph = self.base.sparse_matrix()
+        if graph is None:
+            return None
+        return sp.csr_array(diagonal_matrix(self.row_scale) @ graph @ diagonal_matrix(self.column_scale))
+
+    def for_products(self) -> KernelOperator:
+        """Return one graph where the base is a graph."""
+        return _as_graph(self)
 
 
 class UnitDiagonalKernel(TwoSidedKernel):
@@ -247,8 +290,8 @@ class DegreeKernel(TwoSidedKernel):
         column_scale: Floats | None = None,
         name: str = "",
     ) -> None:
-        self.weights = np.ones(base.shape[1]) if weights is None else weights
-        rows = np.sqrt(inverse_degrees(base, self.weights, name))
+        self.weights = base.backend.ones(base.shape[1]) if weights is None else weights
+        rows = inverse_degrees(base, self.weights, name) ** 0.5
         super().__init__(base, rows, rows if column_scale is None else column_scale)
 
     def cross(self, new: KernelOperator) -> "DegreeKernel":
@@ -256,28 +299,45 @@ class DegreeKernel(TwoSidedKernel):
         return DegreeKernel(new, self.weights, self.column_scale)
 
 
-def inverse_degrees(op: KernelOperator, weights: Floats | None = None, name: str = "") -> Floats:
+def inverse_degrees(op: KernelOperator, weights: BackendArray | None = None, name: str = "") -> BackendArray:
     """Return 1 / (weighted row sum) of every sample; zero for a sample that is like none, which then takes no part."""
-    weights = np.ones(op.shape[1]) if weights is None else weights
+    backend = op.backend
+    weights = backend.ones(op.shape[1]) if weights is None else weights
     degrees = op.matmat(weights[:, None])[:, 0]
-    if (degrees < 0).any():
-        least = ROUNDING * float(weights.sum()) * (op.scale() if op.shape[0] == op.shape[1] else np.abs(degrees).max())
-        degrees[np.abs(degrees) <= least] = 0.0
-    bad = np.flatnonzero(degrees < 0)
-    if len(bad):
+    low, high = backend.extremes(degrees)
+    if low < 0:
+        size = op.scale() if op.shape[0] == op.shape[1] else max(-low, high)
+        least = NEGATIVE_DEGREE * backend.total(weights) * size
+        degrees = backend.where(abs(degrees) <= least, 0.0, degrees)
+    sample = backend.first(degrees < 0)
+    if sample >= 0:
+        degree = backend.at(degrees, np.array([sample]))[0]
         raise KernelError(
-            f"Sample {bad[0]}{name} has a degree (sum of similarities) of {degrees[bad[0]]:.6g}; dividing by degrees "
+            f"Sample {sample}{name} has a degree (sum of similarities) of {degree:.6g}; dividing by degrees "
             "needs similarities that are not negative on the whole. Choose another kernel or another normalisation."
         )
-    return np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0)
+    positive = degrees > 0
+    return backend.where(positive, 1.0 / backend.where(positive, degrees, 1.0), 0.0)
 
 
-def mean_squared_distance(op: KernelOperator, weights: Floats | None = None) -> float:
+def diagonal_matrix(values: Floats) -> sp.dia_array:
+    """Return a sparse diagonal matrix."""
+    return sp.dia_array((values[None], [0]), shape=(len(values),) * 2)
+
+
+def _as_graph(op: KernelOperator) -> KernelOperator:
+    """Return a kernel that is a graph as one, others as they are."""
+    graph = op.sparse_matrix()
+    return op if graph is None else GraphKernel(graph)
+
+
+def mean_squared_distance(op: KernelOperator, weights: BackendArray | None = None) -> float:
     """Return the (weighted) mean of K_ii - 2 K_ij + K_jj over all pairs (PhD 4.2.3), from one product."""
+    backend = op.backend
     n = op.n_samples
-    shares = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
-    grand = float(shares @ op.matmat(shares[:, None])[:, 0])
-    return 2.0 * (float(shares @ op.diag()) - grand)
+    shares = backend.ones(n) * (1.0 / n) if weights is None else weights / backend.total(weights)
+    grand = backend.dot(shares, op.matmat(shares[:, None])[:, 0])
+    return 2.0 * (backend.dot(shares, op.diag()) - grand)
 
 
 def feature_space_variance(op: KernelOperator) -> float:

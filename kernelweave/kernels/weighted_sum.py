@@ -1,21 +1,27 @@
 """A weighted sum of kernels, one per view.
 
-Cluster sums are linear in the kernels: S = sum_v c_v S_v. Keep the per-view sums (``view_sums``), and new
-coefficients need only ``combine``, which touches V x k x n numbers and no data. Where every kernel is an inner
-product of features, all features stand side by side in one array and a coefficient per column does the same.
+Cluster sums are linear in the kernels: S = sum_v c_v S_v. A partition of several views keeps the sums of every view,
+and new coefficients touch V x k x n numbers and no data. Where every kernel is an inner product of features, all
+features stand side by side in one array and a coefficient per column does the same.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from kernelweave.backends import Backend, BackendArray, Moves
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints, Matrix
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.transforms import ScaledKernel, ShiftedKernel, TwoSidedKernel
+from kernelweave.kernels.transforms import ScaledKernel, diagonal_matrix
+from kernelweave.partitions.views import ViewMeansPartition, ViewPartition, ViewSumsPartition
+
+# Rows of stored matrices added up together.
+SUMMED_ROWS = 256
 
 
 class CompositeKernel(KernelOperator):
@@ -23,6 +29,7 @@ class CompositeKernel(KernelOperator):
 
     def __init__(self, parts: Sequence[KernelOperator], coefficients: Array | Sequence[float]) -> None:
         self.parts = tuple(parts)
+        self.backend = self.parts[0].backend
         self.coefficients = np.asarray(coefficients, dtype=np.float64)
         self.shape = self.parts[0].shape
         if any(part.shape != self.shape for part in self.parts) or len(self.parts) != len(self.coefficients):
@@ -30,9 +37,18 @@ class CompositeKernel(KernelOperator):
             raise ValueError(f"Kernels of shapes {shapes} and {len(self.coefficients)} coefficients do not add up.")
         used = [part.psd for part, c in zip(self.parts, self.coefficients, strict=True) if c != 0]
         self.psd = True if all(used) and (self.coefficients >= 0).all() else None
+        self.recomputed = any(part.recomputed for part in self.parts)
+
+    #: Number of features, where all kernels are inner products of stored dense ones.
+    gram_size: int | None = None
+
+    @property
+    def n_views(self) -> int:
+        """Number of kernels."""
+        return len(self.parts)
 
     def with_weights(self, coefficients: Array | Sequence[float]) -> "CompositeKernel":
-        """Return the sum with other coefficients; the parts are shared."""
+        """Return the sum with other coefficients; the kernels are shared."""
         return CompositeKernel(self.parts, coefficients)
 
     def take(self, samples: Ints) -> "CompositeKernel":
@@ -41,44 +57,78 @@ class CompositeKernel(KernelOperator):
         parts = [DenseKernel(K, psd=part.psd) for K, part in zip(blocks, self.parts, strict=True)]
         return CompositeKernel(parts, self.coefficients)
 
-    def diag(self) -> Floats:
+    def subset(self, samples: Ints) -> KernelOperator:
+        """Return the weighted sum among chosen samples in the form that is cheapest to search: one stored matrix."""
+        return DenseKernel(np.ascontiguousarray(self.block(samples, samples)), psd=self.psd)
+
+    def diag(self) -> BackendArray:
         """Return the weighted sum of the diagonals."""
-        return self.combine(np.stack([part.diag() for part in self.parts]))
+        return self.backend.weighted_sum(self.coefficients, self.backend.stack([part.diag() for part in self.parts]))
+
+    def view_masses(self, weights: BackendArray) -> Floats:
+        """Return sum_i w_i K_v(x_i, x_i) of every view."""
+        return np.array([self.backend.dot(weights, part.diag()) for part in self.parts])
 
     def scale(self) -> float:
-        """Return the weighted sum of the parts' scales."""
+        """Return the weighted sum of the kernels' scales."""
         return float(sum(abs(c) * part.scale() for part, c in self._used()))
 
-    def matmat(self, H: Array) -> Floats:
+    def matmat(self, H: BackendArray) -> BackendArray:
         """Return the weighted sum of the products."""
-        out = np.zeros((self.shape[0], np.shape(H)[1]))
-        for part, c in self._used():
-            out += c * part.matmat(H)
-        return out
+        (first, c), *others = self._used()
+        total = c * first.matmat(H)
+        for part, c in others:
+            total += c * part.matmat(H)
+        return total
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the weighted sum of the blocks."""
         return np.asarray(sum(c * part.block(rows, cols) for part, c in self._used()))
 
-    def view_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
-        """Return the cluster sums of every kernel on its own, shape (V, k, n)."""
-        return np.stack([part.cluster_sums(labels, weights, n_clusters) for part in self.parts])
+    def columns(self, samples: Ints) -> BackendArray:
+        """Return the weighted sum of some columns."""
+        (first, c), *others = self._used()
+        total = c * first.columns(samples)
+        for part, c in others:
+            total += c * part.columns(samples)
+        return total
 
-    def combine(self, per_view: Floats) -> Floats:
-        """Return sum_v coefficients[v] * per_view[v]."""
-        return np.tensordot(self.coefficients, per_view, axes=1)
-
-    def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+    def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
         """Return the weighted sum of the cluster sums, one kernel at a time."""
-        sums = np.zeros((n_clusters, self.shape[0]))
-        for part, c in self._used():
+        (first, c), *others = self._used()
+        sums = c * first.cluster_sums(labels, weights, n_clusters)
+        for part, c in others:
             sums += c * part.cluster_sums(labels, weights, n_clusters)
         return sums
 
-    def move_sums(self, sums: Floats, moved: Ints, old: Ints, new: Ints, weights: Floats) -> None:
+    def move_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
         """Update the sums kernel by kernel, the coefficient folded into the weights."""
         for part, c in self._used():
-            part.move_sums(sums, moved, old, new, c * weights)
+            part.move_sums(sums, moves, c * weights)
+
+    def view_partition(self, labels: Any, weights: Any, n_clusters: int) -> ViewPartition:
+        """Return the clusters through the sums of every view, so that coefficients can change."""
+        return ViewSumsPartition(self, labels, weights, n_clusters)
+
+    def sparse_matrix(self) -> sp.csr_array | None:
+        """Return a weighted sum of graphs as one sparse matrix, None where some kernel is no graph."""
+        graphs = [part.sparse_matrix() for part in self.parts]
+        if any(graph is None for graph in graphs):
+            return None
+        terms = [c * graph for c, graph in zip(self.coefficients.tolist(), graphs, strict=True)]
+        return sp.csr_array(sum(terms[1:], terms[0]))
+
+    def view_operators(self) -> list[KernelOperator]:
+        """Return the kernel of every view, without coefficients."""
+        return list(self.parts)
+
+    def for_products(self) -> KernelOperator:
+        """Return the sum as one matrix where all kernels are stored on the host, dense or sparse."""
+        matrices = [part.stored_matrix() for part in self.parts]
+        if all(isinstance(K, np.ndarray) for K in matrices):
+            return DenseKernel(_summed(self.coefficients, matrices))  # type: ignore[arg-type]
+        graph = self.sparse_matrix()
+        return self if graph is None else GraphKernel(graph)
 
     def _used(self) -> list[tuple[KernelOperator, float]]:
         pairs = list(zip(self.parts, self.coefficients.tolist(), strict=True))
@@ -88,115 +138,137 @@ class CompositeKernel(KernelOperator):
 class JoinedFeatures(FeatureKernel):
     """sum_v coefficients[v] * Phi_v Phi_v^T, from all features side by side; sums of features carry no coefficients."""
 
-    def __init__(self, Phi: Matrix, widths: Sequence[int], factors: Floats, diags: Floats, coefs: Floats) -> None:
-        super().__init__(Phi)
+    def __init__(
+        self,
+        Phi: Matrix,
+        widths: Sequence[int],
+        factors: Floats,
+        diags: Any,
+        coefs: Floats,
+        *,
+        backend: Backend | None = None,
+    ) -> None:
+        super().__init__(Phi, backend=backend)
         self.widths = tuple(widths)
         self.factors = factors
         self._diags = diags
         self.coefficients = np.asarray(coefs, dtype=np.float64)
         #: What every column counts.
-        self.columns = np.repeat(self.coefficients * factors, widths)
+        self.column_weights = np.repeat(self.coefficients * factors, widths)
+
+    @property
+    def gram_size(self) -> int | None:
+        """Number of features, where they are dense."""
+        return None if sp.issparse(self.Phi) else int(self.Phi.shape[1])
+
+    @property
+    def n_views(self) -> int:
+        """Number of views."""
+        return len(self.widths)
 
     def with_weights(self, coefficients: Array | Sequence[float]) -> "JoinedFeatures":
         """Return the sum with other coefficients; the features are shared."""
         coefs = np.asarray(coefficients, dtype=np.float64)
-        return JoinedFeatures(self.Phi, self.widths, self.factors, self._diags, coefs)
+        return JoinedFeatures(self.Phi, self.widths, self.factors, self._diags, coefs, backend=self.backend)
 
     def take(self, samples: Ints) -> "JoinedFeatures":
         """Return the kernel among chosen samples."""
         return JoinedFeatures(self.Phi[samples], self.widths, self.factors, self._diags[:, samples], self.coefficients)
 
-    @property
-    def view_diags(self) -> Floats:
-        """The diagonal of every view's kernel, shape (V, n)."""
-        return self._diags
+    def subset(self, samples: Ints) -> KernelOperator:
+        """Return the weighted sum among chosen samples in the form that is cheapest to search."""
+        return self.take(samples)
 
-    def diag(self) -> Floats:
+    def view_masses(self, weights: BackendArray) -> Floats:
+        """Return sum_i w_i K_v(x_i, x_i) of every view."""
+        return np.array([self.backend.dot(weights, self._diags[v]) for v in range(self.n_views)])
+
+    def view_features(self, view: int) -> Matrix:
+        """Return the features of one view, a slice of all of them."""
+        stop = sum(self.widths[: view + 1])
+        return self.Phi[:, stop - self.widths[view] : stop]
+
+    def diag(self) -> BackendArray:
         """Return the weighted sum of the views' diagonals."""
-        return np.asarray(self.coefficients @ self._diags)
-
-    def matmat(self, H: Array) -> Floats:
-        """Return the product through the features."""
-        inner = self.Phi.T @ np.asarray(H, dtype=np.float64)
-        return np.asarray(self.Phi @ (self.columns[:, None] * inner))
+        return self.backend.weighted_sum(self.coefficients, self._diags)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the weighted inner products of the chosen rows."""
-        part = _scaled_columns(self.Phi[rows], self.columns) @ self.Phi[cols].T
-        return part.toarray() if sp.issparse(part) else part
+        products = _scaled_columns(self.Phi[rows], self.column_weights) @ self.Phi[cols].T
+        return products.toarray() if sp.issparse(products) else products
 
     def lengths(self, sums: Floats) -> Floats:
         """Return the squared lengths of sums of features."""
-        return np.asarray(np.square(sums) @ self.columns)
+        return np.asarray(np.square(sums) @ self.column_weights)
 
     def inner(self, sums: Floats) -> Floats:
         """Return the inner products among sums of features."""
-        return (sums * self.columns) @ sums.T
+        return (sums * self.column_weights) @ sums.T
 
     def view_lengths(self, sums: Floats) -> Floats:
         """Return the squared lengths of sums of features view by view, without coefficients, shape (V, k)."""
         starts = np.concatenate([[0], np.cumsum(self.widths)[:-1]])
         return np.add.reduceat(np.square(sums), starts, axis=1).T * self.factors[:, None]
 
-    def nearest_means(
-        self, means: Floats, norms: Floats, coefs: Floats, diag: Floats, labels: Ints, slack: float
-    ) -> tuple[Ints, Floats, float]:
-        """Return the nearest means, as for plain features."""
-        return super().nearest_means(means * self.columns, norms, coefs, diag, labels, slack)
+    def view_partition(self, labels: Any, weights: Any, n_clusters: int) -> ViewPartition:
+        """Return the clusters through the means of their features, so that coefficients can change."""
+        return ViewMeansPartition(self, labels, weights, n_clusters)
 
-    def _spread(self, feature_sums: Floats) -> Floats:
-        return super()._spread(feature_sums * self.columns)
+    def view_operators(self) -> list[KernelOperator]:
+        """Return the kernel of every view, without coefficients."""
+        return [self.with_weights(unit) for unit in np.eye(self.n_views)]
+
+    def _dual(self, vectors: Floats) -> Floats:
+        """Return vectors of features with every column weighted."""
+        return vectors * self.column_weights
 
 
-def composite(parts: Sequence[KernelOperator], coefficients: Array | Sequence[float]) -> KernelOperator:
-    """Return the weighted sum in the form that is cheapest: of features where every part is made of them."""
-    found = [_features(part) for part in parts]
-    kinds = {None if pair is None else sp.issparse(pair[0].Phi) for pair in found}
+#: What multi-view solvers work on.
+MultiViewKernel = CompositeKernel | JoinedFeatures
+
+
+def composite(parts: Sequence[KernelOperator], coefficients: Array | Sequence[float]) -> MultiViewKernel:
+    """Return the weighted sum in the form that is cheapest: of features where every kernel is made of them."""
+    pairs = [_features(part) for part in parts]
+    kinds = {None if pair is None else sp.issparse(pair[0].Phi) for pair in pairs}
     if None in kinds or len(kinds) > 1:
         return CompositeKernel(parts, coefficients)
-    pairs = [pair for pair in found if pair is not None]
-    blocks = [op.Phi for op, _ in pairs]
-    Phi = sp.hstack(blocks, format="csr") if True in kinds else (np.hstack(blocks) if len(blocks) > 1 else blocks[0])
-    factors = np.array([factor for _, factor in pairs])
-    diags = np.stack([part.diag() for part in parts])
-    return JoinedFeatures(Phi, [block.shape[1] for block in blocks], factors, diags, np.asarray(coefficients))
+    known = [pair for pair in pairs if pair is not None]
+    backend = parts[0].backend
+    blocks = [op.Phi for op, _ in known]
+    Phi = sp.hstack(blocks, format="csr") if True in kinds else _joined(backend, blocks)
+    factors = np.array([factor for _, factor in known])
+    diags = backend.stack([part.diag() for part in parts])
+    widths = [block.shape[1] for block in blocks]
+    return JoinedFeatures(Phi, widths, factors, diags, np.asarray(coefficients), backend=backend)
 
 
 def merged_graph(op: KernelOperator) -> GraphKernel | None:
-    """Return a weighted sum of graphs as one graph, None where some part is no graph."""
-    if not isinstance(op, CompositeKernel):
-        return None
-    graphs = [sparse_form(part) for part in op.parts]
-    if any(graph is None for graph in graphs):
-        return None
-    terms = [c * graph for c, graph in zip(op.coefficients.tolist(), graphs, strict=True)]
-    return GraphKernel(sp.csr_array(sum(terms[1:], terms[0])))
+    """Return a weighted sum of graphs as one graph, None where some kernel is no graph."""
+    graph = op.sparse_matrix()
+    return None if graph is None else GraphKernel(graph)
+
+
+def _joined(backend: Backend, blocks: Sequence[Any]) -> Any:
+    return backend.join(list(blocks)) if len(blocks) > 1 else blocks[0]
 
 
 def _features(op: KernelOperator) -> tuple[FeatureKernel, float] | None:
+    """Return the features behind a kernel and the factor they are multiplied by, None where there are none."""
     if isinstance(op, ScaledKernel):
         inner = _features(op.base)
         return None if inner is None or op.factor <= 0 else (inner[0], inner[1] * op.factor)
     return (op, 1.0) if type(op) is FeatureKernel and op.source is op.Phi else None
 
 
-def sparse_form(op: KernelOperator) -> sp.csr_array | None:
-    """Return a graph, scaled as it may be, as one sparse matrix; None for other kernels."""
-    if isinstance(op, ScaledKernel):
-        inner = sparse_form(op.base)
-        return None if inner is None else op.factor * inner
-    if isinstance(op, TwoSidedKernel):
-        inner = sparse_form(op.base)
-        return None if inner is None else sp.csr_array(_diagonal(op.row_scale) @ inner @ _diagonal(op.column_scale))
-    if isinstance(op, ShiftedKernel):
-        inner = sparse_form(op.base)
-        return None if inner is None else sp.csr_array(inner + _diagonal(op.shift))
-    return op.A if isinstance(op, GraphKernel) else None
+def _summed(coefficients: Floats, matrices: Sequence[Array]) -> Floats:
+    """Return a weighted sum of matrices, some rows at a time so that they stay near the caches."""
+    total = np.zeros(matrices[0].shape)
+    for c, K in zip(coefficients.tolist(), matrices, strict=True):
+        for lo in range(0, len(K), SUMMED_ROWS):
+            total[lo : lo + SUMMED_ROWS] += c * K[lo : lo + SUMMED_ROWS]
+    return total
 
 
 def _scaled_columns(Phi: Matrix, columns: Floats) -> Matrix:
-    return Phi @ _diagonal(columns) if sp.issparse(Phi) else Phi * columns
-
-
-def _diagonal(values: Floats) -> sp.dia_array:
-    return sp.dia_array((values[None], [0]), shape=(len(values),) * 2)
+    return Phi @ diagonal_matrix(columns) if sp.issparse(Phi) else Phi * columns

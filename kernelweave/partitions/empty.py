@@ -1,40 +1,31 @@
-"""What happens to a cluster that lost all its samples, or whose centre lies on another one's.
-
-Policy: the sample farthest from its centre founds the cluster anew, unless it is the last of its own cluster.
-This lowers the objective further, so descent stays monotone. Where no sample lies away from its centre there are
-fewer distinct samples than clusters, and the cluster stays empty: it has no centre and is never the nearest.
-Clusters whose centres coincide (equal samples, split by the start) are merged by the solvers, and the freed one is
-founded anew in the same way.
-"""
+"""What happens to a cluster that lost all its samples: it takes the sample farthest from its centre."""
 
 import numpy as np
 
-from kernelweave.foundation.array_types import Floats, Ints
-
-#: Relative difference below which two distances are equal.
-TIE = 1e-12
+from kernelweave.backends import Assignment, Backend, BackendArray
+from kernelweave.partitions.algebra import TIE_TOLERANCE
 
 
-def reseed_empty(labels: Ints, distances: Floats, weights: Floats, n_clusters: int, slack: float) -> Ints:
-    """Return labels in which every empty cluster got the farthest sample that can be spared."""
-    totals = np.bincount(labels, weights, n_clusters)
-    counts = np.bincount(labels, weights > 0, n_clusters)
-    empty = np.flatnonzero(totals <= 0)
+def reseed_empty(
+    backend: Backend, assignment: Assignment, weights: BackendArray, n_clusters: int, tolerance: float
+) -> BackendArray:
+    """Return the labels of an assignment, every empty cluster given the farthest sample that can be spared.
+
+    The last sample of a cluster is not taken from it, and one that lies within ``tolerance`` of its centre is not
+    taken at all: there are then fewer distinct samples than clusters, and the cluster stays empty.
+    """
+    empty = np.flatnonzero(backend.segment_sums(assignment.labels, weights, n_clusters) <= 0)
     if len(empty) == 0:
-        return labels
-    labels = labels.copy()
-    # Rounded, so that of samples equally far the first is taken whatever the storage of the kernel.
-    rounded = np.round(distances * (TIE / slack), 9) if slack > 0 else distances
-    far = np.argsort(-np.where(weights > 0, rounded, -np.inf), kind="stable")
-    waiting = iter(empty.tolist())
-    target = next(waiting)
-    for sample in far:
-        if not distances[sample] > slack or weights[sample] <= 0:
+        return assignment.labels
+    counts = backend.segment_sums(assignment.labels, weights > 0, n_clusters)
+    # Every cluster keeps one sample, so that at most n_clusters of the farthest are passed over.
+    most = len(empty) + n_clusters
+    samples, distances, clusters = backend.farthest(assignment, weights, tolerance / TIE_TOLERANCE, most)
+    chosen: list[int] = []
+    for sample, distance, cluster in zip(samples, distances, clusters, strict=True):
+        if len(chosen) == len(empty) or not distance > tolerance:
             break
-        if counts[labels[sample]] <= 1:
-            continue
-        counts[labels[sample]] -= 1
-        labels[sample] = target
-        if (target := next(waiting, -1)) < 0:
-            break
-    return labels
+        if counts[cluster] > 1:
+            counts[cluster] -= 1
+            chosen.append(int(sample))
+    return backend.replace(assignment.labels, np.array(chosen, dtype=np.intp), empty[: len(chosen)])

@@ -1,50 +1,49 @@
 """Clusters of a graph's nodes and what moves between them cost, from the edges alone.
 
-The cost of a cluster is (pull * degree - association) / mass:
+The cost of a cluster is (share * degree - association) / mass:
 
-    normalized cut      mass = degree, pull 0    the cut is the number of clusters plus the cost
-    ratio association   mass = nodes,  pull 0    the association is minus the cost
-    ratio cut           mass = nodes,  pull 1    the cut is the cost
+    normalized cut      mass = degree, share 0    the cut is the number of clusters plus the cost
+    ratio association   mass = nodes,  share 0    the association is minus the cost
+    ratio cut           mass = nodes,  share 1    the cut is the cost
 """
-
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from kernelweave.foundation.array_types import Floats, Ints
-from kernelweave.foundation.threads import for_ranges
-from kernelweave.kernels.graph import GraphKernel
+from kernelweave.partitions.kernel import Graph
 
 OBJECTIVES = ("normalized_cut", "ratio_association", "ratio_cut")
-# Founders a thread takes at a time.
-BLOCK = 32
 
 
 class GraphMoves:
     """A graph with an objective. Holds no partition: labels come in, numbers or new labels go out."""
 
-    def __init__(self, graph: GraphKernel, objective: str) -> None:
-        A = graph.A.copy()
+    def __init__(self, graph: Graph, objective: str) -> None:
+        A = graph.sparse_matrix().copy()
         A.eliminate_zeros()  # an edge of weight zero is none
         self.n_nodes = graph.n_samples
         self.degrees = np.asarray(A.sum(axis=1), dtype=np.float64).ravel()
         self.loops = np.asarray(A.diagonal(), dtype=np.float64)
         self.masses = self.degrees if objective == "normalized_cut" else np.ones(self.n_nodes)
         self.objective = objective
-        self._pull = 1.0 if objective == "ratio_cut" else 0.0
+        self._cut_share = 1.0 if objective == "ratio_cut" else 0.0
         self._rows = np.repeat(np.arange(self.n_nodes), np.diff(A.indptr))
         self._edges = (A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data.astype(np.float64))
         # Differences of cost below this are rounding; the normalized cut has no unit.
         self.tolerance = 1e-12 * (1.0 if self.masses is self.degrees else float(np.abs(A.data).max(initial=0.0)))
         self._pattern = A
+        self._nodes = (self.degrees, self.masses, self.loops)
+        search = graph.backend.graph_moves
+        if search is None:
+            raise NotImplementedError(f"The backend {graph.backend.name!r} has no moves on graphs.")
+        self._search = search
 
     def stats(self, labels: Ints, n_clusters: int) -> Floats:
         """Return association, degree, mass and number of nodes with a mass of every cluster, shape (4, k)."""
         within = np.bincount(labels, self.inner_links(labels) + self.loops, n_clusters)
-        parts = (self.degrees, self.masses, (self.masses > 0).astype(np.float64))
-        return np.stack([within, *(np.bincount(labels, part, n_clusters) for part in parts)])
+        numbers = (self.degrees, self.masses, (self.masses > 0).astype(np.float64))
+        return np.stack([within, *(np.bincount(labels, values, n_clusters) for values in numbers)])
 
     def inner_links(self, labels: Ints) -> Floats:
         """Return the edges of every node to other nodes of its own cluster."""
@@ -55,7 +54,7 @@ class GraphMoves:
     def costs(self, stats: Floats) -> Floats:
         """Return the cost of every cluster; one without mass costs nothing."""
         filled = stats[2] > 0
-        return np.where(filled, (self._pull * stats[1] - stats[0]) / np.where(filled, stats[2], 1.0), 0.0)
+        return np.where(filled, (self._cut_share * stats[1] - stats[0]) / np.where(filled, stats[2], 1.0), 0.0)
 
     def value(self, labels: Ints, n_clusters: int) -> float:
         """Return the objective as it is usually written; a cluster without edges cuts nothing."""
@@ -80,52 +79,39 @@ class GraphMoves:
         costs = self.costs(stats)
         return first, second, self.costs(joined) - costs[first] - costs[second]
 
-    def splits(self, labels: Ints, stats: Floats, founders: Ints) -> Floats:
-        """Return the least change of the cost that each founder reaches by growing a cluster inside its own."""
-        changes = np.empty(len(founders))
-        sizes = np.empty(len(founders), np.int64)
+    def splits(self, labels: Ints, stats: Floats, seeds: Ints) -> Floats:
+        """Return the least change of the cost that each seed reaches by growing a cluster inside its own."""
         inner = self.inner_links(labels)
+        return np.asarray(
+            self._search.best_splits(self._edges, self._nodes, labels, stats, inner, self._cut_share, seeds)
+        )
 
-        def work(lo: int, hi: int) -> None:
-            order = np.empty(self.n_nodes, np.int64)
-            self._grow(labels, stats, inner, founders, changes, sizes, order, lo, hi)
-
-        reach = int(stats[3].max()) // 2 + 1
-        for_ranges(work, len(founders), width=BLOCK, elements=8 * len(founders) * reach)
-        return changes
-
-    def grown(self, labels: Ints, stats: Floats, founder: int) -> Ints:
-        """Return the nodes that the founder's cluster takes in until it is best."""
+    def grown(self, labels: Ints, stats: Floats, seed: int) -> Ints:
+        """Return the nodes that the seed's cluster takes in until it is best."""
         changes = np.empty(1)
         sizes = np.empty(1, np.int64)
         order = np.empty(self.n_nodes, np.int64)
         inner = self.inner_links(labels)
-        self._grow(labels, stats, inner, np.array([founder]), changes, sizes, order, 0, 1)
+        outputs = (changes, sizes, order, 0, 1)
+        seeds = np.array([seed])
+        self._search.grow(*self._edges, *self._nodes, labels, stats, inner, self._cut_share, seeds, *outputs)
         return order[: sizes[0]].copy()
 
-    def parts(self, members: Ints) -> Ints:
-        """Return one node of every connected part of a cluster, the first of each."""
-        _, part = connected_components(self._pattern[members][:, members], directed=False)
-        return members[np.unique(part, return_index=True)[1]]
+    def components(self, members: Ints) -> Ints:
+        """Return one node of every connected component of a cluster, the first of each."""
+        _, component = connected_components(self._pattern[members][:, members], directed=False)
+        return members[np.unique(component, return_index=True)[1]]
 
     def ends(self, labels: Ints, start: int) -> Ints:
         """Return two nodes of a cluster that lie far apart, found by searching breadth-first twice."""
-        search = _engine().farthest
-        one = search(self._edges[0], self._edges[1], labels, start)
-        return np.unique([one, search(self._edges[0], self._edges[1], labels, one)])
+        indptr, indices, _ = self._edges
+        one = self._search.farthest(indptr, indices, labels, start)
+        return np.unique([one, self._search.farthest(indptr, indices, labels, one)])
 
     def polished(self, labels: Ints, n_clusters: int, max_sweeps: int) -> tuple[Ints, bool]:
         """Return labels after moving single nodes while the cost falls, and whether no such move is left."""
         labels, stats = labels.astype(np.int64, copy=True), self.stats(labels, n_clusters)
-        done, _ = _engine().sweep(
-            *self._edges, self.degrees, self.masses, labels, stats, self._pull, self.tolerance, max_sweeps
+        done, _ = self._search.sweep(
+            *self._edges, self.degrees, self.masses, labels, stats, self._cut_share, self.tolerance, max_sweeps
         )
         return labels, bool(done < max_sweeps)
-
-    def _grow(self, labels: Ints, stats: Floats, inner: Floats, founders: Ints, *out_and_range: Any) -> None:
-        nodes = (self.degrees, self.masses, self.loops)
-        _engine().grow(*self._edges, *nodes, labels, stats, inner, self._pull, founders, *out_and_range)
-
-
-def _engine() -> Any:
-    return import_module("kernelweave.backends.compiled.graph_moves")

@@ -1,7 +1,7 @@
 """Compiled moves of single nodes between the clusters of a graph.
 
-The cost of a cluster is (pull * degree - association) / mass, where association counts the edges inside (each from both
-ends), degree all edge ends, and mass is the degree or the number of nodes. Moving a node changes the cost of two
+The cost of a cluster is (cut_share * degree - association) / mass, where association counts the edges inside (each from
+both ends), degree all edge ends, and mass is the degree or the number of nodes. Moving a node changes the cost of two
 clusters and needs the edges of that node alone.
 
 Per-cluster numbers travel in one (4, k) array: association, degree, mass, number of nodes with a mass.
@@ -14,9 +14,9 @@ from kernelweave.foundation.array_types import Floats, Ints
 
 
 @njit(nogil=True, cache=True)
-def _cost(association: float, degree: float, mass: float, pull: float) -> float:
+def _cost(association: float, degree: float, mass: float, cut_share: float) -> float:
     """Return the cost of a cluster; one without mass costs nothing."""
-    return (pull * degree - association) / mass if mass > 0.0 else 0.0
+    return (cut_share * degree - association) / mass if mass > 0.0 else 0.0
 
 
 @njit(nogil=True, cache=True)
@@ -49,13 +49,13 @@ def _gain(
     loop: float,
     degree: float,
     mass: float,
-    pull: float,
+    cut_share: float,
 ) -> float:
     """Return how much the cost changes when a node goes from ``old`` to ``new``."""
-    before = _cost(stats[0, old], stats[1, old], stats[2, old], pull)
-    before += _cost(stats[0, new], stats[1, new], stats[2, new], pull)
-    after = _cost(stats[0, old] - 2.0 * link_old - loop, stats[1, old] - degree, stats[2, old] - mass, pull)
-    after += _cost(stats[0, new] + 2.0 * link_new + loop, stats[1, new] + degree, stats[2, new] + mass, pull)
+    before = _cost(stats[0, old], stats[1, old], stats[2, old], cut_share)
+    before += _cost(stats[0, new], stats[1, new], stats[2, new], cut_share)
+    after = _cost(stats[0, old] - 2.0 * link_old - loop, stats[1, old] - degree, stats[2, old] - mass, cut_share)
+    after += _cost(stats[0, new] + 2.0 * link_new + loop, stats[1, new] + degree, stats[2, new] + mass, cut_share)
     return after - before
 
 
@@ -93,7 +93,7 @@ def _best_move(
     labels: Ints,
     stats: Floats,
     node: int,
-    pull: float,
+    cut_share: float,
     tolerance: float,
     links: Floats,
     near: Ints,
@@ -110,7 +110,7 @@ def _best_move(
     target = -1
     for c in range(stats.shape[1]):
         if c != old and stats[3, c] > 0.0:
-            change = _gain(stats, old, c, links[old], links[c], loop, degrees[node], masses[node], pull)
+            change = _gain(stats, old, c, links[old], links[c], loop, degrees[node], masses[node], cut_share)
             if change < best:
                 best = change
                 target = c
@@ -130,7 +130,7 @@ def sweep(
     masses: Floats,
     labels: Ints,
     stats: Floats,
-    pull: float,
+    cut_share: float,
     tolerance: float,
     max_sweeps: int,
 ) -> tuple[int, int]:
@@ -142,7 +142,7 @@ def sweep(
         before = moves
         for node in range(labels.size):
             change = _best_move(
-                indptr, indices, data, degrees, masses, labels, stats, node, pull, tolerance, links, near
+                indptr, indices, data, degrees, masses, labels, stats, node, cut_share, tolerance, links, near
             )
             moves += change < 0.0
         if moves == before:
@@ -209,19 +209,19 @@ def grow(
     labels: Ints,
     stats: Floats,
     inner: Floats,
-    pull: float,
-    founders: Ints,
+    cut_share: float,
+    seeds: Ints,
     changes: Floats,
     sizes: Ints,
     order: Ints,
     lo: int,
     hi: int,
 ) -> None:
-    """Let each of founders[lo:hi] grow a new cluster inside its own and find where it had best stop.
+    """Let each of seeds[lo:hi] grow a new cluster inside its own and find where it had best stop.
 
     The cluster takes in the node with the largest share of its edges inside, the one found earlier of equals, up to
     half the mass of the old cluster. Writes the least change of the cost on the way and the number of nodes there;
-    ``order`` holds the nodes of the last founder as they came. ``inner`` are the edges of each node inside its cluster.
+    ``order`` holds the nodes of the last seed as they came. ``inner`` are the edges of each node inside its cluster.
     """
     n = labels.size
     keys = np.empty(indices.size + n + 1)
@@ -230,27 +230,27 @@ def grow(
     seen = np.zeros(n, np.int64)
     found = np.empty(n, np.int64)
     for t in range(lo, hi):
-        founder = founders[t]
-        home = labels[founders[t]]
+        seed = seeds[t]
+        home = labels[seeds[t]]
         changes[t] = np.inf
         sizes[t] = 0
-        if not masses[founder] > 0.0 or stats[3, home] <= 1.0:
+        if not masses[seed] > 0.0 or stats[3, home] <= 1.0:
             continue
         old_a = stats[0, home]
         old_d = stats[1, home]
         old_m = stats[2, home]
         # half the mass, with room for the rounding of its sum
         left = stats[3, home]
-        start = _cost(old_a, old_d, old_m, pull)
+        start = _cost(old_a, old_d, old_m, cut_share)
         half = 0.5 * old_m * (1.0 + 1e-12)
         new_a = 0.0
         new_d = 0.0
         new_m = 0.0
-        size = _push(keys, heap, 0, 0.0, 0, founder)
+        size = _push(keys, heap, 0, 0.0, 0, seed)
         met = 1
         taken = 0
-        found[0] = founder
-        seen[founder] = 1
+        found[0] = seed
+        seen[seed] = 1
         while size > 0 and left > 1.0:
             key = keys[0]
             node = heap[0, 1]
@@ -270,7 +270,7 @@ def grow(
             new_m += masses[node]
             order[taken] = node
             taken += 1
-            change = _cost(old_a, old_d, old_m, pull) + _cost(new_a, new_d, new_m, pull) - start
+            change = _cost(old_a, old_d, old_m, cut_share) + _cost(new_a, new_d, new_m, cut_share) - start
             if change < changes[t]:
                 changes[t] = change
                 sizes[t] = taken

@@ -23,7 +23,7 @@ from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.divergences import KernelDivergence
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.partitions.empty import TIE
+from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.solvers.comparators.affinity_propagation import Messages, find_exemplars
 
 # Square matrices held at a time: kernel, distances, similarities, two kinds of messages and what they are made from.
@@ -178,7 +178,7 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
         op = kernel.operator("auto", self.memory_limit)
         warn_if_indefinite(op)
         messages = Messages(self.damping, self.max_iter, self.convergence_iter, self._seed())
-        slack = TIE * op.scale()
+        slack = TIE_TOLERANCE * op.scale()
         meter = Meter(self, "preferences")
         for _ in track(self, [None], total=1, what="messages", X=X, y=y):
             with single_threaded_blas():  # the same last bit whatever the number of threads

@@ -167,8 +167,8 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
         self.objective_path_ = np.array(relaxed.history)
         self.n_iter_ = relaxed.n_iter
         self._kernel = ViewKernel(kernel.for_new_samples(), degree_weights=ones, column_scale=op.column_scale)
-        self._sources = found.sources()
-        best = self._round(unit_rows(found.embedding()), X, y, max_iter=self.max_iter, tol=self.tol)
+        self._sources = relaxed.sources()
+        best = self._round(unit_rows(relaxed.embedding()), X, y, max_iter=self.max_iter, tol=self.tol)
         self._keep_centers(best)
         self.converged_ = best.converged
         warn_if_unfinished(best.converged, self.max_iter)

@@ -18,12 +18,11 @@ from kernelweave.inputs import check_cluster_count, read_labels, read_views, rea
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
-from kernelweave.kernels.weighted_sum import JoinedFeatures, merged_graph
+from kernelweave.kernels.weighted_sum import JoinedFeatures, MultiViewKernel, merged_graph
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import (
     MultiViewDescent,
-    MultiViewKernel,
     multi_view_kernel_kmeans,
 )
 from kernelweave.solvers.kmeans.starts import extended_labels, start_labels

@@ -15,6 +15,7 @@ from kernelweave.foundation.notices import warn
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import Views, per_view, read_labels, read_views
+from kernelweave.kernels.definiteness import negative_eigenvalue
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.parametric import ProcessFamily, WeightedKernels
 from kernelweave.kernels.spec.bandwidths import rbf_widths
@@ -332,7 +333,7 @@ class RatioMultipleKernelClustering(ViewKernelTags, DividingClusterer):
 
     @staticmethod
     def _check_definite(op: KernelOperator, name: str) -> None:
-        lowest = algebra.negative_eigenvalue(op)
+        lowest = negative_eigenvalue(op)
         if lowest is not None:
             raise KernelError(
                 f"Kernel {name!r} is not positive semidefinite (it has an eigenvalue of {lowest:.3g} or lower): a "

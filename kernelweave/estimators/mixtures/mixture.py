@@ -205,9 +205,7 @@ class MixtureEstimator(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         parts = [kernel.cross(block) for kernel, block in zip(self._refiners, self._blocks(X), strict=True)]
         cross = CompositeKernel(parts, self._refined_weights)
-        sums = cross.cluster_sums(self.labels_, self._weights, len(self._refined_totals))
-        start = np.zeros(sums.shape[1], dtype=np.intp)
-        return algebra.nearest_clusters(sums, self._refined_totals, self._refined_norms, start)[0]
+        return algebra.assign_new(cross, self.labels_, self._weights, self._refined_totals, self._refined_norms)
 
     @available_if(_soft)
     def predict_proba(self, X: Any) -> Floats:

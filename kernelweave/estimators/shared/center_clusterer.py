@@ -90,11 +90,9 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         labels : ndarray of shape (n_new,)
             Index of the nearest centre.
         """
-        cross, sums = self._cross_sums(X)
-        given = (sums, self._totals, self._norms, np.zeros(sums.shape[1], dtype=np.intp), 0.0)
-        if self._coefs is None:
-            return algebra.nearest_clusters(*given)[0]
-        return algebra.nearest_scaled(*given, self._coefs, cross.diag())[0]
+        check_is_fitted(self)
+        cross = self._cross(X)
+        return algebra.assign_new(cross, self.labels_, self._weights, self._totals, self._norms, self._coefs)
 
     @available_if(_knows_features)
     def transform(self, X: Any) -> Floats:

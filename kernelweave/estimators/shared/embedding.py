@@ -115,7 +115,7 @@ class EmbeddingPlacer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embeddi
         rows = FeatureKernel(self._embed(X))
         start = np.zeros(rows.n_samples, dtype=np.intp)
         ones = np.ones(len(self._norms))
-        return rows.nearest_means(self._centers, self._norms, ones, rows.diag(), start, 0.0)[0]
+        return rows.nearest_means(self._centers, self._norms, ones, rows.diag(), start, 0.0).labels
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Fit, then return the embedding of the training samples."""

@@ -14,11 +14,9 @@ from kernelweave.foundation.progress import track
 from kernelweave.foundation.sklearn_internals import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import read_samples
-from kernelweave.kernels.blockwise import BlockwiseKernel
+from kernelweave.kernels.definiteness import negative_eigenvalue
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import KERNELS, FittedKernel, approximate_kernel, fit_kernel
-from kernelweave.kernels.weighted_sum import CompositeKernel
-from kernelweave.partitions import algebra
 from kernelweave.solvers.kmeans.starts import start_labels
 
 #: Rules of the parameters every kernel estimator has.
@@ -44,9 +42,7 @@ def run_starts(
 
     Kernels computed again at every pass use all threads for one start already, and hold a tile for each.
     """
-    parts = op.parts if isinstance(op, CompositeKernel) else (op,)
-    recomputed = any(isinstance(part, BlockwiseKernel) for part in parts)
-    results = map(run, starts) if recomputed else parallel_map(run, starts)
+    results = map(run, starts) if op.recomputed else parallel_map(run, starts)
     return track(estimator, results, total=len(starts), what="starts", X=X, y=y)
 
 
@@ -99,7 +95,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
 def warn_if_indefinite(op: KernelOperator, name: str = "") -> None:
     """Warn where the kernel can be shown to have a negative eigenvalue."""
-    lowest = algebra.negative_eigenvalue(op)
+    lowest = negative_eigenvalue(op)
     if lowest is not None:
         warn(
             f"The kernel{name} is not positive semidefinite (it has an eigenvalue of {lowest:.3g} or lower), so there "

@@ -19,8 +19,7 @@ from kernelweave.inputs import Views, per_view, read_view_weights, read_views
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import KERNELS, FeatureMap, FittedKernel, approximate_kernel, fit_kernel
 from kernelweave.kernels.transforms import FLAT, DegreeKernel, ScaledKernel, mean_squared_distance
-from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures, composite
-from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import MultiViewKernel
+from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures, MultiViewKernel, composite
 from kernelweave.solvers.shared.exponent import PARTS, stable_exponent
 from kernelweave.solvers.shared.view_weights import LARGEST_P
 
@@ -114,7 +113,7 @@ class MultiViewKernelEstimator(ViewKernelTags, CallbackSupportMixin, BaseEstimat
                 kept = self._kernels[v]
                 if isinstance(kept.kernel, FeatureMap):
                     self._kernels[v] = replace(kept, kernel=replace(kept.kernel, features=op.Phi[:, lo:hi]))
-        return op  # type: ignore[return-value]
+        return op
 
     def _fit_kernel(self, block: Array, kernel: Any, params: Any, weights: Floats, name: str) -> FittedKernel:
         if getattr(self, "approximation", None) is None:

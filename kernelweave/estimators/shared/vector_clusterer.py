@@ -13,7 +13,7 @@ from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import CallbackSupportMixin
 from kernelweave.inputs import read_centers, read_samples, read_weights
 from kernelweave.kernels.features import FeatureKernel
-from kernelweave.partitions.empty import TIE
+from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent
 from kernelweave.solvers.kmeans.minmax import MinMaxRun
 
@@ -124,8 +124,8 @@ def _assign(op: FeatureKernel, centres: Floats, coefs: Floats | None, filled: Ar
     norms = norms if filled is None else np.where(filled, norms, np.inf)
     coefs = np.ones(len(norms)) if coefs is None else coefs
     diag = op.diag()
-    slack = TIE * max(float(diag.max(initial=0.0)), float(norms[np.isfinite(norms)].max(initial=0.0)))
-    return op.nearest_means(centres, norms, coefs, diag, np.zeros(op.n_samples, dtype=np.intp), slack)[0]
+    slack = TIE_TOLERANCE * max(float(diag.max(initial=0.0)), float(norms[np.isfinite(norms)].max(initial=0.0)))
+    return op.nearest_means(centres, norms, coefs, diag, np.zeros(op.n_samples, dtype=np.intp), slack).labels
 
 
 def _centres(X: Matrix, weights: Floats, labels: Ints, totals: Floats) -> Floats:

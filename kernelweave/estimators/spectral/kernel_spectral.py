@@ -8,6 +8,7 @@ import numpy as np
 from kernelweave.estimators.shared.center_clusterer import is_precomputed
 from kernelweave.estimators.shared.kernel_estimator import KERNEL_RULES, KernelEstimator
 from kernelweave.estimators.shared.scores import ScoreClusterer, chosen_samples, refuse_iterators, training_part
+from kernelweave.estimators.spectral.faults import explained
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
@@ -164,7 +165,8 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
         kernel = self._settle_kernel(part, np.ones(len(self.train_indices_)))
         op = kernel.operator(self.storage, self.memory_limit)
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
-            found = kernel_spectral(op, self.n_clusters - 1)
+            with explained():
+                found = kernel_spectral(op, self.n_clusters - 1)
         self._kernel = kernel.for_new_samples()
         self.dual_coef_ = found.alphas
         self.bias_ = found.bias

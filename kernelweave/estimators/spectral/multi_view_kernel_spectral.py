@@ -19,6 +19,7 @@ from kernelweave.estimators.shared.scores import (
     refuse_iterators,
     training_part,
 )
+from kernelweave.estimators.spectral.faults import explained
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import track
@@ -381,7 +382,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
             op = kernel.operator("dense", np.inf)
             kernels.append(op)
             fitted.append(kernel.for_new_samples())
-            inverses.append(degree_weights(op, f" of view {name!r}"))
+            with explained(where=f" of view {name!r}"):
+                inverses.append(degree_weights(op, f" of view {name!r}"))
             centred.append(CentredKernel(op, inverses[-1]))
         if len(given) == 1:  # nothing to couple
             model = kernel_spectral(kernels[0], self.n_clusters - 1)
@@ -389,7 +391,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         else:
             every = slice(None)
             matrices = [np.ascontiguousarray(part.block(every, every), dtype=np.float64) for part in centred]
-            found = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1, given.names)
+            with explained(given.names):
+                found = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1)
         self.eigenvalues_ = found.eigenvalues
         self.objective_ = float(found.eigenvalues.sum())
         self.gamma_limits_ = found.limits

@@ -14,8 +14,7 @@ from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import check_cluster_count, read_views, read_weights
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.spec.fitting import Storage
-from kernelweave.kernels.weighted_sum import JoinedFeatures
-from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import MultiViewKernel
+from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.solvers.shared.best_run import best_of
 from kernelweave.solvers.shared.exponent import EXPONENTS
 from kernelweave.solvers.spectral.eigenvectors import Spectrum, spectrum
@@ -223,8 +222,8 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
         self.converged_ = relaxed.converged
         warn_if_unfinished(relaxed.converged, self.max_iter, "view weights")
         warn_if_inexact(relaxed.residual)
-        self._sources = found.sources()
-        self._keep_centers(self._round(unit_rows(found.embedding()), X, y, weights), weights)
+        self._sources = relaxed.sources()
+        self._keep_centers(self._round(unit_rows(relaxed.embedding()), X, y, weights), weights)
         return self
 
     def _relaxed(self, found: Spectrum, totals: Floats, p: float, first: Floats, **options: Any) -> MultiViewSpectrum:
@@ -238,8 +237,8 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
 
         def run(p: float) -> Ints:
             found = spectrum(op, weights)
-            self._relaxed(found, totals, p, first)
-            rows = FeatureKernel(unit_rows(found.embedding()))
+            relaxed = self._relaxed(found, totals, p, first)
+            rows = FeatureKernel(unit_rows(relaxed.embedding()))
             return best_of(map(rounding(rows, weights, self.n_clusters), seeds)).labels
 
         return list(parallel_map(run, EXPONENTS))
@@ -248,9 +247,7 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
         """Return t_v: what is left of it after the eigenvectors is a view's D_v."""
         if self.normalize == "degrees":
             return np.full(len(op.coefficients), float(self.n_clusters))
-        if isinstance(op, JoinedFeatures):
-            return np.asarray(op.view_diags @ weights)
-        return np.array([weights @ part.diag() for part in op.parts])
+        return op.view_masses(weights)
 
     def _embed(self, X: Any) -> Floats:
         return unit_rows(self._cross(X).matmat(self._sources))

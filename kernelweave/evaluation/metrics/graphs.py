@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from kernelweave.evaluation.metrics.checks import divide_or_zero, encode_labels
 from kernelweave.evaluation.metrics.matrices import as_affinity
-from kernelweave.partitions import algebra
 
 
 def normalized_cut(A: Any, labels: ArrayLike) -> float:
@@ -127,5 +126,5 @@ def ratio_association(A: Any, labels: ArrayLike) -> float:
 
 def _links_and_sizes(A: Any, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     codes, k = encode_labels(labels)
-    within, between = algebra.cluster_links(as_affinity(A, codes), codes, k)
+    within, between = as_affinity(A, codes).cluster_links(codes, k)
     return within, between, np.bincount(codes)

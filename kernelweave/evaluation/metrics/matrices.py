@@ -6,9 +6,9 @@ import numpy as np
 
 from kernelweave.evaluation.metrics.checks import check_length
 from kernelweave.foundation.errors import KernelError
+from kernelweave.kernels.conversion import as_operator
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.partitions.algebra import as_operator
 
 
 def as_kernel(K: Any, codes: np.ndarray, name: str = "K", *, hint: str = "") -> KernelOperator:

@@ -25,7 +25,7 @@ from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import RandomState, streams
 from kernelweave.inputs import as_views, is_multi_view, per_view
-from kernelweave.partitions.algebra import as_operator
+from kernelweave.kernels.conversion import as_operator
 from kernelweave.partitions.silhouettes import coefficients
 
 Criterion = Literal["silhouette", "blf", "baf"]

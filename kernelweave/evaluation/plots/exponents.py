@@ -10,7 +10,7 @@ from kernelweave.evaluation.metrics import normalized_mutual_info
 from kernelweave.evaluation.plots.look import COLOURS, EDGE, MARKERS, QUIET, last_of, new_axes
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.solvers.shared.exponent import SAME
+from kernelweave.solvers.shared.exponent import EQUAL_STABILITIES
 
 UNIFORM = "uniform"
 # Views that share a colour differ in hatching, and all can be told apart in grey.
@@ -269,7 +269,7 @@ class ExponentDisplay:
 
     def _mark_chosen(self, ax: Any) -> None:
         best = float(np.max(self.stability))
-        ax.axhspan(best - SAME, best, color=QUIET, alpha=0.25, linewidth=0)
+        ax.axhspan(best - EQUAL_STABILITIES, best, color=QUIET, alpha=0.25, linewidth=0)
         at = np.flatnonzero(np.asarray(self.p) == self.chosen)
         if len(at) == 0:
             return

@@ -19,7 +19,7 @@ from sklearn.cluster import affinity_propagation
 
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ConvergenceWarning
-from kernelweave.partitions.empty import TIE
+from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.solvers.comparators.k_medoids import Medoids, build_medoids
 
 # Preferences tried at most for a wanted number of exemplars, how many without an end, and how close two may come.
@@ -158,7 +158,7 @@ def _search(D: Floats, counts: Floats, k: int, start: float | None, run: Callabl
     low = 0.0
     high = np.inf
     step = FACTOR
-    least = TIE * float(D.max())
+    least = TIE_TOLERANCE * float(D.max())
     enough: list[_Run] = []
     unsettled = 0
     for _ in range(RUNS):

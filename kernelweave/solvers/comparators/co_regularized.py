@@ -16,7 +16,7 @@ import numpy as np
 
 from kernelweave.foundation.array_types import Floats
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.solvers.spectral.subspaces import Subspace, gram_subspace, leading_subspace, overlap, stored
+from kernelweave.solvers.spectral.subspaces import Subspace, gram_subspace, leading_subspace, overlap, stored_if_small
 
 #: What a view is drawn to: vectors, each set with its strength.
 Pull = list[tuple[float, Floats]]
@@ -62,7 +62,7 @@ def co_regularized(
 
     ``tol`` is a share of the objective.
     """
-    ops = [stored(op) for op in ops]
+    ops = [stored_if_small(op) for op in ops]
     found = [leading_subspace(op, n_vectors) for op in ops]
     center = _consensus(found, strengths, n_vectors) if centroid else None
     history = [_objective(ops, found, strengths, center)]

@@ -20,7 +20,7 @@ from scipy.linalg import eigh
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.solvers.spectral.subspaces import Subspace, leading_subspace, overlap, significant, stored
+from kernelweave.solvers.spectral.subspaces import Subspace, leading_subspace, overlap, significant, stored_if_small
 
 # Rows of S_v formed together.
 ROWS = 256
@@ -56,7 +56,7 @@ def co_trained(
     on_step: Callable[[float], object] | None = None,
 ) -> CoTrained:
     """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before."""
-    found = [leading_subspace(stored(op), n_vectors) for op in normalised]
+    found = [leading_subspace(stored_if_small(op), n_vectors) for op in normalised]
     residual = max(each.residual for each in found)
     history = [mean_agreement(found)]
     converged = False

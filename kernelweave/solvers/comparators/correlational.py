@@ -21,7 +21,7 @@ from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.transforms import FLAT, CentredKernel
-from kernelweave.solvers.spectral.eigenvectors import SMALL, ZERO, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import SMALL, ZERO_EIGENVALUE, leading_of, leading_vectors
 
 # Relative residual of eigenvectors found by products; values are right to about its square.
 RESIDUAL = 1e-5
@@ -69,7 +69,7 @@ def principal_directions(op: CentredKernel) -> tuple[Floats, Floats]:
             values, vectors = eigh(op.block(slice(None), slice(None)), overwrite_a=True, check_finite=False)
             values = values[::-1]
             vectors = vectors[:, ::-1]
-    least = max(ZERO * float(values.max(initial=0.0)), FLAT * n * op.scale())
+    least = max(ZERO_EIGENVALUE * float(values.max(initial=0.0)), FLAT * n * op.scale())
     keep = values > least
     return values[keep], vectors[:, keep]
 
@@ -110,5 +110,5 @@ def _coupled(bases: Sequence[Floats], n_components: int) -> tuple[Floats, list[F
 
         values, Y, _ = leading_vectors(product, size, count, RESIDUAL)
     correlations = values[:count] / (len(bases) - 1)
-    keep = np.flatnonzero(correlations > ZERO)
+    keep = np.flatnonzero(correlations > ZERO_EIGENVALUE)
     return correlations[keep], [Y[lo:hi, keep] for lo, hi in spans]

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.partitions import algebra
-from kernelweave.partitions.empty import TIE
+from kernelweave.partitions.algebra import TIE_TOLERANCE
 
 #: Distances (m, n) of m chosen samples to all samples.
 Distances = Callable[[Ints], Floats]
@@ -97,7 +97,7 @@ class Medoids:
         self.near_gap, self.second_gap = np.zeros((2, rows.shape[1]))
         self._settle(np.ones(rows.shape[1], dtype=bool))
         #: Distances that differ by no more than this are equal.
-        self.slack = TIE * float(rows.max())
+        self.slack = TIE_TOLERANCE * float(rows.max())
         #: J is known no better than this.
         self.noise = self.slack * float(weights.sum())
 
@@ -191,7 +191,7 @@ def build_medoids(distances: Distances, weights: Floats, k: int) -> Ints:
 def _first_least(costs: Floats) -> int:
     """Return the first of the least costs, equal but for rounding."""
     low = costs.min()
-    return int(np.argmax(costs <= low + TIE * abs(low)))
+    return int(np.argmax(costs <= low + TIE_TOLERANCE * abs(low)))
 
 
 def _far_apart(distances: Distances, weights: Floats, k: int, rng: np.random.Generator) -> Ints:

@@ -16,7 +16,8 @@ import numpy as np
 from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.partitions import algebra
-from kernelweave.partitions.empty import TIE, reseed_empty
+from kernelweave.partitions.algebra import TIE_TOLERANCE
+from kernelweave.partitions.empty import reseed_empty
 
 # Rounds in a row without a new least J before a run ends.
 PATIENCE = 10
@@ -56,7 +57,7 @@ class _View:
         self.weights = weights
         self.k = n_clusters
         self.diag = op.diag()
-        self.slack = TIE * float(self.diag.max(initial=0.0))
+        self.slack = TIE_TOLERANCE * float(self.diag.max(initial=0.0))
         self.mass = float((weights * self.diag).sum())
 
     def means(self, labels: Ints) -> tuple[Floats, Floats, float]:
@@ -73,9 +74,8 @@ class _View:
         start = np.zeros(len(self.diag), dtype=np.intp)
         if not np.isfinite(norms[0]):
             start += int(np.argmax(np.isfinite(norms)))
-        given = (means, norms, np.ones(self.k), self.diag, start, self.slack)
-        labels, gaps, _ = self.op.nearest_means(*given)
-        return reseed_empty(labels, gaps, self.weights, self.k, self.slack)
+        assignment = self.op.nearest_means(means, norms, np.ones(self.k), self.diag, start, self.slack)
+        return reseed_empty(self.op.backend, assignment, self.weights, self.k, self.slack)
 
 
 def exchange_kmeans(
@@ -126,7 +126,7 @@ def joint_distances(ops: Sequence[FeatureKernel], means: Sequence[Floats], fille
 
 def joint_slack(ops: Sequence[FeatureKernel]) -> float:
     """Return the difference up to which joint distances are equal."""
-    return TIE * sum(float(op.diag().max(initial=0.0)) for op in ops)
+    return TIE_TOLERANCE * sum(float(op.diag().max(initial=0.0)) for op in ops)
 
 
 def nearest_joint(gaps: Floats, slack: float) -> Ints:
@@ -150,7 +150,7 @@ def _completed(ops: Sequence[FeatureKernel], best: _Round, weights: Floats) -> t
         empty = np.flatnonzero(counts == 0)
         if len(empty) == 0 or not own.max() > slack:
             break
-        far = int(np.argmax(np.round(own * (TIE / slack), 9)))
+        far = int(np.argmax(np.round(own * (TIE_TOLERANCE / slack), 9)))
         filled[empty[0]] = True
         for op, centres in zip(ops, means, strict=True):
             row = op.Phi[[far]]

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.partitions import algebra
-from kernelweave.partitions.empty import TIE
+from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.solvers.comparators.k_medoids import start_medoids
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers.kmeans.starts import start_labels
@@ -126,7 +126,7 @@ def _consensus(views: Sequence[_View]) -> Floats:
 def nmf_start(op: FeatureKernel, n_clusters: int, rng: np.random.Generator) -> Ints:
     """Return a starting partition by samples drawn far apart; equal samples are never parted, or their factors were."""
     diag = op.diag()
-    slack = TIE * op.scale()
+    slack = TIE_TOLERANCE * op.scale()
 
     def gaps(chosen: Ints) -> Floats:
         found = algebra.distances_to_samples(op, chosen, diag).T

@@ -1,11 +1,11 @@
 """Graph cuts by global search: one cluster more at a time, split off where the objective suffers least.
 
-Objective   normalized cut, ratio association or ratio cut, as the sum of the clusters' costs (operators.graph_moves)
-Input       a graph and the founders tried in each cluster: all its nodes (exact), a few far apart (fast), exemplars
-Method      a founder's cluster grows inside the founder's own, always by the node with the largest share of its edges
-            inside, and stops where the objective is best. The best split over all founders is carried out; then single
+Objective   normalized cut, ratio association or ratio cut, as the sum of the clusters' costs (partitions.graph_moves)
+Input       a graph and the seeds tried in each cluster: all its nodes (exact), a few far apart (fast), exemplars
+Method      a seed's cluster grows inside the seed's own, always by the node with the largest share of its edges
+            inside, and stops where the objective is best. The best split over all seeds is carried out; then single
             nodes move while the objective improves, and two clusters are joined and another split where that helps
-Cost        a cluster of m nodes and e edges: O(e log e) per founder; clusters that did not change are not tried again
+Cost        a cluster of m nodes and e edges: O(e log e) per seed; clusters that did not change are not tried again
 Guarantee   every step after a split improves the objective; the outcome does not depend on the number of threads
 Source      MSc 4.3 and 5.5 for the objectives and the search; Dhillon, Guan and Kulis, IEEE TPAMI 2007, for the moves
 """
@@ -20,8 +20,8 @@ import numpy as np
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.partitions.graph_moves import GraphMoves
 
-Founders = Literal["exact", "fast", "exemplars"]
-# Founders tried between two looks at the clock.
+Seeds = Literal["exact", "fast", "exemplars"]
+# Seeds tried between two looks at the clock.
 AT_A_TIME = 512
 # Sweeps of single moves, joins tried in a round, and rounds of joining and splitting after each stage.
 MAX_SWEEPS = 1000
@@ -35,13 +35,13 @@ class CutPath:
 
     labels: tuple[Ints, ...]
     values: tuple[float, ...]
-    complete: bool  # every founder was tried and every polish came to its end
+    complete: bool  # every seed was tried and every polish came to its end
 
 
 class _Splits:
     """The best split of every cluster, kept for clusters that stay as they are."""
 
-    def __init__(self, moves: GraphMoves, how: Founders, exemplars: Ints | None, deadline: float) -> None:
+    def __init__(self, moves: GraphMoves, how: Seeds, exemplars: Ints | None, deadline: float) -> None:
         self.moves = moves
         self.how = how
         self.exemplars = exemplars
@@ -50,7 +50,7 @@ class _Splits:
         self.late = False
 
     def best(self, labels: Ints, stats: Floats) -> tuple[float, int]:
-        """Return the least change of the cost by one split, and its founder."""
+        """Return the least change of the cost by one split, and its seed."""
         order = np.argsort(labels, kind="stable")
         ends = np.cumsum(np.bincount(labels, minlength=stats.shape[1]))
         members = np.split(order, ends[:-1])
@@ -60,36 +60,36 @@ class _Splits:
     def _of(self, labels: Ints, stats: Floats, members: Ints) -> tuple[float, int]:
         key = members.tobytes()
         if key not in self._known:
-            founders = self._founders(labels, members)
-            if len(founders) == 0:
+            seeds = self._seeds(labels, members)
+            if len(seeds) == 0:
                 return np.inf, -1
-            changes = self._changes(labels, stats, founders)
+            changes = self._changes(labels, stats, seeds)
             at = int(np.argmax(changes <= changes.min() + self.moves.tolerance))
-            self._known[key] = float(changes[at]), int(founders[at])
+            self._known[key] = float(changes[at]), int(seeds[at])
         return self._known[key]
 
-    def _changes(self, labels: Ints, stats: Floats, founders: Ints) -> Floats:
-        """Return what each founder reaches, some at a time; infinite for those the clock left out."""
-        changes = np.full(len(founders), np.inf)
-        for start in range(0, len(founders), AT_A_TIME):
+    def _changes(self, labels: Ints, stats: Floats, seeds: Ints) -> Floats:
+        """Return what each seed reaches, some at a time; infinite for those the clock left out."""
+        changes = np.full(len(seeds), np.inf)
+        for start in range(0, len(seeds), AT_A_TIME):
             part = slice(start, start + AT_A_TIME)
-            changes[part] = self.moves.splits(labels, stats, founders[part])
+            changes[part] = self.moves.splits(labels, stats, seeds[part])
             self.late = self.late or time.monotonic() > self.deadline
             if self.late:
                 break
         return changes
 
-    def _founders(self, labels: Ints, members: Ints) -> Ints:
+    def _seeds(self, labels: Ints, members: Ints) -> Ints:
         usable = members[self.moves.masses[members] > 0]
         self.late = self.late or time.monotonic() > self.deadline
         if len(usable) < 2:
             return usable[:0]
         if self.how == "exact" and not self.late:
             return usable
-        parts = self.moves.parts(usable)
+        components = self.moves.components(usable)
         chosen = np.intersect1d(usable, self.exemplars) if self.exemplars is not None else usable[:0]
-        if len(parts) > 1:  # a part of its own is split off at no cost
-            chosen = np.union1d(chosen, parts)
+        if len(components) > 1:  # a component is split off at no cost
+            chosen = np.union1d(chosen, components)
         if self.exemplars is None or len(chosen) == 0:
             chosen = np.union1d(chosen, self.moves.ends(labels, int(usable[0])))
         return chosen
@@ -99,7 +99,7 @@ def search_cuts(
     moves: GraphMoves,
     *,
     n_clusters: int,
-    how: Founders = "fast",
+    how: Seeds = "fast",
     exemplars: Ints | None = None,
     polish: bool = True,
     rivals: Sequence[CutPath] = (),
@@ -138,7 +138,7 @@ def _better(moves: GraphMoves, labels: Ints, others: Sequence[Ints], k: int) -> 
     return labels
 
 
-def polish_cut(moves: GraphMoves, labels: Ints, *, n_clusters: int, how: Founders, deadline: float) -> CutPath:
+def polish_cut(moves: GraphMoves, labels: Ints, *, n_clusters: int, how: Seeds, deadline: float) -> CutPath:
     """Improve a given partition by single moves, joins and splits."""
     splits = _Splits(moves, how, None, deadline)
     labels, ended = improve(moves, splits, labels.astype(np.int64), n_clusters)
@@ -183,7 +183,7 @@ def _joined(labels: Ints, first: int, second: int, k: int) -> Ints:
 def _split(moves: GraphMoves, splits: _Splits, labels: Ints, k: int) -> Ints:
     """Return labels with the best split carried out; the new cluster is k - 1."""
     stats = moves.stats(labels, k - 1)
-    _, founder = splits.best(labels, stats)
+    _, seed = splits.best(labels, stats)
     labels = labels.copy()
-    labels[moves.grown(labels, stats, founder)] = k - 1
+    labels[moves.grown(labels, stats, seed)] = k - 1
     return labels

@@ -1,4 +1,4 @@
-"""Global kernel k-means: one cluster more at a time, founded by the candidate whose run ends lowest.
+"""Global kernel k-means: one cluster more at a time, started by the candidate whose run ends lowest.
 
 Objective   that of kernel k-means, for every number of clusters up to the one asked for
 Input       a KernelOperator, weights, and the candidates tried at each stage: all samples (exact), the one with the
@@ -16,18 +16,13 @@ from typing import Literal
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
-from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.partitions import algebra
-from kernelweave.partitions import candidates as search
-from kernelweave.partitions.state import ClusterSums
-from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
+from kernelweave.partitions.partition import Partition
+from kernelweave.solvers.kmeans.kernel_kmeans import Descent, descend_from, kernel_kmeans
 from kernelweave.solvers.mixtures.exemplars import exemplars
-from kernelweave.solvers.shared.best_run import SAME
+from kernelweave.solvers.shared.best_run import EQUAL_OBJECTIVES
 
 Search = Literal["exact", "fast", "exemplars"]
-# Gains closer than this, relatively, are equal; the first sample is taken.
-SAME_GAIN = 1e-12
 
 
 @dataclass(frozen=True)
@@ -64,71 +59,44 @@ def global_kernel_kmeans(
     stages = [kernel_kmeans(op, np.zeros(op.n_samples, dtype=np.intp), weights, n_clusters=1)]
     complete = True
     for k in on_stage(iter(range(2, n_clusters + 1))):
-        state = ClusterSums(op, stages[-1].labels, weights, k - 1)
+        partition = op.partition(stages[-1].labels, weights, k - 1)
         late = time.monotonic() > deadline
         if pool is None or late:
-            founder: int | None = best_founder(state)
+            candidate: int | None = partition.best_candidate()
         else:
-            founder, all_tried = _best_candidate(state, pool, max_iter, deadline)
+            candidate, all_tried = _best_candidate(partition, pool, max_iter, deadline)
             complete &= all_tried
         complete &= not (late and how != "fast")
-        founder = best_founder(state) if founder is None else founder
-        stages.append(_run_from(state, founder, max_iter))
+        candidate = partition.best_candidate() if candidate is None else candidate
+        stages.append(descend_from(partition.with_candidate(candidate), max_iter=max_iter))
     return Path(tuple(stages), complete, chosen)
 
 
-def best_founder(state: ClusterSums) -> int:
-    """Return the sample whose own cluster is sure to lower the objective most (MSc 3.1 and 4.3)."""
-    everyone = np.arange(len(state.labels))
-    filled = np.where(state.totals > 0, state.totals, 1.0)
-    own = state.diag - 2.0 * state.sums[state.labels, everyone] / filled[state.labels] + state.norms[state.labels]
-    own = np.where(state.weights > 0, own, 0.0)  # without weight a sample may sit in a cluster without a centre
-    gains = algebra.founding_gains(state.op, own, state.weights, state.diag)
-    gains = np.where(state.weights > 0, gains, -np.inf)
-    return int(np.argmax(gains >= gains.max() - SAME_GAIN * abs(gains.max())))
-
-
-def _run_from(state: ClusterSums, founder: int, max_iter: int) -> Descent:
-    """Run kernel k-means with ``founder`` moved to a new cluster."""
-    labels = state.labels.copy()
-    labels[founder] = state.n_clusters
-    return kernel_kmeans(state.op, labels, state.weights, n_clusters=state.n_clusters + 1, max_iter=max_iter)
-
-
-def _best_candidate(state: ClusterSums, candidates: Ints, max_iter: int, deadline: float) -> tuple[int | None, bool]:
+def _best_candidate(partition: Partition, candidates: Ints, max_iter: int, deadline: float) -> tuple[int | None, bool]:
     """Return the first of the candidates whose runs end lowest, and whether all of them were tried."""
-    objectives = _objectives(state, np.sort(candidates), max_iter, deadline)
+    ordered = np.sort(candidates)
+    objectives = _objectives(partition, ordered, max_iter, deadline)
     tried = np.isfinite(objectives)
     if not tried.any():
         return None, False
     best = float(objectives[tried].min())
-    first = int(np.argmax(objectives <= best + SAME * abs(best) + state.noise))
-    return int(np.sort(candidates)[first]), bool(tried.all())
+    first = int(np.argmax(objectives <= best + EQUAL_OBJECTIVES * abs(best) + partition.noise))
+    return int(ordered[first]), bool(tried.all())
 
 
-def _objectives(state: ClusterSums, candidates: Ints, max_iter: int, deadline: float) -> Floats:
+def _objectives(partition: Partition, candidates: Ints, max_iter: int, deadline: float) -> Floats:
     """Return where the run from each candidate ends; infinite where time ran out before it."""
-    if not (isinstance(state.op, DenseKernel) and search.can_follow(state.op)):
-        return np.array([_objective_unless_late(state, c, max_iter, deadline) for c in candidates.tolist()])
-    runs = search.run_candidates(
-        state.op,
-        state.labels,
-        state.weights,
-        state.sums,
-        state.totals,
-        candidates,
-        mass=float(state.weights @ state.diag),
-        slack=state.slack,
-        noise=state.noise,
-        max_iter=max_iter,
-        deadline=deadline,
-    )
+    runs = partition.run_candidates(candidates, max_iter, deadline)
+    if runs is None:
+        return np.array([_objective_unless_late(partition, c, max_iter, deadline) for c in candidates.tolist()])
     ends = runs.objectives.copy()
     for place in np.unique(runs.ends[runs.ends >= 0]):
         if np.isnan(ends[place]):
-            ends[place] = _objective_unless_late(state, int(candidates[place]), max_iter, deadline)
+            ends[place] = _objective_unless_late(partition, int(candidates[place]), max_iter, deadline)
     return np.where(runs.ends >= 0, ends[runs.ends], np.inf)
 
 
-def _objective_unless_late(state: ClusterSums, candidate: int, max_iter: int, deadline: float) -> float:
-    return np.inf if time.monotonic() > deadline else _run_from(state, candidate, max_iter).objective
+def _objective_unless_late(partition: Partition, candidate: int, max_iter: int, deadline: float) -> float:
+    if time.monotonic() > deadline:
+        return np.inf
+    return descend_from(partition.with_candidate(candidate), max_iter=max_iter).objective

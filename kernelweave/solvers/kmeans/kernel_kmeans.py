@@ -12,20 +12,18 @@ Source      PhD 1.1.3 and Alg. 1.2, MSc 2.2 and 4.1; Dhillon, Guan and Kulis, KD
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
+from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.partitions.empty import reseed_empty
-from kernelweave.partitions.state import ClusterState, ClusterSums, cluster_state
+from kernelweave.partitions.partition import Partition
 
-# Steps in a row that change labels but not the objective, within its rounding, before the run ends.
+#: Steps in a row that change labels but not the objective, within its rounding, before the run ends.
 PATIENCE = 3
 
 
 @dataclass(frozen=True)
 class Descent:
-    """What one run of kernel k-means found. Labels, objective, totals and within describe the same partition."""
+    """The end of one run of kernel k-means. Labels, objective, totals and norms describe the same partition."""
 
     labels: Ints  # (n,)
     history: tuple[float, ...]  # J of every partition visited, J(labels) last
@@ -37,7 +35,7 @@ class Descent:
 
     @property
     def objective(self) -> float:
-        """J of the labels found."""
+        """J of the labels."""
         return self.history[-1]
 
     @property
@@ -67,64 +65,64 @@ def kernel_kmeans(
     on_step: Callable[[float], object] | None = None,
 ) -> Descent:
     """Descend from ``labels`` until no sample moves, or J falls by at most ``tol * J`` in a step."""
-    state = cluster_state(op, labels, weights, n_clusters)
-    history, converged, rose = descend(state, max_iter=max_iter, tol=tol, on_step=on_step)
-    return Descent(state.labels, tuple(history), converged, rose, state.scatter(), state.totals, state.norms)
+    return descend_from(op.partition(labels, weights, n_clusters), max_iter=max_iter, tol=tol, on_step=on_step)
+
+
+def descend_from(
+    partition: Partition, *, max_iter: int = 300, tol: float = 0.0, on_step: Callable[[float], object] | None = None
+) -> Descent:
+    """Take a partition down to a fixed point and return the end of the run."""
+    path = descend(partition, max_iter=max_iter, tol=tol, on_step=on_step)
+    return Descent(
+        partition.host_labels(),
+        tuple(path.history),
+        path.converged,
+        path.rose,
+        partition.scatter(),
+        partition.totals,
+        partition.norms,
+    )
+
+
+@dataclass
+class DescentPath:
+    """How a descent went: J of every partition visited, whether it ended by itself and whether J would have risen."""
+
+    history: list[float]
+    converged: bool = False
+    rose: bool = False
 
 
 def descend(
-    state: ClusterState, *, max_iter: int, tol: float = 0.0, on_step: Callable[[float], object] | None = None
-) -> tuple[list[float], bool, bool]:
-    """Take ``state`` down; return J of every partition visited, whether the run ended by itself, and whether J rose."""
-    history = [state.objective]
-    converged = False
-    rose = False
+    partition: Partition, *, max_iter: int, tol: float = 0.0, on_step: Callable[[float], object] | None = None
+) -> DescentPath:
+    """Move samples to their nearest clusters until none moves, or J falls by at most ``tol * J`` in a step."""
+    path = DescentPath([partition.objective])
+    history = path.history
     idle = 0
-    while not converged and len(history) <= max_iter:
-        found, distances, lead = state.nearest()
-        found = reseed_empty(found, distances, state.weights, state.n_clusters, state.slack)
-        if np.array_equal(found, state.labels):
-            if not state.certain(lead):
-                state.refresh()
-                history[-1] = state.objective
+    while not path.converged and len(history) <= max_iter:
+        assignment = partition.nearest()
+        moves = partition.moves_to(partition.reseeded(assignment))
+        if moves.count == 0:
+            if not partition.certain(assignment.lead):
+                partition.refresh()
+                history[-1] = partition.objective
                 continue
-            found = state.merged(found)
-            if np.array_equal(found, state.labels):
-                converged = True
+            moves = partition.moves_to(partition.merged())
+            if moves.count == 0:
+                path.converged = True
                 continue
-        before = state.labels
-        state.move(found)
-        if state.objective > history[-1] + state.noise:
-            rose = True
-            if not _cut_back(state, before, found, distances, history[-1]):
-                converged = True
+        before: BackendArray = partition.labels
+        partition.move(moves)
+        if partition.objective > history[-1] + partition.noise:
+            path.rose = True
+            if not partition.cut_back(before, moves, assignment.distances, history[-1]):
+                path.converged = True
                 break
-        idle = idle + 1 if state.objective >= history[-1] - state.noise else 0
-        small = history[-1] - state.objective <= tol * abs(state.objective)
-        converged = idle >= PATIENCE or (tol > 0 and small)
-        history.append(state.objective)
+        idle = idle + 1 if partition.objective >= history[-1] - partition.noise else 0
+        small = history[-1] - partition.objective <= tol * abs(partition.objective)
+        path.converged = idle >= PATIENCE or (tol > 0 and small)
+        history.append(partition.objective)
         if on_step is not None:
             on_step(history[-1])
-    return history, converged, rose
-
-
-def _cut_back(state: ClusterState, before: Ints, found: Ints, distances: Floats, objective: float) -> bool:
-    """Keep the most useful half of the moves, then a quarter, ... until J falls; else go back to ``before``."""
-    at_start = ClusterSums(state.op, before, state.weights, state.n_clusters)
-    filled = np.where(at_start.totals > 0, at_start.totals, 1.0)
-    everyone = np.arange(len(before))
-    kept = at_start.diag - 2.0 * at_start.sums[before, everyone] / filled[before] + at_start.norms[before]
-    moved = np.flatnonzero(found != before)
-    # Rounded, so that equal gains keep the order of the samples whatever the storage of the kernel.
-    gains = np.round((distances[moved] - kept[moved]) / (state.scale or 1.0), 9)
-    order = moved[np.argsort(gains, kind="stable")]
-    size = len(order) // 2
-    while size:
-        part = before.copy()
-        part[order[:size]] = found[order[:size]]
-        state.move(part)
-        if state.objective < objective - state.noise:
-            return True
-        size //= 2
-    state.move(before)
-    return False
+    return path

@@ -10,7 +10,6 @@ Guarantee   no cluster without variance survives: p goes back a step, to the par
 Source      PhD Alg. 2.1 and 2.5; Tzortzis and Likas, Pattern Recognition 2014
 """
 
-import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -18,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.backends import BackendArray
+from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.partitions.empty import TIE
-from kernelweave.partitions.state import ClusterState, cluster_state
+from kernelweave.partitions.algebra import TIE_TOLERANCE
+from kernelweave.partitions.partition import Partition
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers.shared.best_run import best_of
 
@@ -31,7 +31,7 @@ DRAWS = 10
 
 @dataclass(frozen=True)
 class MinMaxRun:
-    """What one run of MinMax k-means found; everything describes the same partition."""
+    """The end of one run of MinMax k-means; everything describes the same partition."""
 
     labels: Ints  # (n,)
     history: tuple[float, ...]  # E_w after every step
@@ -47,7 +47,7 @@ class MinMaxRun:
 
     @property
     def objective(self) -> float:
-        """E_w of the labels found."""
+        """E_w of the labels."""
         return self.history[-1]
 
     @property
@@ -90,58 +90,58 @@ def minmax_kmeans(
     max_iter: int = 500,
 ) -> MinMaxRun:
     """Run from ``labels``, the assignment to the first centres, until E_w changes by at most ``tol * E_w``."""
-    state = cluster_state(op, labels, weights, n_clusters)
-    start = state.labels
-    found = state.labels
-    stairs = Stairs(p_init, p_max, p_step)
+    partition = op.partition(labels, weights, n_clusters)
+    start = partition.labels
+    proposal = partition.labels
+    schedule = ExponentSchedule(p_init, p_max, p_step)
     shares = np.full(n_clusters, 1.0 / n_clusters)
     level = 0
     rising = True
-    stored: list[tuple[Array, Floats]] = []
+    stored: list[tuple[BackendArray, Floats]] = []
     history: list[float] = []
-    circle = _Circle()
+    cycle = _Cycle()
     last = max_iter
     converged = False
     while len(history) < last and not converged:
         if history:
-            found = _assign(state, coefficients(shares, stairs.p(level)))
-        variances = _go_to(state, found)
+            proposal = _assign(partition, coefficients(shares, schedule.p(level)))
+        variances = _go_to(partition, proposal)
         if variances is None:
             rising = False
-            level = level - 1
+            level -= 1
             if level < 0:
                 return _collapsed(op, start, weights, n_clusters, p_init, max_iter)
-            kept, shares = stored[level]
-            circle = _Circle()
-            state.move(kept.astype(np.intp))
-            variances = state.scatter()
-        if rising and level < stairs.top:
-            stored.append((_compact(state.labels, n_clusters), shares))
+            snapshot, shares = stored[level]
+            cycle = _Cycle()
+            partition.restore(snapshot)
+            variances = partition.scatter()
+        if rising and level < schedule.top:
+            stored.append((partition.snapshot(), shares))
             level += 1
-        p = stairs.p(level)
+        p = schedule.p(level)
         shares = memory * shares + (1.0 - memory) * balanced_weights(variances, p)
         history.append(float(np.sum(shares**p * variances)))
         converged = len(history) > 1 and abs(history[-1] - history[-2]) <= tol * abs(history[-1])
-        if not (rising and level < stairs.top) and last == max_iter:
-            period = circle.period(_compact(state.labels, n_clusters), shares)
+        if not (rising and level < schedule.top) and last == max_iter:
+            period = cycle.period(partition.fingerprint(), shares)
             last = max_iter if period is None else len(history) + (max_iter - len(history)) % period
     return MinMaxRun(
-        labels=state.labels,
+        labels=partition.host_labels(),
         history=tuple(history),
         converged=converged,
-        circling=not converged and circle.closed,
+        circling=not converged and cycle.closed,
         collapsed=False,
         rose=False,
         p=p,
         cluster_weights=shares,
-        scatter=state.scatter(),
-        totals=state.totals,
-        norms=state.norms,
+        scatter=partition.scatter(),
+        totals=partition.totals,
+        norms=partition.norms,
     )
 
 
 @dataclass(frozen=True)
-class Stairs:
+class ExponentSchedule:
     """The values p takes, counted in whole steps so that stored states are found again exactly."""
 
     p_init: float
@@ -170,69 +170,63 @@ def coefficients(shares: Floats, p: float) -> Floats:
     return np.asarray((shares / shares.max()) ** p)
 
 
-def _assign(state: ClusterState, coefs: Floats) -> Ints:
+def _assign(partition: Partition, coefs: Floats) -> BackendArray:
     """Return the labels of least weighted distance, from sums computed anew where rounding could decide."""
     scaled = None if (coefs == 1.0).all() else coefs
-    found, _, lead = state.nearest(scaled)
-    if np.array_equal(found, state.labels) and not state.certain(lead):
-        state.refresh()
-        found = state.nearest(scaled)[0]
-    return found
+    assignment = partition.nearest(scaled)
+    if not partition.certain(assignment.lead) and partition.moves_to(assignment.labels).count == 0:
+        partition.refresh()
+        assignment = partition.nearest(scaled)
+    return assignment.labels
 
 
-def _go_to(state: ClusterState, labels: Ints) -> Floats | None:
+def _go_to(partition: Partition, labels: BackendArray) -> Floats | None:
     """Go to ``labels`` and return the V_c; None where a cluster has none: empty, a singleton, or equal samples."""
-    state.move(labels)
-    if state.members.min() <= 1:
+    partition.go_to(labels)
+    if partition.members.min() <= 1:
         return None
-    variances = state.scatter()
-    return variances if (variances > state.slack * state.totals).all() else None
-
-
-def _compact(labels: Ints, n_clusters: int) -> Array:
-    """Return the labels in the smallest integers that hold them: one array is kept for each value of p."""
-    return labels.astype(np.min_scalar_type(n_clusters))
+    variances = partition.scatter()
+    return variances if (variances > partition.tolerance * partition.totals).all() else None
 
 
 def _collapsed(
-    op: KernelOperator, labels: Ints, weights: Floats, n_clusters: int, p_init: float, max_iter: int
+    op: KernelOperator, labels: BackendArray, weights: Floats, n_clusters: int, p_init: float, max_iter: int
 ) -> MinMaxRun:
     """Return the solution of k-means from the start, as a run."""
-    found = kernel_kmeans(op, labels, weights, n_clusters=n_clusters, max_iter=max_iter)
+    descent = kernel_kmeans(op, labels, weights, n_clusters=n_clusters, max_iter=max_iter)
     return MinMaxRun(
-        labels=found.labels,
-        history=found.history,
-        converged=found.converged,
+        labels=descent.labels,
+        history=descent.history,
+        converged=descent.converged,
         circling=False,
         collapsed=True,
-        rose=found.rose,
+        rose=descent.rose,
         p=p_init,
         cluster_weights=np.full(n_clusters, 1.0 / n_clusters),
-        scatter=found.scatter,
-        totals=found.totals,
-        norms=found.norms,
+        scatter=descent.scatter,
+        totals=descent.totals,
+        norms=descent.norms,
     )
 
 
-class _Circle:
-    """Partitions seen since p last changed, to notice that they come round again.
+class _Cycle:
+    """Partitions visited since p last changed, to notice that they come round again.
 
     A step follows from the partition and the weights alone. Where both return, so does everything after them, and
     the steps left can be counted instead of made.
     """
 
     def __init__(self) -> None:
-        self._seen: dict[bytes, list[tuple[int, Floats]]] = {}
+        self._visited: dict[bytes, list[tuple[int, Floats]]] = {}
         self._steps = 0
         self.closed = False
 
-    def period(self, labels: Array, shares: Floats) -> int | None:
+    def period(self, fingerprint: bytes, shares: Floats) -> int | None:
         """Take note of a step; return after how many steps it came back, or None."""
-        key = hashlib.blake2b(labels.tobytes(), digest_size=16).digest()
         self._steps += 1
-        visits = self._seen.setdefault(key, [])
+        visits = self._visited.setdefault(fingerprint, [])
         for step, before in reversed(visits):
-            if np.abs(before - shares).max() <= TIE:
+            if np.abs(before - shares).max() <= TIE_TOLERANCE:
                 self.closed = True
                 return self._steps - step
         visits.append((self._steps, shares))
@@ -246,10 +240,10 @@ def drawn_minmax(op: KernelOperator, draw: Callable[[], Ints], weights: Floats, 
     """
     failed: list[MinMaxRun] = []
     for _ in range(DRAWS):
-        found = minmax_kmeans(op, draw(), weights, **options)
-        if not found.collapsed:
-            return found
-        failed.append(found)
+        run = minmax_kmeans(op, draw(), weights, **options)
+        if not run.collapsed:
+            return run
+        failed.append(run)
     return best_of(failed, attrgetter("inertia"))
 
 

@@ -13,19 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats, Ints
-from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures
-from kernelweave.partitions import algebra
-from kernelweave.partitions.state import ClusterMeans, ClusterSums
-from kernelweave.solvers.kmeans.kernel_kmeans import PATIENCE, Descent, descend
-from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights, without_rounding
-
-MultiViewKernel = CompositeKernel | JoinedFeatures
+from kernelweave.kernels.weighted_sum import MultiViewKernel
+from kernelweave.partitions.views import ViewPartition
+from kernelweave.solvers.kmeans.kernel_kmeans import PATIENCE, Descent, DescentPath, descend
+from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
 
 
 @dataclass(frozen=True)
 class MultiViewDescent(Descent):
-    """What one run found; ``history`` holds J at the start and after every outer step.
+    """The end of one run; ``history`` holds J at the start and after every outer step.
 
     With fixed view weights there are no outer steps, and it is that of kernel k-means.
     """
@@ -33,59 +31,6 @@ class MultiViewDescent(Descent):
     view_weights: Floats  # (V,) add up to 1
     view_scatters: Floats  # (V,) D_v
     n_steps: int  # of kernel k-means, over all outer steps
-
-
-class ViewSums(ClusterSums):
-    """Clusters of any kernels, through the cluster sums of every view."""
-
-    op: CompositeKernel
-    view_sums: Floats  # (V, k, n)
-
-    def reweigh(self, coefficients: Floats) -> None:
-        """Change the coefficients of the views, from the sums alone."""
-        self._measure(self.op.with_weights(coefficients))
-        self._cluster_masses = algebra.cluster_weights(self.labels, self._masses, self.n_clusters)
-        self.sums = self.op.combine(self.view_sums)
-        self._settle()
-
-    def view_scatters(self) -> Floats:
-        """Return the objective of the partition in every view."""
-        masses = np.array([self.weights @ part.diag() for part in self.op.parts])
-        within = np.stack([algebra.within_sums(sums, self.labels, self.weights) for sums in self.view_sums])
-        return _scatters(masses, within, self.totals)
-
-    def _compute(self) -> None:
-        self.view_sums = self.op.view_sums(self.labels, self.weights, self.n_clusters)
-        self.sums = self.op.combine(self.view_sums)
-
-    def _update(self, moved: Ints, old: Ints, new: Ints) -> None:
-        for part, sums in zip(self.op.parts, self.view_sums, strict=True):
-            part.move_sums(sums, moved, old, new, self.weights[moved])
-        self.sums = self.op.combine(self.view_sums)
-
-
-class ViewMeans(ClusterMeans):
-    """Clusters of features of several views, through their means."""
-
-    op: JoinedFeatures
-
-    def reweigh(self, coefficients: Floats) -> None:
-        """Change the coefficients of the views; sums of features do not depend on them."""
-        self._measure(self.op.with_weights(coefficients))
-        self._cluster_masses = algebra.cluster_weights(self.labels, self._masses, self.n_clusters)
-        self._settle()
-
-    def view_scatters(self) -> Floats:
-        """Return the objective of the partition in every view."""
-        return _scatters(self.op.view_diags @ self.weights, self.op.view_lengths(self.sums), self.totals)
-
-
-def _scatters(masses: Floats, within: Floats, totals: Floats) -> Floats:
-    """Return masses - within / totals summed over the clusters, zero where rounding is all that is left."""
-    filled = totals > 0
-    found = masses - (within[:, filled] / totals[filled]).sum(axis=1)
-    size = np.abs(masses) + np.abs(within[:, filled] / totals[filled]).sum(axis=1)
-    return without_rounding(found, size)
 
 
 def multi_view_kernel_kmeans(
@@ -108,47 +53,45 @@ def multi_view_kernel_kmeans(
     view weights stay; infinite ``p`` stands for equal weights that stay.
     """
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
-    labels = np.array(labels, dtype=np.intp)
-    op = op.with_weights(view_weights**p)
-    state: ViewSums | ViewMeans = (
-        ViewMeans(op, labels, weights, n_clusters)
-        if isinstance(op, JoinedFeatures)
-        else ViewSums(op, labels, weights, n_clusters)
-    )
-    history = [state.objective]
-    converged = False
-    rose = False
-    n_steps = 0
+    partition = op.with_weights(view_weights**p).view_partition(labels, weights, n_clusters)
     if not learned:
-        history, converged, rose = descend(state, max_iter=max_steps, tol=tol, on_step=on_step)
-        n_steps = len(history) - 1
-    settled: Ints | None = None  # the labels the weights were found for
+        path = descend(partition, max_iter=max_steps, tol=tol, on_step=on_step)
+        return _end(partition, path, view_weights, len(path.history) - 1)
+    path = DescentPath([partition.objective])
+    history = path.history
+    n_steps = 0
+    weighted: BackendArray | None = None  # the labels the weights were computed for
     idle = 0
-    while learned and not converged and len(history) <= max_iter:
-        inner, ended, raised = descend(state, max_iter=max_steps, tol=tol)
-        n_steps = n_steps + len(inner) - 1
-        rose = rose or raised
-        if settled is not None and np.array_equal(settled, state.labels):
-            converged = ended
+    while not path.converged and len(history) <= max_iter:
+        inner = descend(partition, max_iter=max_steps, tol=tol)
+        n_steps += len(inner.history) - 1
+        path.rose = path.rose or inner.rose
+        if weighted is not None and partition.moves_to(weighted).count == 0:
+            path.converged = inner.converged
         else:
-            settled = state.labels.copy()
-            view_weights = best_view_weights(state.view_scatters(), p)
-            state.reweigh(view_weights**p)
-            fall = history[-1] - state.objective
-            idle = idle + 1 if fall <= state.noise else 0  # clusters may change their names for ever
-            converged = idle >= PATIENCE or (tol > 0 and fall <= tol * abs(state.objective))
-        history.append(state.objective)
+            weighted = partition.labels
+            view_weights = best_view_weights(partition.view_scatters(), p)
+            partition.reweigh(view_weights**p)
+            fall = history[-1] - partition.objective
+            idle = idle + 1 if fall <= partition.noise else 0  # clusters may change their names for ever
+            path.converged = idle >= PATIENCE or (tol > 0 and fall <= tol * abs(partition.objective))
+        history.append(partition.objective)
         if on_step is not None:
             on_step(history[-1])
+    return _end(partition, path, view_weights, n_steps)
+
+
+def _end(partition: ViewPartition, path: DescentPath, view_weights: Floats, n_steps: int) -> MultiViewDescent:
+    """Return the end of a run."""
     return MultiViewDescent(
-        state.labels,
-        tuple(history),
-        converged,
-        rose,
-        state.scatter(),
-        state.totals,
-        state.norms,
+        partition.host_labels(),
+        tuple(path.history),
+        path.converged,
+        path.rose,
+        partition.scatter(),
+        partition.totals,
+        partition.norms,
         np.array(view_weights),
-        state.view_scatters(),
+        partition.view_scatters(),
         n_steps,
     )

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions import algebra
-from kernelweave.partitions.empty import TIE
-from kernelweave.partitions.state import cluster_state
+from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.solvers.kmeans.minmax import drawn_minmax
 
 INITS = ("k-means++", "random", "random_partition", "minmax")
@@ -25,22 +25,18 @@ def start_labels(op: KernelOperator, init: str, weights: Floats, n_clusters: int
 
         return drawn_minmax(op, draw, weights, n_clusters=n_clusters).labels
     if init == "random_partition":
-        return random_partition(len(weights), n_clusters, rng)
-    if init == "random":
-        chosen = rng.choice(len(weights), n_clusters, replace=False, p=weights / weights.sum())
-        gaps = algebra.distances_to_samples(op, chosen, op.diag())
-        # The first of those equal but for rounding, so that the storage of the kernel does not decide.
-        return np.asarray(gaps <= gaps.min(axis=1, keepdims=True) + TIE * op.scale()).argmax(axis=1)
-    return kmeans_plusplus(op, weights, n_clusters, rng)
+        return random_partition(op.n_samples, n_clusters, rng)
+    draw_labels = random_samples if init == "random" else _spread_out
+    return op.backend.host(draw_labels(op, weights, n_clusters, rng))
 
 
-def extended_labels(op: KernelOperator, found: Ints, chosen: Ints, weights: Floats, n_clusters: int) -> Ints:
-    """Return labels of all samples: each goes to the nearest centre of those ``found`` for the ``chosen``."""
+def extended_labels(op: KernelOperator, known: Ints, samples: Ints, weights: Floats, n_clusters: int) -> Ints:
+    """Return labels of all samples: each goes to the nearest centre of the clusters that ``known`` makes of some."""
     labels = np.zeros(len(weights), dtype=np.intp)
-    part = np.zeros(len(weights))
-    labels[chosen] = found
-    part[chosen] = weights[chosen]
-    return cluster_state(op, labels, part, n_clusters).nearest()[0]
+    counted = np.zeros(len(weights))
+    labels[samples] = known
+    counted[samples] = weights[samples]
+    return op.backend.host(op.partition(labels, counted, n_clusters).nearest().labels)
 
 
 def random_partition(n: int, n_clusters: int, rng: np.random.Generator) -> Ints:
@@ -50,28 +46,38 @@ def random_partition(n: int, n_clusters: int, rng: np.random.Generator) -> Ints:
     return labels
 
 
+def random_samples(op: KernelOperator, weights: Floats, n_clusters: int, rng: np.random.Generator) -> BackendArray:
+    """Return labels by the nearest of samples drawn as centres."""
+    backend = op.backend
+    chosen = backend.draw_distinct(backend.array(weights), n_clusters, rng)
+    distances = algebra.distances_to_samples(op, chosen, op.diag())
+    # The first of those equal but for rounding, so that the storage of the kernel does not decide.
+    return backend.first_nearest(distances, TIE_TOLERANCE * op.scale())
+
+
 def kmeans_plusplus(op: KernelOperator, weights: Floats, n_clusters: int, rng: np.random.Generator) -> Ints:
     """Return labels by centres drawn far apart: each the best of a few draws with probability w * distance^2.
 
     Arthur and Vassilvitskii (2007), with the greedy draws that scikit-learn uses too.
     """
+    return op.backend.host(_spread_out(op, weights, n_clusters, rng))
+
+
+def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng: np.random.Generator) -> BackendArray:
+    backend = op.backend
+    weights = backend.array(sample_weights)
     diag = op.diag()
     trials = 2 + int(np.log(n_clusters))
-    first = _draw(weights, weights, 1, rng)
-    closest = np.maximum(algebra.distances_to_samples(op, first, diag)[:, 0], 0.0)
-    labels = np.zeros(len(weights), dtype=np.intp)
+    first = backend.draw(weights, rng.random(1))
+    closest = backend.maximum(algebra.distances_to_samples(op, first, diag)[:, 0], 0.0)
+    labels = backend.labels(np.zeros(op.n_samples, dtype=np.intp))
     for c in range(1, n_clusters):
-        drawn = _draw(weights * closest, weights, trials, rng)
-        gaps = np.maximum(algebra.distances_to_samples(op, drawn, diag), 0.0)
-        best = int(np.argmin(weights @ np.minimum(closest[:, None], gaps)))
-        nearer = gaps[:, best] < closest
-        labels[nearer] = c
-        closest[nearer] = gaps[nearer, best]
+        mass = weights * closest
+        drawn = backend.draw(mass if backend.total(mass) > 0 else weights, rng.random(trials))
+        distances = backend.maximum(algebra.distances_to_samples(op, drawn, diag), 0.0)
+        totals = backend.dot(weights, backend.minimum(distances, closest[:, None]))
+        best = distances[:, int(np.argmin(totals))]
+        nearer = best < closest
+        labels = backend.where(nearer, c, labels)
+        closest = backend.where(nearer, best, closest)
     return labels
-
-
-def _draw(mass: Floats, fallback: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """Return samples drawn with probability proportional to ``mass``, or ``fallback`` where there is none."""
-    cumulative = np.cumsum(mass if mass.sum() > 0 else fallback)
-    drawn = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
-    return np.minimum(drawn, len(mass) - 1)

@@ -7,7 +7,7 @@ from typing import TypeVar
 Run = TypeVar("Run")
 
 #: Objectives closer than this, relatively, are equal.
-SAME = 1e-10
+EQUAL_OBJECTIVES = 1e-10
 
 
 def best_of(runs: Iterable[Run], value: Callable[[Run], float] = attrgetter("objective")) -> Run:
@@ -20,8 +20,8 @@ def best_of(runs: Iterable[Run], value: Callable[[Run], float] = attrgetter("obj
     best = next(runs)
     least = value(best)
     for run in runs:
-        found = value(run)
-        if found < least - SAME * max(abs(found), abs(least)):
+        objective = value(run)
+        if objective < least - EQUAL_OBJECTIVES * max(abs(objective), abs(least)):
             best = run
-            least = found
+            least = objective
     return best

@@ -1,11 +1,11 @@
 """The exponent of view weights, chosen by how well clusters survive resampling; no labels are involved.
 
-Rule        for every exponent, cluster parts of the samples and compare the clusters of two parts where they overlap
-            (adjusted Rand index, mean over all pairs of parts). Of the exponents within ``SAME`` of the most stable the
-            largest is taken: it leaves out least. p = 1 is not tried: a single view is stable whether it tells the
-            clusters or not
-Cost        ``PARTS`` parts of at most ``SIZE`` samples (of ``SIZE / SHARE`` drawn beforehand where there are more), one
-            start each, and one descent for each exponent
+Rule        for every exponent, cluster subsets of the samples and compare the clusters of any two where they overlap
+            (adjusted Rand index, mean over all pairs). Of the exponents within ``EQUAL_STABILITIES`` of the most stable
+            one the largest is taken: it discards least. p = 1 is not tried: a single view is stable whether it tells
+            the clusters apart or not
+Cost        ``PARTS`` subsets of at most ``SIZE`` samples (of ``SIZE / SHARE`` drawn beforehand where there are more),
+            one start each, and one descent for each exponent
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ PARTS = 10
 SHARE = 0.7
 SIZE = 1000
 # Stabilities closer than this are equal.
-SAME = 0.01
+EQUAL_STABILITIES = 0.01
 
 
 @dataclass(frozen=True)
@@ -55,5 +55,5 @@ def stable_exponent(
         for i in range(len(EXPONENTS)):
             scores[i, pair] = adjusted_rand_score(found[a][i][here], found[b][i][there])
     stabilities = scores.mean(axis=1)
-    best = int(np.flatnonzero(stabilities >= stabilities.max() - SAME)[-1])
+    best = int(np.flatnonzero(stabilities >= stabilities.max() - EQUAL_STABILITIES)[-1])
     return ExponentChoice(float(EXPONENTS[best]), np.array(EXPONENTS), stabilities)

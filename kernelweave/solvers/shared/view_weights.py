@@ -5,7 +5,7 @@ import numpy as np
 from kernelweave.foundation.array_types import Floats
 
 #: Scatters closer than this, relatively, are equal.
-SAME = 1e-12
+EQUAL_SCATTERS = 1e-12
 #: Exponents above this leave nothing but uniform weights, and powers of them underflow.
 LARGEST_P = 100.0
 
@@ -15,11 +15,6 @@ def start_of_weights(p: float, view_weights: Floats, learned: bool) -> tuple[flo
     if np.isinf(p):
         return 1.0, np.full(len(view_weights), 1.0 / len(view_weights)), False
     return p, view_weights, learned
-
-
-def without_rounding(scatters: Floats, sizes: Floats) -> Floats:
-    """Return scatters, zero where they are no more than the rounding of the sums of ``sizes`` they come from."""
-    return np.where(np.abs(scatters) <= 64.0 * np.finfo(np.float64).eps * sizes, 0.0, scatters)
 
 
 def best_view_weights(scatters: Floats, p: float) -> Floats:
@@ -32,10 +27,10 @@ def best_view_weights(scatters: Floats, p: float) -> Floats:
     if least < 0 and p > 1:
         return np.eye(len(scatters))[int(np.argmin(scatters))]
     if least <= 0:
-        first = scatters <= least + SAME * abs(least)
+        first = scatters <= least + EQUAL_SCATTERS * abs(least)
         return np.asarray(first / np.count_nonzero(first))
     behind = np.log(scatters) - np.log(least)
-    behind[behind <= SAME] = 0.0
+    behind[behind <= EQUAL_SCATTERS] = 0.0
     if p == 1:
         logs = np.where(behind > 0, -np.inf, 0.0)
     else:

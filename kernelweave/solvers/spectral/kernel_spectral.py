@@ -17,45 +17,63 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
+from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats, Ints
-from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import FLAT, inverse_degrees
-from kernelweave.solvers.spectral.eigenvectors import SMALL, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import SMALL, ZERO_EIGENVALUE, leading_of, leading_vectors
 
-# Residual of the eigenvectors, and eigenvalues below this share of the largest possible, which are zero.
+# Residual of the eigenvectors.
 RESIDUAL = 1e-8
-ZERO = 1e-10
 # Scores below this share of the largest are zero.
-ROUNDING = 1e-10
+ZERO_SCORE = 1e-10
+
+
+class NoDegreesError(ValueError):
+    """The similarities of every sample add up to zero."""
+
+
+class FlatViewError(ValueError):
+    """All samples look the same in a view."""
+
+    def __init__(self, view: int) -> None:
+        super().__init__(f"All samples look the same in view {view}.")
+        self.view = view
+
+
+class RegularizationError(ValueError):
+    """The regularisation of a view is so large that the problem is no longer definite."""
+
+    def __init__(self, view: int, gamma: float, limit: float) -> None:
+        super().__init__(f"gamma={gamma:g} of view {view} is not below {limit:.6g}.")
+        self.view = view
+        self.gamma = gamma
+        self.limit = limit
 
 
 @dataclass(frozen=True)
 class ScoreModel:
-    """What turns kernel rows into scores: e(x) = (k(x) - mean row) alpha + bias."""
+    """What turns kernel rows into scores: e(x) = (k(x) - mean row) alpha + bias. Arrays live with the data."""
 
-    alphas: Floats  # (n, q)
+    alphas: BackendArray  # (n, q)
     bias: Floats  # (q,)
-    scores: Floats  # (n, q) of the training samples
+    scores: BackendArray  # (n, q) of the training samples
     eigenvalues: Floats  # (q,)
-    weights: Floats  # (n,) inverse degrees
+    weights: BackendArray  # (n,) inverse degrees
 
     @property
-    def degrees(self) -> Floats:
+    def degrees(self) -> BackendArray:
         """Sums of the kernel rows, 0 for a sample that is like none."""
         return np.divide(1.0, self.weights, out=np.zeros_like(self.weights), where=self.weights > 0)
 
 
-def degree_weights(op: KernelOperator, name: str = "") -> Floats:
+def degree_weights(op: KernelOperator, name: str = "") -> BackendArray:
     """Return D^-1, the weights of the samples: zero for one that is like none, which then takes no part."""
-    found = inverse_degrees(op, name=name)
-    if not found.any():
-        raise ParameterError(
-            f"The similarities of every sample{name} add up to zero, so no sample has a degree. Choose another kernel; "
-            "a linear one has no use on centred data here."
-        )
-    return found
+    weights = inverse_degrees(op, name=name)
+    if op.backend.first(weights != 0) < 0:
+        raise NoDegreesError
+    return weights
 
 
 def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> ScoreModel:
@@ -64,33 +82,34 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> Score
     Its eigenvalues are at most 1. Vectors whose eigenvalue is zero or less say nothing and get no coefficients.
     """
     n = op.n_samples
+    backend = op.backend
     inverse = degree_weights(op, name)
-    root = np.sqrt(inverse)
-    u = root / np.linalg.norm(root)
+    root = inverse**0.5
+    u = root / backend.dot(root, root) ** 0.5
 
-    def product(block: Floats) -> Floats:
-        inner = block - np.outer(u, u @ block)
-        image = root[:, None] * op.matmat(root[:, None] * inner)
-        return image - np.outer(u, u @ image)
+    def project(block: BackendArray) -> BackendArray:
+        return block - u[:, None] * backend.dot(u, block)
+
+    def product(block: BackendArray) -> BackendArray:
+        return project(root[:, None] * op.matmat(root[:, None] * project(block)))
 
     count = min(n_vectors, n)
     if count == 0:
         return nothing(inverse)
-    if n <= SMALL:
+    if n <= backend.direct_limit:
         matrix = product(np.eye(n))
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
     else:
-        values, vectors, _ = leading_vectors(product, n, count, RESIDUAL)
+        values, vectors, _ = leading_vectors(product, n, count, RESIDUAL, backend=backend)
         values = values[:count]
         vectors = vectors[:, :count]
-    alphas = root[:, None] * (vectors - np.outer(u, u @ vectors))
-    alphas[:, values <= ZERO] = 0.0
+    alphas = root[:, None] * project(vectors) * (values > ZERO_EIGENVALUE)
     plain = op.matmat(alphas)
-    bias = -(inverse @ plain) / inverse.sum()
+    bias = -backend.dot(inverse, plain) / backend.total(inverse)
     return ScoreModel(alphas, bias, plain + bias, values, inverse)
 
 
-def nothing(weights: Floats) -> ScoreModel:
+def nothing(weights: BackendArray) -> ScoreModel:
     """Return the model of one cluster, which has no scores."""
     n = len(weights)
     return ScoreModel(np.empty((n, 0)), np.empty(0), np.empty((n, 0)), np.empty(0), weights)
@@ -106,7 +125,7 @@ class CoupledScores:
 
 
 def coupled_kernel_spectral(
-    kernels: Sequence[Floats], inverses: Sequence[Floats], gammas: Floats, n_vectors: int, names: Sequence[str]
+    kernels: Sequence[Floats], inverses: Sequence[Floats], gammas: Floats, n_vectors: int
 ) -> CoupledScores:
     """Solve (15) for centred kernels, inverse degrees and gamma of every view.
 
@@ -116,20 +135,17 @@ def coupled_kernel_spectral(
     n = len(kernels[0])
     bases = []
     limits = []
-    for K, inverse, gamma, name in zip(kernels, inverses, gammas.tolist(), names, strict=True):
+    for view, (K, inverse, gamma) in enumerate(zip(kernels, inverses, gammas.tolist(), strict=True)):
         root = np.sqrt(inverse)
         with single_threaded_blas():
             values, Q = eigh(root[:, None] * K * root, overwrite_a=True, check_finite=False)
-        keep = values > ZERO * max(float(values[-1]), 0.0)
+        keep = values > ZERO_EIGENVALUE * max(float(values[-1]), 0.0)
         if values[-1] <= FLAT:  # the largest possible eigenvalue is 1
-            raise ParameterError(f"All samples look alike in view {name!r}; drop it or choose another kernel.")
+            raise FlatViewError(view)
         squares = values[keep]
         limits.append(n / float(squares[-1]))
         if not gamma < limits[-1]:
-            raise ParameterError(
-                f"gamma={gamma:g} of view {name!r} is at or above its limit of {limits[-1]:.6g}, where the problem "
-                "stops being definite. Lower it."
-            )
+            raise RegularizationError(view, gamma, limits[-1])
         bases.append(Q[:, keep] * np.sqrt(squares / (1.0 - gamma * squares / n)))
     ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
     size = int(ends[-1])
@@ -155,20 +171,20 @@ def coupled_kernel_spectral(
         values = values[:count]
         Y = Y[:, :count]
     # D^-1/2 e_v = W_v h_v; the optimality conditions (14) then give alpha without dividing by small eigenvalues.
-    Y[:, values <= ZERO * max(float(values[0]), 0.0)] = 0.0
+    Y[:, values <= ZERO_EIGENVALUE * max(float(values[0]), 0.0)] = 0.0
     weighted = [basis @ Y[lo:hi] for basis, (lo, hi) in zip(bases, spans, strict=True)]
     total = np.sum(weighted, axis=0)
     models = []
-    for K, inverse, gamma, own in zip(kernels, inverses, gammas.tolist(), weighted, strict=True):
+    for K, inverse, gamma, scores in zip(kernels, inverses, gammas.tolist(), weighted, strict=True):
         root = np.sqrt(inverse)
-        alphas = root[:, None] * (gamma / n * own + (total - own) / np.where(values > 0, values, 1.0))
+        alphas = root[:, None] * (gamma / n * scores + (total - scores) / np.where(values > 0, values, 1.0))
         models.append(ScoreModel(alphas, np.zeros(count), K @ alphas, values, inverse))
     return CoupledScores(tuple(models), values, np.array(limits))
 
 
 def score_floor(scores: Floats) -> Floats:
     """Return what a score has to exceed to be positive, from those of the training samples: less is rounding."""
-    return ROUNDING * np.abs(scores).max(axis=0, initial=0.0)
+    return ZERO_SCORE * np.abs(scores).max(axis=0, initial=0.0)
 
 
 def codebook(scores: Floats, n_clusters: int, floor: Floats | float = 0.0) -> Floats:
@@ -196,5 +212,5 @@ def committee_weights(errors: Floats) -> Floats:
     values, vectors = np.linalg.eigh(C)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     size = max(float(np.abs(root).max()), np.finfo(float).tiny)
-    found, _ = nnls(np.vstack([root / size, np.ones((1, len(alike)))]), np.append(np.zeros(len(alike)), 1.0))
-    return np.asarray((found / found.sum() / sizes)[group.ravel()])
+    solution, _ = nnls(np.vstack([root / size, np.ones((1, len(alike)))]), np.append(np.zeros(len(alike)), 1.0))
+    return np.asarray((solution / solution.sum() / sizes)[group.ravel()])

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats
 from kernelweave.partitions import algebra
-from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights, without_rounding
-from kernelweave.solvers.spectral.eigenvectors import Spectrum
+from kernelweave.partitions.views import without_rounding
+from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
+from kernelweave.solvers.spectral.eigenvectors import Eigenpairs, Spectrum
 
-# Eigenvectors are found to this relative residual on the way, where traces are right to its square, and at the end.
+# Relative residual of eigenvectors on the way, where traces are right to its square, and at the end.
 ROUGH = 1e-4
 FINE = 1e-6
 
@@ -34,12 +36,25 @@ class MultiViewSpectrum:
     eigenvalues: Floats  # (k,) of the weighted sum
     history: tuple[float, ...]  # J after every outer step
     converged: bool
-    residual: float  # of the eigenvectors
+    pairs: Eigenpairs  # at these weights
 
     @property
     def objective(self) -> float:
         """J at the end."""
         return self.history[-1]
+
+    @property
+    def residual(self) -> float:
+        """How far the eigenvectors are from being exact."""
+        return self.pairs.residual
+
+    def embedding(self) -> BackendArray:
+        """Return the eigenvectors at every sample, shape (n, k), where the data live."""
+        return self.pairs.embedding()
+
+    def sources(self) -> BackendArray:
+        """Return what the kernel rows of new samples are multiplied by, shape (n, k)."""
+        return self.pairs.sources()
 
     @property
     def n_iter(self) -> int:
@@ -67,8 +82,9 @@ def multi_view_spectral(
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
     history: list[float] = []
     converged = False
+    pairs: Eigenpairs | None = None
     while not converged and len(history) < max_iter:
-        pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE)
+        pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, pairs)
         scatters = _scatters(totals, pairs.traces)
         if learned:
             before = view_weights
@@ -85,9 +101,10 @@ def multi_view_spectral(
                 np.abs(view_weights - before).max() <= algebra.EPS
             )
     if learned:  # eigenvectors of the weights reported
-        pairs = spectrum.leading(view_weights**p, n_vectors, FINE)
+        pairs = spectrum.leading(view_weights**p, n_vectors, FINE, pairs)
+    assert pairs is not None  # max_iter is at least 1
     return MultiViewSpectrum(
-        view_weights, _scatters(totals, pairs.traces), pairs.values, tuple(history), converged, pairs.residual
+        view_weights, _scatters(totals, pairs.traces), pairs.values, tuple(history), converged, pairs
     )
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.threads import single_threaded_blas
-from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.dense import stored
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.solvers.spectral.eigenvectors import SMALL, ZERO, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import ZERO_EIGENVALUE, leading_of, leading_vectors
 
 # Relative residual of eigenvectors found by products; values are right to about its square.
 RESIDUAL = 1e-5
@@ -35,14 +35,12 @@ class Subspace:
 
 def significant(values: Floats) -> Floats:
     """Return which eigenvalues are above zero, by more than rounding."""
-    return np.asarray((values > 0) & (values > ZERO * max(float(values.max(initial=0.0)), 0.0)))
+    return np.asarray((values > 0) & (values > ZERO_EIGENVALUE * max(float(values.max(initial=0.0)), 0.0)))
 
 
-def stored(op: KernelOperator) -> KernelOperator:
+def stored_if_small(op: KernelOperator) -> KernelOperator:
     """Return the kernel as a matrix where samples are few: it is then decomposed as it is."""
-    if op.n_samples > SMALL or isinstance(op, DenseKernel):
-        return op
-    return DenseKernel(np.ascontiguousarray(op.block(slice(None), slice(None)), dtype=np.float64))
+    return op if op.n_samples > op.backend.direct_limit else stored(op)
 
 
 def leading_subspace(
@@ -54,7 +52,7 @@ def leading_subspace(
     """
     n = op.n_samples
     W = np.empty((n, 0)) if added is None else added
-    if n <= SMALL:
+    if n <= op.backend.direct_limit:
         matrix = np.asarray(op.block(slice(None), slice(None)), dtype=np.float64)
         with single_threaded_blas():
             matrix += W @ W.T

@@ -6,15 +6,13 @@ timing, where the runs end does not.
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.backends.compiled.candidate_runs import follow
+from kernelweave.backends.protocol import CandidateRuns
+from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.threads import thread_count
-from kernelweave.kernels.dense import DenseKernel
-from kernelweave.kernels.operator import KernelOperator
 
 # Candidates a thread takes at a time, and blocks between two looks at the clock.
 BLOCK = 8
@@ -24,21 +22,8 @@ ENDED = 0
 MET = 1
 
 
-@dataclass(frozen=True)
-class CandidateRuns:
-    """Where the runs of a stage ended."""
-
-    ends: Ints  # for each candidate the position of the one whose end it shares; -1 where time ran out
-    objectives: Floats  # at the end of each followed run; NaN where it has to be run by the general solver
-
-
-def can_follow(op: KernelOperator) -> bool:
-    """Whether compiled runs exist for this kind of operator."""
-    return isinstance(op, DenseKernel)
-
-
 def run_candidates(
-    op: DenseKernel,
+    K: Array,
     labels: Ints,
     weights: Floats,
     sums: Floats,
@@ -46,13 +31,12 @@ def run_candidates(
     candidates: Ints,
     *,
     mass: float,
-    slack: float,
+    tolerance: float,
     noise: float,
     max_iter: int,
     deadline: float = np.inf,
 ) -> CandidateRuns:
-    """Run kernel k-means from ``labels`` with each candidate in turn as the founder of one more cluster."""
-    follow = import_module("kernelweave.backends.compiled.candidate_runs").follow
+    """Run kernel k-means from ``labels`` with each candidate in turn as the centre of one more cluster."""
     n = len(candidates)
     size = _table_size(n)
     table = np.zeros((size, 2), np.uint64)
@@ -63,9 +47,9 @@ def run_candidates(
     states = np.full(n, UNDONE)
 
     def work(start: int) -> None:
-        common = (op.K, mass, weights, labels, sums, totals, candidates, slack, noise, max_iter)
-        seen = (table, owners, values)
-        follow(*common, *seen, objectives, meetings, states, start, min(start + BLOCK, n))
+        common = (K, mass, weights, labels, sums, totals, candidates, tolerance, noise, max_iter)
+        visited = (table, owners, values)
+        follow(*common, *visited, objectives, meetings, states, start, min(start + BLOCK, n))
 
     with ThreadPoolExecutor(thread_count()) as pool:
         starts = list(range(0, n, BLOCK))

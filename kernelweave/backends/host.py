@@ -1,0 +1,620 @@
+"""Backends on this machine: arrays are NumPy's (features may be sparse), loops are compiled or plain.
+
+Both share everything but the loops over rows: ``"numba"`` runs compiled ones on ranges of rows over threads,
+``"numpy"`` runs their plain twins. Ranges are chosen so that results do not depend on the number of threads.
+"""
+
+import hashlib
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import qr
+
+from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Tile
+from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
+from kernelweave.foundation.threads import for_ranges, single_threaded_blas
+
+# Rows of a stored kernel multiplied together, and entries from which on BLAS could use threads of its own.
+PRODUCT_ROWS = 512
+LARGE_PRODUCT = 2**16
+# A tile of 512 x 2048 float64 numbers takes 8 MiB; each thread holds two or three at a time.
+TILE_ROWS = 512
+TILE_COLS = 2048
+# Rows of features multiplied together: the products stay in the second-level cache. Ranges of threads end at multiples
+# of it, so that every product has the same shape whatever the number of threads.
+FEATURE_TILE = 256
+# Products of fewer multiplications than this never leave one thread of BLAS by themselves.
+SMALL_PRODUCT = 2**18
+# Rows of features added up by themselves; the sums are added in their order.
+SUMMED_ROWS = 16384
+# Samples whose distances are held at a time where they are assigned one after the other.
+SEQUENTIAL_ROWS = 4096
+# Rows looked at together for asymmetry.
+MIRRORED_ROWS = 128
+# With fewer samples than this a kernel matrix is decomposed as a whole.
+DIRECT_LIMIT = 1200
+# Digits to which gains and distances are compared: equal ones then keep the order of the samples.
+GAIN_DIGITS = 9
+# A direction adds nothing to a basis where this share of its length is left outside of it.
+NOTHING_ADDED = 1e-10
+
+
+class HostBackend:
+    """NumPy arrays, and loops over rows that are compiled or plain. See the protocol for what the verbs mean."""
+
+    direct_limit = DIRECT_LIMIT
+
+    def __init__(self, name: str) -> None:
+        if name not in ("numba", "numpy"):
+            raise ValueError(f"No backend is called {name!r}; there are 'numba' and 'numpy'.")
+        self.name = name
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return HostBackend, (self.name,)
+
+    @cached_property
+    def _loops(self) -> ModuleType:
+        """The loops over rows, imported on first use: numba takes a second to load."""
+        if self.name == "numpy":
+            from kernelweave.backends import numpy_loops
+
+            return numpy_loops
+        from kernelweave.backends.compiled import row_loops
+
+        return row_loops
+
+    @property
+    def run_candidates(self) -> Callable[..., CandidateRuns] | None:
+        """Runs of kernel k-means from many candidates; compiled only."""
+        if self.name == "numpy":
+            return None
+        from kernelweave.backends.compiled.candidate_search import run_candidates
+
+        return run_candidates
+
+    @property
+    def graph_moves(self) -> ModuleType | None:
+        """Growing and moving clusters of a graph; compiled only."""
+        if self.name == "numpy":
+            return None
+        from kernelweave.backends.compiled import graph_search
+
+        return graph_search
+
+    @property
+    def margin_dual(self) -> ModuleType | None:
+        """Steps on the dual of a support vector machine; compiled only."""
+        if self.name == "numpy":
+            return None
+        from kernelweave.backends.compiled import margin_dual
+
+        return margin_dual
+
+    # Arrays
+
+    def array(self, values: Any, dtype: Any = np.float64) -> Array:
+        """Return the values as NumPy, without a copy where they are so already."""
+        return np.asarray(values, dtype=dtype)
+
+    def labels(self, values: Any) -> Ints:
+        """Return a copy of labels."""
+        return np.array(values, dtype=np.intp)
+
+    def host(self, values: Array) -> Array:
+        """Return the array itself."""
+        return values
+
+    def ones(self, n: int) -> Floats:
+        """Return n ones."""
+        return np.ones(n)
+
+    def where(self, condition: Bools, values: Any, others: Any) -> Array:
+        """Return values by a condition."""
+        return np.where(condition, values, others)
+
+    def minimum(self, values: Array, others: Any) -> Array:
+        """Return the smaller of two."""
+        return np.minimum(values, others)
+
+    def maximum(self, values: Array, others: Any) -> Array:
+        """Return the larger of two."""
+        return np.maximum(values, others)
+
+    # Numbers of all samples
+
+    def total(self, values: Array) -> float:
+        """Return the sum."""
+        return float(values.sum())
+
+    def dot(self, vector: Floats, values: Array) -> Any:
+        """Return the weighted sum of rows."""
+        product = vector @ values
+        return float(product) if values.ndim == 1 else product
+
+    def extremes(self, values: Array) -> tuple[float, float]:
+        """Return the smallest and the largest value."""
+        return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+
+    def first(self, condition: Bools) -> int:
+        """Return the first place where the condition holds."""
+        place = int(np.argmax(condition)) if len(condition) else 0
+        return place if len(condition) and condition[place] else -1
+
+    def at(self, values: Array, samples: Ints) -> Array:
+        """Return the values of a few samples."""
+        return np.asarray(values[samples])
+
+    def draw(self, mass: Floats, uniforms: Floats) -> Ints:
+        """Return samples by their cumulated mass."""
+        cumulative = np.cumsum(mass)
+        drawn = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
+        return np.minimum(drawn, len(mass) - 1)
+
+    def draw_distinct(self, mass: Floats, count: int, rng: np.random.Generator) -> Ints:
+        """Return different samples by their mass."""
+        return rng.choice(len(mass), count, replace=False, p=mass / mass.sum())
+
+    # Labels
+
+    def segment_sums(self, labels: Ints, values: Array, n_clusters: int) -> Floats:
+        """Return sums by cluster."""
+        return np.asarray(np.bincount(labels, values, n_clusters), dtype=np.float64)
+
+    def moves(self, old: Ints, new: Ints) -> Moves:
+        """Return where labels differ."""
+        samples = np.flatnonzero(new != old)
+        return Moves(len(samples), samples, old[samples], new[samples], new)
+
+    def moved_sums(self, moves: Moves, values: Array, n_clusters: int) -> Floats:
+        """Return what clusters win less what they lose."""
+        carried = values[moves.samples]
+        return self.segment_sums(moves.new, carried, n_clusters) - self.segment_sums(moves.old, carried, n_clusters)
+
+    def best_moves(self, old: Ints, moves: Moves, gains: Floats, count: int) -> Ints:
+        """Return labels after the most useful moves."""
+        rounded = np.round(gains[moves.samples], GAIN_DIGITS)
+        chosen = np.argsort(rounded, kind="stable")[:count]
+        labels = old.copy()
+        labels[moves.samples[chosen]] = moves.new[chosen]
+        return labels
+
+    def relabel(self, labels: Ints, target: Ints) -> Ints:
+        """Return target[labels]."""
+        return target[labels]
+
+    def replace(self, labels: Ints, samples: Ints, new: Ints) -> Ints:
+        """Return labels with a few replaced."""
+        labels = labels.copy()
+        labels[samples] = new
+        return labels
+
+    def farthest(self, assignment: Assignment, weights: Floats, unit: float, count: int) -> tuple[Ints, Floats, Ints]:
+        """Return the farthest samples that count."""
+        distances = assignment.distances
+        rounded = np.round(distances / unit, GAIN_DIGITS) if unit > 0 else distances
+        order = np.argsort(-np.where(weights > 0, rounded, -np.inf), kind="stable")[:count]
+        order = order[weights[order] > 0]
+        return order, distances[order], assignment.labels[order]
+
+    def first_nearest(self, distances: Floats, tolerance: float) -> Ints:
+        """Return the first of the least columns."""
+        return np.asarray(distances <= distances.min(axis=1, keepdims=True) + tolerance).argmax(axis=1)
+
+    def compact(self, labels: Ints, n_clusters: int) -> Array:
+        """Return labels in small indices."""
+        return labels.astype(np.min_scalar_type(n_clusters))
+
+    def fingerprint(self, labels: Array) -> bytes:
+        """Return a digest of compact labels."""
+        return hashlib.blake2b(labels.tobytes(), digest_size=16).digest()
+
+    # Stored kernels
+
+    def diagonal(self, K: Array) -> Floats:
+        """Return the diagonal."""
+        return np.diagonal(K).astype(np.float64)
+
+    def largest_entry(self, K: Array) -> float:
+        """Return the largest absolute value."""
+        return float(max(K.max(), -K.min()))
+
+    def asymmetry(self, K: Array) -> tuple[float, float, int, int]:
+        """Return the largest difference from the transpose."""
+        loop = self._loops.worst_asymmetry
+        results = for_ranges(lambda lo, hi: loop(K, lo, hi), K.shape[0], width=MIRRORED_ROWS, elements=K.size)
+        ranges: list[tuple[float, float, int, int]] = list(results)  # type: ignore[arg-type]
+        worst = max(ranges, key=lambda result: (np.isinf(result[1]), result[0]))
+        return worst[0], max(result[1] for result in ranges), worst[2], worst[3]
+
+    def block(self, K: Array, rows: Index, cols: Index) -> Array:
+        """Return a copy of a block."""
+        if isinstance(rows, slice) and isinstance(cols, slice):
+            return np.array(K[rows, cols])
+        return K[np.ix_(indices(rows, K.shape[0]), indices(cols, K.shape[1]))]
+
+    def columns(self, K: Array, samples: Ints) -> Array:
+        """Return some columns."""
+        return self.block(K, slice(None), samples)
+
+    def product(self, K: Array, H: Array) -> Floats:
+        """Return K @ H; a float32 kernel is widened a few rows at a time.
+
+        Ranges of fixed size, each by one thread, so that the last bit does not depend on the number of threads.
+        """
+        H = np.asarray(H, dtype=np.float64)
+        out = np.empty((K.shape[0], H.shape[1]))
+
+        def work(lo: int, hi: int) -> None:
+            np.matmul(K[lo:hi].astype(np.float64, copy=False), H, out=out[lo:hi])
+
+        with single_threaded_blas() if K.size >= LARGE_PRODUCT else nullcontext():
+            for_ranges(work, K.shape[0], width=PRODUCT_ROWS, elements=K.size)
+        return out
+
+    def cluster_sums(self, K: Array, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+        """Return the cluster sums in one pass over the matrix."""
+        order = np.argsort(labels, kind="stable")
+        groups = labels[order]
+        ordered = weights[order]
+        sums = np.zeros((n_clusters, K.shape[0]))
+        scatter = self._loops.scatter_rows
+        for_ranges(
+            lambda lo, hi: scatter(K, order, groups, ordered, sums, lo, hi, 0),
+            K.shape[0],
+            elements=K.size,
+        )
+        return sums
+
+    def move_sums(self, sums: Floats, K: Array, moves: Moves, weights: Floats) -> None:
+        """Update cluster sums from the rows of the moved samples."""
+        move = self._loops.move_rows
+        carried = weights[moves.samples]
+        for_ranges(
+            lambda lo, hi: move(K, moves.samples, moves.old, moves.new, carried, sums, lo, hi, 0),
+            K.shape[0],
+            elements=3 * moves.count * K.shape[0],
+        )
+
+    def candidate_gains(self, K: Array, diag: Floats, distances: Floats, weights: Floats) -> Floats:
+        """Return the gain every sample is sure of as a new centre."""
+        gains = np.empty(len(K))
+        loop = self._loops.founding_gains
+        for_ranges(lambda lo, hi: loop(K, diag, distances, weights, gains, lo, hi, 0), len(K), elements=K.size)
+        return gains
+
+    def candidate_gains_of_rows(
+        self, rows: Array, start: int, diag: Floats, distances: Floats, weights: Floats
+    ) -> Floats:
+        """Return the same for the samples of some rows of a kernel, the first of which is ``start``."""
+        gains = np.empty(len(diag))
+        stop = start + len(rows)
+        contiguous = np.ascontiguousarray(rows)
+        self._loops.founding_gains(contiguous, diag, distances, weights, gains, start, stop, start)
+        return gains[start:stop]
+
+    # Kernels computed tile by tile
+
+    def tiled_product(self, tile: Tile, shape: tuple[int, int], H: Array) -> Floats:
+        """Return K @ H, a tile at a time."""
+        H = np.asarray(H, dtype=np.float64)
+        out = np.zeros((shape[0], H.shape[1]))
+
+        def work(lo: int, hi: int) -> None:
+            for start in range(0, shape[1], TILE_ROWS):
+                sources = slice(start, min(start + TILE_ROWS, shape[1]))
+                out[lo:hi] += tile(sources, slice(lo, hi)).T @ H[sources]
+
+        with single_threaded_blas():
+            for_ranges(work, shape[0], width=TILE_COLS, elements=shape[0] * shape[1])
+        return out
+
+    def tiled_cluster_sums(
+        self, tile: Tile, shape: tuple[int, int], labels: Ints, weights: Floats, n_clusters: int
+    ) -> Floats:
+        """Return the cluster sums; every tile is computed once and added at once."""
+        sums = np.zeros((n_clusters, shape[0]))
+        scatter = self._loops.scatter_rows
+
+        def add(sources: Ints, lo: int, hi: int) -> None:
+            values = tile(sources, slice(lo, hi))
+            scatter(values, np.arange(len(sources)), labels[sources], weights[sources], sums, lo, hi, lo)
+
+        _over_tiles(np.argsort(labels, kind="stable"), shape[0], add)
+        return sums
+
+    def tiled_move_sums(self, sums: Floats, tile: Tile, moves: Moves, weights: Floats) -> None:
+        """Update cluster sums; computes the rows of the moved samples only."""
+        move = self._loops.move_rows
+        carried = weights[moves.samples]
+
+        def add(places: Ints, lo: int, hi: int) -> None:
+            values = tile(moves.samples[places], slice(lo, hi))
+            rows = np.arange(len(places))
+            move(values, rows, moves.old[places], moves.new[places], carried[places], sums, lo, hi, lo)
+
+        _over_tiles(np.arange(moves.count), sums.shape[1], add)
+
+    def filled(self, tile: Tile, shape: tuple[int, int], dtype: Any = np.float64) -> Array:
+        """Return the whole matrix, filled tile by tile on all threads."""
+        out = np.empty(shape, dtype=dtype)
+
+        def work(lo: int, hi: int) -> None:
+            for start in range(0, shape[1], TILE_COLS):
+                cols = slice(start, min(start + TILE_COLS, shape[1]))
+                out[lo:hi, cols] = tile(slice(lo, hi), cols)
+
+        with single_threaded_blas():
+            for_ranges(work, shape[0], width=TILE_ROWS, elements=out.size)
+        return out
+
+    # Cluster sums
+
+    def within_sums(self, sums: Floats, labels: Ints, weights: Floats) -> Floats:
+        """Return the kernel summed over the pairs inside each cluster."""
+        inside = sums[labels, np.arange(len(labels))]
+        return self.segment_sums(labels, weights * inside, len(sums))
+
+    def cluster_products(self, sums: Floats, labels: Ints, weights: Floats) -> Floats:
+        """Return the kernel summed over the pairs of two clusters."""
+        return np.stack([self.segment_sums(labels, weights * row, len(sums)) for row in sums])
+
+    def nearest(
+        self,
+        sums: Floats,
+        totals: Floats,
+        norms: Floats,
+        labels: Ints,
+        tolerance: float,
+        diag: Floats,
+        coefs: Floats | None = None,
+    ) -> Assignment:
+        """Return the nearest cluster of every sample."""
+        out = np.empty_like(labels)
+        values = np.empty(sums.shape[1])
+        slopes = _slopes(totals)
+        if coefs is None:
+            loop = self._loops.nearest
+
+            def work(lo: int, hi: int) -> float:
+                return float(loop(sums, slopes, norms, labels, tolerance, out, values, lo, hi))
+        else:
+            scaled = self._loops.nearest_scaled
+
+            def work(lo: int, hi: int) -> float:
+                return float(scaled(sums, slopes, norms, coefs, diag, labels, tolerance, out, values, lo, hi))
+
+        leads = for_ranges(work, sums.shape[1], elements=sums.size)
+        distances = diag + values if coefs is None else values
+        return Assignment(out, distances, _least(leads))
+
+    def distances_to_clusters(self, sums: Floats, totals: Floats, norms: Floats, labels: Ints, diag: Floats) -> Floats:
+        """Return the squared distance to the centre of the own cluster."""
+        filled = np.where(totals > 0, totals, 1.0)
+        inside = sums[labels, np.arange(len(labels))]
+        return diag - 2.0 * inside / filled[labels] + norms[labels]
+
+    def stack(self, arrays: list[Array]) -> Array:
+        """Return arrays along a new first axis."""
+        return np.stack(arrays)
+
+    def weighted_sum(self, coefficients: Floats, stack: Array) -> Array:
+        """Return the weighted sum over the first axis."""
+        return np.tensordot(coefficients, stack, axes=1)
+
+    # Features
+
+    def squared_lengths(self, Phi: Matrix) -> Floats:
+        """Return the squared length of every row."""
+        if sp.issparse(Phi):
+            return np.asarray(Phi.multiply(Phi).sum(axis=1), dtype=np.float64).ravel()
+        return np.einsum("ij,ij->i", Phi, Phi)
+
+    def feature_products(self, Phi: Matrix, H: Array) -> Floats:
+        """Return Phi^T H."""
+        return np.asarray(Phi.T @ np.asarray(H, dtype=np.float64))
+
+    def spread(self, Phi: Matrix, vectors: Floats) -> Floats:
+        """Return Phi @ vectors."""
+        return np.asarray(Phi @ vectors)
+
+    def spread_rows(self, Phi: Matrix, vectors: Floats) -> Floats:
+        """Return vectors @ Phi^T."""
+        if sp.issparse(Phi):
+            return np.ascontiguousarray((Phi @ vectors.T).T)
+        return vectors @ Phi.T
+
+    def feature_sums(self, Phi: Matrix, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+        """Return the sums of rows by cluster."""
+        if sp.issparse(Phi):
+            return _sparse_sums(Phi, np.arange(Phi.shape[0]), labels, weights, n_clusters)
+        add = self._loops.add_rows
+        return _added_ranges(
+            lambda out, lo, hi: add(Phi, labels, weights, out, lo, hi), len(labels), (n_clusters, Phi.shape[1])
+        )
+
+    def moved_features(self, Phi: Matrix, moves: Moves, weights: Floats, n_clusters: int) -> Floats:
+        """Return by how much the sums of rows change."""
+        carried = weights[moves.samples]
+        if sp.issparse(Phi):
+            rows = np.concatenate([moves.samples, moves.samples])
+            signed = np.concatenate([carried, -carried])
+            return _sparse_sums(Phi, rows, np.concatenate([moves.new, moves.old]), signed, n_clusters)
+        shift = self._loops.shift_rows
+        return _added_ranges(
+            lambda out, lo, hi: shift(Phi, moves.samples, moves.old, moves.new, carried, out, lo, hi),
+            moves.count,
+            (n_clusters, Phi.shape[1]),
+        )
+
+    def nearest_means(
+        self,
+        Phi: Matrix,
+        means: Floats,
+        norms: Floats,
+        labels: Ints,
+        tolerance: float,
+        diag: Floats,
+        coefs: Floats,
+    ) -> Assignment:
+        """Return the nearest mean of every row in one pass, dense ones tile by tile: nothing n x k is stored."""
+        out = np.empty_like(labels)
+        values = np.empty(len(labels))
+        columns = np.ascontiguousarray(means.T)
+        if sp.issparse(Phi):
+            products = np.ascontiguousarray((Phi @ columns).T)
+            slopes = np.full(len(norms), 2.0)
+            loop = self._loops.nearest_scaled
+            lead = loop(products, slopes, norms, coefs, diag, labels, tolerance, out, values, 0, len(labels))
+            return Assignment(out, values, float(lead))
+        dense_loop = self._loops.nearest_means
+        large = FEATURE_TILE * means.size > SMALL_PRODUCT
+        with single_threaded_blas() if large else nullcontext():
+            leads = for_ranges(
+                lambda lo, hi: dense_loop(Phi, diag, columns, norms, coefs, labels, tolerance, out, values, lo, hi),
+                len(labels),
+                elements=Phi.size + len(labels) * len(norms),
+                multiple=FEATURE_TILE,
+            )
+        return Assignment(out, values, _least(leads))
+
+    def distances_to_means(self, Phi: Matrix, means: Floats, norms: Floats, labels: Ints, diag: Floats) -> Floats:
+        """Return the squared distance to the mean of the own cluster, some rows at a time."""
+        distances = np.empty(len(labels))
+        for start in range(0, len(labels), SEQUENTIAL_ROWS):
+            rows = slice(start, start + SEQUENTIAL_ROWS)
+            centres = means[labels[rows]]
+            block = Phi[rows]
+            products = block.multiply(centres).sum(axis=1) if sp.issparse(block) else (block * centres).sum(axis=1)
+            distances[rows] = diag[rows] - 2.0 * np.asarray(products).ravel() + norms[labels[rows]]
+        return distances
+
+    def assign_by_size(
+        self,
+        Phi: Matrix,
+        means: Floats,
+        norms: Floats,
+        labels: Ints,
+        tolerance: float,
+        diag: Floats,
+        weights: Floats,
+        totals: Floats,
+    ) -> Ints:
+        """Return labels given one after the other; one thread, since every sample waits for the one before it."""
+        out = np.empty_like(labels)
+        sizes = totals.copy()
+        columns = np.ascontiguousarray(means.T)
+        for start in range(0, len(labels), SEQUENTIAL_ROWS):
+            rows = slice(start, start + SEQUENTIAL_ROWS)
+            values = np.ascontiguousarray((norms - 2.0 * (Phi[rows] @ columns)) + diag[rows, None])
+            self._loops.assign_by_size(values, weights[rows], sizes, labels[rows], tolerance, out[rows])
+        return out
+
+    def gram(self, Phi: Floats, weights: Floats) -> Floats:
+        """Return Phi^T W Phi, added up over fixed ranges."""
+
+        def work(lo: int, hi: int) -> Floats:
+            rows = Phi[lo:hi]
+            return rows.T @ (weights[lo:hi, None] * rows)
+
+        with single_threaded_blas():
+            sums = for_ranges(work, len(Phi), elements=Phi.size, width=SUMMED_ROWS)
+        return _added(sums, (Phi.shape[1], Phi.shape[1]))
+
+    # Thin blocks. One thread of BLAS gives the same vectors, to the last bit, for any number of threads.
+
+    def start_block(self, n: int, width: int) -> Floats:
+        """Return random directions, always the same."""
+        return np.linalg.qr(np.random.default_rng(0).standard_normal((n, width)))[0]
+
+    def inner(self, block: Floats, other: Floats) -> Floats:
+        """Return block^T other."""
+        with single_threaded_blas():
+            return block.T @ other
+
+    def combine(self, block: Floats, matrix: Floats) -> Floats:
+        """Return block @ matrix."""
+        with single_threaded_blas():
+            return block @ matrix
+
+    def column_norms(self, block: Floats) -> Floats:
+        """Return the length of every column."""
+        return np.asarray(np.linalg.norm(block, axis=0))
+
+    def join(self, blocks: list[Floats]) -> Floats:
+        """Return blocks side by side."""
+        return np.hstack(blocks)
+
+    def orthonormal(self, block: Floats, basis: Floats) -> Floats:
+        """Return what a block adds to a basis."""
+        with single_threaded_blas():
+            return _orthonormal(block, basis)
+
+
+def indices(index: Index, n: int) -> Ints:
+    """Return a slice or an integer array as integers below ``n``."""
+    return np.arange(n)[index] if isinstance(index, slice) else np.asarray(index, dtype=np.intp)
+
+
+def _slopes(totals: Floats) -> Floats:
+    """Return 2 / W_c, zero for a cluster without weight."""
+    filled = totals > 0
+    return np.where(filled, 2.0 / np.where(filled, totals, 1.0), 0.0)
+
+
+def _least(leads: list[object]) -> float:
+    return min(float(lead) for lead in leads)  # type: ignore[arg-type]
+
+
+def _over_tiles(sources: Ints, n_rows: int, add: Callable[[Ints, int, int], None]) -> None:
+    """Call ``add(some sources, lo, hi)`` for every tile; one thread owns a range of rows."""
+
+    def work(lo: int, hi: int) -> None:
+        for start in range(0, len(sources), TILE_ROWS):
+            add(sources[start : start + TILE_ROWS], lo, hi)
+
+    with single_threaded_blas():
+        for_ranges(work, n_rows, width=TILE_COLS, elements=len(sources) * n_rows)
+
+
+def _added_ranges(add: Callable[[Floats, int, int], None], n: int, shape: tuple[int, int]) -> Floats:
+    """Return what ``add`` adds up over fixed ranges: the same for any number of threads."""
+
+    def work(lo: int, hi: int) -> Floats:
+        out = np.zeros(shape)
+        add(out, lo, hi)
+        return out
+
+    return _added(for_ranges(work, n, elements=n * shape[1], width=SUMMED_ROWS), shape)
+
+
+def _added(sums: list[object], shape: tuple[int, int]) -> Floats:
+    """Return the sum of arrays in their order, the first of which is overwritten."""
+    total, *others = sums or [np.zeros(shape)]
+    for other in others:
+        total += other  # type: ignore[operator]
+    return np.asarray(total)
+
+
+def _sparse_sums(Phi: Any, rows: Ints, groups: Ints, weights: Floats, n_clusters: int) -> Floats:
+    """Return the weighted sums of sparse rows by group."""
+    pick = sp.csr_array((weights, (groups, rows)), shape=(n_clusters, Phi.shape[0]))
+    return np.asarray((pick @ Phi).todense())
+
+
+def _orthonormal(block: Floats, basis: Floats) -> Floats:
+    size = np.linalg.norm(block, axis=0).max(initial=0.0)
+    for _ in range(2):
+        block = block - basis @ (basis.T @ block)
+    # With pivots, directions that add nothing come last and spoil no others.
+    Q, R, _ = qr(block, mode="economic", pivoting=True, check_finite=False)
+    keep = np.abs(np.diagonal(R)) > NOTHING_ADDED * size
+    if keep.all():
+        return Q
+    # A direction that adds nothing leaves rounding in its place; once more against the basis tells what is left.
+    Q = Q[:, keep] - basis @ (basis.T @ Q[:, keep])
+    return np.linalg.qr(Q)[0] if keep.any() else Q

@@ -1,0 +1,53 @@
+"""Proofs that a kernel has a negative eigenvalue, so that no feature space stands behind it."""
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Array
+from kernelweave.foundation.threads import single_threaded_blas
+from kernelweave.kernels.operator import KernelOperator
+
+
+def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int = 12) -> float | None:
+    """Return an eigenvalue bound that proves the kernel indefinite, or None where no proof was found.
+
+    Every Ritz value lies above the smallest eigenvalue, and so does every eigenvalue of a principal block: a
+    clearly negative one is proof. None is no proof of the contrary. Costs a block of ``n_rows`` and, where
+    products are cheap, ``n_steps`` of them.
+    """
+    if op.psd:
+        return None
+    n = op.n_samples
+    rows = np.unique(np.linspace(0, n - 1, min(n, n_rows)).astype(np.intp))
+    block = np.asarray(op.block(rows, rows), dtype=np.float64)
+    with single_threaded_blas():  # waking threads takes longer than a block of this size
+        values = np.linalg.eigvalsh(block)
+    scale = max(abs(values[-1]), abs(values[0]))
+    lowest = float(values[0])
+    if n > len(rows) and op.cheap_products:
+        ritz = _lanczos(op, n_steps)
+        scale = max(scale, abs(ritz[0]), abs(ritz[-1]))
+        lowest = min(lowest, float(ritz[0]))
+    return lowest if lowest < -op.resolution * scale else None
+
+
+def _lanczos(op: KernelOperator, n_steps: int) -> Array:
+    """Return the Ritz values of a short Lanczos run with full reorthogonalisation and a fixed start."""
+    n = op.n_samples
+    basis = np.empty((n_steps, n))
+    vector = np.random.default_rng(0).standard_normal(n)
+    images = np.empty_like(basis)
+    used = 0
+    size = 0.0
+    for step in range(n_steps):
+        for _ in range(2):
+            vector -= basis[:step].T @ (basis[:step] @ vector)
+        length = float(np.linalg.norm(vector))
+        if length <= 1e-10 * size:
+            break
+        basis[step] = vector / length
+        images[step] = op.matmat(basis[step][:, None])[:, 0]
+        vector = images[step].copy()
+        size = float(np.linalg.norm(vector))
+        used = step + 1
+    projected = basis[:used] @ images[:used].T
+    return np.linalg.eigvalsh(0.5 * (projected + projected.T))

@@ -1,0 +1,56 @@
+"""Partitions through cluster sums: any kernel, (k, n) numbers beside it."""
+
+import numpy as np
+
+from kernelweave.backends import Assignment, BackendArray, CandidateRuns, Moves
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.partitions.partition import Partition
+
+
+class SumsPartition(Partition):
+    """Clusters of any kernel, through the (k, n) sums of its rows."""
+
+    sums: BackendArray
+
+    def nearest(self, coefs: Floats | None = None) -> Assignment:
+        """Return the nearest cluster of every sample, from the sums."""
+        return self.backend.nearest(self.sums, self.totals, self.norms, self.labels, self.tolerance, self.diag, coefs)
+
+    def distances_to_centers(self) -> BackendArray:
+        """Return the squared distance of every sample to its centre, from the sums."""
+        return self.backend.distances_to_clusters(self.sums, self.totals, self.norms, self.labels, self.diag)
+
+    def run_candidates(self, candidates: Ints, max_iter: int, deadline: float = np.inf) -> CandidateRuns | None:
+        """Run kernel k-means with each candidate in turn as the centre of one more cluster.
+
+        None where the kernel is not stored or the backend has no compiled runs.
+        """
+        matrix = self.op.stored_matrix()
+        run_candidates = self.backend.run_candidates
+        if matrix is None or run_candidates is None:
+            return None
+        return run_candidates(
+            matrix,
+            self.labels,
+            self.weights,
+            self.sums,
+            self.totals,
+            candidates,
+            mass=self.backend.dot(self.weights, self.diag),
+            tolerance=self.tolerance,
+            noise=self.noise,
+            max_iter=max_iter,
+            deadline=deadline,
+        )
+
+    def _compute(self) -> None:
+        self.sums = self.op.cluster_sums(self.labels, self.weights, self.n_clusters)
+
+    def _update(self, moves: Moves) -> None:
+        self.op.move_sums(self.sums, moves, self.weights)
+
+    def _within(self) -> Floats:
+        return self.backend.within_sums(self.sums, self.labels, self.weights)
+
+    def _products(self) -> Floats:
+        return self.backend.cluster_products(self.sums, self.labels, self.weights)
