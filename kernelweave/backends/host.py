@@ -147,7 +147,8 @@ class HostBackend:
 
     def at(self, values: Array, samples: Ints) -> Array:
         """Return the values of a few samples."""
-        return np.asarray(values[samples])
+        chosen = values[samples]
+        return chosen.toarray() if sp.issparse(chosen) else np.asarray(chosen)
 
     def draw(self, mass: Floats, uniforms: Floats) -> Ints:
         """Return samples by their cumulated mass."""
@@ -397,6 +398,10 @@ class HostBackend:
         filled = np.where(totals > 0, totals, 1.0)
         inside = sums[labels, np.arange(len(labels))]
         return diag - 2.0 * inside / filled[labels] + norms[labels]
+
+    def add_to_clusters(self, sums: Floats, clusters: Ints, values: Floats) -> None:
+        """Add to the sums of some clusters."""
+        sums[clusters] += values
 
     def stack(self, arrays: list[Array]) -> Array:
         """Return arrays along a new first axis."""

@@ -243,6 +243,9 @@ class Backend(Protocol):
     ) -> BackendArray:
         """Return the squared distance of every sample to the centre of the cluster it is in."""
 
+    def add_to_clusters(self, sums: BackendArray, clusters: Ints, values: BackendArray) -> None:
+        """Add to the sums of some clusters in place."""
+
     def stack(self, arrays: list[BackendArray]) -> Any:
         """Return arrays of one shape as one thing that can be indexed; what it yields may be changed in place."""
 

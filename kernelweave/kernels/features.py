@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.backends import Assignment, Backend, BackendArray, Moves, get_backend
-from kernelweave.foundation.array_types import Array, Floats, Index, Matrix
+from kernelweave.foundation.array_types import Array, Floats, Index, Ints, Matrix
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.means import MeansPartition
 from kernelweave.partitions.partition import Partition
@@ -39,6 +39,10 @@ class FeatureKernel(KernelOperator):
         products = self.Phi[rows] @ self.source[cols].T
         return products.toarray() if sp.issparse(products) else products
 
+    def columns(self, samples: Ints) -> BackendArray:
+        """Return the inner products of every row with those of some samples."""
+        return self.backend.spread(self.Phi, self._dual(self.backend.at(self.source, samples)).T)
+
     def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
         """Return the (k, n) cluster sums through the sums of features."""
         return self.backend.spread_rows(self.Phi, self._dual(self.feature_sums(labels, weights, n_clusters)))
@@ -46,8 +50,8 @@ class FeatureKernel(KernelOperator):
     def move_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
         """Update the sums of the clusters that lost or won a sample."""
         change = self.moved_features(moves, weights, sums.shape[0])
-        touched = np.union1d(moves.old, moves.new)
-        sums[touched] += self.backend.spread_rows(self.Phi, self._dual(change[touched]))
+        touched = np.flatnonzero(change.any(axis=1))
+        self.backend.add_to_clusters(sums, touched, self.backend.spread_rows(self.Phi, self._dual(change[touched])))
 
     def partition(self, labels: Any, weights: Any, n_clusters: int) -> Partition:
         """Return the clusters through the means of their features."""

@@ -15,8 +15,8 @@ from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
 
-# Rows looked at together.
-ROWS = 256
+# Columns looked at together.
+COLUMNS = 256
 #: A spread of samples below this share of the kernel's values is what rounding leaves of none.
 FLAT = 1e-13
 # Degrees below this share of what the kernel's largest value could make them are rounding, where some are negative.
@@ -223,8 +223,12 @@ class TwoSidedKernel(KernelOperator):
         graph = self.sparse_matrix()
         if graph is not None:
             return float(np.abs(graph.data).max(initial=0.0))
-        blocks = (slice(lo, lo + ROWS) for lo in range(0, self.shape[0], ROWS))
-        return max(float(np.abs(self.block(rows, slice(None))).max(initial=0.0)) for rows in blocks)
+        largest = 0.0
+        for start in range(0, self.shape[1], COLUMNS):
+            samples = np.arange(start, min(start + COLUMNS, self.shape[1]))
+            low, high = self.backend.extremes(self.columns(samples))
+            largest = max(largest, abs(low), abs(high))
+        return largest
 
     def matmat(self, H: Array) -> Floats:
         """Return D K D' H."""
@@ -234,7 +238,11 @@ class TwoSidedKernel(KernelOperator):
         """Return the scaled block."""
         return self.row_scale[rows][:, None] * self.base.block(rows, cols) * self.column_scale[cols][None, :]
 
-    def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
+    def columns(self, samples: Ints) -> BackendArray:
+        """Return the scaled columns."""
+        return self.row_scale[:, None] * self.base.columns(samples) * self.backend.at(self.column_scale, samples)
+
+    def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
         """Return the sums, both scales folded in."""
         return self.row_scale * self.base.cluster_sums(labels, weights * self.column_scale, n_clusters)
 

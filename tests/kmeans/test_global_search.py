@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from kernelweave.partitions.state import ClusterSums
 from threadpoolctl import threadpool_limits
 
 from kernelweave.backends import numpy_loops
@@ -21,7 +22,6 @@ from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
 from kernelweave.partitions import algebra
 from kernelweave.partitions import candidates as search
-from kernelweave.partitions.state import ClusterSums
 from kernelweave.solvers.kmeans import global_search
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import booleans, integers
+from kernelweave.partitions.state import ClusterSums
 from sklearn.cluster import KMeans
 
 from kernelweave.kernels.dense import DenseKernel
@@ -12,7 +13,6 @@ from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
 from kernelweave.kernels.weighted_sum import CompositeKernel
-from kernelweave.partitions.state import ClusterSums
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.kmeans.starts import INITS, start_labels
 from kernelweave.solvers.shared.best_run import best_of

@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernelweave.partitions.state import TIE, ClusterMeans, ClusterSums, cluster_state
 
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
-from kernelweave.partitions.state import TIE, ClusterMeans, ClusterSums, cluster_state
 from tests.strategies import generators, moves, partitions, sample_weights, samples
 
 cases = settings(max_examples=25, deadline=None)
