@@ -1,4 +1,4 @@
-"""What a given kernel matrix must be before a solver sees it."""
+"""What a precomputed kernel matrix must be before a solver sees it."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,10 +18,10 @@ def check_kernel_matrix(K: Matrix, name: str = "X") -> None:
             f"{name} must be a square kernel matrix, one row and one column per sample; its shape is {K.shape}. "
             "Pass features with a kernel name instead, or the matrix between all pairs of samples."
         )
-    gap, peak, i, j = _sparse_asymmetry(K) if sp.issparse(K) else get_backend().asymmetry(K)
+    difference, peak, i, j = _sparse_asymmetry(K) if sp.issparse(K) else get_backend().asymmetry(K)
     if not np.isfinite(peak):
         raise KernelError(f"{name} holds NaN or infinity at row {i}, column {j}. Remove or impute such samples.")
-    if gap > RELATIVE_ASYMMETRY.get(str(K.dtype), 1e-10) * peak:
+    if difference > RELATIVE_ASYMMETRY.get(str(K.dtype), 1e-10) * peak:
         raise KernelError(
             f"{name} is not symmetric: {name}[{i}, {j}] = {K[i, j]:.9g} but {name}[{j}, {i}] = {K[j, i]:.9g}. "
             f"A kernel is the same both ways; for a directed similarity pass ({name} + {name}.T) / 2."
@@ -35,9 +35,9 @@ def _sparse_asymmetry(A: sp.csr_array) -> tuple[float, float, int, int]:
     bad = np.flatnonzero(~np.isfinite(coo.data))
     if len(bad):
         return np.inf, np.inf, int(coo.row[bad[0]]), int(coo.col[bad[0]])
-    gaps = abs(A - A.T).tocoo()
+    differences = abs(A - A.T).tocoo()
     peak = float(abs(A.data).max())
-    if gaps.nnz == 0:
+    if differences.nnz == 0:
         return 0.0, peak, 0, 0
-    at = int(gaps.data.argmax())
-    return float(gaps.data[at]), peak, int(gaps.row[at]), int(gaps.col[at])
+    place = int(differences.data.argmax())
+    return float(differences.data[place]), peak, int(differences.row[place]), int(differences.col[place])

@@ -25,7 +25,7 @@ NO_DIAGONAL = (
 )
 # Columns taken together where a default has to form dense blocks.
 CHUNK = 256
-# Entries of the blocks of rows by which the gains of candidates are found.
+# Entries of the blocks of rows from which gains of candidates are computed.
 GAIN_ENTRIES = 2**22
 
 

@@ -217,7 +217,7 @@ class TwoSidedKernel(KernelOperator):
         return self.row_scale**2 * self.base.diag()
 
     def scale(self) -> float:
-        """Return the size of the largest entry, found block by block where the diagonal may not hold it."""
+        """Return the size of the largest entry, read column by column where the diagonal may not hold it."""
         if self.base.psd:
             return super().scale()
         graph = self.sparse_matrix()

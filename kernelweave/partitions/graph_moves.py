@@ -103,7 +103,7 @@ class GraphMoves:
         return members[np.unique(component, return_index=True)[1]]
 
     def ends(self, labels: Ints, start: int) -> Ints:
-        """Return two nodes of a cluster that lie far apart, found by searching breadth-first twice."""
+        """Return two nodes of a cluster that lie far apart, by two breadth-first searches."""
         indptr, indices, _ = self._edges
         one = self._search.farthest(indptr, indices, labels, start)
         return np.unique([one, self._search.farthest(indptr, indices, labels, one)])

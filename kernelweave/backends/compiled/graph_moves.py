@@ -24,7 +24,7 @@ def _links(
     indptr: Ints, indices: Ints, data: Floats, labels: Ints, node: int, links: Floats, near: Ints
 ) -> tuple[int, float]:
     """Add up the edges of a node by cluster; lists the clusters met and returns their number and the self-loop."""
-    found = 0
+    n_near = 0
     loop = 0.0
     for e in range(indptr[node], indptr[node + 1]):
         other = indices[e]
@@ -33,10 +33,10 @@ def _links(
             continue
         c = labels[other]
         if links[c] == 0.0:
-            near[found] = c
-            found += 1
+            near[n_near] = c
+            n_near += 1
         links[c] += data[e]
-    return found, loop
+    return n_near, loop
 
 
 @njit(nogil=True, cache=True)
@@ -105,7 +105,7 @@ def _best_move(
     if not masses[node] > 0.0 or stats[3, labels[node]] <= 1.0:
         return 0.0
     old = labels[node]
-    found, loop = _links(indptr, indices, data, labels, node, links, near)
+    n_near, loop = _links(indptr, indices, data, labels, node, links, near)
     best = -tolerance
     target = -1
     for c in range(stats.shape[1]):
@@ -116,7 +116,7 @@ def _best_move(
                 target = c
     if target >= 0:
         _move(stats, labels, node, target, links[old], links[target], loop, degrees[node], masses[node])
-    for s in range(found):
+    for s in range(n_near):
         links[near[s]] = 0.0
     return best if target >= 0 else 0.0
 
@@ -152,7 +152,7 @@ def sweep(
 
 @njit(nogil=True, cache=True)
 def _before(key: float, order: int, other_key: float, other_order: int) -> bool:
-    """Whether a node comes out of the heap before another: larger key first, then earlier found."""
+    """Whether a node comes out of the heap before another: larger key first, then the one reached earlier."""
     return key > other_key or (key == other_key and order < other_order)
 
 
@@ -219,7 +219,7 @@ def grow(
 ) -> None:
     """Let each of seeds[lo:hi] grow a new cluster inside its own and find where it had best stop.
 
-    The cluster takes in the node with the largest share of its edges inside, the one found earlier of equals, up to
+    The cluster takes in the node with the largest share of its edges inside, the one reached earlier of equals, up to
     half the mass of the old cluster. Writes the least change of the cost on the way and the number of nodes there;
     ``order`` holds the nodes of the last seed as they came. ``inner`` are the edges of each node inside its cluster.
     """
@@ -228,7 +228,7 @@ def grow(
     heap = np.empty((indices.size + n + 1, 2), np.int64)
     link = np.zeros(n)
     seen = np.zeros(n, np.int64)
-    found = np.empty(n, np.int64)
+    reached = np.empty(n, np.int64)
     for t in range(lo, hi):
         seed = seeds[t]
         home = labels[seeds[t]]
@@ -249,7 +249,7 @@ def grow(
         size = _push(keys, heap, 0, 0.0, 0, seed)
         met = 1
         taken = 0
-        found[0] = seed
+        reached[0] = seed
         seen[seed] = 1
         while size > 0 and left > 1.0:
             key = keys[0]
@@ -279,14 +279,14 @@ def grow(
                 if other == node or labels[other] != home or seen[other] < 0 or not masses[other] > 0.0:
                     continue
                 if seen[other] == 0:
-                    found[met] = other
+                    reached[met] = other
                     met += 1
                     seen[other] = met
                 link[other] += data[e]
                 size = _push(keys, heap, size, link[other] / degrees[other], seen[other], other)
         for s in range(met):
-            link[found[s]] = 0.0
-            seen[found[s]] = 0
+            link[reached[s]] = 0.0
+            seen[reached[s]] = 0
 
 
 @njit(nogil=True, cache=True)

@@ -20,7 +20,7 @@ from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import KERNELS, FeatureMap, FittedKernel, approximate_kernel, fit_kernel
 from kernelweave.kernels.transforms import FLAT, DegreeKernel, ScaledKernel, mean_squared_distance
 from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures, MultiViewKernel, composite
-from kernelweave.solvers.shared.exponent import PARTS, stable_exponent
+from kernelweave.solvers.shared.exponent import SUBSETS, stable_exponent
 from kernelweave.solvers.shared.view_weights import LARGEST_P
 
 #: Rules of the parameters both multi-view methods have.
@@ -179,7 +179,7 @@ class MultiViewKernelEstimator(ViewKernelTags, CallbackSupportMixin, BaseEstimat
             )
         if n_views == 1:
             return np.inf
-        rngs = streams(self.random_state, PARTS)
+        rngs = streams(self.random_state, SUBSETS)
         choice = stable_exponent(labels_of, np.flatnonzero(weights > 0), rngs, self.n_clusters)
         self.p_path_ = {"p": choice.exponents, "stability": choice.stabilities}
         return choice.p

@@ -1,4 +1,4 @@
-"""Kernel parameters: rules that set a bandwidth from the data, and checks of given values."""
+"""Kernel parameters: rules that set a bandwidth from the data, and checks of values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ BLOCK = 512
 
 
 def gamma(X: Matrix, value: Any, weights: Floats | None = None) -> float:
-    """Return gamma: a positive number as given, or by rule, which heeds the weights of the samples.
+    """Return gamma: a positive number as it is, or by a rule that uses the weights of the samples.
 
     ``"scale"`` is 1 / (n_features * variance of all entries), as in scikit-learn's SVC; ``"median"`` is
     1 / (2 median^2), with the median distance between samples of positive weight as sigma.
@@ -69,17 +69,17 @@ def _variance(X: Matrix, weights: Floats | None) -> float:
     shares = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
     if sp.issparse(X):
         mean = float(shares @ X.sum(axis=1)) / X.shape[1]
-        found = float(shares @ X.multiply(X).sum(axis=1)) / X.shape[1] - mean**2
-        return found if found > 1e-14 * mean**2 else 0.0
+        variance = float(shares @ X.multiply(X).sum(axis=1)) / X.shape[1] - mean**2
+        return variance if variance > 1e-14 * mean**2 else 0.0
     mean = float((shares @ X).mean())
-    found = float((shares @ (X - mean) ** 2).mean())
-    return found if found > 1e-28 * mean**2 else 0.0  # below: rounding of samples that all agree
+    variance = float((shares @ (X - mean) ** 2).mean())
+    return variance if variance > 1e-28 * mean**2 else 0.0  # below: rounding of samples that all agree
 
 
 def _median_distance(X: Matrix) -> float:
     rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MEDIAN_SAMPLES)).astype(np.intp))
-    part = X[rows].toarray() if sp.issparse(X) else X[rows]
-    return float(np.median(pdist(part))) if len(rows) > 1 else 0.0
+    sample = X[rows].toarray() if sp.issparse(X) else X[rows]
+    return float(np.median(pdist(sample))) if len(rows) > 1 else 0.0
 
 
 def rbf_widths(X: Matrix, shares: Sequence[float] = WIDTHS) -> list[float]:
@@ -109,9 +109,9 @@ def rbf_widths(X: Matrix, shares: Sequence[float] = WIDTHS) -> list[float]:
     largest = 0.0
     for lo in range(0, X.shape[0] - 1, BLOCK):
         hi = min(lo + BLOCK, X.shape[0])
-        gaps = between(X[lo:hi], X[lo:], "euclidean")
-        gaps = gaps[np.arange(gaps.shape[1])[None, :] > np.arange(hi - lo)[:, None]]
-        least = min(least, float(gaps.min()))
-        largest = max(largest, float(gaps.max()))
+        distances = between(X[lo:hi], X[lo:], "euclidean")
+        pairs = distances[np.arange(distances.shape[1])[None, :] > np.arange(hi - lo)[:, None]]
+        least = min(least, float(pairs.min()))
+        largest = max(largest, float(pairs.max()))
     span = largest - least if largest > least else largest
     return [share * (span or 1.0) for share in shares]

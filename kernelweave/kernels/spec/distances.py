@@ -25,9 +25,9 @@ def between(X: Matrix, Y: Matrix, metric: str) -> Floats:
     """Return the distances between two sets of samples as a new array."""
     if not sp.issparse(X) and metric != "cosine":
         return cdist(X, Y, "cityblock" if metric == "manhattan" else metric)
-    gaps = np.array(pairwise_distances(X, Y, metric=metric))
+    distances = np.array(pairwise_distances(X, Y, metric=metric))
     if metric == "euclidean":
         # Sparse squares are differences of large numbers; what is below their rounding is zero.
         sizes = np.asarray(X.multiply(X).sum(axis=1)).ravel()[:, None] + np.asarray(Y.multiply(Y).sum(axis=1)).ravel()
-        gaps[gaps * gaps <= 1e-14 * sizes] = 0.0
-    return gaps
+        distances[distances * distances <= 1e-14 * sizes] = 0.0
+    return distances

@@ -1,6 +1,6 @@
 """From a kernel's name, object or function to operators: one place where kernel specifications are understood.
 
-``fit_kernel`` settles a specification on the training samples; what it returns makes the operator a solver works
+``fit_kernel`` fixes a specification on the training samples; what it returns makes the operator a solver works
 on (``operator``) and the cross-kernel to new samples (``cross``).
 """
 
@@ -32,7 +32,7 @@ KernelSpec = str | Callable[[Array, Array], Array] | Any
 
 
 class FittedKernel(ABC):
-    """A kernel whose every parameter is settled, with the training samples it was settled on."""
+    """A kernel with every parameter fixed, and the training samples it was fixed on."""
 
     @abstractmethod
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
@@ -43,7 +43,7 @@ class FittedKernel(ABC):
         """Return the kernel between new samples (rows) and the training samples (columns)."""
 
     def for_new_samples(self) -> "FittedKernel":
-        """Return the part that ``cross`` needs: what a fitted model keeps."""
+        """Return what ``cross`` needs and a fitted model keeps."""
         return self
 
 
@@ -188,7 +188,7 @@ def fit_kernel(
     weights: Floats | None = None,
     name: str = "X",
 ) -> FittedKernel:
-    """Settle a kernel specification on the training samples ``X``.
+    """Fix every parameter of a kernel on the training samples ``X``.
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ def _precomputed(X: Matrix, kernel: str, *, name: str = "X") -> FittedKernel:
 
 
 _NEIGHBOR_PARAMS = ("n_neighbors", "metric")
-#: What every kernel name means: the function that settles it and the parameters it takes.
+#: What every kernel name means: the function that fits it and the parameters it takes.
 KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
     "linear": (_linear, ()),
     "cosine": (_linear, ()),
@@ -377,7 +377,7 @@ KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
 }
 
 
-#: What beside its own parameters a kernel has to know.
+#: What a kernel has to know beside its parameters.
 CONTEXT: dict[Callable[..., FittedKernel], tuple[str, ...]] = {
     _linear: ("centre_features",),
     _rbf: ("weights",),

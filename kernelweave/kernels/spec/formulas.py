@@ -1,8 +1,8 @@
 """Kernel formulas bound to their parameters: what fills a tile of the kernel matrix.
 
 A formula prepares samples once (``prepare``) and then turns two sets of prepared samples into the dense tile of
-kernel values between them (``tile``). Prepared samples are sliceable by row, so any part of the matrix can be
-computed on its own. Parameters that depend on the training data (a bandwidth rule, local scales) are settled
+kernel values between them (``tile``). Prepared samples are sliceable by row, so any block of the matrix can be
+computed alone. Parameters that depend on the training data (a bandwidth rule, local scales) are fixed
 when the formula is made, so that new samples meet the same function.
 """
 
@@ -19,11 +19,11 @@ from sklearn.preprocessing import normalize
 
 from kernelweave.foundation.array_types import Array, Floats, Matrix
 from kernelweave.foundation.errors import KernelError
-from kernelweave.kernels.spec import distances as distances
+from kernelweave.kernels.spec import distances
 
 
 class Formula(ABC):
-    """A kernel function with all its parameters settled."""
+    """A kernel function with all its parameters fixed."""
 
     psd: bool | None = None
     #: True where k(x, x) of one sample differs from k(x, y) of two equal ones (white noise).
@@ -70,8 +70,8 @@ class Gaussian(Formula):
         if self.centre is not None:
             X = X - self.centre
         half = -self.gamma * _squared_norms(X)[:, None]
-        parts = [X * np.sqrt(2.0 * self.gamma), half, np.ones_like(half)]
-        return sp.hstack(parts, format="csr") if sp.issparse(X) else np.hstack(parts)
+        columns = [X * np.sqrt(2.0 * self.gamma), half, np.ones_like(half)]
+        return sp.hstack(columns, format="csr") if sp.issparse(X) else np.hstack(columns)
 
     def tile(self, X: Matrix, Y: Matrix) -> Array:
         """Return the exponentials; rounding may push an exponent above 0, where it is cut."""
@@ -261,12 +261,12 @@ class SelfTuning(Formula):
         if sp.issparse(X):
             s = s.toarray()
             t = t.toarray()
-        gaps = distances.between(X[:, :-1], Y[:, :-1], self.metric)
-        gaps *= gaps
+        exponents = distances.between(X[:, :-1], Y[:, :-1], self.metric)
+        exponents *= exponents
         with np.errstate(divide="ignore", invalid="ignore"):
-            gaps /= s * t.T
-        gaps[np.isnan(gaps)] = 0.0
-        return np.exp(-gaps)
+            exponents /= s * t.T
+        exponents[np.isnan(exponents)] = 0.0
+        return np.exp(-exponents)
 
     def diag(self, X: Matrix) -> Floats:
         """Return ones."""
@@ -294,8 +294,8 @@ class Given(Formula):
     def diag(self, X: Matrix) -> Floats:
         """Return k(x, x), one small square at a time."""
         step = 64
-        parts = [np.diagonal(self.tile(X[s : s + step], X[s : s + step])) for s in range(0, X.shape[0], step)]
-        return np.concatenate(parts)
+        pieces = [np.diagonal(self.tile(X[s : s + step], X[s : s + step])) for s in range(0, X.shape[0], step)]
+        return np.concatenate(pieces)
 
 
 _SEMIDEFINITE = {"RBF", "Matern", "RationalQuadratic", "DotProduct", "ConstantKernel", "WhiteKernel"}

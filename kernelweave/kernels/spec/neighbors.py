@@ -21,14 +21,14 @@ from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec import distances as distances_
 
 # Rounding allowance when a distance is compared with a radius that was computed another way.
-SAME_RADIUS = 1.0 + 1e-9
+RADIUS_TOLERANCE = 1.0 + 1e-9
 # Distances between vectors of length one that come from rounding alone: the root of what is left of 1 - 1.
 NO_DISTANCE = 3e-8
-# The same in parts of the largest distance, for other metrics.
-ROUNDING = 1e-12
-# Samples looked at beyond those wanted: as many that are equally far away need no second search.
+# The same as a share of the largest distance, for other metrics.
+RELATIVE_TIE = 1e-12
+# Samples searched beyond those wanted: that many equally distant ones need no second search.
 SPARE = 5
-# Samples whose equals are searched for at a time.
+# Samples whose equally distant neighbours are searched at a time.
 CHUNK = 256
 
 
@@ -84,30 +84,28 @@ class NeighborGraph:
 
     def _inward(self, X: Matrix, radii: Floats) -> sp.csr_array:
         """Return the edges from training samples whose neighbourhood reaches as far as the new sample."""
-        near = self._index.radius_neighbors(X, radius=float(self.radii.max()) * SAME_RADIUS)
-        rows = np.repeat(np.arange(X.shape[0]), [len(found) for found in near[1]])
+        near = self._index.radius_neighbors(X, radius=float(self.radii.max()) * RADIUS_TOLERANCE)
+        rows = np.repeat(np.arange(X.shape[0]), [len(neighbors) for neighbors in near[1]])
         cols = np.concatenate(near[1]).astype(np.intp)
-        gaps = np.concatenate(near[0])
-        keep = gaps <= self.radii[cols] * SAME_RADIUS
+        lengths = np.concatenate(near[0])
+        keep = lengths <= self.radii[cols] * RADIUS_TOLERANCE
         rows = rows[keep]
         cols = cols[keep]
-        gaps = gaps[keep]
-        values = self._affinity(gaps, radii[rows], self.radii[cols])
+        values = self._affinity(lengths[keep], radii[rows], self.radii[cols])
         return sp.csr_array((values, (rows, cols)), shape=(X.shape[0], self.n_samples))
 
     def _matrix(self, distances: Floats, neighbors: Array, radii: Floats | None = None) -> sp.csr_array:
         rows = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
         cols = neighbors.ravel()
-        gaps = distances.ravel()
-        own = self.radii if radii is None else radii
-        values = self._affinity(gaps, own[rows], self.radii[cols])
+        row_radii = self.radii if radii is None else radii
+        values = self._affinity(distances.ravel(), row_radii[rows], self.radii[cols])
         return sp.csr_array((values, (rows, cols)), shape=(len(neighbors), self.n_samples))
 
-    def _affinity(self, gaps: Floats, here: Floats, there: Floats) -> Floats:
+    def _affinity(self, lengths: Floats, here: Floats, there: Floats) -> Floats:
         if self.weights == "connectivity":
-            return np.ones_like(gaps)
+            return np.ones_like(lengths)
         with np.errstate(divide="ignore", invalid="ignore"):
-            exponent = gaps * gaps / (here * there)
+            exponent = lengths * lengths / (here * there)
         return np.exp(-np.nan_to_num(exponent, nan=0.0, posinf=np.inf))
 
 
@@ -118,34 +116,35 @@ def nearest(index: NearestNeighbors, X: Matrix) -> tuple[Floats, Array]:
     distances, neighbors = index.kneighbors(X, min(known, count + SPARE))
     order = np.lexsort((neighbors, distances), axis=-1)
     distances, neighbors = (np.take_along_axis(values, order, axis=1) for values in (distances, neighbors))
-    slack = (
+    tolerance = (
         NO_DISTANCE * float(row_norms(X).max())
         if index.effective_metric_ == "euclidean"
-        else ROUNDING * float(distances.max())
+        else RELATIVE_TIE * float(distances.max())
     )
-    farthest = distances[:, count - 1] * SAME_RADIUS + slack
-    gaps = distances[:, :count].copy()
-    others = neighbors[:, :count].copy()
+    farthest = distances[:, count - 1] * RADIUS_TOLERANCE + tolerance
+    nearest_distances = distances[:, :count].copy()
+    nearest_samples = neighbors[:, :count].copy()
     if count == known:
-        return gaps, others
+        return nearest_distances, nearest_samples
     for row in np.flatnonzero(distances[:, count] <= farthest):
-        gaps[row], others[row] = _first(distances[row], neighbors[row], count, slack)
+        nearest_distances[row], nearest_samples[row] = _first(distances[row], neighbors[row], count, tolerance)
     open_ended = np.flatnonzero(distances[:, -1] <= farthest) if distances.shape[1] < known else np.empty(0, np.intp)
     for start in range(0, len(open_ended), CHUNK):  # more may lie just as far away
-        part = open_ended[start : start + CHUNK]
-        found = index.radius_neighbors(X[part], radius=float(farthest[part].max()))
-        for row, near, which in zip(part, *found, strict=True):
-            order = np.lexsort((which, near))
+        chunk = open_ended[start : start + CHUNK]
+        within = index.radius_neighbors(X[chunk], radius=float(farthest[chunk].max()))
+        for row, lengths, samples in zip(chunk, *within, strict=True):
+            order = np.lexsort((samples, lengths))
             if len(order) >= count:
-                gaps[row], others[row] = _first(near[order], which[order], count, slack)
-    return gaps, others
+                chosen = _first(lengths[order], samples[order], count, tolerance)
+                nearest_distances[row], nearest_samples[row] = chosen
+    return nearest_distances, nearest_samples
 
 
-def _first(gaps: Floats, others: Array, count: int, slack: float) -> tuple[Floats, Array]:
+def _first(distances: Floats, samples: Array, count: int, tolerance: float) -> tuple[Floats, Array]:
     """Return the ``count`` nearest of samples in order of distance; at the last distance those of the lowest index."""
-    last = gaps[count - 1]
-    inner = gaps < (last - slack) / SAME_RADIUS
-    edge = np.flatnonzero(~inner & (gaps <= last * SAME_RADIUS + slack))
-    chosen = edge[np.argsort(others[edge], kind="stable")][: count - int(inner.sum())]
+    last = distances[count - 1]
+    inner = distances < (last - tolerance) / RADIUS_TOLERANCE
+    edge = np.flatnonzero(~inner & (distances <= last * RADIUS_TOLERANCE + tolerance))
+    chosen = edge[np.argsort(samples[edge], kind="stable")][: count - int(inner.sum())]
     keep = np.sort(np.concatenate([np.flatnonzero(inner), chosen]))
-    return gaps[keep], others[keep]
+    return distances[keep], samples[keep]

@@ -21,7 +21,7 @@ from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.partitions.graph_moves import GraphMoves
 
 Seeds = Literal["exact", "fast", "exemplars"]
-# Seeds tried between two looks at the clock.
+# Seeds tried between two checks of the clock.
 AT_A_TIME = 512
 # Sweeps of single moves, joins tried in a round, and rounds of joining and splitting after each stage.
 MAX_SWEEPS = 1000
@@ -54,8 +54,8 @@ class _Splits:
         order = np.argsort(labels, kind="stable")
         ends = np.cumsum(np.bincount(labels, minlength=stats.shape[1]))
         members = np.split(order, ends[:-1])
-        found = [self._of(labels, stats, each) for each in members if len(each) > 1]
-        return min(found, key=lambda split: split[0], default=(np.inf, -1))
+        splits = [self._of(labels, stats, each) for each in members if len(each) > 1]
+        return min(splits, key=lambda split: split[0], default=(np.inf, -1))
 
     def _of(self, labels: Ints, stats: Floats, members: Ints) -> tuple[float, int]:
         key = members.tobytes()
@@ -72,8 +72,8 @@ class _Splits:
         """Return what each seed reaches, some at a time; infinite for those the clock left out."""
         changes = np.full(len(seeds), np.inf)
         for start in range(0, len(seeds), AT_A_TIME):
-            part = slice(start, start + AT_A_TIME)
-            changes[part] = self.moves.splits(labels, stats, seeds[part])
+            chunk = slice(start, start + AT_A_TIME)
+            changes[chunk] = self.moves.splits(labels, stats, seeds[chunk])
             self.late = self.late or time.monotonic() > self.deadline
             if self.late:
                 break
@@ -112,7 +112,7 @@ def search_cuts(
     After ``deadline`` (of ``time.monotonic``) new splits are looked for as in the fast search and nothing is polished.
     """
     splits = _Splits(moves, how, exemplars, deadline)
-    settled = True
+    complete = True
     labels = np.zeros(moves.n_nodes, dtype=np.int64)
     path = [labels]
     values = [moves.value(labels, 1)]
@@ -120,11 +120,11 @@ def search_cuts(
         labels = _split(moves, splits, labels, k)
         if polish and not splits.late:
             labels, ended = improve(moves, splits, labels, k)
-            settled &= ended
+            complete &= ended
         labels = _better(moves, labels, [rival.labels[k - 1] for rival in rivals if len(rival.labels) >= k], k)
         path.append(labels)
         values.append(moves.value(labels, k))
-    return CutPath(tuple(path), tuple(values), settled and not splits.late)
+    return CutPath(tuple(path), tuple(values), complete and not splits.late)
 
 
 def _better(moves: GraphMoves, labels: Ints, others: Sequence[Ints], k: int) -> Ints:
@@ -139,7 +139,7 @@ def _better(moves: GraphMoves, labels: Ints, others: Sequence[Ints], k: int) -> 
 
 
 def polish_cut(moves: GraphMoves, labels: Ints, *, n_clusters: int, how: Seeds, deadline: float) -> CutPath:
-    """Improve a given partition by single moves, joins and splits."""
+    """Improve a partition by single moves, joins and splits."""
     splits = _Splits(moves, how, None, deadline)
     labels, ended = improve(moves, splits, labels.astype(np.int64), n_clusters)
     return CutPath((labels,), (moves.value(labels, n_clusters),), ended and not splits.late)
@@ -166,14 +166,14 @@ def _exchange(moves: GraphMoves, splits: _Splits, labels: Ints, k: int) -> Ints 
         change, _ = splits.best(joined, moves.stats(joined, k - 1))
         if splits.late or joins[at] + change >= -moves.tolerance:
             continue
-        found, _ = moves.polished(_split(moves, splits, joined, k), k, MAX_SWEEPS)
-        if float(moves.costs(moves.stats(found, k)).sum()) < cost - moves.tolerance:
-            return found
+        candidate, _ = moves.polished(_split(moves, splits, joined, k), k, MAX_SWEEPS)
+        if float(moves.costs(moves.stats(candidate, k)).sum()) < cost - moves.tolerance:
+            return candidate
     return None
 
 
 def _joined(labels: Ints, first: int, second: int, k: int) -> Ints:
-    """Return labels 0..k-2 with ``second`` part of ``first``; the last cluster takes the free number."""
+    """Return labels 0..k-2 with ``second`` merged into ``first``; the last cluster takes the free number."""
     target = np.arange(k)
     target[second] = first
     target[k - 1] = second if second != k - 1 else first

@@ -4,7 +4,7 @@ Rule        for every exponent, cluster subsets of the samples and compare the c
             (adjusted Rand index, mean over all pairs). Of the exponents within ``EQUAL_STABILITIES`` of the most stable
             one the largest is taken: it discards least. p = 1 is not tried: a single view is stable whether it tells
             the clusters apart or not
-Cost        ``PARTS`` subsets of at most ``SIZE`` samples (of ``SIZE / SHARE`` drawn beforehand where there are more),
+Cost        ``SUBSETS`` subsets of at most ``SIZE`` samples (of ``SIZE / SHARE`` drawn beforehand where there are more),
             one start each, and one descent for each exponent
 """
 
@@ -19,8 +19,8 @@ from kernelweave.foundation.array_types import Floats, Ints
 
 #: Exponents tried; infinity stands for equal weights.
 EXPONENTS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, np.inf)
-# Parts drawn, their share of the samples, and the most samples of one.
-PARTS = 10
+# Subsets drawn, their share of the samples, and the most samples of one.
+SUBSETS = 10
 SHARE = 0.7
 SIZE = 1000
 # Stabilities closer than this are equal.
@@ -42,18 +42,18 @@ def stable_exponent(
     rngs: Sequence[np.random.Generator],
     n_clusters: int,
 ) -> ExponentChoice:
-    """Choose among ``EXPONENTS``; ``labels_of`` returns the labels of a part of the samples for each of them."""
+    """Choose among ``EXPONENTS``; ``labels_of`` returns the labels of a subset of the samples for each of them."""
     pool = int(SIZE / SHARE)
-    if len(samples) > pool:  # parts of more samples than this would have too few in common
+    if len(samples) > pool:  # subsets of more samples than this would have too few in common
         samples = np.sort(rngs[0].choice(samples, max(pool, n_clusters), replace=False))
     size = max(int(np.ceil(SHARE * len(samples))), min(n_clusters, len(samples)))
-    parts = [np.sort(rng.choice(samples, size, replace=False)) for rng in rngs]
-    found = [labels_of(part, rng) for part, rng in zip(parts, rngs, strict=True)]
-    scores = np.zeros((len(EXPONENTS), len(parts) * (len(parts) - 1) // 2))
-    for pair, (a, b) in enumerate(combinations(range(len(parts)), 2)):
-        _, here, there = np.intersect1d(parts[a], parts[b], assume_unique=True, return_indices=True)
+    subsets = [np.sort(rng.choice(samples, size, replace=False)) for rng in rngs]
+    clusterings = [labels_of(subset, rng) for subset, rng in zip(subsets, rngs, strict=True)]
+    scores = np.zeros((len(EXPONENTS), len(subsets) * (len(subsets) - 1) // 2))
+    for pair, (a, b) in enumerate(combinations(range(len(subsets)), 2)):
+        _, here, there = np.intersect1d(subsets[a], subsets[b], assume_unique=True, return_indices=True)
         for i in range(len(EXPONENTS)):
-            scores[i, pair] = adjusted_rand_score(found[a][i][here], found[b][i][there])
+            scores[i, pair] = adjusted_rand_score(clusterings[a][i][here], clusterings[b][i][there])
     stabilities = scores.mean(axis=1)
     best = int(np.flatnonzero(stabilities >= stabilities.max() - EQUAL_STABILITIES)[-1])
     return ExponentChoice(float(EXPONENTS[best]), np.array(EXPONENTS), stabilities)

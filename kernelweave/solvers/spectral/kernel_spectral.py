@@ -204,13 +204,13 @@ def committee_weights(errors: Floats) -> Floats:
     """Return the weights of a committee of least squared error, from the errors of its members, shape (V, n).
 
     They minimise b^T C b on the simplex, C the mean products of errors; up to scale that is a problem of least squares
-    without negative coefficients. Members that err alike share their weight.
+    without negative coefficients. Members that err in the same way share their weight.
     """
     largest = max(float(np.abs(errors).max()), np.finfo(float).tiny)
-    alike, group, sizes = np.unique((errors / largest).round(12), axis=0, return_inverse=True, return_counts=True)
-    C = alike @ alike.T / alike.shape[1]
+    distinct, group, sizes = np.unique((errors / largest).round(12), axis=0, return_inverse=True, return_counts=True)
+    C = distinct @ distinct.T / distinct.shape[1]
     values, vectors = np.linalg.eigh(C)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     size = max(float(np.abs(root).max()), np.finfo(float).tiny)
-    solution, _ = nnls(np.vstack([root / size, np.ones((1, len(alike)))]), np.append(np.zeros(len(alike)), 1.0))
+    solution, _ = nnls(np.vstack([root / size, np.ones((1, len(distinct)))]), np.append(np.zeros(len(distinct)), 1.0))
     return np.asarray((solution / solution.sum() / sizes)[group.ravel()])
