@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
@@ -180,3 +181,27 @@ def test_the_table_has_a_column_for_each_checkout(checkout):
     assert f"| | {checkout} | {copy} |" in text
     assert "| isinstance on kernel operators in solvers | 3 | 0 |" in text
     assert "- Base\n- Root" in text
+
+
+def test_results_of_two_checkouts_are_compared_by_labels_and_within_rounding(script):
+    differences = script("compare_checkouts").differences
+    result = {"labels": np.array([0, 0, 1, 1]), "objective_": np.array(2.0)}
+    assert differences(result, result | {"objective_": np.array(2.0 + 1e-12)}) == []
+    assert differences(result, result | {"objective_": np.array(2.2)}) == ["objective differs by rel 1.0e-01"]
+    assert differences(result, result | {"labels": np.array([1, 1, 0, 0])}) == ["labels differ (ARI 1.0000)"]
+    assert differences(result, {"error": "ValueError: no"}) == ["fails in the new checkout only: ValueError: no"]
+    assert differences({"error": "ValueError: no"}, {"error": "ValueError: in other words"}) == []
+
+
+def test_plans_leave_out_what_only_one_checkout_takes(script):
+    module = script("compare_checkouts")
+    old = {
+        "options": {"n_clusters": [], "kernel": ["rbf", "poly"]},
+        "weights": True,
+        "sparse": True,
+        "form": "features",
+    }
+    new = {"options": {"n_clusters": [], "kernel": ["rbf"]}, "weights": False, "sparse": False, "form": "features"}
+    keys = [case["key"] for case in module.cases_of("Kept", old, new)]
+    assert keys == [f"Kept, {name}, seed 0" for name in ("blobs", "rings", "digits", "shares, kernel=rbf")]
+    assert module.unlike(old, new) == ["kernel=poly in the old checkout only, not compared"]
