@@ -25,8 +25,8 @@ def run():
 
 
 def problem():
-    found = load_benchmark("pendigits")
-    return fit_kernel(standardize(found.data[found.is_test]), "rbf", {"sigma": 2.8}).operator("dense")
+    result = load_benchmark("pendigits")
+    return fit_kernel(standardize(result.data[result.is_test]), "rbf", {"sigma": 2.8}).operator("dense")
 
 
 def speed(n_clusters=10, per_stage=12):
@@ -60,9 +60,9 @@ def speed(n_clusters=10, per_stage=12):
         path = global_kernel_kmeans(op, np.ones(n), n_clusters=n_clusters, how="exact", on_stage=in_turns)
     finally:
         search.run_candidates = usual
-    seconds, steps, least = (np.array(found) for found in zip(*plain, strict=True))
-    found = np.array([stage.objective for stage in path.stages[1:]])
-    below = (least < found * (1 - 1e-10)).any()
+    seconds, steps, least = (np.array(result) for result in zip(*plain, strict=True))
+    result = np.array([stage.objective for stage in path.stages[1:]])
+    below = (least < result * (1 - 1e-10)).any()
     own = sum(ours)
     theirs = seconds.mean(axis=1).sum() * n
     ratio = theirs / own

@@ -75,12 +75,12 @@ def mvlearn():
 
 def against_mvlearn():
     what = f"{DIGITS}: MultiViewSpectralClustering as recommended"
-    found = digits()
+    result = digits()
     theirs = mvlearn()
-    if found is None or theirs is None:
-        yield Row(SUITE, what, "data missing" if found is None else "mvlearn missing")
+    if result is None or theirs is None:
+        yield Row(SUITE, what, "data missing" if result is None else "mvlearn missing")
         return
-    views, y = found
+    views, y = result
 
     def ours():
         return MultiViewSpectralClustering(10, random_state=0, **RECOMMENDED).fit(views).labels_
@@ -158,15 +158,15 @@ def new_weights(k=10):
 
 
 def scale():
-    found = {n: in_fresh_process(LARGE, argv=(str(n),)) for n in SIZES}
-    times = np.array([found[n][0][0] for n in SIZES])
-    steps = [found[n][0][1] for n in SIZES]
+    result = {n: in_fresh_process(LARGE, argv=(str(n),)) for n in SIZES}
+    times = np.array([result[n][0][0] for n in SIZES])
+    steps = [result[n][0][1] for n in SIZES]
     slope = float(np.polyfit(np.log(SIZES), np.log(times), 1)[0])
     what = "MultiViewKernelKMeans, default start, n x 5 linear views of 20 columns, k = 10"
     pairs = zip(SIZES, times, steps, strict=True)
     text = ", ".join(f"{n:,}: {took:.1f} s ({step} outer steps)" for n, took, step in pairs)
     yield Row(SUITE, f"{what}: time against n", f"{text}; exponent {slope:.2f}", "exponent <= 1.1", slope <= 1.1)
     took = times[-1]
-    peak = found[SIZES[-1]][1]
+    peak = result[SIZES[-1]][1]
     kept = took <= 300 and peak * 1.048576 <= 6000
     yield Row(SUITE, f"{what}: {SIZES[-1]:,} samples", f"{took:.0f} s, peak {peak:.0f} MiB", "<= 300 s, <= 6 GB", kept)

@@ -39,8 +39,8 @@ def test_a_path_of_four_nodes_costs_what_was_worked_out_by_hand():
 @given(case=oracle.partitioned_graphs())
 def test_the_numbers_of_every_cluster_equal_sums_over_its_nodes(case):
     A, objective, labels, k = case
-    found = moves_of(A, objective).stats(labels, k)
-    np.testing.assert_allclose(found, oracle.stats(A, labels, objective, k), rtol=1e-12, atol=1e-12)
+    result = moves_of(A, objective).stats(labels, k)
+    np.testing.assert_allclose(result, oracle.stats(A, labels, objective, k), rtol=1e-12, atol=1e-12)
 
 
 @cases
@@ -69,9 +69,9 @@ def test_joining_two_clusters_changes_the_cost_by_what_recomputing_says(case):
 def test_every_founder_reaches_the_best_prefix_of_the_plain_growth(case):
     A, objective, labels, k = case
     moves = moves_of(A, objective)
-    found = moves.splits(labels, moves.stats(labels, k), np.arange(len(A)))
+    result = moves.splits(labels, moves.stats(labels, k), np.arange(len(A)))
     expected = [oracle.split_changes(A, labels, objective, i)[1].min() for i in range(len(A))]
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-12)
 
 
 @cases
@@ -97,11 +97,11 @@ def test_the_nodes_grown_begin_the_plain_order_of_growth_and_their_removal_makes
 def test_polishing_never_raises_the_cost_and_leaves_no_single_move_that_lowers_it(case):
     A, objective, labels, k = case
     moves, given_labels = moves_of(A, objective), labels.copy()
-    found, ended = moves.polished(labels, k, 1000)
+    result, ended = moves.polished(labels, k, 1000)
     assert ended
     np.testing.assert_array_equal(labels, given_labels)
-    assert oracle.cost(A, found, objective) <= oracle.cost(A, labels, objective) + 1e-12
-    assert min(oracle.single_moves(A, found, objective, k).values(), default=0.0) >= -1e-10
+    assert oracle.cost(A, result, objective) <= oracle.cost(A, labels, objective) + 1e-12
+    assert min(oracle.single_moves(A, result, objective, k).values(), default=0.0) >= -1e-10
 
 
 @cases
@@ -109,10 +109,10 @@ def test_polishing_never_raises_the_cost_and_leaves_no_single_move_that_lowers_i
 def test_polishing_leaves_every_cluster_a_node_with_a_mass_and_nodes_without_one_alone(case):
     A, objective, labels, k = case
     moves = moves_of(A, objective)
-    found, _ = moves.polished(labels, k, 1000)
+    result, _ = moves.polished(labels, k, 1000)
     filled = np.bincount(labels, moves.masses > 0, k) > 0
-    assert (np.bincount(found, moves.masses > 0, k) > 0)[filled].all()
-    np.testing.assert_array_equal(found[moves.masses == 0], labels[moves.masses == 0])
+    assert (np.bincount(result, moves.masses > 0, k) > 0)[filled].all()
+    np.testing.assert_array_equal(result[moves.masses == 0], labels[moves.masses == 0])
 
 
 @objectives
@@ -126,8 +126,8 @@ def test_polishing_moves_the_nodes_that_the_plain_sweeps_move(objective, seed, n
     A[np.arange(n - 1), np.arange(1, n)] = A[np.arange(1, n), np.arange(n - 1)] = rng.random(n - 1)
     labels = rng.permutation(np.r_[np.arange(k), rng.integers(k, size=n - k)])
     moves = moves_of(A, objective)
-    found, _ = moves.polished(labels, k, 1000)
-    np.testing.assert_array_equal(found, oracle.polished(A, labels, objective, k, moves.tolerance))
+    result, _ = moves.polished(labels, k, 1000)
+    np.testing.assert_array_equal(result, oracle.polished(A, labels, objective, k, moves.tolerance))
 
 
 def test_a_sweep_that_moved_a_node_is_not_known_to_be_the_last():
@@ -149,8 +149,8 @@ def test_the_unit_of_the_weights_decides_nothing(objective, scale):
     A = np.triu(rng.random((30, 30)) * (rng.random((30, 30)) < 0.3), 1)
     A += A.T
     labels = rng.permutation(np.arange(30) % 3)
-    found = [moves_of(factor * A, objective).polished(labels, 3, 1000)[0] for factor in (1.0, scale)]
-    np.testing.assert_array_equal(*found)
+    result = [moves_of(factor * A, objective).polished(labels, 3, 1000)[0] for factor in (1.0, scale)]
+    np.testing.assert_array_equal(*result)
 
 
 def test_a_stored_zero_is_no_edge():

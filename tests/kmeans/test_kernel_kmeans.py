@@ -35,10 +35,10 @@ def start(rng, n, k):
 
 def test_two_pairs_on_a_line_reach_the_partition_worked_out_by_hand():
     x = np.array([[0.0], [1.0], [10.0], [11.0]])
-    found = kernel_kmeans(DenseKernel(x @ x.T), np.array([0, 1, 0, 1]), np.ones(4), n_clusters=2)
-    assert found.labels.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
-    assert found.objective == pytest.approx(4 * 0.5**2)  # each sample lies 0.5 from its mean
-    assert found.scatter == pytest.approx([0.5, 0.5])
+    result = kernel_kmeans(DenseKernel(x @ x.T), np.array([0, 1, 0, 1]), np.ones(4), n_clusters=2)
+    assert result.labels.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
+    assert result.objective == pytest.approx(4 * 0.5**2)  # each sample lies 0.5 from its mean
+    assert result.scatter == pytest.approx([0.5, 0.5])
 
 
 @cases
@@ -49,10 +49,10 @@ def test_labels_and_every_objective_equal_the_plain_oracle(seed, n, k, weighted)
     weights = rng.choice([0.0, 0.5, 1.0, 3.0], size=n) if weighted else np.ones(n)
     weights[:k] = 1.0
     labels = start(rng, n, k)
-    found = kernel_kmeans(DenseKernel(K), labels, weights, n_clusters=k)
+    result = kernel_kmeans(DenseKernel(K), labels, weights, n_clusters=k)
     expected, path = oracle.kernel_kmeans(K, labels, weights, k)
-    np.testing.assert_array_equal(found.labels, expected)
-    np.testing.assert_allclose(found.history, path, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(result.labels, expected)
+    np.testing.assert_allclose(result.history, path, rtol=1e-9, atol=1e-9)
 
 
 @cases
@@ -62,12 +62,12 @@ def test_an_indefinite_kernel_gives_the_oracles_partition_and_never_rises(seed, 
     K = rng.standard_normal((n, n))
     K = K + K.T
     labels = start(rng, n, k)
-    found = kernel_kmeans(DenseKernel(K), labels, np.ones(n), n_clusters=k)
+    result = kernel_kmeans(DenseKernel(K), labels, np.ones(n), n_clusters=k)
     expected, path = oracle.kernel_kmeans(K, labels, np.ones(n), k)
-    np.testing.assert_array_equal(found.labels, expected)
-    np.testing.assert_allclose(found.history, path, rtol=1e-9, atol=1e-8)
-    assert all(later < earlier + 1e-9 for earlier, later in zip(found.history, found.history[1:], strict=False))
-    assert found.converged
+    np.testing.assert_array_equal(result.labels, expected)
+    np.testing.assert_allclose(result.history, path, rtol=1e-9, atol=1e-8)
+    assert all(later < earlier + 1e-9 for earlier, later in zip(result.history, result.history[1:], strict=False))
+    assert result.converged
 
 
 @cases
@@ -119,8 +119,8 @@ def test_one_view_is_the_single_view_method_and_giving_it_twice_changes_nothing(
     op, labels = DenseKernel(gaussian_kernel(rng, n)), start(rng, n, k)
     plain = kernel_kmeans(op, labels, np.ones(n), n_clusters=k)
     for composite in (CompositeKernel([op], [1.0]), CompositeKernel([op, op], [0.5, 0.5])):
-        found = kernel_kmeans(composite, labels, np.ones(n), n_clusters=k)
-        np.testing.assert_array_equal(plain.labels, found.labels)
+        result = kernel_kmeans(composite, labels, np.ones(n), n_clusters=k)
+        np.testing.assert_array_equal(plain.labels, result.labels)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -129,10 +129,10 @@ def test_a_linear_kernel_is_lloyds_k_means_from_the_same_start(seed):
     X = rng.standard_normal((300, 4)) + 4.0 * rng.integers(0, 3, (300, 1))
     centres = X[rng.choice(300, 5, replace=False)]
     labels = ((X[:, None] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
-    found = kernel_kmeans(FeatureKernel(X), labels, np.ones(300), n_clusters=5)
+    result = kernel_kmeans(FeatureKernel(X), labels, np.ones(300), n_clusters=5)
     lloyd = KMeans(5, init=centres, n_init=1, tol=0, algorithm="lloyd").fit(X)
-    np.testing.assert_array_equal(found.labels, lloyd.labels_)
-    assert found.objective == pytest.approx(lloyd.inertia_)
+    np.testing.assert_array_equal(result.labels, lloyd.labels_)
+    assert result.objective == pytest.approx(lloyd.inertia_)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -195,25 +195,25 @@ def test_an_uncertain_fixed_point_is_checked_against_exact_sums():
 
 def test_a_cluster_that_runs_empty_is_founded_by_the_farthest_sample():
     x = np.array([[0.0], [0.1], [0.2], [9.0]])
-    found = kernel_kmeans(DenseKernel(x @ x.T), np.zeros(4, dtype=int), np.ones(4), n_clusters=2)
-    assert found.labels[3] != found.labels[0]
-    assert (found.totals > 0).all()
+    result = kernel_kmeans(DenseKernel(x @ x.T), np.zeros(4, dtype=int), np.ones(4), n_clusters=2)
+    assert result.labels[3] != result.labels[0]
+    assert (result.totals > 0).all()
 
 
 def test_with_fewer_distinct_samples_than_clusters_the_rest_stay_empty():
     x = np.array([[1.0], [1.0], [5.0], [5.0]])
-    found = kernel_kmeans(DenseKernel(x @ x.T), np.array([0, 1, 2, 0]), np.ones(4), n_clusters=3)
-    assert np.count_nonzero(found.totals) == 2
-    assert found.objective == pytest.approx(0.0, abs=1e-12)
-    assert found.converged
+    result = kernel_kmeans(DenseKernel(x @ x.T), np.array([0, 1, 2, 0]), np.ones(4), n_clusters=3)
+    assert np.count_nonzero(result.totals) == 2
+    assert result.objective == pytest.approx(0.0, abs=1e-12)
+    assert result.converged
 
 
 def test_max_iter_ends_a_run_and_says_so():
     rng = np.random.default_rng(1)
     op = DenseKernel(gaussian_kernel(rng, 200))
-    found = kernel_kmeans(op, start(rng, 200, 6), np.ones(200), n_clusters=6, max_iter=1)
-    assert not found.converged
-    assert found.n_iter == 1
+    result = kernel_kmeans(op, start(rng, 200, 6), np.ones(200), n_clusters=6, max_iter=1)
+    assert not result.converged
+    assert result.n_iter == 1
 
 
 def test_a_tolerance_ends_a_run_early():
@@ -262,6 +262,6 @@ def test_a_graph_without_self_loops_is_clustered_by_the_size_of_its_edges():
     rng = np.random.default_rng(0)
     A = np.triu(rng.random((60, 60)) < 0.1, 1).astype(float)
     A = A + A.T  # a diagonal of zeros says nothing of the scale
-    found = kernel_kmeans(GraphKernel(A), start(rng, 60, 3), np.ones(60), n_clusters=3)
-    assert found.converged
-    assert found.objective < found.history[0]
+    result = kernel_kmeans(GraphKernel(A), start(rng, 60, 3), np.ones(60), n_clusters=3)
+    assert result.converged
+    assert result.objective < result.history[0]

@@ -85,7 +85,7 @@ def plain(kernels, coefficients, weights):
     return values[::-1], vectors[:, ::-1]
 
 
-def check(found, pairs, kernels, coefficients, weights, count, tol=1e-7):
+def check(result, pairs, kernels, coefficients, weights, count, tol=1e-7):
     """Compare everything with the plain decomposition; vectors by the space they span."""
     values, vectors = plain(kernels, coefficients, weights)
     Y, size, gap = vectors[:, :count], values[0], values[count - 1] - values[count]
@@ -95,7 +95,7 @@ def check(found, pairs, kernels, coefficients, weights, count, tol=1e-7):
     traces = np.array([np.sum(H * (K @ H)) for K in kernels])
     np.testing.assert_allclose(pairs.traces, traces, rtol=0, atol=10 * tol * np.abs(traces).max())
     # f = W^-1/2 Y where there is weight, and everywhere the extension of Y through the kernel.
-    E, S = found.embedding(), found.sources()
+    E, S = result.embedding(), result.sources()
     V = np.sqrt(weights)[:, None] * E
     np.testing.assert_allclose(V.T @ V, np.eye(count), atol=tol)
     np.testing.assert_allclose(V @ V.T, Y @ Y.T, atol=10 * tol)
@@ -113,12 +113,12 @@ def test_few_samples_give_the_pairs_of_the_plain_matrix(form, weighted):
     data, rng = grouped(0, 60)
     op = FORMS[form](data)
     weights = rng.uniform(0.0, 2.0, 60) * (np.arange(60) % 5 > 0) if weighted else np.ones(60)
-    found = spectrum(op, weights)
-    assert isinstance(found, GramSpectrum if form in GRAM else KrylovSpectrum)
+    result = spectrum(op, weights)
+    assert isinstance(result, GramSpectrum if form in GRAM else KrylovSpectrum)
     for coefficients in ([1.0, 1.0, 1.0], [0.2, 0.05, 0.6]):
-        pairs = found.leading(np.array(coefficients), 3, FINE)
+        pairs = result.leading(np.array(coefficients), 3, FINE)
         assert pairs.residual == 0.0
-        check(found, pairs, matrices(op), coefficients, weights, 3)
+        check(result, pairs, matrices(op), coefficients, weights, 3)
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -128,11 +128,11 @@ def test_many_samples_give_the_pairs_of_the_plain_matrix(form, weighted):
     data, rng = grouped(1, 200)
     op = FORMS[form](data)
     weights = rng.uniform(0.0, 2.0, 200) * (np.arange(200) % 5 > 0) if weighted else np.ones(200)
-    found = spectrum(op, weights)
+    result = spectrum(op, weights)
     for coefficients in ([1.0, 1.0, 1.0], [0.2, 0.05, 0.6]):
-        pairs = found.leading(np.array(coefficients), 3, FINE)
+        pairs = result.leading(np.array(coefficients), 3, FINE)
         assert pairs.residual <= FINE
-        check(found, pairs, matrices(op), coefficients, weights, 3)
+        check(result, pairs, matrices(op), coefficients, weights, 3)
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -141,10 +141,10 @@ def test_many_samples_give_the_pairs_of_the_plain_matrix(form, weighted):
 def test_the_residual_is_what_the_vectors_leave_and_no_more_than_asked_for(form, tol):
     data, _ = grouped(2, 150)
     op = FORMS[form](data)
-    found = spectrum(op, np.ones(150))
-    pairs = found.leading(np.array([0.5, 0.3, 0.2]), 4, tol)
+    result = spectrum(op, np.ones(150))
+    pairs = result.leading(np.array([0.5, 0.3, 0.2]), 4, tol)
     K = op.with_weights([0.5, 0.3, 0.2]).block(ALL, ALL)
-    Y = found.sources() * pairs.values
+    Y = result.sources() * pairs.values
     np.testing.assert_allclose(Y.T @ Y, np.eye(4), atol=1e-12)
     left = np.linalg.norm(K @ Y - Y * pairs.values, axis=0).max() / np.abs(pairs.values).max()
     assert pairs.residual == pytest.approx(left, rel=1e-3, abs=1e-12)
@@ -162,7 +162,7 @@ def test_both_ways_agree_on_features_of_any_rank(data):
     op = FORMS["features"](given_views)
     gram, krylov = GramSpectrum(op, weights), KrylovSpectrum(op, weights)
     count = data.draw(st.integers(1, sum(X.shape[1] for X in given_views)))
-    one, other = (found.leading(coefficients, count, FINE) for found in (gram, krylov))
+    one, other = (result.leading(coefficients, count, FINE) for result in (gram, krylov))
     size = max(float(np.abs(other.values).max()), 1e-300)
     np.testing.assert_allclose(one.values, other.values, rtol=0, atol=1e-12 * n * size)
     # Vectors without an eigenvalue are no part of the first, whose traces they do not touch when all views count.
@@ -214,14 +214,14 @@ def test_a_graph_of_several_components_has_the_value_one_as_often_and_their_indi
     B, _ = islands(1, n_islands)
     B = np.where(owner[:, None] == owner[None], np.maximum(B, np.eye(len(B))), 0.0)
     op = composite([DegreeKernel(GraphKernel(sp.csr_array(M))) for M in (A, B)], [1.0, 1.0])
-    found = spectrum(op, np.ones(len(A)))
-    pairs = found.leading(np.array([1.0, 0.0]), n_islands, FINE)
+    result = spectrum(op, np.ones(len(A)))
+    pairs = result.leading(np.array([1.0, 0.0]), n_islands, FINE)
     np.testing.assert_allclose(pairs.values, 1.0, atol=1e-9)
     # The space is that of the square roots of the degrees, component by component.
     roots = np.sqrt(A.sum(axis=1))
     expected = np.array([np.where(owner == c, roots, 0.0) for c in range(n_islands)]).T
     expected /= np.linalg.norm(expected, axis=0)
-    Y = found.embedding()
+    Y = result.embedding()
     np.testing.assert_allclose(Y @ Y.T, expected @ expected.T, atol=1e-6)
     assert pairs.traces[0] == pytest.approx(n_islands)
 
@@ -231,11 +231,11 @@ def test_a_graph_of_several_components_has_the_value_one_as_often_and_their_indi
 def test_more_components_than_vectors_in_a_block_do_no_harm(n_islands):
     A, _ = islands(0, n_islands, size=6)
     op = composite([DegreeKernel(GraphKernel(sp.csr_array(A)))], [1.0])
-    found = spectrum(op, np.ones(len(A)))
-    pairs = found.leading(np.ones(1), 4, FINE)
+    result = spectrum(op, np.ones(len(A)))
+    pairs = result.leading(np.ones(1), 4, FINE)
     np.testing.assert_allclose(pairs.values, 1.0, atol=1e-9)
     assert pairs.residual <= FINE
-    np.testing.assert_allclose(found.embedding().T @ found.embedding(), np.eye(4), atol=1e-8)
+    np.testing.assert_allclose(result.embedding().T @ result.embedding(), np.eye(4), atol=1e-8)
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -249,11 +249,11 @@ def test_missing_ranks_have_values_of_zero_and_no_place_in_the_embedding(n, rank
         spectrum(composite([FeatureKernel(np.hstack([Phi, Phi, Phi]))], [1 / 3]), np.ones(n)),
         spectrum(composite([FeatureKernel(sp.csr_array(Phi))], [1.0]), np.ones(n)),
     ]
-    for found, factor in zip(ways, (1.0, 1 / 3, 1.0), strict=True):
-        pairs = found.leading(np.array([factor]), rank + 2, FINE)
+    for result, factor in zip(ways, (1.0, 1 / 3, 1.0), strict=True):
+        pairs = result.leading(np.array([factor]), rank + 2, FINE)
         count = len(pairs.values)
         np.testing.assert_allclose(pairs.values, np.linalg.eigvalsh(Phi @ Phi.T)[::-1][:count], atol=1e-10 * n)
-        E, S = found.embedding(), found.sources()
+        E, S = result.embedding(), result.sources()
         assert (E[:, rank:] == 0.0).all()
         assert (S[:, rank:] == 0.0).all()
         np.testing.assert_allclose(E[:, :rank].T @ E[:, :rank], np.eye(rank), atol=1e-9)
@@ -265,10 +265,10 @@ def test_missing_ranks_have_values_of_zero_and_no_place_in_the_embedding(n, rank
 def test_a_sum_without_any_coefficient_has_no_eigenvectors(n):
     X = np.random.default_rng(0).standard_normal((n, 3))
     for op in (composite([DenseKernel(gaussian(X))], [1.0]), FORMS["features"]([X]), composite([lazy(X)], [1.0])):
-        found = spectrum(op, np.ones(n))
-        pairs = found.leading(np.zeros(1), 2, FINE)
+        result = spectrum(op, np.ones(n))
+        pairs = result.leading(np.zeros(1), 2, FINE)
         assert (pairs.values == 0.0).all()
-        assert not found.embedding().any()
+        assert not result.embedding().any()
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -279,10 +279,10 @@ def test_of_an_indefinite_kernel_the_largest_values_are_found_not_the_longest(n,
     basis = np.linalg.qr(rng.standard_normal((n, n)))[0]
     values = np.concatenate([[5.0, 4.0, 3.0], rng.uniform(-50.0, 1.0, n - 3)])
     K = (basis * values) @ basis.T
-    found = spectrum(composite([DenseKernel((K + K.T) / 2)], [1.0]), np.ones(n))
-    pairs = found.leading(np.ones(1), 3, 1e-8)
+    result = spectrum(composite([DenseKernel((K + K.T) / 2)], [1.0]), np.ones(n))
+    pairs = result.leading(np.ones(1), 3, 1e-8)
     np.testing.assert_allclose(pairs.values, [5.0, 4.0, 3.0], rtol=1e-6)
-    np.testing.assert_allclose(found.embedding() @ found.embedding().T, basis[:, :3] @ basis[:, :3].T, atol=1e-5)
+    np.testing.assert_allclose(result.embedding() @ result.embedding().T, basis[:, :3] @ basis[:, :3].T, atol=1e-5)
 
 
 @pytest.mark.usefixtures("few_are_many")
@@ -290,11 +290,11 @@ def test_of_an_indefinite_kernel_the_largest_values_are_found_not_the_longest(n,
 def test_negative_values_have_no_place_in_the_embedding(n):
     K = -np.eye(n)
     K[0, 0] = 2.0
-    found = spectrum(composite([DenseKernel(K)], [1.0]), np.ones(n))
-    pairs = found.leading(np.ones(1), 3, FINE)
+    result = spectrum(composite([DenseKernel(K)], [1.0]), np.ones(n))
+    pairs = result.leading(np.ones(1), 3, FINE)
     np.testing.assert_allclose(pairs.values, [2.0, -1.0, -1.0], atol=1e-9)
     assert pairs.traces[0] == pytest.approx(0.0, abs=1e-8)
-    assert (found.embedding()[:, 1:] == 0.0).all()
+    assert (result.embedding()[:, 1:] == 0.0).all()
 
 
 def test_one_over_a_value_is_zero_where_the_value_is():
@@ -316,7 +316,7 @@ def test_a_weight_is_the_same_as_repetition(form, n):
     one = spectrum(FORMS[form](data), counts.astype(float))
     other = spectrum(FORMS[form]([X[rows] for X in data]), np.ones(len(rows)))
     coefficients = np.array([0.5, 0.2, 0.3])
-    weighted, repeated = (found.leading(coefficients, 3, FINE) for found in (one, other))
+    weighted, repeated = (result.leading(coefficients, 3, FINE) for result in (one, other))
     np.testing.assert_allclose(weighted.values, repeated.values, rtol=1e-8)
     np.testing.assert_allclose(weighted.traces, repeated.traces, rtol=1e-6)
     E, R = one.embedding(), other.embedding()
@@ -328,11 +328,11 @@ def test_a_weight_is_the_same_as_repetition(form, n):
 def test_a_start_from_the_last_vectors_never_lowers_what_they_explain(form):
     data, rng = grouped(4, 150)
     op = FORMS[form](data)
-    found = spectrum(op, rng.uniform(0.5, 2.0, 150))
-    before = found.leading(np.full(3, 1 / 3), 4, 1e-2)
+    result = spectrum(op, rng.uniform(0.5, 2.0, 150))
+    before = result.leading(np.full(3, 1 / 3), 4, 1e-2)
     for _ in range(8):
         coefficients = rng.dirichlet(np.full(3, 0.5)) ** 2
-        after = found.leading(coefficients, 4, 10.0)  # content with whatever it starts from
+        after = result.leading(coefficients, 4, 10.0)  # content with whatever it starts from
         assert coefficients @ after.traces >= (coefficients @ before.traces) * (1 - 1e-12)
         assert coefficients @ after.traces == pytest.approx(after.values.sum())
         before = after
@@ -345,10 +345,10 @@ def test_a_start_from_the_last_vectors_needs_fewer_products(monkeypatch):
     real = KrylovSpectrum._product
     monkeypatch.setattr(KrylovSpectrum, "_product", lambda self, block: products.append(1) or real(self, block))
     monkeypatch.setattr(module, "DEPTH", 2)
-    found = spectrum(op, np.ones(200))
-    found.leading(np.array([0.4, 0.3, 0.3]), 4, 1e-6)
+    result = spectrum(op, np.ones(200))
+    result.leading(np.array([0.4, 0.3, 0.3]), 4, 1e-6)
     cold = len(products)
-    found.leading(np.array([0.4001, 0.3, 0.2999]), 4, 1e-6)
+    result.leading(np.array([0.4001, 0.3, 0.2999]), 4, 1e-6)
     assert len(products) - cold < 0.7 * cold
 
 
@@ -357,10 +357,10 @@ def test_a_start_from_the_last_vectors_needs_fewer_products(monkeypatch):
 def test_another_number_of_vectors_can_be_asked_for(form):
     data, _ = grouped(5, 80)
     op = FORMS[form](data)
-    found, coefficients = spectrum(op, np.ones(80)), np.full(3, 1 / 3)
+    result, coefficients = spectrum(op, np.ones(80)), np.full(3, 1 / 3)
     for count in (4, 2, 3):
-        pairs = found.leading(coefficients, count, FINE)
-        assert found.embedding().shape == (80, count)
+        pairs = result.leading(coefficients, count, FINE)
+        assert result.embedding().shape == (80, count)
         values, _ = plain(matrices(op), coefficients, np.ones(80))
         np.testing.assert_allclose(pairs.values, values[:count], rtol=1e-8)
 
@@ -368,10 +368,10 @@ def test_another_number_of_vectors_can_be_asked_for(form):
 def with_threads(op, n, threads):
     """Return values, traces, embedding and sources after two sums, as so many threads find them."""
     with threadpool_limits(threads):
-        found = spectrum(op, np.ones(n))
+        result = spectrum(op, np.ones(n))
         for coefficients in ([1.0, 1.0, 1.0], [0.2, 0.3, 0.5]):
-            pairs = found.leading(np.array(coefficients), 4, 1e-6)
-        return pairs.values, pairs.traces, found.embedding(), found.sources()
+            pairs = result.leading(np.array(coefficients), 4, 1e-6)
+        return pairs.values, pairs.traces, result.embedding(), result.sources()
 
 
 @pytest.mark.parametrize("n", [60, 1300])
@@ -398,18 +398,18 @@ def test_arguments_are_left_as_they_were(rng, form):
     data, _ = grouped(int(rng.integers(99)), 30)
     op, weights, coefficients = FORMS[form](data), rng.uniform(0.5, 2.0, 30), rng.uniform(0.1, 1.0, 3)
     copies, before = (weights.copy(), coefficients.copy()), op.coefficients.copy()
-    found = spectrum(op, weights)
-    found.leading(coefficients, 3, FINE)
-    found.embedding()[:] = 0.0
-    found.sources()[:] = 0.0
+    result = spectrum(op, weights)
+    result.leading(coefficients, 3, FINE)
+    result.embedding()[:] = 0.0
+    result.sources()[:] = 0.0
     for value, copy in zip((weights, coefficients, op.coefficients), (*copies, before), strict=True):
         np.testing.assert_array_equal(value, copy)
-    assert found.embedding().any()
+    assert result.embedding().any()
 
 
 def test_a_direction_of_rounding_size_takes_nothing_from_the_others():
     # The first column adds next to nothing; what it leaves must not be taken out of the second one, which needs it.
     basis, d, e = np.eye(6)[:, :2], np.eye(6)[2], np.eye(6)[3]
-    found = _added(np.column_stack([1e-13 * d, d + e]), basis)
-    assert found.shape == (6, 1)
-    np.testing.assert_allclose(np.abs(found[:, 0]), (d + e) / np.sqrt(2.0), atol=1e-12)
+    result = _added(np.column_stack([1e-13 * d, d + e]), basis)
+    assert result.shape == (6, 1)
+    np.testing.assert_allclose(np.abs(result[:, 0]), (d + e) / np.sqrt(2.0), atol=1e-12)

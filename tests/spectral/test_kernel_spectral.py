@@ -38,14 +38,14 @@ def test_one_view_solves_the_problem_of_the_source(small, monkeypatch):
     M = np.eye(n) - np.outer(np.ones(n), inverse) / inverse.sum()
     values, vectors = np.linalg.eig(inverse[:, None] * (M @ K))
     order = np.argsort(-values.real)[:2]
-    found = kernel_spectral(op, 2)
-    np.testing.assert_allclose(found.eigenvalues, values.real[order], rtol=1e-8)
+    result = kernel_spectral(op, 2)
+    np.testing.assert_allclose(result.eigenvalues, values.real[order], rtol=1e-8)
     for i, column in enumerate(order):
-        assert abs(np.corrcoef(found.alphas[:, i], vectors[:, column].real)[0, 1]) == pytest.approx(1.0, abs=1e-6)
-    np.testing.assert_allclose(found.scores, K @ found.alphas + found.bias, atol=1e-12)
+        assert abs(np.corrcoef(result.alphas[:, i], vectors[:, column].real)[0, 1]) == pytest.approx(1.0, abs=1e-6)
+    np.testing.assert_allclose(result.scores, K @ result.alphas + result.bias, atol=1e-12)
     # At the optimum the scores are lambda D alpha, and their mean weighted by D^-1 is zero.
-    np.testing.assert_allclose(found.scores, found.eigenvalues * found.alphas / inverse[:, None], atol=1e-6)
-    np.testing.assert_allclose(inverse @ found.scores, 0.0, atol=1e-10)
+    np.testing.assert_allclose(result.scores, result.eigenvalues * result.alphas / inverse[:, None], atol=1e-6)
+    np.testing.assert_allclose(inverse @ result.scores, 0.0, atol=1e-10)
 
 
 @pytest.mark.parametrize("n_views", [2, 3])
@@ -64,10 +64,10 @@ def test_several_views_solve_the_coupled_problem_of_the_source(n_views, small, m
         B[rows, rows] = np.eye(n) - gammas[v] / n * inverses[v][:, None] * kernels[v]
     values, vectors = eig(A, B)
     order = np.argsort(-values.real)[:2]
-    found = coupled_kernel_spectral(kernels, inverses, gammas, 2, [str(v) for v in range(n_views)])
-    np.testing.assert_allclose(found.eigenvalues, values.real[order], rtol=1e-7)
+    result = coupled_kernel_spectral(kernels, inverses, gammas, 2, [str(v) for v in range(n_views)])
+    np.testing.assert_allclose(result.eigenvalues, values.real[order], rtol=1e-7)
     for i, column in enumerate(order):
-        for v, model in enumerate(found.models):
+        for v, model in enumerate(result.models):
             scores = kernels[v] @ vectors[v * n : (v + 1) * n, column].real
             assert abs(np.corrcoef(model.scores[:, i], scores)[0, 1]) == pytest.approx(1.0, abs=1e-6)
             np.testing.assert_allclose(model.scores, kernels[v] @ model.alphas, atol=1e-12)
@@ -80,8 +80,8 @@ def test_the_order_of_the_views_does_not_matter():
 
     def solved(order):
         kernels, inverses = zip(*(parts[i] for i in order), strict=True)
-        found = coupled_kernel_spectral(kernels, inverses, gammas[list(order)], 1, [names[i] for i in order])
-        return {names[i]: np.abs(model.scores[:, 0]) for i, model in zip(order, found.models, strict=True)}
+        result = coupled_kernel_spectral(kernels, inverses, gammas[list(order)], 1, [names[i] for i in order])
+        return {names[i]: np.abs(model.scores[:, 0]) for i, model in zip(order, result.models, strict=True)}
 
     here, there = solved((0, 1, 2)), solved((2, 0, 1))
     for name in names:
@@ -103,9 +103,9 @@ def test_a_sample_like_no_other_takes_no_part_and_still_has_a_score():
     K[3, :] = K[:, 3] = 0.0
     inverse = degree_weights(DenseKernel(K))
     assert inverse[3] == 0
-    found = kernel_spectral(DenseKernel(K), 2)
-    assert np.isfinite(found.scores).all()
-    np.testing.assert_allclose(found.alphas[3], 0.0)
+    result = kernel_spectral(DenseKernel(K), 2)
+    assert np.isfinite(result.scores).all()
+    np.testing.assert_allclose(result.alphas[3], 0.0)
 
 
 def test_negative_degrees_and_empty_graphs_are_refused():
