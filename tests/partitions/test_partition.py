@@ -12,10 +12,13 @@ from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
+from kernelweave.kernels.weighted_sum import CompositeKernel, composite
 from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.partitions.means import MeansPartition
 from kernelweave.partitions.sums import SumsPartition
-from tests.strategies import generators, moves, partitions, sample_weights, samples
+from tests.reference import global_search as search_oracle
+from tests.reference import kernel_kmeans as oracle
+from tests.strategies import generators, indefinite_kernels, moves, partitions, sample_weights, samples
 
 cases = settings(max_examples=25, deadline=None)
 FORMS = {
@@ -49,7 +52,7 @@ def plain(X, labels, weights, k):
 
 def plain_nearest(values, labels, tolerance):
     """Return the labels by the rule on ties, their values, and the least lead of those that stay."""
-    out, own, lead = labels.copy(), np.empty(len(labels)), np.inf
+    out, chosen, lead = labels.copy(), np.empty(len(labels)), np.inf
     for i, row in enumerate(values):
         others = np.delete(np.arange(len(row)), labels[i])
         low = row[others].min(initial=np.inf)
@@ -57,8 +60,8 @@ def plain_nearest(values, labels, tolerance):
             out[i] = next(c for c in others if row[c] <= low + tolerance)
         else:
             lead = min(lead, low - row[labels[i]] + tolerance)
-        own[i] = row[out[i]]
-    return out, own, lead
+        chosen[i] = row[out[i]]
+    return out, chosen, lead
 
 
 def test_features_get_the_form_that_stores_nothing_of_samples_times_clusters_and_other_kernels_the_sums():
@@ -86,8 +89,8 @@ def test_weights_centres_and_variances_are_those_of_their_definition(make, case)
     np.testing.assert_allclose(partition.totals, totals, rtol=1e-12)
     np.testing.assert_allclose(partition.norms[filled], (means[filled] ** 2).sum(axis=1), rtol=0, atol=1e-12 * size)
     assert np.isinf(partition.norms[~filled]).all()
-    own = np.where(weights > 0, table[np.arange(len(X)), labels], 0.0)
-    variances = np.bincount(labels, weights * own, k)
+    distances = np.where(weights > 0, table[np.arange(len(X)), labels], 0.0)
+    variances = np.bincount(labels, weights * distances, k)
     noise = 1e-12 * size * weights.sum()
     np.testing.assert_allclose(partition.scatter(), variances, rtol=0, atol=noise)
     assert partition.objective == pytest.approx(variances.sum(), rel=0, abs=noise)
@@ -103,14 +106,26 @@ def test_the_nearest_cluster_is_that_of_least_scaled_distance_with_ties_by_rule(
     X, labels, weights, k = case
     partition = make(X).partition(labels, weights, k)
     coefs = rng.choice([0.25, 0.5, 1.0], size=k) if scaled else None
-    result, distances, lead = partition.nearest(coefs)
+    nearest = partition.nearest(coefs)
     table = plain(X, labels, weights, k)[2]
     values = table if coefs is None else coefs * table
-    wanted, own, least = plain_nearest(values, labels, partition.tolerance)
-    np.testing.assert_array_equal(result, wanted)
-    np.testing.assert_allclose(distances, own, rtol=0, atol=1e-12 * max(partition.scale, 1e-300))
-    assert lead == pytest.approx(least, rel=0, abs=1e-11 * max(partition.scale, 1e-300))
-    assert (partition.totals[result] > 0).all()
+    wanted, distances, least = plain_nearest(values, labels, partition.tolerance)
+    np.testing.assert_array_equal(nearest.labels, wanted)
+    np.testing.assert_allclose(nearest.distances, distances, rtol=0, atol=1e-12 * max(partition.scale, 1e-300))
+    assert nearest.lead == pytest.approx(least, rel=0, abs=1e-11 * max(partition.scale, 1e-300))
+    assert (partition.totals[nearest.labels] > 0).all()
+
+
+@forms
+@cases
+@given(case=clusterings())
+def test_distances_to_centres_are_those_to_the_weighted_mean_of_the_own_cluster(make, case):
+    X, labels, weights, k = case
+    partition = make(X).partition(labels, weights, k)
+    table = plain(X, labels, weights, k)[2]
+    wanted = table[np.arange(len(X)), labels]  # infinite in a cluster without weight
+    atol = 1e-12 * max(partition.scale, 1e-300)
+    np.testing.assert_allclose(partition.distances_to_centers(), wanted, rtol=0, atol=atol)
 
 
 @cases
@@ -119,14 +134,17 @@ def test_coefficients_of_one_change_nothing(case):
     X, labels, weights, k = case
     for make in FORMS.values():
         partition = make(X).partition(labels, weights, k)
-        for plain_part, scaled in zip(partition.nearest(), partition.nearest(np.ones(k)), strict=True):
-            np.testing.assert_allclose(plain_part, scaled, rtol=0, atol=1e-13 * max(partition.scale, 1e-300))
+        unscaled, scaled = partition.nearest(), partition.nearest(np.ones(k))
+        atol = 1e-13 * max(partition.scale, 1e-300)
+        np.testing.assert_array_equal(unscaled.labels, scaled.labels)
+        np.testing.assert_allclose(unscaled.distances, scaled.distances, rtol=0, atol=atol)
+        np.testing.assert_allclose(unscaled.lead, scaled.lead, rtol=0, atol=atol)
 
 
 @forms
 @cases
 @given(data=st.data())
-def test_moving_samples_leads_to_the_state_of_the_new_partition(make, data):
+def test_moving_samples_leads_to_what_the_new_partition_knows(make, data):
     X, labels, weights, k = data.draw(clusterings())
     op = make(X)
     partition = op.partition(labels, weights, k)
@@ -134,7 +152,10 @@ def test_moving_samples_leads_to_the_state_of_the_new_partition(make, data):
         moved, new = data.draw(moves(partition.labels, k))
         after = partition.labels.copy()
         after[moved] = new
-        partition.move(after)
+        changes = partition.moves_to(after)
+        assert changes.count == len(changes.samples) == np.count_nonzero(after != partition.labels)
+        partition.move(changes)
+        np.testing.assert_array_equal(partition.host_labels(), after)
     anew = op.partition(partition.labels, weights, k)
     noise = 1e-12 * max(partition.scale, 1e-300)
     np.testing.assert_array_equal(partition.members, anew.members)
@@ -142,7 +163,7 @@ def test_moving_samples_leads_to_the_state_of_the_new_partition(make, data):
     np.testing.assert_allclose(partition.totals, anew.totals, rtol=1e-13)
     np.testing.assert_allclose(partition.within, anew.within, rtol=0, atol=noise * weights.sum() ** 2)
     np.testing.assert_allclose(partition.scatter(), anew.scatter(), rtol=0, atol=noise * weights.sum())
-    np.testing.assert_array_equal(partition.nearest()[0], anew.nearest()[0])
+    np.testing.assert_array_equal(partition.nearest().labels, anew.nearest().labels)
     assert anew.exact
 
 
@@ -154,13 +175,13 @@ def test_distances_kept_through_many_moves_stay_within_the_error_bound_that_cert
     for _ in range(14):
         labels = partition.labels.copy()
         labels[rng.choice(300, 20, replace=False)] = rng.integers(4, size=20)
-        partition.move(labels)
+        partition.go_to(labels)
     assert not partition.exact
     bound = 3.0 * partition._rounding / partition.totals.min()
-    kept = partition.nearest()[1]
+    kept = partition.nearest().distances
     partition.refresh()
     assert partition.exact
-    assert np.abs(kept - partition.nearest()[1]).max() <= bound
+    assert np.abs(kept - partition.nearest().distances).max() <= bound
 
 
 @forms
@@ -169,11 +190,11 @@ def test_everything_is_computed_anew_once_as_many_samples_moved_as_there_are(mak
     partition = make(X).partition(np.zeros(10, dtype=int), np.ones(10), 2)
     assert partition.exact
     for turn in range(10):
-        partition.move(np.array([turn % 2 == 0, *[False] * 9], dtype=int))
+        partition.go_to(np.array([turn % 2 == 0, *[False] * 9], dtype=int))
         assert not partition.exact
-    partition.move(partition.labels.copy())  # nobody moves: nothing is computed
+    partition.go_to(partition.labels.copy())  # nobody moves: nothing is computed
     assert not partition.exact
-    partition.move(np.array([1, *[0] * 9]))
+    partition.go_to(np.array([1, *[0] * 9]))
     assert partition.exact
 
 
@@ -182,7 +203,7 @@ def test_only_a_lead_above_the_rounding_of_the_moves_is_certain(make):
     X = np.random.default_rng(0).standard_normal((6, 2))
     partition = make(X).partition(np.array([0, 0, 0, 1, 1, 1]), np.ones(6), 2)
     assert partition.certain(0.0)  # straight from the data: nothing to doubt
-    partition.move(np.array([0, 0, 1, 1, 1, 1]))
+    partition.go_to(np.array([0, 0, 1, 1, 1, 1]))
     assert not partition.certain(0.0)
     assert partition.certain(1.0)
 
@@ -195,8 +216,9 @@ def test_labels_of_the_caller_are_neither_kept_nor_changed(make):
     partition = make(X).partition(labels, np.ones(8), 2)
     labels[:] = 1
     np.testing.assert_array_equal(partition.labels, first)
-    partition.move(after)
+    partition.go_to(after)
     partition.refresh()
+    partition.go_to(first)
     np.testing.assert_array_equal(after, later)
 
 
@@ -205,7 +227,7 @@ def test_clusters_with_equal_centres_are_merged_under_the_lowest_number(make):
     x = np.array([[1.0], [1.0], [0.0], [2.0], [5.0], [5.0], [9.0]])
     labels = np.array([3, 1, 0, 0, 2, 4, 5])  # 3, 1 and the mean of 0 coincide, and so do 2 and 4
     partition = make(x).partition(labels, np.ones(7), 7)  # the last one is empty
-    assert partition.merged(partition.labels).tolist() == [0, 0, 0, 0, 2, 2, 5]
+    assert partition.merged().tolist() == [0, 0, 0, 0, 2, 2, 5]
 
 
 @forms
@@ -213,10 +235,10 @@ def test_centres_that_all_differ_stay_apart(make):
     X = np.random.default_rng(0).standard_normal((9, 2))
     labels = np.arange(9) % 3
     partition = make(X).partition(labels, np.ones(9), 4)
-    np.testing.assert_array_equal(partition.merged(partition.labels), labels)
+    np.testing.assert_array_equal(partition.merged(), labels)
 
 
-def test_the_slack_of_a_tie_follows_the_size_of_the_kernel():
+def test_the_tolerance_of_a_tie_follows_the_size_of_the_kernel():
     X = np.random.default_rng(0).standard_normal((8, 2))
     for factor in (1e-3, 1.0, 1e3):
         partition = FeatureKernel(factor * X).partition(np.arange(8) % 2, np.ones(8), 2)
@@ -229,5 +251,227 @@ def test_features_of_any_type_of_number_can_be_clustered(dtype):
     labels = np.arange(20) % 3
     partition = FeatureKernel(X).partition(labels, np.ones(20), 3)
     wide = FeatureKernel(X.astype(np.float64)).partition(labels, np.ones(20), 3)
-    np.testing.assert_array_equal(partition.nearest()[0], wide.nearest()[0])
+    np.testing.assert_array_equal(partition.nearest().labels, wide.nearest().labels)
     np.testing.assert_allclose(partition.scatter(), wide.scatter(), rtol=1e-5)
+
+
+# --- empty clusters --------------------------------------------------------------------------------------------------
+
+
+@forms
+@cases
+@given(case=clusterings(), n_empty=st.integers(0, 3))
+def test_empty_clusters_take_the_farthest_samples_that_can_be_spared(make, case, n_empty):
+    X, labels, weights, k = case
+    partition = make(X).partition(labels, weights, k + n_empty)
+    nearest = partition.nearest()
+    before = nearest.labels.copy()
+    tolerance = max(partition.tolerance, 1e-300)
+    wanted = oracle.fill_empty(nearest.labels, nearest.distances, weights, k + n_empty, tolerance)
+    reseeded = partition.reseeded(nearest)
+    np.testing.assert_array_equal(reseeded, wanted)
+    np.testing.assert_array_equal(nearest.labels, before)  # the assignment itself is left as it was
+    objective = partition.objective
+    partition.go_to(reseeded)
+    assert partition.objective <= objective + partition.noise
+
+
+@forms
+def test_of_samples_equally_far_the_first_opens_the_empty_cluster(make):
+    x = np.array([[-1.0], [1.0], [-1.0], [1.0], [0.0]])
+    partition = make(x).partition(np.zeros(5, dtype=int), np.ones(5), 3)
+    assert partition.reseeded(partition.nearest()).tolist() == [1, 2, 0, 0, 0]
+
+
+@forms
+def test_the_last_sample_of_a_cluster_is_not_taken_from_it(make):
+    x = np.array([[0.0], [4.0], [9.0]])
+    partition = make(x).partition(np.array([0, 0, 1]), np.ones(3), 3)
+    assert partition.reseeded(partition.nearest()).tolist() == [2, 0, 1]
+    assert make(x[:2]).partition(np.array([0, 1]), np.ones(2), 3).merged().tolist() == [0, 1]
+
+
+@forms
+def test_equal_samples_open_no_cluster_and_neither_do_those_without_weight(make):
+    x = np.array([[3.0], [3.0], [3.0], [99.0]])
+    partition = make(x).partition(np.zeros(4, dtype=int), np.array([1.0, 1.0, 1.0, 0.0]), 2)
+    assert partition.reseeded(partition.nearest()).tolist() == [0, 0, 0, 0]
+
+
+# --- steps cut back --------------------------------------------------------------------------------------------------
+
+
+def partition_forms(K, labels, weights, k):
+    """Return the partition of a kernel matrix in every form that needs no features."""
+    kernels = [DenseKernel(K), DenseKernel(K, backend=get_backend("numpy")), GraphKernel(sp.csr_array(K))]
+    views = CompositeKernel([DenseKernel(0.5 * K), DenseKernel(0.5 * K)], [1.0, 1.0])
+    kernels += [ScaledKernel(DenseKernel(0.5 * K), 2.0), views]
+    return [*(op.partition(labels, weights, k) for op in kernels), views.view_partition(labels, weights, k)]
+
+
+def plain_cut_back(K, before, new, weights, k, noise):
+    """Return the labels that remain of a step, tried from its most useful half on, and whether the objective fell."""
+    table = np.array([[oracle.distance(K, before, weights, i, c) for c in range(k)] for i in range(len(K))])
+    moved = np.flatnonzero(new != before)
+    gains = np.round((table[moved, new[moved]] - table[moved, before[moved]]) / np.abs(K).max(), 9)
+    order = moved[np.argsort(gains, kind="stable")]
+    size = len(order) // 2
+    while size:
+        labels = before.copy()
+        labels[order[:size]] = new[order[:size]]
+        if oracle.objective(K, labels, weights) < oracle.objective(K, before, weights) - noise:
+            return labels, True
+        size //= 2
+    return before, False
+
+
+@settings(max_examples=60, deadline=None)
+@given(K=indefinite_kernels(min_n=4), data=st.data())
+def test_a_step_on_an_indefinite_kernel_is_cut_back_until_the_objective_falls(K, data):
+    labels, k = data.draw(partitions(len(K)))
+    weights = np.ones(len(K)) if data.draw(st.booleans()) else data.draw(generators()).uniform(0.5, 2.0, len(K))
+    for partition in partition_forms(K, labels, weights, k):
+        objective, before = partition.objective, partition.labels
+        nearest = partition.nearest()
+        changes = partition.moves_to(partition.reseeded(nearest))
+        partition.move(changes)
+        fell = partition.cut_back(before, changes, nearest.distances, objective)
+        wanted, falls = plain_cut_back(K, labels, changes.labels, weights, k, partition.noise)
+        np.testing.assert_array_equal(partition.labels, wanted)
+        assert fell == falls
+        expected = oracle.objective(K, partition.labels, weights)
+        assert partition.objective == pytest.approx(expected, rel=1e-9, abs=1e-9 * np.abs(K).max())
+        assert (partition.objective < objective) == fell
+        np.testing.assert_array_equal(before, labels)
+
+
+@pytest.mark.parametrize("new", [[0, 0, 0, 1], [0, 1, 0, 1], [1, 1, 0, 1]])
+def test_a_step_of_which_nothing_helps_is_undone(new):
+    x = np.array([[0.0], [0.1], [10.0], [10.1]])
+    for partition in partition_forms(x @ x.T, np.array([0, 0, 1, 1]), np.ones(4), 2):
+        before, objective = partition.labels, partition.objective
+        changes = partition.moves_to(np.array(new))
+        distances = ((x - np.array([[0.05], [10.05]])[new]) ** 2).sum(axis=1)
+        partition.move(changes)
+        assert partition.objective > objective
+        assert not partition.cut_back(before, changes, distances, objective)
+        assert partition.host_labels().tolist() == [0, 0, 1, 1]
+        assert partition.objective == pytest.approx(objective)
+
+
+# --- new clusters ----------------------------------------------------------------------------------------------------
+
+
+def candidate_gains(X, labels, weights, k):
+    """Return what every sample of positive weight is sure to gain as a new centre, pair by pair."""
+    table = plain(X, labels, weights, k)[2]
+    distances = np.where(weights > 0, table[np.arange(len(X)), labels], 0.0)
+    pairs = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    return np.where(weights > 0, np.maximum(distances - pairs, 0.0) @ weights, -np.inf)
+
+
+@forms
+@cases
+@given(case=clusterings())
+def test_the_best_candidate_is_the_first_of_largest_sure_gain_and_has_a_weight(make, case):
+    X, labels, weights, k = case
+    gains = candidate_gains(X, labels, weights, k)
+    partition = make(X).partition(labels, weights, k)
+    best = partition.best_candidate()
+    assert weights[best] > 0
+    noise = 1e-11 * max(partition.scale, 1e-300) * weights.sum()
+    assert gains[best] >= gains.max() - noise
+    earlier = gains[:best]
+    assert (earlier <= gains.max() + noise).all()
+    if np.ptp(gains[weights > 0]) > 1e3 * noise:  # where rounding decides nothing it is the very first
+        assert best == int(np.argmax(gains >= gains.max() - noise))
+
+
+@forms
+@cases
+@given(case=clusterings())
+def test_a_candidate_becomes_the_last_cluster_and_the_objective_falls_by_at_least_its_gain(make, case):
+    X, labels, weights, k = case
+    gains = candidate_gains(X, labels, weights, k)
+    partition = make(X).partition(labels, weights, k)
+    sample = partition.best_candidate()
+    more = partition.with_candidate(sample)
+    assert type(more) is type(partition)
+    assert more.n_clusters == k + 1
+    wanted = labels.copy()
+    wanted[sample] = k
+    np.testing.assert_array_equal(more.host_labels(), wanted)
+    np.testing.assert_array_equal(partition.host_labels(), labels)
+    assert more.totals[k] == weights[sample]
+    if partition.totals[labels[sample]] > 0:
+        more.go_to(more.nearest().labels)
+        noise = 1e-11 * max(partition.scale, 1e-300) * weights.sum()
+        assert more.objective <= partition.objective - gains[sample] + noise
+
+
+def test_runs_from_many_candidates_are_offered_on_stored_kernels_by_compiled_loops_alone():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    K, labels, weights = X @ X.T, np.zeros(30, dtype=int), np.ones(30)
+    runs = DenseKernel(K).partition(labels, weights, 1).run_candidates(np.arange(30), 300)
+    ends = np.array([search_oracle.run_from(K, labels, weights, 2, c).objective for c in range(30)])
+    np.testing.assert_allclose(runs.objectives[runs.ends], ends, rtol=1e-9)
+    without = (FORMS["means"], FORMS["sums, plain loops"], FORMS["sums, sparse"])
+    for op in (*(make(X) for make in without), ScaledKernel(DenseKernel(K), 1.0)):
+        assert op.partition(labels, weights, 1).run_candidates(np.arange(30), 300) is None
+
+
+# --- partitions to come back to --------------------------------------------------------------------------------------
+
+
+@forms
+@cases
+@given(data=st.data())
+def test_a_snapshot_leads_back_to_the_partition_it_was_taken_of(make, data):
+    X, labels, weights, k = data.draw(clusterings())
+    op = make(X)
+    partition = op.partition(labels, weights, k)
+    snapshot, fingerprint = partition.snapshot(), partition.fingerprint()
+    moved, new = data.draw(moves(labels, k))
+    after = labels.copy()
+    after[moved] = new
+    partition.go_to(after)
+    assert (partition.fingerprint() == fingerprint) == np.array_equal(after, labels)
+    partition.restore(snapshot)
+    np.testing.assert_array_equal(partition.host_labels(), labels)
+    assert partition.labels.dtype == np.intp
+    assert partition.fingerprint() == fingerprint == op.partition(labels, weights, k).fingerprint()
+    noise = 1e-12 * max(partition.scale, 1e-300) * weights.sum()
+    np.testing.assert_allclose(partition.scatter(), op.partition(labels, weights, k).scatter(), rtol=0, atol=noise)
+
+
+@pytest.mark.parametrize(("k", "size"), [(2, 1), (255, 1), (256, 2), (300, 2)])
+def test_snapshots_take_no_more_room_than_the_number_of_clusters_asks_for(k, size):
+    X = np.random.default_rng(0).standard_normal((600, 2))
+    partition = FeatureKernel(X).partition(np.arange(600) % k, np.ones(600), k)
+    assert partition.snapshot().nbytes == 600 * size
+    partition.restore(partition.snapshot())
+    np.testing.assert_array_equal(partition.host_labels(), np.arange(600) % k)
+
+
+# --- several views ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [FeatureKernel, lambda X: DenseKernel(X @ X.T)], ids=["means", "sums"])
+@cases
+@given(data=st.data())
+def test_distances_and_candidates_of_several_views_are_those_of_their_weighted_sum(make, data):
+    X, labels, weights, k = data.draw(clusterings())
+    op = composite([make(X[:, :2]), make(X[:, 2:])], [1.0, 1.0])
+    partition = op.view_partition(labels, weights, k)
+    partition.reweigh(np.array([4.0, 0.25]))
+    weighted = X * np.array([2.0, 2.0, 0.5])
+    table = plain(weighted, labels, weights, k)[2]
+    atol = 1e-12 * max(partition.scale, 1e-300)
+    wanted = table[np.arange(len(X)), labels]
+    np.testing.assert_allclose(partition.distances_to_centers(), wanted, rtol=0, atol=atol)
+    gains = candidate_gains(weighted, labels, weights, k)
+    best = partition.best_candidate()
+    assert gains[best] >= gains.max() - 10 * atol * weights.sum()
+    assert partition.with_candidate(best).objective == pytest.approx(
+        op.with_weights([4.0, 0.25]).partition(labels, weights, k).with_candidate(best).objective, abs=10 * atol
+    )
