@@ -252,7 +252,15 @@ def test_nearest_means_equals_its_twin_and_follows_its_rule(case):
 def test_the_tiles_of_nearest_means_fit_together_wherever_a_range_begins(lo):
     rng = np.random.default_rng(0)
     Phi, means, labels = rng.standard_normal((1000, 3)), rng.standard_normal((4, 3)), rng.integers(4, size=1000)
-    arguments = (Phi, (Phi**2).sum(axis=1), np.ascontiguousarray(means.T), (means**2).sum(axis=1), np.ones(4), labels, 0.0)
+    arguments = (
+        Phi,
+        (Phi**2).sum(axis=1),
+        np.ascontiguousarray(means.T),
+        (means**2).sum(axis=1),
+        np.ones(4),
+        labels,
+        0.0,
+    )
     whole, tail = ((np.full(1000, -9), np.full(1000, -9.0)) for _ in range(2))
     row_loops.nearest_means(*arguments, *whole, 0, 1000)
     row_loops.nearest_means(*arguments, *tail, lo, 1000)
