@@ -131,8 +131,8 @@ def voronoi(D, medoids):
     rounds = 0
     while True:
         labels = D[medoids].argmin(axis=0)
-        parts = [np.flatnonzero(labels == c) for c in range(len(medoids))]
-        new = np.array([part[D[np.ix_(part, part)].sum(axis=1).argmin()] for part in parts])
+        members = [np.flatnonzero(labels == c) for c in range(len(medoids))]
+        new = np.array([inside[D[np.ix_(inside, inside)].sum(axis=1).argmin()] for inside in members])
         rounds += 1
         if np.array_equal(new, medoids):
             return float(D[medoids].min(axis=0).sum()), rounds
@@ -242,7 +242,7 @@ def factors(n=5000, d=300, n_views=3, steps=20):
     rng = np.random.default_rng(0)
     topics = [rng.dirichlet(np.full(d, 0.05), K) for _ in range(n_views)]
     amounts = rng.dirichlet(np.full(K, 0.1), n)
-    counts = [rng.poisson(60.0 * amounts @ part).astype(float) for part in topics]
+    counts = [rng.poisson(60.0 * amounts @ inside).astype(float) for inside in topics]
     for kind, views in (("dense", counts), ("sparse", [sp.csr_array(X) for X in counts])):
 
         def each(solver, views=views):

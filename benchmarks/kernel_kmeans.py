@@ -55,11 +55,11 @@ def first_pass():
     op, labels, weights, k = problem()
     K = op.K
     threads = thread_count()
-    parts = np.array_split(K, threads)
+    chunks = np.array_split(K, threads)
 
     def read_once():
         with ThreadPoolExecutor(threads) as pool:
-            return sum(pool.map(np.sum, parts))
+            return sum(pool.map(np.sum, chunks))
 
     op.cluster_sums(labels, weights, k)
     times = seconds({"pass": lambda: op.cluster_sums(labels, weights, k), "sum": read_once}, repeats=15)

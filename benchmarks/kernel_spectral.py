@@ -71,7 +71,7 @@ def training(m, repeats=1):
     result = {}
 
     def ours():
-        result["ours"] = coupled_kernel_spectral(kernels, inverses, gammas, 1, ["a", "b", "c"]).eigenvalues[0]
+        result["ours"] = coupled_kernel_spectral(kernels, inverses, gammas, 1).eigenvalues[0]
 
     def theirs():
         with threadpool_limits(1):  # ours has one thread as well, and two fight for a busy core
@@ -93,8 +93,8 @@ def growth(sizes):
     times = ", ".join(f"{t:.2f} s at {int(size):,}" for size, t in zip(n, taken, strict=True))
     far = n >= 10_000
     slope = float(np.polyfit(np.log(n[far]), np.log(taken[far]), 1)[0])
-    settled = nmi[n >= 1_000]
-    apart = float(settled.max() - settled.min())
+    steady = nmi[n >= 1_000]
+    apart = float(steady.max() - steady.min())
     megabytes = peak * 1.048576
     values = 2 * 1000 * int(n[-1])
     floor = exponentials(values)
@@ -106,7 +106,7 @@ def growth(sizes):
         Row(
             SUITE,
             f"{what}, NMI from 1,000 samples on",
-            f"{settled.min():.3f} to {settled.max():.3f}",
+            f"{steady.min():.3f} to {steady.max():.3f}",
             "within 0.05",
             apart <= 0.05,
         ),

@@ -107,9 +107,9 @@ def both_fits(X, k):
 
 def step_rows(X, k, what, steps, repeats=5):
     fits = both_fits(X, k)
-    turned = np.ascontiguousarray(X[:k].T)
+    transposed = np.ascontiguousarray(X[:k].T)
     out = np.empty((len(X), k))
-    floors = {"sum": X.sum, "product": lambda: np.dot(X, turned, out=out)}
+    floors = {"sum": X.sum, "product": lambda: np.dot(X, transposed, out=out)}
     one = per_step(fits, steps, repeats=repeats, floors=floors)
     yield step_row(one, f"a step, {what}, beside scikit-learn's Lloyd, one thread each")
     note = (

@@ -17,7 +17,6 @@ from kernelweave.foundation.errors import DataError
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.weighted_sum import composite
 from kernelweave.metrics import normalized_mutual_info
-from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import ViewMeans
 
 SUITE = "multi-view"
 DIGITS = "Multiple features (2,000 digits, five views without mor), z-scores"
@@ -123,9 +122,9 @@ def both_fits(views, k):
 def one_step(k=10, steps=25):
     views = blobs()
     X, fits = both_fits(views, k)
-    turned = np.ascontiguousarray(X[:k].T)
+    transposed = np.ascontiguousarray(X[:k].T)
     out = np.empty((len(X), k))
-    floors = {"product": lambda: np.dot(X, turned, out=out), "sum": X.sum}
+    floors = {"product": lambda: np.dot(X, transposed, out=out), "sum": X.sum}
     taken = per_step(fits, steps, floors=floors)
     ratio = taken["ours"] / taken["lloyd"]
     what = "a step of MultiViewKernelKMeans, 200,000 x 5 linear views of 20 columns, k = 10"
@@ -140,12 +139,12 @@ def new_weights(k=10):
     views = blobs()
     op = composite([fit_kernel(X, "linear").operator() for X in views], np.full(len(views), 0.2))
     weights = np.ones(len(views[0]))
-    state = ViewMeans(op, np.random.default_rng(0).integers(k, size=len(weights)), weights, k)
+    partition = op.view_partition(np.random.default_rng(0).integers(k, size=len(weights)), weights, k)
     with threadpool_limits(1):
         taken = seconds(
             {
-                "reweigh": lambda: (state.view_scatters(), state.reweigh(np.full(len(views), 0.2))),
-                "pass": state.nearest,
+                "reweigh": lambda: (partition.view_scatters(), partition.reweigh(np.full(len(views), 0.2))),
+                "pass": partition.nearest,
             },
             repeats=7,
         )

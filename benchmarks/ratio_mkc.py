@@ -35,12 +35,12 @@ def samples():
         satellite = load_benchmark("satimage")
     except DataError:
         return {"two moons (1,000 x 2)": like_letters(1000)}
-    result = {}
+    found = {}
     for name, data in (("Letter A-B", letter), ("Satellite C1-C2, every second", satellite)):
         X = standardize(data.data[np.isin(data.target, [0, 1])])
         X = X[::2] if "second" in name else X
-        result[f"{name} ({len(X):,} x {X.shape[1]})"] = X
-    return result
+        found[f"{name} ({len(X):,} x {X.shape[1]})"] = X
+    return found
 
 
 def like_letters(n):
@@ -83,7 +83,7 @@ def compared(X, C, repeats=3):
     """Return the seconds a problem takes ours and SVC, and the largest relative difference of the objectives."""
     K, labels = problem(X, C)
     search(K, C, labels)  # compiled and warm
-    spent, problems = min((search(K, C, labels) for _ in range(repeats)), key=lambda result: result[0])
+    spent, problems = min((search(K, C, labels) for _ in range(repeats)), key=lambda found: found[0])
     taken = 0.0
     apart = 0.0
     chosen = problems[::EVERY]

@@ -240,7 +240,7 @@ def test_different_samples_are_drawn_as_a_generator_chooses_them(seed, n, data):
 @laws
 @given(data=st.data(), case=clusterings())
 def test_sums_by_cluster_and_what_moves_carry_between_clusters(data, case):
-    _, X, labels, weights, k = case
+    _, _, labels, weights, k = case
     sums = on_both("segment_sums", labels, weights, k)
     close(sums, [weights[labels == c].sum() for c in range(k)])
     counts = on_both("segment_sums", labels, weights > 0, k)

@@ -144,8 +144,8 @@ def test_nearest_follows_its_rule_written_as_a_loop(case):
 
 @pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
 def test_a_sample_that_leaves_takes_the_first_cluster_within_the_tolerance_of_the_nearest(loops):
-    # Its own cluster at 1.2, the others at 0.9 and 0.45: the last is nearer by 0.75, more than the tolerance of 0.5, and
-    # the first counts as equally near.
+    # The sample's cluster lies at 1.2, the others at 0.9 and 0.45: the last is nearer by 0.75, more than the tolerance
+    # of 0.5, and the first counts as equally near.
     sums, out, chosen = -np.array([[0.9], [0.45], [1.2]]), np.empty(1, dtype=np.int64), np.empty(1)
     loops.nearest(sums, np.ones(3), np.zeros(3), np.array([2]), 0.5, out, chosen, 0, 1)
     assert out.tolist() == [0]

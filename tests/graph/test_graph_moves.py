@@ -4,6 +4,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis.strategies import integers
 
+from kernelweave.backends import get_backend
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import OBJECTIVES, GraphMoves
 from tests.reference import graph_cuts as oracle
@@ -66,7 +67,7 @@ def test_joining_two_clusters_changes_the_cost_by_what_recomputing_says(case):
 
 @cases
 @given(case=oracle.partitioned_graphs(max_clusters=3))
-def test_every_founder_reaches_the_best_prefix_of_the_plain_growth(case):
+def test_every_seed_reaches_the_best_prefix_of_the_plain_growth(case):
     A, objective, labels, k = case
     moves = moves_of(A, objective)
     result = moves.splits(labels, moves.stats(labels, k), np.arange(len(A)))
@@ -81,13 +82,13 @@ def test_the_nodes_grown_begin_the_plain_order_of_growth_and_their_removal_makes
     moves = moves_of(A, objective)
     stats = moves.stats(labels, k)
     changes = moves.splits(labels, stats, np.arange(len(A)))
-    for founder in range(len(A)):
-        nodes = moves.grown(labels, stats, founder).tolist()
-        order = oracle.split_changes(A, labels, objective, founder)[0]
+    for seed_node in range(len(A)):
+        nodes = moves.grown(labels, stats, seed_node).tolist()
+        order = oracle.split_changes(A, labels, objective, seed_node)[0]
         assert nodes == order[: len(nodes)]
-        if np.isfinite(changes[founder]):
+        if np.isfinite(changes[seed_node]):
             after = oracle.cost(A, removed(labels, nodes), objective)
-            assert after - oracle.cost(A, labels, objective) == pytest.approx(changes[founder], abs=1e-12)
+            assert after - oracle.cost(A, labels, objective) == pytest.approx(changes[seed_node], abs=1e-12)
         else:
             assert nodes == []
 
@@ -96,10 +97,10 @@ def test_the_nodes_grown_begin_the_plain_order_of_growth_and_their_removal_makes
 @given(case=oracle.partitioned_graphs(max_n=12))
 def test_polishing_never_raises_the_cost_and_leaves_no_single_move_that_lowers_it(case):
     A, objective, labels, k = case
-    moves, given_labels = moves_of(A, objective), labels.copy()
+    moves, before = moves_of(A, objective), labels.copy()
     result, ended = moves.polished(labels, k, 1000)
     assert ended
-    np.testing.assert_array_equal(labels, given_labels)
+    np.testing.assert_array_equal(labels, before)
     assert oracle.cost(A, result, objective) <= oracle.cost(A, labels, objective) + 1e-12
     assert min(oracle.single_moves(A, result, objective, k).values(), default=0.0) >= -1e-10
 
@@ -153,6 +154,13 @@ def test_the_unit_of_the_weights_decides_nothing(objective, scale):
     np.testing.assert_array_equal(*result)
 
 
+def test_a_backend_without_moves_on_graphs_is_named():
+    graph = GraphKernel(sp.csr_array(oracle.path(4)))
+    graph.backend = get_backend("numpy")
+    with pytest.raises(NotImplementedError, match="'numpy' has no moves on graphs"):
+        GraphMoves(graph, "ratio_cut")
+
+
 def test_a_stored_zero_is_no_edge():
     # A list of clusters met by edges, as long as there are clusters, would otherwise run over.
     A = sp.csr_array(([1.0, 0.0, 1.0, 1.0, 0.0, 1.0], ([0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2])), shape=(4, 4))
@@ -176,7 +184,7 @@ def test_ends_stay_inside_the_cluster():
 
 
 @objectives
-def test_a_graph_whose_nodes_are_all_founders_gives_the_same_splits_in_any_company(objective):
+def test_a_graph_whose_nodes_are_all_seeds_gives_the_same_splits_together_and_one_by_one(objective):
     rng = np.random.default_rng(1)
     A = sp.random_array((300, 300), density=0.03, rng=rng)
     moves = moves_of((A + A.T).toarray(), objective)

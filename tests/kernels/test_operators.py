@@ -780,7 +780,7 @@ def test_the_views_of_joined_features_are_the_kernels_they_were_made_of():
 def test_a_subset_holds_the_weighted_sum_among_the_chosen_samples(form):
     X = np.random.default_rng(0).standard_normal((9, 3))
     make = {
-        "features": lambda Phi: FeatureKernel(Phi),
+        "features": FeatureKernel,
         "dense": lambda Phi: DenseKernel(gaussian(Phi, Phi), psd=True),
         "graph": lambda Phi: GraphKernel(chain_graph(Phi, Phi)),
     }[form]

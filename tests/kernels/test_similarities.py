@@ -31,18 +31,18 @@ def chosen_samples(rng, n):
     return np.sort(rng.choice(n, size=int(rng.integers(1, n + 1)), replace=False))
 
 
-def agree(result, expected, rng):
+def agree(found, expected, rng):
     """Assert that all a solver may ask for belongs to the matrix, rows taken back to their size."""
     rows, columns = expected.shape
-    scaled = expected * np.exp(-result.offsets)[:, None]
+    scaled = expected * np.exp(-found.offsets)[:, None]
     priors, ratios, scale = rng.random(columns), rng.random(rows), rng.random(rows)
     chosen = chosen_samples(rng, columns)
-    np.testing.assert_allclose(result.mix(priors), scaled @ priors, rtol=1e-10)
-    np.testing.assert_allclose(result.pull(ratios), scaled.T @ ratios, rtol=1e-10)
+    np.testing.assert_allclose(found.mix(priors), scaled @ priors, rtol=1e-10)
+    np.testing.assert_allclose(found.pull(ratios), scaled.T @ ratios, rtol=1e-10)
     R = scaled[:, chosen] * scale[:, None]
-    np.testing.assert_allclose(result.gram(chosen, scale), R.T @ R, rtol=1e-10, atol=1e-300)
-    total = sum(np.split(scaled, result.n_views))[:, chosen]
-    strongest = result.strongest(chosen)
+    np.testing.assert_allclose(found.gram(chosen, scale), R.T @ R, rtol=1e-10, atol=1e-300)
+    total = sum(np.split(scaled, found.n_views))[:, chosen]
+    strongest = found.strongest(chosen)
     np.testing.assert_allclose(total[np.arange(columns), strongest], total.max(axis=1), rtol=1e-12)
 
 
@@ -60,8 +60,8 @@ def test_similarities_from_edges_stored_and_computed_again_equal_the_plain_ones(
         StoredSimilarities,
         BlockwiseSimilarities,
     ]
-    for result in (edges, stored, again):
-        agree(result, dense_similarities(A, beta, samples), rng)
+    for found in (edges, stored, again):
+        agree(found, dense_similarities(A, beta, samples), rng)
     twice = dense_similarities(A, 2 * beta, samples)
     both = StackedSimilarities([stored, similarities(divergence, 2 * beta, samples)])
     assert both.n_views == 2

@@ -9,22 +9,20 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from kernelweave.partitions.state import ClusterSums
 from threadpoolctl import threadpool_limits
 
-from kernelweave.backends import numpy_loops
-from kernelweave.backends.compiled import row_loops
+from kernelweave.backends import get_backend, numpy_loops
+from kernelweave.backends.compiled import candidate_search, row_loops
+from kernelweave.backends.host import HostBackend
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.divergences import KernelDivergence
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
-from kernelweave.partitions import algebra
-from kernelweave.partitions import candidates as search
 from kernelweave.solvers.kmeans import global_search
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
-from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
+from kernelweave.solvers.kmeans.kernel_kmeans import descend_from, kernel_kmeans
 from kernelweave.solvers.mixtures.exemplars import exemplars, graph_beta, kernel_beta, reference_beta
 from tests.reference import global_search as oracle
 from tests.reference import kernel_kmeans as entrywise
@@ -181,19 +179,19 @@ def test_runs_cut_short_by_max_iter_end_where_plain_runs_cut_short_do(max_iter):
 
 
 def global_kmeans(X, n_clusters):
-    """Return the objectives of global k-means on vectors: each sample in turn leaves its cluster to found one."""
+    """Return the objectives of global k-means on vectors: each sample in turn leaves its cluster to open one."""
     labels, objectives = np.zeros(len(X), dtype=int), []
     for k in range(2, n_clusters + 1):
         runs = []
-        for founder in range(len(X)):
+        for candidate in range(len(X)):
             new, old = labels.copy(), None
-            new[founder] = k - 1
+            new[candidate] = k - 1
             while not np.array_equal(new, old):
                 old = new
                 centres = np.stack([X[old == c].mean(axis=0) for c in range(k)])
-                gaps = ((X[:, None] - centres[None]) ** 2).sum(axis=2)
-                new = gaps.argmin(axis=1)
-            runs.append((gaps.min(axis=1).sum(), new))
+                distances = ((X[:, None] - centres[None]) ** 2).sum(axis=2)
+                new = distances.argmin(axis=1)
+            runs.append((distances.min(axis=1).sum(), new))
         objective, labels = min(runs, key=lambda run: run[0])
         objectives.append(objective)
     return labels, objectives
@@ -215,10 +213,10 @@ def test_with_a_linear_kernel_exact_search_is_global_k_means_on_vectors(seed):
 
 def objectives_together_and_apart(K, weights, labels, k):
     """Return where the runs from every sample of positive weight end: followed together, and run one by one."""
-    state = ClusterSums(DenseKernel(K), labels, weights, k)
+    partition = DenseKernel(K).partition(labels, weights, k)
     candidates = np.flatnonzero(weights > 0)
-    together = global_search._objectives(state, candidates, 300, np.inf)
-    apart = [global_search._run_from(state, c, 300) for c in candidates]
+    together = global_search._objectives(partition, candidates, 300, np.inf)
+    apart = [descend_from(partition.with_candidate(c)) for c in candidates]
     return together, np.array([run.objective for run in apart]), apart[int(np.argmin([r.objective for r in apart]))]
 
 
@@ -249,17 +247,14 @@ def test_a_run_that_would_rise_onto_the_path_of_another_is_cut_back_first(family
 def test_a_table_that_remembers_nothing_changes_nothing(family, monkeypatch):
     K, weights, k = problem(family, 0, n=60)
     usual = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exact")
-    monkeypatch.setattr(search, "_table_size", lambda n: 1)
+    monkeypatch.setattr(candidate_search, "_table_size", lambda n: 1)
     assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exact"))
 
 
 def test_runs_do_meet_and_a_chain_of_meetings_leads_to_a_run_that_ended():
     K, n = gaussian(groups(300)), 300
-    state = ClusterSums(DenseKernel(K), np.zeros(n, dtype=np.intp), np.ones(n), 1)
-    runs = search.run_candidates(
-        state.op, state.labels, state.weights, state.sums, state.totals, np.arange(n),
-        mass=float(np.trace(K)), slack=state.slack, noise=state.noise, max_iter=300,
-    )  # fmt: skip
+    partition = DenseKernel(K).partition(np.zeros(n, dtype=np.intp), np.ones(n), 1)
+    runs = partition.run_candidates(np.arange(n), 300)
     ends = np.unique(runs.ends)
     assert len(ends) < n / 3
     np.testing.assert_array_equal(runs.ends[ends], ends)
@@ -273,7 +268,7 @@ def test_compiled_runs_and_the_general_solver_find_the_same_path(family, how, mo
     options = {"n_clusters": k, "how": how, "n_exemplars": 8}
     compiled = global_kernel_kmeans(DenseKernel(K), weights, **options)
     wrapped = global_kernel_kmeans(ScaledKernel(DenseKernel(K), 1.0), weights, **options)
-    monkeypatch.setattr(search, "can_follow", lambda op: False)
+    monkeypatch.setattr(HostBackend, "run_candidates", None)
     assert identical(compiled, global_kernel_kmeans(DenseKernel(K), weights, **options))
     assert_same_path(wrapped, compiled.stages, K, weights)
 
@@ -282,7 +277,11 @@ def test_compiled_runs_and_the_general_solver_find_the_same_path(family, how, mo
 def test_every_storage_finds_the_same_path(family):
     K, weights, k = problem(family, 0, n=60)
     expected = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exact")
-    for op in (GraphKernel(sp.csr_array(K)), DenseKernel(np.asfortranarray(K)), DenseKernel(K, engine="numpy")):
+    for op in (
+        GraphKernel(sp.csr_array(K)),
+        DenseKernel(np.asfortranarray(K)),
+        DenseKernel(K, backend=get_backend("numpy")),
+    ):
         assert_same_path(global_kernel_kmeans(op, weights, n_clusters=k, how="exact"), expected.stages, K, weights)
 
 
@@ -306,7 +305,7 @@ def test_any_number_of_threads_finds_the_same_path(n_threads, monkeypatch):
     usual = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact")
     with threadpool_limits(1):
         assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact"))
-    monkeypatch.setattr(search, "thread_count", lambda: n_threads)
+    monkeypatch.setattr(candidate_search, "thread_count", lambda: n_threads)
     assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact"))
 
 
@@ -330,14 +329,14 @@ class Backwards:
 @pytest.mark.parametrize("max_iter", [2, 4, 300])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_order_in_which_candidates_are_worked_on_changes_nothing(family, max_iter, monkeypatch):
-    monkeypatch.setattr(search, "BLOCK", 1)
+    monkeypatch.setattr(candidate_search, "BLOCK", 1)
     for seed in range(8):
         K, weights, k = problem(family, seed, n=60)
         options = {"n_clusters": k, "how": "exact", "max_iter": max_iter}
         with monkeypatch.context() as patch:
-            patch.setattr(search, "thread_count", lambda: 1)
+            patch.setattr(candidate_search, "thread_count", lambda: 1)
             forwards = global_kernel_kmeans(DenseKernel(K), weights, **options)
-            patch.setattr(search, "ThreadPoolExecutor", Backwards)
+            patch.setattr(candidate_search, "ThreadPoolExecutor", Backwards)
             backwards = global_kernel_kmeans(DenseKernel(K), weights, **options)
         assert identical(forwards, backwards)
 
@@ -395,7 +394,7 @@ def test_every_stage_of_a_weighted_search_is_a_fixed_point_of_the_repeated_sampl
     K, counts = gaussian(rng.standard_normal((30, 3))), rng.integers(1, 4, 30)
     rows = np.repeat(np.arange(30), counts)
     weighted = global_kernel_kmeans(DenseKernel(K), counts.astype(float), n_clusters=3, how=how)
-    # Founders differ: a sample of weight 2 leaves its cluster as a whole, of two equal samples one. So the paths may
+    # Candidates differ: a sample of weight 2 leaves its cluster as a whole, of two equal samples one. So the paths may
     # part, but each stage must be an end of the other search's runs too.
     repeated = DenseKernel(K[np.ix_(rows, rows)].copy())
     for stage in weighted.stages:
@@ -420,7 +419,7 @@ class Clock:
 
 def with_clock(monkeypatch):
     clock = SimpleNamespace(monotonic=Clock().monotonic)
-    for module in (search, global_search):
+    for module in (candidate_search, global_search):
         monkeypatch.setattr(module, "time", clock)
 
 
@@ -443,7 +442,8 @@ def test_a_fast_search_misses_nothing_by_a_deadline():
 def test_a_stage_cut_by_the_deadline_takes_the_best_candidate_tried(follows, monkeypatch):
     # The clock is read once as the stage begins, then before every 128 candidates (compiled) or every one (general).
     K, weights, n_tried = gaussian(groups(300)), np.ones(300), 128 if follows else 5
-    monkeypatch.setattr(search, "can_follow", lambda op: follows)
+    if not follows:
+        monkeypatch.setattr(HostBackend, "run_candidates", None)
     with_clock(monkeypatch)
     result = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=2, how="exact", deadline=2.0 if follows else 6.0)
     assert not result.complete
@@ -475,7 +475,7 @@ def test_the_least_max_iter_still_gives_a_whole_path(family, how):
 
 
 @pytest.mark.parametrize("how", SEARCHES)
-def test_samples_of_weight_zero_never_found_a_cluster_and_change_nothing(how):
+def test_samples_of_weight_zero_never_open_a_cluster_and_change_nothing(how):
     X = groups(60)
     X[::4] += 40.0  # the farthest of all, and of no weight
     weights = np.ones(60)
@@ -528,52 +528,52 @@ def test_one_cluster_needs_no_search(how):
     assert result.stages[0].objective == pytest.approx(20 - K.mean() * 20)
 
 
-# --- founding gains --------------------------------------------------------------------------------------------------
+# --- gains of candidates ---------------------------------------------------------------------------------------------
 
 
-def gains_by_double_loop(K, own, weights):
+def gains_by_double_loop(K, distances, weights):
     gains = np.zeros(len(K))
     for n, i in itertools.product(range(len(K)), repeat=2):
-        gains[n] += weights[i] * max(own[i] - (K[n, n] + K[i, i] - 2.0 * K[n, i]), 0.0)
+        gains[n] += weights[i] * max(distances[i] - (K[n, n] + K[i, i] - 2.0 * K[n, i]), 0.0)
     return gains
 
 
 @quick
 @given(data=st.data(), K=st.one_of(psd_kernels(), indefinite_kernels()), rng=generators())
-def test_founding_gains_of_stored_and_wrapped_kernels_equal_a_double_loop(data, K, rng):
-    weights, own = data.draw(sample_weights(len(K))), rng.uniform(0.0, 3.0, len(K)) * np.abs(K).max()
-    wanted = gains_by_double_loop(K, own, weights)
+def test_gains_of_candidates_on_stored_and_wrapped_kernels_equal_a_double_loop(data, K, rng):
+    weights, distances = data.draw(sample_weights(len(K))), rng.uniform(0.0, 3.0, len(K)) * np.abs(K).max()
+    wanted = gains_by_double_loop(K, distances, weights)
     for op in (DenseKernel(K), ScaledKernel(DenseKernel(0.5 * K), 2.0), GraphKernel(sp.csr_array(K))):
-        result = algebra.founding_gains(op, own, weights, op.diag())
+        result = op.candidate_gains(distances, weights, op.diag())
         np.testing.assert_allclose(result, wanted, rtol=1e-10, atol=1e-10 * np.abs(K).max())
 
 
 @quick
 @given(rng=generators(), density=st.sampled_from([0.0, 0.1, 0.5]), loops=st.booleans(), whole=st.booleans())
-def test_founding_gains_of_a_graph_equal_a_double_loop(rng, density, loops, whole):
+def test_gains_of_candidates_on_a_graph_equal_a_double_loop(rng, density, loops, whole):
     # Whole numbers make many differences zero; without loops the diagonal is zero, and negative edges may occur.
     n = int(rng.integers(2, 20))
     A = rng.integers(-2, 4, (n, n)).astype(float) if whole else rng.standard_normal((n, n))
     A = symmetric(A * (rng.random((n, n)) < density))
     np.fill_diagonal(A, loops * rng.integers(0, 4, n))
-    own = rng.integers(-1, 5, n).astype(float) if whole else rng.uniform(-1.0, 4.0, n)
+    distances = rng.integers(-1, 5, n).astype(float) if whole else rng.uniform(-1.0, 4.0, n)
     weights = rng.integers(0, 3, n).astype(float)
     op = GraphKernel(sp.csr_array(A))
-    result = algebra.founding_gains(op, own, weights, op.diag())
-    np.testing.assert_allclose(result, gains_by_double_loop(A, own, weights), rtol=1e-12, atol=1e-12)
+    result = op.candidate_gains(distances, weights, op.diag())
+    np.testing.assert_allclose(result, gains_by_double_loop(A, distances, weights), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("storage", ["dense", "blockwise", "features"])
-def test_founding_gains_of_many_samples_equal_the_sums_row_by_row(storage):
+def test_gains_of_candidates_among_many_samples_equal_the_sums_row_by_row(storage):
     # 2,100 samples: rows that are not stored are formed in two blocks.
     rng = np.random.default_rng(0)
-    X, weights, own = rng.standard_normal((2100, 3)), rng.uniform(0.0, 2.0, 2100), rng.uniform(0.0, 1.0, 2100)
+    X, weights, distances = rng.standard_normal((2100, 3)), rng.uniform(0.0, 2.0, 2100), rng.uniform(0.0, 1.0, 2100)
     fitted = fit_kernel(X, "rbf", {"sigma": 2.0})
     op = FeatureKernel(X) if storage == "features" else fitted.operator(storage)
-    result = algebra.founding_gains(op, own, weights, op.diag())
+    result = op.candidate_gains(distances, weights, op.diag())
     K = X @ X.T if storage == "features" else fitted.operator("dense").K
     diag = np.diagonal(K)
-    wanted = [weights @ np.maximum(own - (diag[n] + diag - 2.0 * K[n]), 0.0) for n in range(2100)]
+    wanted = [weights @ np.maximum(distances - (diag[n] + diag - 2.0 * K[n]), 0.0) for n in range(2100)]
     np.testing.assert_allclose(result, wanted, rtol=1e-9, atol=1e-9)
 
 
@@ -585,11 +585,11 @@ def test_the_compiled_gains_equal_their_twin_and_stay_in_their_range(K, rng, nar
     lo = int(rng.integers(n))
     hi = int(rng.integers(lo, n)) + 1
     left = int(rng.choice([0, lo]))
-    diag, own, weights = np.diagonal(K).astype(np.float64), rng.uniform(0.0, 2.0, n), rng.uniform(0.0, 2.0, n)
+    diag, distances, weights = np.diagonal(K).astype(np.float64), rng.uniform(0.0, 2.0, n), rng.uniform(0.0, 2.0, n)
     outs = []
-    for engine in (row_loops, numpy_loops):
+    for loops in (row_loops, numpy_loops):
         out = np.full(n, -1.0)
-        engine.founding_gains(np.ascontiguousarray(K[left:]), diag, own, weights, out, lo, hi, left)
+        loops.founding_gains(np.ascontiguousarray(K[left:]), diag, distances, weights, out, lo, hi, left)
         assert (np.delete(out, np.s_[lo:hi]) == -1.0).all()
         outs.append(out)
     np.testing.assert_allclose(outs[0], outs[1], rtol=1e-10, atol=1e-10 * np.abs(K).max())
@@ -633,7 +633,7 @@ def mixture_problem(seed, n=100):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_leading_exemplars_are_those_of_the_best_priors(seed):
     K, weights = mixture_problem(seed)
-    best = oracle.best_priors(K, weights, gap=1e-7)
+    best = oracle.best_priors(K, weights, shortfall=1e-7)
     result = exemplars(DenseKernel(K), weights, 6)
     assert best[result].min() >= np.sort(best)[-len(result)] - 1e-3
     assert np.diff(best[result]).max(initial=0.0) <= 1e-3
@@ -667,7 +667,7 @@ def test_distances_that_nearly_cancel_do_not_overflow_the_similarities_of_an_ind
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
-def test_scaling_an_affinity_without_loops_leaves_its_exemplars(factor):
+def test_scaling_an_affinity_without_loopsleaves_its_exemplars(factor):
     A = symmetric(np.triu(np.random.default_rng(1).random((30, 30)) < 0.2, 1).astype(float))
     result = exemplars(GraphKernel(sp.csr_array(factor * A)), np.ones(30), 5)
     np.testing.assert_array_equal(result, exemplars(GraphKernel(sp.csr_array(A)), np.ones(30), 5))

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
+from kernelweave.backends import get_backend
 from kernelweave.foundation import threads
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
@@ -19,7 +20,7 @@ from kernelweave.kernels.weighted_sum import CompositeKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.kmeans.minmax import (
     DRAWS,
-    Stairs,
+    ExponentSchedule,
     balanced_weights,
     best_minmax,
     coefficients,
@@ -70,8 +71,8 @@ def gaussian(X):
 def kernels(X, kind):
     """Return a kernel matrix and its operators in every storage."""
     if kind == "linear":
-        ops = [FeatureKernel(X), FeatureKernel(sp.csr_array(X)), FeatureKernel(X, engine="numpy"), DenseKernel(X @ X.T)]
-        return X @ X.T, ops
+        plain_loops = FeatureKernel(X, backend=get_backend("numpy"))
+        return X @ X.T, [FeatureKernel(X), FeatureKernel(sp.csr_array(X)), plain_loops, DenseKernel(X @ X.T)]
     fitted = fit_kernel(X, "rbf", {"sigma": SIGMA})
     K = gaussian(X)
     return K, [DenseKernel(K), fitted.operator("blockwise"), GraphKernel(sp.csr_array(K))]
@@ -147,7 +148,7 @@ def test_a_start_that_cannot_be_followed_ends_as_k_means_from_the_same_start(pro
 
 
 def test_a_start_that_cannot_be_followed_ends_the_same_in_every_storage():
-    # A cluster of two has both its samples at the same distance from its centre: which of them founds an empty
+    # A cluster of two has both its samples at the same distance from its centre: which of them opens an empty
     # cluster must follow from a rule and not from rounding.
     different = []
     for seed in range(60):
@@ -223,9 +224,9 @@ def test_without_an_exponent_every_step_is_one_of_k_means(seed, n, k, memory):
 @given(problem=problems(max_n=30), memory=st.sampled_from([0.0, 0.3]))
 def test_with_all_memory_the_weights_stay_equal_and_the_partitions_are_those_of_k_means(problem, memory):
     X, labels, weights, k = problem
-    given_start = {"labels": labels, "weights": weights, "n_clusters": k}
-    result = minmax_kmeans(FeatureKernel(X), memory=1.0, p_step=0.1, p_max=0.7, tol=0.0, **given_start)
-    plain = minmax_kmeans(FeatureKernel(X), memory=memory, p_max=0.0, tol=0.0, **given_start)
+    common = {"labels": labels, "weights": weights, "n_clusters": k}
+    result = minmax_kmeans(FeatureKernel(X), memory=1.0, p_step=0.1, p_max=0.7, tol=0.0, **common)
+    plain = minmax_kmeans(FeatureKernel(X), memory=memory, p_max=0.0, tol=0.0, **common)
     assume(not (result.collapsed or plain.collapsed))
     np.testing.assert_array_equal(result.labels, plain.labels)
     np.testing.assert_array_equal(result.cluster_weights, np.full(k, 1.0 / k))
@@ -301,7 +302,7 @@ def test_going_back_restores_exactly_the_labels_and_weights_stored_for_that_expo
     for seed in range(25):
         X, labels = blobs(seed, n=20, k=4, spread=2.5)
         option = {"p_max": 0.9, "p_step": 0.05, "memory": memory, "tol": 0.0}
-        stairs = Stairs(0.0, 0.9, 0.05)
+        schedule = ExponentSchedule(0.0, 0.9, 0.05)
         op = FeatureKernel(X)
         whole = minmax_kmeans(op, labels, np.ones(20), n_clusters=4, max_iter=30, **option)
         if whole.collapsed:
@@ -310,7 +311,7 @@ def test_going_back_restores_exactly_the_labels_and_weights_stored_for_that_expo
         back = reductions(runs)
         for t in back:
             level = round(runs[t].p / 0.05)
-            assert runs[t].p == stairs.p(level) == pytest.approx(runs[t - 1].p - 0.05)
+            assert runs[t].p == schedule.p(level) == pytest.approx(runs[t - 1].p - 0.05)
             stored = runs[level + 1]
             np.testing.assert_array_equal(runs[t].labels, stored.labels)
             used = runs[level].cluster_weights if level else np.full(4, 0.25)
@@ -324,32 +325,32 @@ def test_going_back_restores_exactly_the_labels_and_weights_stored_for_that_expo
 
 def test_the_weights_restored_decide_the_steps_that_follow():
     # With memory the stored weights enter the next ones; equal paths show that they were the right ones.
-    seen = 0
+    followed = 0
     for seed in range(40):
         X, labels = blobs(seed, n=14, k=3, spread=2.5)
         option = {"p_max": 0.9, "p_step": 0.1, "memory": 0.5, "max_iter": 30}
         expected = oracle.minmax(X @ X.T, labels, np.ones(14), 3, **option)
         if expected.collapsed or expected.p > 0.85:
             continue
-        seen += 1
+        followed += 1
         for op in (FeatureKernel(X), DenseKernel(X @ X.T)):
             result = minmax_kmeans(op, labels, np.ones(14), n_clusters=3, **option)
             assert_follows(result, expected, X @ X.T, np.ones(14))
-    assert seen >= 5
+    assert followed >= 5
 
 
 # --- the exponents and the weights -----------------------------------------------------------------------------------
 
 
 def test_the_exponent_rises_in_whole_steps_and_ends_at_its_largest_value():
-    stairs = Stairs(0.0, 0.5, 0.01)
-    assert stairs.top == 50
-    assert [stairs.p(level) for level in range(52)] == pytest.approx([0.01 * t for t in range(51)] + [0.5])
-    assert stairs.p(50) == 0.5
+    schedule = ExponentSchedule(0.0, 0.5, 0.01)
+    assert schedule.top == 50
+    assert [schedule.p(level) for level in range(52)] == pytest.approx([0.01 * t for t in range(51)] + [0.5])
+    assert schedule.p(50) == 0.5
 
 
 @pytest.mark.parametrize(
-    ("given", "values"),
+    ("limits", "values"),
     [
         ((0.0, 0.5, 0.2), [0.0, 0.2, 0.4, 0.5]),
         ((0.1, 0.4, 0.3), [0.1, 0.4]),
@@ -360,10 +361,10 @@ def test_the_exponent_rises_in_whole_steps_and_ends_at_its_largest_value():
         ((0.0, 0.9, 0.3), [0.0, 0.3, 0.6, 0.9]),  # three steps of 0.3 are not quite 0.9
     ],
 )
-def test_the_last_step_is_cut_at_the_largest_exponent(given, values):
-    stairs = Stairs(*given)
-    assert [stairs.p(level) for level in range(stairs.top + 1)] == pytest.approx(values, rel=1e-12)
-    assert stairs.p(stairs.top) == given[1]
+def test_the_last_step_is_cut_at_the_largest_exponent(limits, values):
+    schedule = ExponentSchedule(*limits)
+    assert [schedule.p(level) for level in range(schedule.top + 1)] == pytest.approx(values, rel=1e-12)
+    assert schedule.p(schedule.top) == limits[1]
 
 
 @cases
@@ -531,7 +532,7 @@ def test_size_and_place_of_the_data_do_not_matter(seed, n, k, memory):
 
 @cases
 @runs_of_groups
-def test_every_storage_of_a_kernel_and_a_view_given_twice_end_alike(seed, n, k, memory):
+def test_every_storage_of_a_kernel_and_a_view_given_twice_end_equally(seed, n, k, memory):
     X, labels = blobs(seed, n=n, k=k)
     for kind in ("linear", "rbf"):
         ops = kernels(X, kind)[1]
@@ -560,9 +561,9 @@ def test_labels_of_any_integer_type_are_taken_and_left_as_they_were():
     X, labels = blobs(0)
     wanted = run(FeatureKernel(X), labels, 4).labels
     for dtype in (np.int8, np.uint16, np.int32):
-        given_labels = labels.astype(dtype)
-        np.testing.assert_array_equal(run(FeatureKernel(X), given_labels, 4).labels, wanted)
-        np.testing.assert_array_equal(given_labels, labels)
+        narrow = labels.astype(dtype)
+        np.testing.assert_array_equal(run(FeatureKernel(X), narrow, 4).labels, wanted)
+        np.testing.assert_array_equal(narrow, labels)
 
 
 def test_more_clusters_than_a_byte_can_number_are_stored_and_restored():

@@ -15,8 +15,9 @@ from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
 from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures, composite
 from kernelweave.partitions import algebra
+from kernelweave.partitions.views import ViewMeansPartition, ViewSumsPartition
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
-from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import ViewMeans, ViewSums, multi_view_kernel_kmeans
+from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import multi_view_kernel_kmeans
 from kernelweave.solvers.kmeans.starts import extended_labels
 from tests.reference import kernel_kmeans as single
 from tests.reference import multi_view as oracle
@@ -40,7 +41,7 @@ def lazy(X):
     return fit_kernel(X, "rbf", {"sigma": WIDTH}).operator("blockwise")
 
 
-def turned(makers):
+def in_turn(makers):
     """Return the function that makes one view's operator after the other, each by the next maker in turn."""
     return lambda data: composite([make(X) for make, X in zip(itertools.cycle(makers), data, strict=False)], ones(data))
 
@@ -51,14 +52,14 @@ def ones(data):
 
 #: Ways to hold several kernels, each with the functions that fill their plain matrices in turn.
 FORMS = {
-    "dense": (turned([lambda X: DenseKernel(gaussian(X))]), [gaussian]),
-    "graph": (turned([lambda X: GraphKernel(sp.csr_array(gaussian(X)))]), [gaussian]),
-    "blockwise": (turned([lazy]), [gaussian]),
-    "features": (turned([FeatureKernel]), [linear]),
-    "scaled features": (turned([lambda X: ScaledKernel(FeatureKernel(X), 3.0)]), [lambda X: 3.0 * linear(X)]),
-    "sparse features": (turned([lambda X: FeatureKernel(sp.csr_array(X))]), [linear]),
+    "dense": (in_turn([lambda X: DenseKernel(gaussian(X))]), [gaussian]),
+    "graph": (in_turn([lambda X: GraphKernel(sp.csr_array(gaussian(X)))]), [gaussian]),
+    "blockwise": (in_turn([lazy]), [gaussian]),
+    "features": (in_turn([FeatureKernel]), [linear]),
+    "scaled features": (in_turn([lambda X: ScaledKernel(FeatureKernel(X), 3.0)]), [lambda X: 3.0 * linear(X)]),
+    "sparse features": (in_turn([lambda X: FeatureKernel(sp.csr_array(X))]), [linear]),
     "mixed": (
-        turned([FeatureKernel, lazy, lambda X: ScaledKernel(GraphKernel(sp.csr_array(gaussian(X))), 0.5)]),
+        in_turn([FeatureKernel, lazy, lambda X: ScaledKernel(GraphKernel(sp.csr_array(gaussian(X))), 0.5)]),
         [linear, gaussian, lambda X: 0.5 * gaussian(X)],
     ),
 }
@@ -108,12 +109,12 @@ def grouped(seed, n=120, k=3, widths=(2, 3, 2), noise=(0.8, 1.5, 4.0)):
 @cases
 @given(data=st.data())
 def test_labels_weights_and_every_objective_equal_the_plain_oracle(form, data):
-    given_views = data.draw(views(min_n=6, max_n=13))
-    n = len(given_views[0])
+    data_views = data.draw(views(min_n=6, max_n=13))
+    n = len(data_views[0])
     labels, k = data.draw(partitions(n, max_clusters=3))
     weights, p, rng = data.draw(sample_weights(n)), data.draw(exponents), data.draw(generators())
-    first = data.draw(st.sampled_from([None, rng.dirichlet(np.full(len(given_views), 2.0))]))
-    op, kernels = made(form, given_views)
+    first = data.draw(st.sampled_from([None, rng.dirichlet(np.full(len(data_views), 2.0))]))
+    op, kernels = made(form, data_views)
     result = run(op, labels, weights, k, p, None if np.isinf(p) else first)
     if np.isinf(p):
         expected, path = single.kernel_kmeans(oracle.composite(kernels, ones(kernels), p), labels, weights, k)
@@ -226,14 +227,14 @@ def test_the_end_is_a_fixed_point_of_labels_and_weights(form, p):
 @cases
 @given(data=st.data())
 def test_a_weight_is_the_same_as_repetition(form, data):
-    given_views, p = data.draw(views(min_n=5, max_n=12)), data.draw(exponents)
-    n = len(given_views[0])
+    data_views, p = data.draw(views(min_n=5, max_n=12)), data.draw(exponents)
+    n = len(data_views[0])
     (labels, k), rng = data.draw(partitions(n, max_clusters=3)), data.draw(generators())
     counts = rng.integers(1, 4, n)
     rows = np.repeat(np.arange(n), counts)
-    weighted = run(made(form, given_views)[0], labels, counts.astype(float), k, p)
-    repeated = run(made(form, [X[rows] for X in given_views])[0], labels[rows], np.ones(len(rows)), k, p)
-    size = sum((X**2).sum(axis=1).max() + 1.0 for X in given_views) * len(rows)
+    weighted = run(made(form, data_views)[0], labels, counts.astype(float), k, p)
+    repeated = run(made(form, [X[rows] for X in data_views])[0], labels[rows], np.ones(len(rows)), k, p)
+    size = sum((X**2).sum(axis=1).max() + 1.0 for X in data_views) * len(rows)
     assert weighted.objective == pytest.approx(repeated.objective, abs=1e-11 * size)
     np.testing.assert_array_equal(weighted.labels[rows], repeated.labels)
     np.testing.assert_allclose(weighted.view_weights, repeated.view_weights, atol=1e-7)
@@ -353,12 +354,11 @@ def test_the_size_of_all_kernels_together_does_not_matter(form):
         assert scaled.objective == pytest.approx(factor * plain.objective)
 
 
-# --- the state -------------------------------------------------------------------------------------------------------
+# --- the partition ---------------------------------------------------------------------------------------------------
 
 
-def fresh(state):
-    kind = ViewMeans if isinstance(state, ViewMeans) else ViewSums
-    return kind(state.op, state.labels.copy(), state.weights, state.n_clusters)
+def fresh(partition):
+    return partition.op.view_partition(partition.labels, partition.weights, partition.n_clusters)
 
 
 @forms
@@ -367,44 +367,43 @@ def test_sums_kept_through_many_moves_and_reweighings_equal_fresh_ones(form, wei
     data, rng = grouped(4, n=100)
     op, kernels = made(form, data)
     weights = rng.uniform(0.0, 2.0, 100) * (np.arange(100) % 7 > 0) if weighted else np.ones(100)
-    kind = ViewMeans if isinstance(op, JoinedFeatures) else ViewSums
-    state = kind(op, start(rng, 100, 4), weights, 4)
+    partition = op.view_partition(start(rng, 100, 4), weights, 4)
+    assert type(partition) is (ViewMeansPartition if isinstance(op, JoinedFeatures) else ViewSumsPartition)
     for turn in range(9):
-        labels = state.labels.copy()
+        labels = partition.labels.copy()
         labels[rng.choice(100, 9, replace=False)] = rng.integers(4, size=9)
-        state.move(labels)
-        state.reweigh(rng.dirichlet(np.ones(3)) if turn % 3 else np.array([0.0, 1.0, 0.0]))
-    assert not state.exact
-    anew, size = fresh(state), weights.sum() * max(np.abs(K).max() for K in kernels)
-    np.testing.assert_allclose(state.sums, anew.sums, atol=1e-12 * size)
-    np.testing.assert_allclose(state.within, anew.within, atol=1e-12 * size * weights.sum())
-    np.testing.assert_allclose(state.norms, anew.norms, rtol=1e-10, atol=1e-12 * size)
-    np.testing.assert_allclose(state.totals, anew.totals, rtol=1e-12)
-    np.testing.assert_allclose(state.scatter(), anew.scatter(), atol=1e-12 * size)
-    np.testing.assert_allclose(state.view_scatters(), anew.view_scatters(), atol=1e-12 * size)
-    np.testing.assert_array_equal(state.nearest()[0], anew.nearest()[0])
-    np.testing.assert_allclose(state.nearest()[1], anew.nearest()[1], atol=1e-12 * size)
-    expected = [single.objective(K, state.labels, weights) for K in kernels]
-    np.testing.assert_allclose(state.view_scatters(), expected, atol=1e-11 * size)
-    assert state.objective == pytest.approx(state.op.coefficients @ expected, abs=1e-11 * size)
+        partition.go_to(labels)
+        partition.reweigh(rng.dirichlet(np.ones(3)) if turn % 3 else np.array([0.0, 1.0, 0.0]))
+    assert not partition.exact
+    anew, size = fresh(partition), weights.sum() * max(np.abs(K).max() for K in kernels)
+    np.testing.assert_allclose(partition.sums, anew.sums, atol=1e-12 * size)
+    np.testing.assert_allclose(partition.within, anew.within, atol=1e-12 * size * weights.sum())
+    np.testing.assert_allclose(partition.norms, anew.norms, rtol=1e-10, atol=1e-12 * size)
+    np.testing.assert_allclose(partition.totals, anew.totals, rtol=1e-12)
+    np.testing.assert_allclose(partition.scatter(), anew.scatter(), atol=1e-12 * size)
+    np.testing.assert_allclose(partition.view_scatters(), anew.view_scatters(), atol=1e-12 * size)
+    np.testing.assert_array_equal(partition.nearest().labels, anew.nearest().labels)
+    np.testing.assert_allclose(partition.nearest().distances, anew.nearest().distances, atol=1e-12 * size)
+    expected = [single.objective(K, partition.labels, weights) for K in kernels]
+    np.testing.assert_allclose(partition.view_scatters(), expected, atol=1e-11 * size)
+    assert partition.objective == pytest.approx(partition.op.coefficients @ expected, abs=1e-11 * size)
 
 
 @pytest.mark.parametrize("form", ["dense", "features"])
 def test_errors_of_kept_sums_stay_within_their_bound_after_reweighing(form):
     data, rng = grouped(5, n=300)
     op, _ = made(form, data)
-    kind = ViewMeans if form == "features" else ViewSums
-    state = kind(op, start(rng, 300, 4), np.ones(300), 4)
+    partition = op.view_partition(start(rng, 300, 4), np.ones(300), 4)
     for _ in range(14):
-        labels = state.labels.copy()
+        labels = partition.labels.copy()
         labels[rng.choice(300, 20, replace=False)] = rng.integers(4, size=20)
-        state.move(labels)
-        state.reweigh(rng.dirichlet(np.ones(3)) ** 2)
-    assert not state.exact
-    bound, kept = 3.0 * state._rounding / state.totals.min(), state.nearest()[1]
-    state.refresh()
-    assert state.exact
-    assert np.abs(kept - state.nearest()[1]).max() <= bound
+        partition.go_to(labels)
+        partition.reweigh(rng.dirichlet(np.ones(3)) ** 2)
+    assert not partition.exact
+    bound, kept = 3.0 * partition._rounding / partition.totals.min(), partition.nearest().distances
+    partition.refresh()
+    assert partition.exact
+    assert np.abs(kept - partition.nearest().distances).max() <= bound
 
 
 # --- empty clusters, samples without weight, views without scatter ---------------------------------------------------
@@ -412,7 +411,7 @@ def test_errors_of_kept_sums_stay_within_their_bound_after_reweighing(form):
 
 @forms
 @pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
-def test_clusters_that_begin_empty_are_founded(form, p):
+def test_clusters_that_begin_empty_are_filled(form, p):
     data, _ = grouped(0, n=30)
     op, kernels = made(form, data)
     result = run(op, np.zeros(30, dtype=int), np.ones(30), 3, p)
@@ -513,12 +512,12 @@ def test_a_tolerance_ends_a_run_early(learned):
 
 def test_every_outer_step_is_reported_with_its_objective():
     data, rng = grouped(2)
-    labels, (op, _), seen = start(rng, 120, 4), made("features", data), []
-    result = run(op, labels, np.ones(120), 4, 2.0, on_step=seen.append)
-    assert tuple(seen) == result.history[1:]
-    seen.clear()
-    fixed = run(op, labels, np.ones(120), 4, 2.0, learned=False, on_step=seen.append)
-    assert tuple(seen) == fixed.history[1:]
+    labels, (op, _), reported = start(rng, 120, 4), made("features", data), []
+    result = run(op, labels, np.ones(120), 4, 2.0, on_step=reported.append)
+    assert tuple(reported) == result.history[1:]
+    reported.clear()
+    fixed = run(op, labels, np.ones(120), 4, 2.0, learned=False, on_step=reported.append)
+    assert tuple(reported) == fixed.history[1:]
 
 
 @forms
@@ -534,7 +533,7 @@ def test_arguments_are_left_as_they_were(form):
         np.testing.assert_array_equal(op.coefficients, before)
 
 
-# --- labels of part of the samples, extended -------------------------------------------------------------------------
+# --- labels of some samples, extended --------------------------------------------------------------------------------
 
 
 @forms

@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelweave.backends import numpy_loops
-from kernelweave.kernels import features
+from kernelweave.backends import get_backend, host, numpy_loops
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.kmeans.pifs import pifs_kmeans
@@ -18,7 +17,7 @@ cases = settings(max_examples=40, deadline=None)
 FORMS = {
     "dense": FeatureKernel,
     "sparse": lambda X: FeatureKernel(sp.csr_array(X)),
-    "plain engine": lambda X: FeatureKernel(X, engine="numpy"),
+    "plain loops": lambda X: FeatureKernel(X, backend=get_backend("numpy")),
 }
 
 
@@ -98,14 +97,14 @@ def test_equal_samples_keep_every_cluster_they_start_in(make):
     assert result.converged
 
 
-def test_a_cluster_without_a_sample_at_the_start_is_founded_by_the_farthest_one():
+def test_a_cluster_without_a_sample_at_the_start_takes_the_farthest_one():
     x = np.array([[0.0], [0.1], [0.2], [9.0]])
     result = pifs_kmeans(FeatureKernel(x), np.zeros(4, dtype=int), np.ones(4), n_clusters=2)
     assert result.labels.tolist() == [0, 0, 0, 1]
     assert (result.totals > 0).all()
 
 
-def test_a_cluster_that_cannot_be_founded_stays_empty_and_is_never_chosen():
+def test_a_cluster_that_cannot_be_filled_stays_empty_and_is_never_chosen():
     x = np.full((5, 1), 2.0)
     result = pifs_kmeans(FeatureKernel(x), np.zeros(5, dtype=int), np.ones(5), n_clusters=3)
     assert result.labels.tolist() == [0] * 5
@@ -113,7 +112,7 @@ def test_a_cluster_that_cannot_be_founded_stays_empty_and_is_never_chosen():
     assert np.isinf(result.norms[1:]).all()
 
 
-def test_on_skewed_groups_the_sizes_are_more_alike_than_those_of_k_means():
+def test_on_skewed_groups_the_sizes_are_more_equal_than_those_of_k_means():
     for seed in range(10):
         X, labels = skewed(seed)
         result = pifs_kmeans(FeatureKernel(X), labels, np.ones(200), n_clusters=3)
@@ -171,7 +170,7 @@ def test_labels_of_the_caller_are_left_as_they_were():
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_sizes_carry_over_from_one_chunk_of_samples_to_the_next(form):
     rng = np.random.default_rng(0)
-    n, k = features.CHUNK + 700, 4
+    n, k = host.SEQUENTIAL_ROWS + 700, 4
     X, labels, weights = rng.standard_normal((n, 3)), rng.integers(k, size=n), rng.uniform(0.2, 2.0, n)
     totals = np.bincount(labels, weights, k)
     means = np.stack([weights[labels == c] @ X[labels == c] / totals[c] for c in range(k)])
@@ -189,7 +188,7 @@ def test_the_length_of_a_chunk_makes_no_difference(chunk, monkeypatch):
     X, labels = skewed(4)
     weights = np.random.default_rng(4).uniform(0.5, 2.0, 200)
     whole = pifs_kmeans(FeatureKernel(X), labels, weights, n_clusters=3)
-    monkeypatch.setattr(features, "CHUNK", chunk)
-    parts = pifs_kmeans(FeatureKernel(X), labels, weights, n_clusters=3)
-    np.testing.assert_array_equal(whole.labels, parts.labels)
-    np.testing.assert_allclose(whole.history, parts.history, rtol=1e-12)
+    monkeypatch.setattr(host, "SEQUENTIAL_ROWS", chunk)
+    chunks = pifs_kmeans(FeatureKernel(X), labels, weights, n_clusters=3)
+    np.testing.assert_array_equal(whole.labels, chunks.labels)
+    np.testing.assert_allclose(whole.history, chunks.history, rtol=1e-12)

@@ -43,10 +43,10 @@ def eager_swaps(D, medoids, weights, noise):
     medoids, idle, n_swaps = [int(m) for m in medoids], 0, 0
     candidates = [j for j in range(len(D)) if weights[j] > 0]
     for j in itertools.cycle(candidates):
-        result = changes(D, medoids, weights, j)
-        slot = int(np.argmin(result))
+        found = changes(D, medoids, weights, j)
+        slot = int(np.argmin(found))
         idle += 1
-        if result[slot] < -noise:
+        if found[slot] < -noise:
             medoids[slot], idle, n_swaps = j, 0, n_swaps + 1
         if idle >= len(candidates):
             return medoids, n_swaps
@@ -84,45 +84,45 @@ def squared(x, y):
 
 def means(X, labels, weights, k):
     """Return the weighted mean of every cluster, None where it is empty."""
-    result = []
+    found = []
     for c in range(k):
         inside = np.flatnonzero((labels == c) & (weights > 0))
-        result.append(weights[inside] @ X[inside] / weights[inside].sum() if len(inside) else None)
-    return result
+        found.append(weights[inside] @ X[inside] / weights[inside].sum() if len(inside) else None)
+    return found
 
 
-def nearest(X, centres, tolerance):
+def nearest(X, centres, slack):
     """Return the nearest centre of every sample, and the squared distance to it."""
-    labels, distances = [], []
+    labels, gaps = [], []
     for x in X:
         row = [math.inf if m is None else squared(x, m) for m in centres]
-        labels.append(next(c for c, distance in enumerate(row) if distance <= min(row) + tolerance))
-        distances.append(row[labels[-1]])
-    return np.array(labels), np.array(distances)
+        labels.append(next(c for c, gap in enumerate(row) if gap <= min(row) + slack))
+        gaps.append(row[labels[-1]])
+    return np.array(labels), np.array(gaps)
 
 
-def refilled(labels, distances, weights, k, tolerance):
+def refilled(labels, gaps, weights, k, slack):
     """Return labels in which empty clusters got the farthest samples that can be spared."""
     labels = labels.copy()
-    order = sorted(np.flatnonzero(weights > 0), key=lambda i: (-round(distances[i], 9), i))
+    order = sorted(np.flatnonzero(weights > 0), key=lambda i: (-round(gaps[i], 9), i))
     for c in range(k):
         if not ((labels == c) & (weights > 0)).any():
             for i in order:
                 mates = (labels == labels[i]) & (weights > 0)
-                if distances[i] > tolerance and mates.sum() > 1:
-                    labels[i], distances = c, np.where(np.arange(len(distances)) == i, 0.0, distances)
+                if gaps[i] > slack and mates.sum() > 1:
+                    labels[i], gaps = c, np.where(np.arange(len(gaps)) == i, 0.0, gaps)
                     break
     return labels
 
 
-def exchange_round(views, labels, weights, k, tolerance=1e-12):
+def exchange_round(views, labels, weights, k, slack=1e-12):
     """Return the centres of every view, J, and the partition of the view that came last."""
     centres, value = [None] * len(views), 0.0
     for v in [*range(1, len(views)), 0]:
         centres[v] = means(views[v], labels, weights, k)
         value += sum(w * squared(x, centres[v][c]) for x, c, w in zip(views[v], labels, weights, strict=True) if w > 0)
-        labels, distances = nearest(views[v], centres[v], tolerance)
-        labels = refilled(labels, distances, weights, k, tolerance)
+        labels, gaps = nearest(views[v], centres[v], slack)
+        labels = refilled(labels, gaps, weights, k, slack)
     return centres, value, labels
 
 
@@ -130,13 +130,13 @@ def exchange_kmeans(views, labels, weights, k, max_iter=100, patience=10, noise=
     """Return J of the rounds up to the best, the best centres, and the number of rounds."""
     path, kept, best = [], 0, None
     for _ in range(max_iter):
-        centres, value, result = exchange_round(views, labels, weights, k)
+        centres, value, found = exchange_round(views, labels, weights, k)
         path.append(value)
         if best is None or value < path[kept - 1] - noise:
             kept, best = len(path), centres
-        if np.array_equal(result, labels) or len(path) - kept >= patience:
+        if np.array_equal(found, labels) or len(path) - kept >= patience:
             break
-        labels = result
+        labels = found
     return path[:kept], best, len(path)
 
 
@@ -145,7 +145,7 @@ def joint_labels(views, centres):
     labels = []
     for i in range(len(views[0])):
         row = [sum(squared(X[i], m[c]) for X, m in zip(views, centres, strict=True)) for c in range(len(centres[0]))]
-        labels.append(next(c for c, distance in enumerate(row) if distance <= min(row) + 1e-9))
+        labels.append(next(c for c, gap in enumerate(row) if gap <= min(row) + 1e-9))
     return np.array(labels)
 
 
@@ -208,16 +208,16 @@ def exchange_em(views, kinds, labels, weights, k, max_iter=200, tol=1e-4):
     R = np.array([[float(label == c) for c in range(k)] for label in labels])
     path, kept, best, mark, since = [], 0, None, -math.inf, 0
     for _ in range(max_iter):
-        value, result = 0.0, [None] * len(views)
+        value, found = 0.0, [None] * len(views)
         for v in [*range(1, len(views)), 0]:
             step = multinomial_step if kinds[v] == "multinomial" else gaussian_step
-            result[v] = step(views[v], R, weights, *([] if kinds[v] == "multinomial" else [kinds[v]]))
-            R, logs = posteriors(log_joint(views[v], *result[v]))
+            found[v] = step(views[v], R, weights, *([] if kinds[v] == "multinomial" else [kinds[v]]))
+            R, logs = posteriors(log_joint(views[v], *found[v]))
             value += weights @ logs / weights.sum() / len(views)
         path.append(value)
         if kept == 0 or value > path[kept - 1]:
             kept = len(path)
-            best = sum(posteriors(log_joint(X, *each))[0] for X, each in zip(views, result, strict=True)) / len(views)
+            best = sum(posteriors(log_joint(X, *each))[0] for X, each in zip(views, found, strict=True)) / len(views)
         mark, since = (value, 0) if value > mark + tol else (mark, since + 1)
         if since >= (1 if len(views) == 1 else 5):
             break

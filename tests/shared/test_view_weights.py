@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from kernelweave.solvers.shared.exponent import EXPONENTS, PARTS, SIZE, stable_exponent
+from kernelweave.solvers.shared.exponent import EXPONENTS, SIZE, SUBSETS, stable_exponent
 from kernelweave.solvers.shared.view_weights import LARGEST_P, best_view_weights
 from tests.reference import multi_view as oracle
 from tests.strategies import generators
@@ -97,7 +97,7 @@ def test_scaling_all_scatters_changes_nothing(D, p, factor):
 
 @cases
 @given(D=positive_scatters())
-def test_a_larger_exponent_makes_the_weights_more_alike_and_a_smaller_scatter_the_weight_larger(D):
+def test_a_larger_exponent_makes_the_weights_more_equal_and_a_smaller_scatter_the_weight_larger(D):
     order, largest = np.argsort(D), 1.0
     for p in (1.0, 1.1, 1.5, 2.0, 4.0, 20.0, LARGEST_P):
         result = best_view_weights(D, p)
@@ -106,7 +106,7 @@ def test_a_larger_exponent_makes_the_weights_more_alike_and_a_smaller_scatter_th
         largest = result.max()
 
 
-def test_the_scatters_given_are_left_as_they_were():
+def test_the_scatters_passed_are_left_as_they_were():
     for D in (np.array([3.0, 1.0, 1.0]), np.array([0.0, 1.0]), np.array([-1.0, 2.0])):
         before = D.copy()
         for p in (1.0, 2.0):
@@ -205,19 +205,19 @@ def test_of_equal_negative_scatters_a_corner_is_the_minimum(p):
 
 
 class Answers:
-    """Labels for every exponent that agree between parts by design: kept for stable ones, drawn anew for others."""
+    """Labels for every exponent that agree between subsets by design: kept for stable ones, drawn anew for others."""
 
     def __init__(self, stable, n=60, k=3):
-        self.stable, self.truth, self.parts = stable, np.arange(n) % k, []
+        self.stable, self.truth, self.subsets = stable, np.arange(n) % k, []
 
-    def __call__(self, part, rng):
-        self.parts.append(part)
-        drawn = rng.integers(3, size=len(part))
-        names = rng.permutation(3)  # clusters of two parts need not have the same numbers
-        return [names[self.truth[part]] if p in self.stable else drawn for p in EXPONENTS]
+    def __call__(self, subset, rng):
+        self.subsets.append(subset)
+        drawn = rng.integers(3, size=len(subset))
+        names = rng.permutation(3)  # clusters of two subsets need not have the same numbers
+        return [names[self.truth[subset]] if p in self.stable else drawn for p in EXPONENTS]
 
 
-def rngs(count=PARTS, seed=0):
+def rngs(count=SUBSETS, seed=0):
     return [np.random.default_rng([seed, i]) for i in range(count)]
 
 
@@ -230,25 +230,25 @@ def test_the_largest_of_the_most_stable_exponents_is_chosen(stable):
         assert stability == (1.0 if p in stable else pytest.approx(0.0, abs=0.1))
 
 
-def test_parts_are_distinct_samples_of_those_given_and_all_but_some_of_them():
+def test_subsets_are_distinct_samples_of_those_passed_and_all_but_some_of_them():
     samples = np.flatnonzero(np.arange(60) % 3)
     answers = Answers(EXPONENTS)
     stable_exponent(answers, samples, rngs(), 3)
-    assert len(answers.parts) == PARTS
-    for part in answers.parts:
-        assert len(part) == 28  # 0.7 of 40
-        assert (np.diff(part) > 0).all()
-        assert set(part) <= set(samples)
-    assert len({tuple(part) for part in answers.parts}) == PARTS
+    assert len(answers.subsets) == SUBSETS
+    for subset in answers.subsets:
+        assert len(subset) == 28  # 0.7 of 40
+        assert (np.diff(subset) > 0).all()
+        assert set(subset) <= set(samples)
+    assert len({tuple(subset) for subset in answers.subsets}) == SUBSETS
 
 
-def test_parts_hold_no_fewer_samples_than_clusters_and_no_more_than_their_limit():
+def test_subsets_hold_no_fewer_samples_than_clusters_and_no_more_than_their_limit():
     answers = Answers(EXPONENTS, n=9000)
     stable_exponent(answers, np.arange(10), rngs(), 9)
-    assert {len(part) for part in answers.parts} == {9}
-    answers.parts.clear()
+    assert {len(subset) for subset in answers.subsets} == {9}
+    answers.subsets.clear()
     stable_exponent(answers, np.arange(9000), rngs(2), 3)
-    assert {len(part) for part in answers.parts} == {SIZE}
+    assert {len(subset) for subset in answers.subsets} == {SIZE}
 
 
 def test_the_same_generators_choose_the_same_exponent_and_stabilities():

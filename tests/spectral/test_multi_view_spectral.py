@@ -6,13 +6,13 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelweave.backends.host import HostBackend
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import DegreeKernel, ScaledKernel
 from kernelweave.kernels.weighted_sum import composite
-from kernelweave.solvers.spectral import eigenvectors as spectrum_module
 from kernelweave.solvers.spectral.eigenvectors import spectrum
 from kernelweave.solvers.spectral.multi_view_spectral import multi_view_spectral
 from tests.reference import multi_view as oracle
@@ -44,7 +44,7 @@ some_exponents = pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
 def ways(request, monkeypatch):
     """The full decomposition, and products alone."""
     if request.param == "many samples":
-        monkeypatch.setattr(spectrum_module, "SMALL", 20)
+        monkeypatch.setattr(HostBackend, "direct_limit", 20)
 
 
 def made(form, data):
@@ -238,9 +238,9 @@ def test_an_exponent_of_one_keeps_the_view_of_least_scatter():
 def test_weights_that_are_not_learned_stay_and_need_one_decomposition(p):
     data, _ = grouped(7)
     op, kernels = made("dense", data)
-    given = np.array([0.2, 0.5, 0.3])
-    result = run(op, kernels, np.ones(50), 3, p, given, learned=False)
-    used = np.full(3, 1 / 3) if np.isinf(p) else given
+    fixed = np.array([0.2, 0.5, 0.3])
+    result = run(op, kernels, np.ones(50), 3, p, fixed, learned=False)
+    used = np.full(3, 1 / 3) if np.isinf(p) else fixed
     np.testing.assert_array_equal(result.view_weights, used)
     values, Y = oracle.leading(oracle.composite(kernels, used, p), np.ones(50), 3)
     np.testing.assert_allclose(result.eigenvalues, values, rtol=1e-9)
@@ -323,9 +323,9 @@ def test_a_tolerance_ends_a_run_early():
 def test_every_step_is_reported_with_its_objective():
     data, _ = grouped(9)
     op, kernels = made("features", data)
-    seen = []
-    result = run(op, kernels, np.ones(50), 3, 2.0, on_step=seen.append)
-    assert tuple(seen) == result.history
+    reported = []
+    result = run(op, kernels, np.ones(50), 3, 2.0, on_step=reported.append)
+    assert tuple(reported) == result.history
 
 
 def test_values_and_scatters_are_those_at_the_weights_reported():
@@ -339,6 +339,22 @@ def test_values_and_scatters_are_those_at_the_weights_reported():
         assert result.residual <= 1e-6
 
 
+@pytest.mark.usefixtures("ways")
+@forms
+def test_embedding_and_sources_are_those_at_the_weights_reported(form):
+    data, rng = grouped(9)
+    weights = rng.uniform(0.5, 2.0, 50)
+    op, kernels = made(form, data)
+    result = run(op, kernels, weights, 3, 2.0)
+    values, Y = oracle.leading(oracle.composite(kernels, result.view_weights, 2.0), weights, 3)
+    embedding, sources = result.embedding(), result.sources()
+    V = np.sqrt(weights)[:, None] * embedding
+    np.testing.assert_allclose(V @ V.T, Y @ Y.T, atol=1e-4)
+    np.testing.assert_allclose(sources, weights[:, None] * embedding / values, atol=1e-5 * np.abs(sources).max())
+    K = oracle.composite(kernels, result.view_weights, 2.0)
+    np.testing.assert_allclose(K @ sources, embedding, atol=1e-5 * np.abs(embedding).max())
+
+
 def test_graphs_with_as_many_components_as_clusters_end_in_few_steps(monkeypatch):
     rng, place = np.random.default_rng(0), np.arange(200)
     angle, radius = 2.0 * np.pi * (place // 2) / 100, 1.0 + place % 2
@@ -349,7 +365,7 @@ def test_graphs_with_as_many_components_as_clusters_end_in_few_steps(monkeypatch
     ]
     op, runs = composite([DegreeKernel(graph) for graph in graphs], np.ones(2)), []
     for small in (1000, 20):
-        monkeypatch.setattr(spectrum_module, "SMALL", small)
+        monkeypatch.setattr(HostBackend, "direct_limit", small)
         result = spectrum(op, np.ones(200))
         runs.append(
             multi_view_spectral(result, np.full(2, 2.0), n_vectors=2, p=2.0, view_weights=np.full(2, 0.5), max_iter=20)
