@@ -667,7 +667,7 @@ def test_distances_that_nearly_cancel_do_not_overflow_the_similarities_of_an_ind
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
-def test_scaling_an_affinity_without_loopsleaves_its_exemplars(factor):
+def test_scaling_an_affinity_without_loops_leaves_its_exemplars(factor):
     A = symmetric(np.triu(np.random.default_rng(1).random((30, 30)) < 0.2, 1).astype(float))
     result = exemplars(GraphKernel(sp.csr_array(factor * A)), np.ones(30), 5)
     np.testing.assert_array_equal(result, exemplars(GraphKernel(sp.csr_array(A)), np.ones(30), 5))
