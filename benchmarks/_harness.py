@@ -13,7 +13,7 @@ class Row:
 
     suite: str
     what: str
-    found: str
+    result: str
     promise: str = ""
     kept: bool | None = None
 
@@ -57,5 +57,5 @@ def in_fresh_process(code, env=None, argv=()):
 
 def markdown(rows):
     lines = ["| suite | measured | result | promise | |", "|---|---|---|---|---|"]
-    lines += [f"| {r.suite} | {r.what} | {r.found} | {r.promise} | {r.verdict} |" for r in rows]
+    lines += [f"| {r.suite} | {r.what} | {r.result} | {r.promise} | {r.verdict} |" for r in rows]
     return "\n".join(lines) + "\n"

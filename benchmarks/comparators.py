@@ -131,8 +131,8 @@ def voronoi(D, medoids):
     rounds = 0
     while True:
         labels = D[medoids].argmin(axis=0)
-        parts = [np.flatnonzero(labels == c) for c in range(len(medoids))]
-        new = np.array([part[D[np.ix_(part, part)].sum(axis=1).argmin()] for part in parts])
+        members = [np.flatnonzero(labels == c) for c in range(len(medoids))]
+        new = np.array([inside[D[np.ix_(inside, inside)].sum(axis=1).argmin()] for inside in members])
         rounds += 1
         if np.array_equal(new, medoids):
             return float(D[medoids].min(axis=0).sum()), rounds
@@ -143,36 +143,36 @@ def medoids(n=2000):
     X = np.hstack(blobs(n, K, n_views=1))
     D = pairwise_distances(X)
     start = np.arange(K)
-    found = {}
+    result = {}
     model = KMedoids(K, metric="precomputed", init=start)
     cases = {
-        "ours": lambda: found.update(ours=model.fit(D).inertia_),
-        "pam": lambda: found.update(pam=pam(D, start)),
-        "voronoi": lambda: found.update(voronoi=voronoi(D, start)),
+        "ours": lambda: result.update(ours=model.fit(D).inertia_),
+        "pam": lambda: result.update(pam=pam(D, start)),
+        "voronoi": lambda: result.update(voronoi=voronoi(D, start)),
     }
     taken = processor_time(cases, repeats=2)
     what = f"KMedoids, one start, {n:,} samples, k = {K}, distances given"
-    (exact, exchanges), (rough, rounds) = found["pam"], found["voronoi"]
-    text = f"{beside(taken['ours'], taken['pam'])}), sum {found['ours'] / exact:.4f} x its sum after {exchanges}"
+    (exact, exchanges), (rough, rounds) = result["pam"], result["voronoi"]
+    text = f"{beside(taken['ours'], taken['pam'])}), sum {result['ours'] / exact:.4f} x its sum after {exchanges}"
     yield Row(SUITE, f"{what}, beside PAM in numpy", f"{text} exchanges")
-    text = f"{beside(taken['ours'], taken['voronoi'])}), sum {found['ours'] / rough:.4f} x its sum after {rounds}"
+    text = f"{beside(taken['ours'], taken['voronoi'])}), sum {result['ours'] / rough:.4f} x its sum after {rounds}"
     yield Row(SUITE, f"{what}, beside medoids to the middle of their clusters in numpy", f"{text} rounds")
 
 
 def messages(X):
     options = {"preference": -2000.0, "damping": 0.9, "max_iter": 1000, "convergence_iter": 50, "random_state": 0}
-    found = {}
+    result = {}
     cases = {
-        "ours": lambda: found.update(ours=AffinityPropagation(**options).fit(X)),
-        "theirs": lambda: found.update(theirs=SklearnAffinityPropagation(**options).fit(X)),
-        "wanted": lambda: found.update(wanted=AffinityPropagation(K, random_state=0).fit(X)),
+        "ours": lambda: result.update(ours=AffinityPropagation(**options).fit(X)),
+        "theirs": lambda: result.update(theirs=SklearnAffinityPropagation(**options).fit(X)),
+        "wanted": lambda: result.update(wanted=AffinityPropagation(K, random_state=0).fit(X)),
     }
     taken = processor_time(cases, repeats=2)
-    ours = found["ours"]
-    theirs = found["theirs"]
+    ours = result["ours"]
+    theirs = result["theirs"]
     same = "labels equal" if normalized_mutual_info(ours.labels_, theirs.labels_) > 1 - 1e-9 else "other labels"
     text = f"{beside(taken['ours'], taken['theirs'])}; {ours.n_iter_} and {theirs.n_iter_} steps, {same}); "
-    tried = len(found["wanted"].objective_path_) - 1
+    tried = len(result["wanted"].objective_path_) - 1
     text += f"for {K} clusters {taken['wanted'] / taken['ours']:.1f} x that, preferences tried: {tried}"
     return Row(SUITE, f"AffinityPropagation, {len(X):,} digits, one preference, beside scikit-learn's", text)
 
@@ -187,15 +187,15 @@ def one_spectrum(X, y):
     narrow = graph.indices.astype(np.int32), graph.indptr.astype(np.int32)  # what scikit-learn takes
     graph = sp.csr_array((graph.data, *narrow), shape=graph.shape)
     for what, A in (("Gaussian, dense", np.ascontiguousarray(dense)), ("ten neighbours, sparse", graph)):
-        found = {}
+        result = {}
         ours = NgSpectralClustering(K, kernel="precomputed", random_state=0)
         theirs = SpectralClustering(K, affinity="precomputed", random_state=0)
         cases = {
-            "ours": lambda m=ours, A=A, found=found: found.update(ours=m.fit(A).labels_),
-            "theirs": lambda m=theirs, A=A, found=found: found.update(theirs=m.fit(A).labels_),
+            "ours": lambda m=ours, A=A, result=result: result.update(ours=m.fit(A).labels_),
+            "theirs": lambda m=theirs, A=A, result=result: result.update(theirs=m.fit(A).labels_),
         }
         taken = processor_time(cases)
-        nmi = [normalized_mutual_info(y, found[name]) for name in ("ours", "theirs")]
+        nmi = [normalized_mutual_info(y, result[name]) for name in ("ours", "theirs")]
         text = f"{beside(taken['ours'], taken['theirs'])}), NMI {nmi[0]:.3f} against {nmi[1]:.3f}"
         yield Row(
             SUITE, f"NgSpectralClustering, {len(X):,} digits, {what}, beside scikit-learn's SpectralClustering", text
@@ -242,7 +242,7 @@ def factors(n=5000, d=300, n_views=3, steps=20):
     rng = np.random.default_rng(0)
     topics = [rng.dirichlet(np.full(d, 0.05), K) for _ in range(n_views)]
     amounts = rng.dirichlet(np.full(K, 0.1), n)
-    counts = [rng.poisson(60.0 * amounts @ part).astype(float) for part in topics]
+    counts = [rng.poisson(60.0 * amounts @ inside).astype(float) for inside in topics]
     for kind, views in (("dense", counts), ("sparse", [sp.csr_array(X) for X in counts])):
 
         def each(solver, views=views):

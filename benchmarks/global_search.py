@@ -7,10 +7,10 @@ import numpy as np
 
 from benchmarks._harness import Row, in_fresh_process
 from benchmarks.baselines import textbook_kernel_kmeans
+from kernelweave.backends.compiled import candidate_search
 from kernelweave.datasets import load_benchmark, standardize
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
-from kernelweave.partitions import candidates as search
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 
 SUITE = "global search"
@@ -25,8 +25,8 @@ def run():
 
 
 def problem():
-    found = load_benchmark("pendigits")
-    return fit_kernel(standardize(found.data[found.is_test]), "rbf", {"sigma": 2.8}).operator("dense")
+    digits = load_benchmark("pendigits")
+    return fit_kernel(standardize(digits.data[digits.is_test]), "rbf", {"sigma": 2.8}).operator("dense")
 
 
 def speed(n_clusters=10, per_stage=12):
@@ -48,26 +48,26 @@ def speed(n_clusters=10, per_stage=12):
             ours.append(time.perf_counter() - began)
             plain.append(plain_runs(op.K, bases[-1], k, rng.choice(n, per_stage, replace=False)))
 
-    def watched(op, labels, *args, **options):
-        runs = usual(op, labels, *args, **options)
+    def watched(K, labels, *args, **options):
+        runs = usual(K, labels, *args, **options)
         bases.append(labels)
         ends.append(len(np.unique(runs.ends)))
         return runs
 
-    usual = search.run_candidates
-    search.run_candidates = watched
+    usual = candidate_search.run_candidates
+    candidate_search.run_candidates = watched
     try:
         path = global_kernel_kmeans(op, np.ones(n), n_clusters=n_clusters, how="exact", on_stage=in_turns)
     finally:
-        search.run_candidates = usual
-    seconds, steps, least = (np.array(found) for found in zip(*plain, strict=True))
-    found = np.array([stage.objective for stage in path.stages[1:]])
-    below = (least < found * (1 - 1e-10)).any()
-    own = sum(ours)
+        candidate_search.run_candidates = usual
+    seconds, steps, least = (np.array(column) for column in zip(*plain, strict=True))
+    objectives = np.array([stage.objective for stage in path.stages[1:]])
+    below = (least < objectives * (1 - 1e-10)).any()
+    spent = sum(ours)
     theirs = seconds.mean(axis=1).sum() * n
-    ratio = theirs / own
+    ratio = theirs / spent
     note = (
-        f"{ratio:.0f} x faster ({own:.1f} s for {tried:,} candidates, {tried / own:,.0f} a second; plain "
+        f"{ratio:.0f} x faster ({spent:.1f} s for {tried:,} candidates, {tried / spent:,.0f} a second; plain "
         f"{theirs / 3600:.1f} h by {seconds.size} runs, {steps.mean():.1f} steps each, "
         f"{'SOME OF THEM LOWER' if below else 'none lower'})"
     )
@@ -75,14 +75,14 @@ def speed(n_clusters=10, per_stage=12):
     yield Row(SUITE, "the same, runs followed to their own end", f"{sum(ends) / tried:.1%}; the others met one of them")
 
 
-def plain_runs(K, labels, k, founders):
-    """Return seconds and steps of the textbook loop from each founder of cluster k - 1, and the least objective."""
+def plain_runs(K, labels, k, samples):
+    """Return seconds and steps of the textbook loop from each candidate for cluster k - 1, and the least objective."""
     seconds = []
     steps = []
     objectives = []
-    for founder in founders:
+    for candidate in samples:
         start = labels.copy()
-        start[founder] = k - 1
+        start[candidate] = k - 1
         began = time.perf_counter()
         end, made = textbook_kernel_kmeans(K, start, k)
         seconds.append(time.perf_counter() - began)
@@ -99,8 +99,8 @@ def objective(K, labels, k):
 DIGITS = """
 from kernelweave import GlobalKernelKMeans
 from kernelweave.datasets import load_benchmark, standardize
-found = load_benchmark("pendigits")
-X = standardize(found.data[found.is_test])
+digits = load_benchmark("pendigits")
+X = standardize(digits.data[digits.is_test])
 model = GlobalKernelKMeans(10, search="exact", kernel_params={"sigma": 2.8}).fit(X)
 result = model.inertia_
 """

@@ -55,11 +55,11 @@ def first_pass():
     op, labels, weights, k = problem()
     K = op.K
     threads = thread_count()
-    parts = np.array_split(K, threads)
+    chunks = np.array_split(K, threads)
 
     def read_once():
         with ThreadPoolExecutor(threads) as pool:
-            return sum(pool.map(np.sum, parts))
+            return sum(pool.map(np.sum, chunks))
 
     op.cluster_sums(labels, weights, k)
     times = seconds({"pass": lambda: op.cluster_sums(labels, weights, k), "sum": read_once}, repeats=15)
@@ -93,10 +93,10 @@ result = [model.n_iter_, bool(model.converged_)]
 def memory():
     with tempfile.TemporaryDirectory() as scratch:
         paths = {kind: str(Path(scratch, f"{kind}.npy")) for kind in ("blockwise", "dense")}
-        found = {kind: in_fresh_process(RBF, argv=(kind, path)) for kind, path in paths.items()}
+        result = {kind: in_fresh_process(RBF, argv=(kind, path)) for kind, path in paths.items()}
         same = np.array_equal(*(np.load(path) for path in paths.values()))
-    lazy = found["blockwise"][1]
-    dense = found["dense"][1]
+    lazy = result["blockwise"][1]
+    dense = result["dense"][1]
     note = f"peak {lazy:.0f} MiB (dense {dense:.0f}), labels {'equal' if same else 'DIFFER'}"
     rows = [Row(SUITE, "20,000 samples, RBF, blockwise", note, "under 600 MB", same and lazy * 1.048576 < 600)]
     (steps, converged), peak = in_fresh_process(LINEAR)

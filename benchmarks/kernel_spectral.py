@@ -68,19 +68,19 @@ def dense(kernels, inverses, gammas):
 def training(m, repeats=1):
     """Compare the symmetric solver with the dense unsymmetric one, blocks on the right solved beforehand."""
     kernels, inverses, gammas = problem(m)
-    found = {}
+    result = {}
 
     def ours():
-        found["ours"] = coupled_kernel_spectral(kernels, inverses, gammas, 1, ["a", "b", "c"]).eigenvalues[0]
+        result["ours"] = coupled_kernel_spectral(kernels, inverses, gammas, 1).eigenvalues[0]
 
     def theirs():
         with threadpool_limits(1):  # ours has one thread as well, and two fight for a busy core
-            found["dense"] = dense(kernels, inverses, gammas)
+            result["dense"] = dense(kernels, inverses, gammas)
 
     ours()
     taken = {**seconds({"dense": theirs}, repeats), **seconds({"ours": ours}, 3 * repeats)}
     ratio = taken["dense"] / taken["ours"]
-    apart = abs(found["ours"] / found["dense"] - 1.0)
+    apart = abs(result["ours"] / result["dense"] - 1.0)
     text = f"{ratio:.0f} x as fast as a dense unsymmetric solver ({taken['ours']:.2f} and {taken['dense']:.1f} s)"
     text += f", leading eigenvalues within {apart:.0e}"
     return [Row(SUITE, f"the coupled problem of 3 views, m = {m:,}", text, ">= 10", ratio >= 10 and apart < 1e-8)]
@@ -88,13 +88,13 @@ def training(m, repeats=1):
 
 def growth(sizes):
     """Measure time, memory and NMI of synth 1 as it grows."""
-    found, peak = in_fresh_process(GROWTH, argv=tuple(map(str, sizes)))
-    n, taken, nmi = (np.array(column) for column in zip(*found, strict=True))
+    result, peak = in_fresh_process(GROWTH, argv=tuple(map(str, sizes)))
+    n, taken, nmi = (np.array(column) for column in zip(*result, strict=True))
     times = ", ".join(f"{t:.2f} s at {int(size):,}" for size, t in zip(n, taken, strict=True))
     far = n >= 10_000
     slope = float(np.polyfit(np.log(n[far]), np.log(taken[far]), 1)[0])
-    settled = nmi[n >= 1_000]
-    apart = float(settled.max() - settled.min())
+    steady = nmi[n >= 1_000]
+    apart = float(steady.max() - steady.min())
     megabytes = peak * 1.048576
     values = 2 * 1000 * int(n[-1])
     floor = exponentials(values)
@@ -106,7 +106,7 @@ def growth(sizes):
         Row(
             SUITE,
             f"{what}, NMI from 1,000 samples on",
-            f"{settled.min():.3f} to {settled.max():.3f}",
+            f"{steady.min():.3f} to {steady.max():.3f}",
             "within 0.05",
             apart <= 0.05,
         ),

@@ -107,9 +107,9 @@ def both_fits(X, k):
 
 def step_rows(X, k, what, steps, repeats=5):
     fits = both_fits(X, k)
-    turned = np.ascontiguousarray(X[:k].T)
+    transposed = np.ascontiguousarray(X[:k].T)
     out = np.empty((len(X), k))
-    floors = {"sum": X.sum, "product": lambda: np.dot(X, turned, out=out)}
+    floors = {"sum": X.sum, "product": lambda: np.dot(X, transposed, out=out)}
     one = per_step(fits, steps, repeats=repeats, floors=floors)
     yield step_row(one, f"a step, {what}, beside scikit-learn's Lloyd, one thread each")
     note = (
@@ -136,7 +136,7 @@ def on_all_threads(fits, steps, threads, repeats):
     free = min(before, after)
     if free >= QUIET * threads:
         return row
-    return Row(SUITE, row.what, f"{row.found}; no verdict, plain loops got {free:.1f} cores", row.promise)
+    return Row(SUITE, row.what, f"{row.result}; no verdict, plain loops got {free:.1f} cores", row.promise)
 
 
 def linear_kernel(X, k=10, steps=25):
@@ -153,7 +153,7 @@ def linear_kernel(X, k=10, steps=25):
         warnings.simplefilter("ignore", ConvergenceWarning)
         # Lloyd's k-means assigns once more when its steps are used up.
         same = np.array_equal(fits["ours"](steps + 1).labels_, fits["lloyd"](steps).labels_)
-    return Row(SUITE, row.what, f"{row.found}, labels {'equal' if same else 'DIFFER'}", row.promise, row.kept and same)
+    return Row(SUITE, row.what, f"{row.result}, labels {'equal' if same else 'DIFFER'}", row.promise, row.kept and same)
 
 
 def kernel_step():
@@ -178,13 +178,13 @@ def kernel_step():
 
 def restarts(X, n_init=500, compared=100):
     busy, wall, possible, _ = both_cores(X, n_init)
-    found = (
+    result = (
         f"{busy:.2f} cores busy; two loops with nothing in common got {possible:.2f} "
         f"({wall:.0f} s, {wall / n_init * 1e3:.0f} ms a restart)"
     )
     what = f"{n_init} restarts, {DIGITS}, k = 10, two threads"
     promise = f"at least {SHARE} of what such loops get"
-    yield Row(SUITE, what, found, promise, busy >= SHARE * possible)
+    yield Row(SUITE, what, result, promise, busy >= SHARE * possible)
     labels = {}
     best = {1: np.inf, 2: np.inf}
     free = []
@@ -276,9 +276,9 @@ result = X.nbytes / 2**20
 
 def memory():
     """Take the peak of a process that only made X from that of one that also fitted it."""
-    found = {kind: in_fresh_process(FIT, argv=(kind,)) for kind in ("none", "ours", "lloyd")}
-    size = found["none"][0]
-    peaks = {kind: peak for kind, (_, peak) in found.items()}
+    result = {kind: in_fresh_process(FIT, argv=(kind,)) for kind in ("none", "ours", "lloyd")}
+    size = result["none"][0]
+    peaks = {kind: peak for kind, (_, peak) in result.items()}
     times = {kind: 1 + (peaks[kind] - peaks["none"]) / size for kind in ("ours", "lloyd")}
     note = f"{times['ours']:.1f} x X itself, X included (scikit-learn's KMeans {times['lloyd']:.1f} x)"
     what = f"peak of two starts on {LARGE}, k = 10, in a process of its own ({peaks['ours']:.0f} MiB in all)"

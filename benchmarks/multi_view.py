@@ -17,7 +17,6 @@ from kernelweave.foundation.errors import DataError
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.weighted_sum import composite
 from kernelweave.metrics import normalized_mutual_info
-from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import ViewMeans
 
 SUITE = "multi-view"
 DIGITS = "Multiple features (2,000 digits, five views without mor), z-scores"
@@ -75,12 +74,12 @@ def mvlearn():
 
 def against_mvlearn():
     what = f"{DIGITS}: MultiViewSpectralClustering as recommended"
-    found = digits()
+    result = digits()
     theirs = mvlearn()
-    if found is None or theirs is None:
-        yield Row(SUITE, what, "data missing" if found is None else "mvlearn missing")
+    if result is None or theirs is None:
+        yield Row(SUITE, what, "data missing" if result is None else "mvlearn missing")
         return
-    views, y = found
+    views, y = result
 
     def ours():
         return MultiViewSpectralClustering(10, random_state=0, **RECOMMENDED).fit(views).labels_
@@ -123,9 +122,9 @@ def both_fits(views, k):
 def one_step(k=10, steps=25):
     views = blobs()
     X, fits = both_fits(views, k)
-    turned = np.ascontiguousarray(X[:k].T)
+    transposed = np.ascontiguousarray(X[:k].T)
     out = np.empty((len(X), k))
-    floors = {"product": lambda: np.dot(X, turned, out=out), "sum": X.sum}
+    floors = {"product": lambda: np.dot(X, transposed, out=out), "sum": X.sum}
     taken = per_step(fits, steps, floors=floors)
     ratio = taken["ours"] / taken["lloyd"]
     what = "a step of MultiViewKernelKMeans, 200,000 x 5 linear views of 20 columns, k = 10"
@@ -140,12 +139,12 @@ def new_weights(k=10):
     views = blobs()
     op = composite([fit_kernel(X, "linear").operator() for X in views], np.full(len(views), 0.2))
     weights = np.ones(len(views[0]))
-    state = ViewMeans(op, np.random.default_rng(0).integers(k, size=len(weights)), weights, k)
+    partition = op.view_partition(np.random.default_rng(0).integers(k, size=len(weights)), weights, k)
     with threadpool_limits(1):
         taken = seconds(
             {
-                "reweigh": lambda: (state.view_scatters(), state.reweigh(np.full(len(views), 0.2))),
-                "pass": state.nearest,
+                "reweigh": lambda: (partition.view_scatters(), partition.reweigh(np.full(len(views), 0.2))),
+                "pass": partition.nearest,
             },
             repeats=7,
         )
@@ -158,15 +157,15 @@ def new_weights(k=10):
 
 
 def scale():
-    found = {n: in_fresh_process(LARGE, argv=(str(n),)) for n in SIZES}
-    times = np.array([found[n][0][0] for n in SIZES])
-    steps = [found[n][0][1] for n in SIZES]
+    result = {n: in_fresh_process(LARGE, argv=(str(n),)) for n in SIZES}
+    times = np.array([result[n][0][0] for n in SIZES])
+    steps = [result[n][0][1] for n in SIZES]
     slope = float(np.polyfit(np.log(SIZES), np.log(times), 1)[0])
     what = "MultiViewKernelKMeans, default start, n x 5 linear views of 20 columns, k = 10"
     pairs = zip(SIZES, times, steps, strict=True)
     text = ", ".join(f"{n:,}: {took:.1f} s ({step} outer steps)" for n, took, step in pairs)
     yield Row(SUITE, f"{what}: time against n", f"{text}; exponent {slope:.2f}", "exponent <= 1.1", slope <= 1.1)
     took = times[-1]
-    peak = found[SIZES[-1]][1]
+    peak = result[SIZES[-1]][1]
     kept = took <= 300 and peak * 1.048576 <= 6000
     yield Row(SUITE, f"{what}: {SIZES[-1]:,} samples", f"{took:.0f} s, peak {peak:.0f} MiB", "<= 300 s, <= 6 GB", kept)

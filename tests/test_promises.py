@@ -14,12 +14,12 @@ pytestmark = pytest.mark.timing  # run alone: a second test beside it would spoi
 
 def test_a_run_is_at_least_five_times_faster_than_the_textbook_loop():
     row = bench.speed(peers=False)[0]
-    assert row.kept, row.found
+    assert row.kept, row.result
 
 
 def test_the_first_pass_takes_at_most_twice_as_long_as_reading_the_matrix():
     row = bench.first_pass()[0]
-    assert row.kept, row.found
+    assert row.kept, row.result
 
 
 def test_twenty_thousand_samples_blockwise_stay_under_600_mb_and_give_the_labels_of_the_dense_run(tmp_path):
@@ -50,7 +50,7 @@ def test_a_step_of_minmax_kmeans_takes_little_longer_than_one_of_lloyds(data, k,
         taken = minmax.per_step(fits, steps)
         return taken["ours"] / taken["lloyd"]
 
-    assert (found := least(ratio, limit)) <= limit, f"{found:.2f} times as long"
+    assert (result := least(ratio, limit)) <= limit, f"{result:.2f} times as long"
 
 
 def test_restarts_of_minmax_kmeans_keep_two_cores_busy():
@@ -63,7 +63,7 @@ def test_restarts_of_minmax_kmeans_keep_two_cores_busy():
         return 1 - busy / possible
 
     limit = 1 - minmax.SHARE  # of two cores that nothing else uses, 1.3 are kept busy
-    assert (found := least(left_idle, limit)) <= limit, f"{found:.0%} of what plain loops get is left idle"
+    assert (result := least(left_idle, limit)) <= limit, f"{result:.0%} of what plain loops get is left idle"
 
 
 def test_priors_of_a_convex_mixture_are_found_many_times_faster_than_by_em():
@@ -73,7 +73,7 @@ def test_priors_of_a_convex_mixture_are_found_many_times_faster_than_by_em():
         rows = convex_mixture.compared(X, 1.0, em_steps=20_000)
         return rows["newton"] / rows["em"]
 
-    assert (found := least(relative_time, 1 / 20)) <= 1 / 20, f"{1 / found:.1f} times as fast"
+    assert (result := least(relative_time, 1 / 20)) <= 1 / 20, f"{1 / result:.1f} times as fast"
 
 
 def test_a_step_on_five_linear_views_takes_little_longer_than_lloyds_on_all_their_columns():
@@ -84,12 +84,12 @@ def test_a_step_on_five_linear_views_takes_little_longer_than_lloyds_on_all_thei
         taken = minmax.per_step(fits, 15)
         return taken["ours"] / taken["lloyd"]
 
-    assert (found := least(ratio, 1.5)) <= 1.5, f"{found:.2f} times as long"
+    assert (result := least(ratio, 1.5)) <= 1.5, f"{result:.2f} times as long"
 
 
 def test_new_view_weights_take_far_less_than_a_pass_over_the_data():
     row = multi_view.new_weights()
-    assert row.kept, row.found
+    assert row.kept, row.result
 
 
 def test_a_quarter_of_a_million_samples_in_five_linear_views_stay_under_two_gb():
@@ -106,33 +106,33 @@ def test_the_duals_of_a_label_search_are_solved_faster_than_from_scratch():
         assert apart < 1e-5
         return ours / svc
 
-    assert (found := least(relative_time, 1 / 2)) <= 1 / 2, f"{1 / found:.1f} times as fast"
+    assert (result := least(relative_time, 1 / 2)) <= 1 / 2, f"{1 / result:.1f} times as fast"
 
 
 def least(measure, limit, tries=3):
     """Return the least of a few measurements, the first one within the limit ending them."""
-    found = [measure()]
-    while found[-1] > limit and len(found) < tries:
-        found.append(measure())
-    return min(found)
+    result = [measure()]
+    while result[-1] > limit and len(result) < tries:
+        result.append(measure())
+    return min(result)
 
 
 def test_coupled_kernel_spectral_problems_are_solved_ten_times_faster_than_the_dense_one():
     row = kernel_spectral.training(500)[0]
-    assert row.kept, row.found
+    assert row.kept, row.result
 
 
 def test_a_hundred_thousand_samples_of_two_views_take_no_more_than_linear_time_and_little_memory():
     for row in kernel_spectral.growth((1_000, 10_000, 100_000)):
-        assert row.kept is not False, f"{row.what}: {row.found}"
+        assert row.kept is not False, f"{row.what}: {row.result}"
 
 
 def test_importing_the_estimators_takes_little_longer_than_scikit_learns():
     row = startup.import_time()
-    assert row.kept, row.found
+    assert row.kept, row.result
 
 
 def test_compilation_is_paid_once():
     first, second = startup.compilation()
-    assert first.kept, first.found
-    assert second.kept, second.found
+    assert first.kept, first.result
+    assert second.kept, second.result

@@ -34,6 +34,8 @@ SMALL_PRODUCT = 2**18
 SUMMED_ROWS = 16384
 # Samples whose distances are held at a time where they are assigned one after the other.
 SEQUENTIAL_ROWS = 4096
+# Candidates whose gains are computed together: the plain loops add up by products, which depend on their shape.
+GAIN_ROWS = 256
 # Rows looked at together for asymmetry.
 MIRRORED_ROWS = 128
 # With fewer samples than this a kernel matrix is decomposed as a whole.
@@ -285,7 +287,12 @@ class HostBackend:
         """Return the gain every sample is sure of as a new centre."""
         gains = np.empty(len(K))
         loop = self._loops.founding_gains
-        for_ranges(lambda lo, hi: loop(K, diag, distances, weights, gains, lo, hi, 0), len(K), elements=K.size)
+        for_ranges(
+            lambda lo, hi: loop(K, diag, distances, weights, gains, lo, hi, 0),
+            len(K),
+            width=GAIN_ROWS,
+            elements=K.size,
+        )
         return gains
 
     def candidate_gains_of_rows(

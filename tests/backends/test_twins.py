@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernelweave.backends import numpy_loops
 from kernelweave.backends.compiled import row_loops
-from kernelweave.backends.registry import ENGINES, get_engine
+from kernelweave.backends.registry import BACKENDS, get_backend
 from tests.strategies import generators, indefinite_kernels, psd_kernels
 
 quick = settings(max_examples=50, deadline=None)
@@ -18,6 +18,8 @@ LOOPS = (
     "nearest",
     "nearest_scaled",
     "nearest_means",
+    "add_rows",
+    "shift_rows",
     "assign_by_size",
     "founding_gains",
     "worst_asymmetry",
@@ -45,16 +47,18 @@ def row_cases(draw):
     return rng, k, K, rows, weights, rng.standard_normal((k, n)), lo, hi, left
 
 
-def close(found, wanted):
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
+def close(result, wanted):
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-12)
 
 
 def test_every_loop_has_its_twin():
-    assert ENGINES == ("numba", "numpy")
-    assert get_engine() is get_engine("numba")
+    assert BACKENDS == ("numba", "numpy")
+    assert get_backend() is get_backend("numba")
+    assert get_backend("numba")._loops is row_loops
+    assert get_backend("numpy")._loops is numpy_loops
     for name in LOOPS:
-        assert callable(getattr(get_engine("numba"), name))
-        assert callable(getattr(get_engine("numpy"), name))
+        assert callable(getattr(row_loops, name))
+        assert callable(getattr(numpy_loops, name))
 
 
 @quick
@@ -105,13 +109,13 @@ def nearest_cases(draw):
 @quick
 @given(nearest_cases())
 def test_nearest_equals_its_twin_bit_by_bit(case):
-    sums, slopes, norms, labels, slack, lo, hi = case
+    sums, slopes, norms, labels, tolerance, lo, hi = case
     results = []
-    for engine in (row_loops, numpy_loops):
-        out, own = np.full(len(labels), -9), np.full(len(labels), -9.0)
-        lead = engine.nearest(sums, slopes, norms, labels, slack, out, own, lo, hi)
+    for loops in (row_loops, numpy_loops):
+        out, chosen = np.full(len(labels), -9), np.full(len(labels), -9.0)
+        lead = loops.nearest(sums, slopes, norms, labels, tolerance, out, chosen, lo, hi)
         assert (np.delete(out, np.s_[lo:hi]) == -9).all()
-        results.append((out, own, lead))
+        results.append((out, chosen, lead))
     np.testing.assert_array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][1], results[1][1])
     assert results[0][2] == results[1][2]
@@ -120,32 +124,32 @@ def test_nearest_equals_its_twin_bit_by_bit(case):
 @quick
 @given(nearest_cases())
 def test_nearest_follows_its_rule_written_as_a_loop(case):
-    sums, slopes, norms, labels, slack, lo, hi = case
-    out, own = np.empty(len(labels), dtype=np.int64), np.empty(len(labels))
-    lead = row_loops.nearest(sums, slopes, norms, labels, slack, out, own, lo, hi)
+    sums, slopes, norms, labels, tolerance, lo, hi = case
+    out, chosen = np.empty(len(labels), dtype=np.int64), np.empty(len(labels))
+    lead = row_loops.nearest(sums, slopes, norms, labels, tolerance, out, chosen, lo, hi)
     leads = [np.inf]
     for i in range(lo, hi):
         value = {c: norms[c] - slopes[c] * sums[c, i] for c in range(len(norms)) if np.isfinite(norms[c])}
         kept = value.pop(labels[i], np.inf)
         low = min(value.values(), default=np.inf)
-        if low < kept - slack:
-            assert out[i] == min(c for c in value if value[c] <= low + slack)
-            assert own[i] == value[out[i]] < kept
+        if low < kept - tolerance:
+            assert out[i] == min(c for c in value if value[c] <= low + tolerance)
+            assert chosen[i] == value[out[i]] < kept
         else:
             assert out[i] == labels[i]
-            assert own[i] == kept
-            leads.append(low - kept + slack)
+            assert chosen[i] == kept
+            leads.append(low - kept + tolerance)
     assert lead == min(leads)
 
 
-@pytest.mark.parametrize("engine", [row_loops, numpy_loops], ids=["numba", "numpy"])
-def test_a_sample_that_leaves_takes_the_first_cluster_within_the_slack_of_the_nearest(engine):
-    # Its own cluster at 1.2, the others at 0.9 and 0.45: the last is nearer by 0.75, more than the slack of 0.5, and
-    # the first counts as equally near.
-    sums, out, own = -np.array([[0.9], [0.45], [1.2]]), np.empty(1, dtype=np.int64), np.empty(1)
-    engine.nearest(sums, np.ones(3), np.zeros(3), np.array([2]), 0.5, out, own, 0, 1)
+@pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
+def test_a_sample_that_leaves_takes_the_first_cluster_within_the_tolerance_of_the_nearest(loops):
+    # The sample's cluster lies at 1.2, the others at 0.9 and 0.45: the last is nearer by 0.75, more than the tolerance
+    # of 0.5, and the first counts as equally near.
+    sums, out, chosen = -np.array([[0.9], [0.45], [1.2]]), np.empty(1, dtype=np.int64), np.empty(1)
+    loops.nearest(sums, np.ones(3), np.zeros(3), np.array([2]), 0.5, out, chosen, 0, 1)
     assert out.tolist() == [0]
-    assert own.tolist() == [0.9]
+    assert chosen.tolist() == [0.9]
 
 
 @st.composite
@@ -158,48 +162,48 @@ def scaled_cases(draw):
 @quick
 @given(scaled_cases())
 def test_nearest_scaled_equals_its_twin_bit_by_bit_and_follows_its_rule(case):
-    sums, slopes, norms, labels, slack, lo, hi, coefs, diag = case
+    sums, slopes, norms, labels, tolerance, lo, hi, coefs, diag = case
     results = []
-    for engine in (row_loops, numpy_loops):
-        out, own = np.full(len(labels), -9), np.full(len(labels), -9.0)
-        lead = engine.nearest_scaled(sums, slopes, norms, coefs, diag, labels, slack, out, own, lo, hi)
+    for loops in (row_loops, numpy_loops):
+        out, chosen = np.full(len(labels), -9), np.full(len(labels), -9.0)
+        lead = loops.nearest_scaled(sums, slopes, norms, coefs, diag, labels, tolerance, out, chosen, lo, hi)
         assert (np.delete(out, np.s_[lo:hi]) == -9).all()
-        assert (np.delete(own, np.s_[lo:hi]) == -9.0).all()
-        results.append((out, own, lead))
+        assert (np.delete(chosen, np.s_[lo:hi]) == -9.0).all()
+        results.append((out, chosen, lead))
     np.testing.assert_array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][1], results[1][1])
     assert results[0][2] == results[1][2]
     values = np.full((len(norms), len(labels)), np.inf)
     known = np.isfinite(norms)
     values[known] = coefs[known, None] * (diag + norms[known, None] - slopes[known, None] * sums[known])
-    follow_the_rule(values, labels, slack, results[0], lo, hi)
+    follow_the_rule(values, labels, tolerance, results[0], lo, hi)
 
 
-def follow_the_rule(values, labels, slack, found, lo, hi):
+def follow_the_rule(values, labels, tolerance, result, lo, hi):
     """Check labels, values and lead against the rule on ties, sample by sample; ``values`` is (k, n)."""
-    out, own, lead = found
+    out, chosen, lead = result
     leads = [np.inf]
     for i in range(lo, hi):
         value = {c: values[c, i] for c in range(len(values)) if np.isfinite(values[c, i])}
         kept = value.pop(labels[i], np.inf)
         low = min(value.values(), default=np.inf)
-        if low < kept - slack:
-            assert out[i] == min(c for c in value if value[c] <= low + slack)
-            assert own[i] == pytest.approx(value[out[i]], abs=1e-12)
+        if low < kept - tolerance:
+            assert out[i] == min(c for c in value if value[c] <= low + tolerance)
+            assert chosen[i] == pytest.approx(value[out[i]], abs=1e-12)
         else:
             assert out[i] == labels[i]
-            assert own[i] == pytest.approx(kept, abs=1e-12)
-            leads.append(low - kept + slack)
+            assert chosen[i] == pytest.approx(kept, abs=1e-12)
+            leads.append(low - kept + tolerance)
     assert lead == pytest.approx(min(leads), abs=1e-11)
 
 
 def test_with_coefficients_of_one_and_a_diagonal_of_zeros_scaled_is_plain():
     rng = np.random.default_rng(0)
     sums, norms, labels = rng.standard_normal((4, 700)), rng.standard_normal(4), rng.integers(4, size=700)
-    for engine in (row_loops, numpy_loops):
+    for loops in (row_loops, numpy_loops):
         plain, scaled = ((np.empty(700, dtype=np.int64), np.empty(700)) for _ in range(2))
-        one = engine.nearest(sums, np.ones(4), norms, labels, 0.1, *plain, 0, 700)
-        two = engine.nearest_scaled(sums, np.ones(4), norms, np.ones(4), np.zeros(700), labels, 0.1, *scaled, 0, 700)
+        one = loops.nearest(sums, np.ones(4), norms, labels, 0.1, *plain, 0, 700)
+        two = loops.nearest_scaled(sums, np.ones(4), norms, np.ones(4), np.zeros(700), labels, 0.1, *scaled, 0, 700)
         assert one == two
         for a, b in zip(plain, scaled, strict=True):
             np.testing.assert_array_equal(a, b)
@@ -217,21 +221,21 @@ def mean_cases(draw):
     norms = (means**2).sum(axis=1)
     norms[rng.permutation(k)[: draw(st.integers(0, k - 1))]] = np.inf
     coefs = rng.choice([0.25, 0.5, 1.0], size=k)
-    slack = draw(st.sampled_from([0.0, 0.5, 2.0])) if whole else 0.0
-    return whole, Phi, means, norms, coefs, rng.integers(k, size=n), slack, lo, hi
+    tolerance = draw(st.sampled_from([0.0, 0.5, 2.0])) if whole else 0.0
+    return whole, Phi, means, norms, coefs, rng.integers(k, size=n), tolerance, lo, hi
 
 
 @quick
 @given(mean_cases())
 def test_nearest_means_equals_its_twin_and_follows_its_rule(case):
-    whole, Phi, means, norms, coefs, labels, slack, lo, hi = case
-    diag, turned, results = (Phi**2).sum(axis=1), np.ascontiguousarray(means.T), []
-    for engine in (row_loops, numpy_loops):
-        out, own = np.full(len(labels), -9), np.full(len(labels), -9.0)
-        lead = engine.nearest_means(Phi, diag, turned, norms, coefs, labels, slack, out, own, lo, hi)
+    whole, Phi, means, norms, coefs, labels, tolerance, lo, hi = case
+    diag, columns, results = (Phi**2).sum(axis=1), np.ascontiguousarray(means.T), []
+    for loops in (row_loops, numpy_loops):
+        out, chosen = np.full(len(labels), -9), np.full(len(labels), -9.0)
+        lead = loops.nearest_means(Phi, diag, columns, norms, coefs, labels, tolerance, out, chosen, lo, hi)
         assert (np.delete(out, np.s_[lo:hi]) == -9).all()
-        assert (np.delete(own, np.s_[lo:hi]) == -9.0).all()
-        results.append((out, own, lead))
+        assert (np.delete(chosen, np.s_[lo:hi]) == -9.0).all()
+        results.append((out, chosen, lead))
     np.testing.assert_array_equal(results[0][0], results[1][0])
     close(results[0][1], results[1][1])
     close(results[0][2], results[1][2])
@@ -241,20 +245,28 @@ def test_nearest_means_equals_its_twin_and_follows_its_rule(case):
     values = np.full((len(norms), len(labels)), np.inf)
     for c in np.flatnonzero(np.isfinite(norms)):
         values[c] = coefs[c] * ((Phi - means[c]) ** 2).sum(axis=1)
-    follow_the_rule(values, labels, slack, results[0], lo, hi)
+    follow_the_rule(values, labels, tolerance, results[0], lo, hi)
 
 
 @pytest.mark.parametrize("lo", [0, 1, 255, 256, 300])
 def test_the_tiles_of_nearest_means_fit_together_wherever_a_range_begins(lo):
     rng = np.random.default_rng(0)
     Phi, means, labels = rng.standard_normal((1000, 3)), rng.standard_normal((4, 3)), rng.integers(4, size=1000)
-    given = (Phi, (Phi**2).sum(axis=1), np.ascontiguousarray(means.T), (means**2).sum(axis=1), np.ones(4), labels, 0.0)
-    whole, part = ((np.full(1000, -9), np.full(1000, -9.0)) for _ in range(2))
-    row_loops.nearest_means(*given, *whole, 0, 1000)
-    row_loops.nearest_means(*given, *part, lo, 1000)
-    np.testing.assert_array_equal(whole[0][lo:], part[0][lo:])
-    close(whole[1][lo:], part[1][lo:])
-    assert (part[0][:lo] == -9).all()
+    arguments = (
+        Phi,
+        (Phi**2).sum(axis=1),
+        np.ascontiguousarray(means.T),
+        (means**2).sum(axis=1),
+        np.ones(4),
+        labels,
+        0.0,
+    )
+    whole, tail = ((np.full(1000, -9), np.full(1000, -9.0)) for _ in range(2))
+    row_loops.nearest_means(*arguments, *whole, 0, 1000)
+    row_loops.nearest_means(*arguments, *tail, lo, 1000)
+    np.testing.assert_array_equal(whole[0][lo:], tail[0][lo:])
+    close(whole[1][lo:], tail[1][lo:])
+    assert (tail[0][:lo] == -9).all()
 
 
 @st.composite
@@ -271,12 +283,12 @@ def size_cases(draw):
 @quick
 @given(size_cases())
 def test_assign_by_size_equals_its_twin_bit_by_bit_and_its_rule(case):
-    values, weights, labels, slack = case
+    values, weights, labels, tolerance = case
     totals = np.bincount(labels, weights, values.shape[1])
     results = []
-    for engine in (row_loops, numpy_loops):
+    for loops in (row_loops, numpy_loops):
         out, sizes = np.full(len(labels), -9), totals.copy()
-        engine.assign_by_size(values, weights, sizes, labels, slack, out)
+        loops.assign_by_size(values, weights, sizes, labels, tolerance, out)
         results.append((out, sizes))
     np.testing.assert_array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][1], results[1][1])
@@ -289,16 +301,16 @@ def test_assign_by_size_equals_its_twin_bit_by_bit_and_its_rule(case):
         others = np.arange(len(now)) != i
         size = np.bincount(now[others], weights[others], len(row))
         scaled = np.array([size[c] * row[c] if np.isfinite(row[c]) else np.inf for c in range(len(row))])
-        least = np.flatnonzero(scaled <= scaled.min() + slack)
+        least = np.flatnonzero(scaled <= scaled.min() + tolerance)
         assert out[i] == (labels[i] if labels[i] in least else least[0])
         now[i] = out[i]
 
 
-@pytest.mark.parametrize("engine", [row_loops, numpy_loops], ids=["numba", "numpy"])
-def test_sizes_follow_every_sample_at_once(engine):
+@pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
+def test_sizes_follow_every_sample_at_once(loops):
     # Two equal samples of a cluster of three, next to a cluster of one. The first goes over, the other stays behind.
     values, out, sizes = np.full((2, 2), [1.5, 2.0]), np.empty(2, dtype=np.int64), np.array([3.0, 1.0])
-    engine.assign_by_size(values, np.ones(2), sizes, np.array([0, 0]), 0.0, out)
+    loops.assign_by_size(values, np.ones(2), sizes, np.array([0, 0]), 0.0, out)
     assert out.tolist() == [1, 0]
     assert sizes.tolist() == [2.0, 2.0]
 
@@ -311,29 +323,29 @@ def test_worst_asymmetry_equals_its_twin_and_its_definition(K, dtype, rng, noise
     lo = rng.integers(n)
     hi = rng.integers(lo, n) + 1
     wide = K.astype(np.float64)
-    gaps = np.abs(wide - wide.T)[lo:hi]
-    for engine in (row_loops, numpy_loops):
-        gap, peak, i, j = engine.worst_asymmetry(K, lo, hi)
-        assert gap == pytest.approx(gaps.max(), rel=1e-6, abs=0)  # differences of float32 may be float32
+    differences = np.abs(wide - wide.T)[lo:hi]
+    for loops in (row_loops, numpy_loops):
+        difference, peak, i, j = loops.worst_asymmetry(K, lo, hi)
+        assert difference == pytest.approx(differences.max(), rel=1e-6, abs=0)  # differences of float32 may be float32
         assert peak == np.abs(wide[lo:hi]).max()
         assert lo <= i < hi
-        assert gaps[i - lo, j] == pytest.approx(gap, rel=1e-6, abs=0)
+        assert differences[i - lo, j] == pytest.approx(difference, rel=1e-6, abs=0)
 
 
-@pytest.mark.parametrize("engine", [row_loops, numpy_loops], ids=["numba", "numpy"])
+@pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [(0, 0), (1, 3), (3, 1), (70, 2), (2, 70)])
-def test_a_value_that_is_not_finite_is_reported_at_its_own_place(engine, value, place):
+def test_a_value_that_is_not_finite_is_reported_at_its_own_place(loops, value, place):
     K = np.ones((80, 80))
     K[place] = value
-    gap, peak, i, j = engine.worst_asymmetry(K, 0, 80)
-    assert np.isinf(gap)
+    difference, peak, i, j = loops.worst_asymmetry(K, 0, 80)
+    assert np.isinf(difference)
     assert np.isinf(peak)
     assert (i, j) == place
 
 
-@pytest.mark.parametrize("engine", [row_loops, numpy_loops], ids=["numba", "numpy"])
-def test_sums_over_a_float32_kernel_are_kept_in_float64(engine):
+@pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
+def test_sums_over_a_float32_kernel_are_kept_in_float64(loops):
     # Next to 1e8 a float32 total steps by 8: ones added to it one by one would all be lost.
     K = np.ones((101, 5), dtype=np.float32)
     K[0] = 1e8
@@ -341,16 +353,16 @@ def test_sums_over_a_float32_kernel_are_kept_in_float64(engine):
     assert np.cumsum(K, axis=0, dtype=np.float32)[-1].tolist() == [1e8] * 5
     rows, weights = np.arange(101), np.ones(101)
     sums = np.zeros((1, 5))
-    engine.scatter_rows(K, rows, np.zeros(101, dtype=np.intp), weights, sums, 0, 5, 0)
+    loops.scatter_rows(K, rows, np.zeros(101, dtype=np.intp), weights, sums, 0, 5, 0)
     assert sums.tolist() == [[100000100.0] * 5]
     moved = np.zeros((2, 5))
-    engine.move_rows(K, rows, np.zeros(101, dtype=np.intp), np.ones(101, dtype=np.intp), weights, moved, 0, 5, 0)
+    loops.move_rows(K, rows, np.zeros(101, dtype=np.intp), np.ones(101, dtype=np.intp), weights, moved, 0, 5, 0)
     assert moved.tolist() == [[-100000100.0] * 5, [100000100.0] * 5]
 
 
-@pytest.mark.parametrize("engine", [row_loops, numpy_loops], ids=["numba", "numpy"])
-def test_a_weight_finer_than_float32_is_not_rounded_to_it(engine):
+@pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
+def test_a_weight_finer_than_float32_is_not_rounded_to_it(loops):
     K, weight = np.ones((1, 2), dtype=np.float32), 1.0 + 2.0**-40
     sums = np.zeros((1, 2))
-    engine.scatter_rows(K, np.array([0]), np.array([0]), np.array([weight]), sums, 0, 2, 0)
+    loops.scatter_rows(K, np.array([0]), np.array([0]), np.array([weight]), sums, 0, 2, 0)
     assert sums.tolist() == [[weight, weight]]

@@ -30,7 +30,7 @@ def searched(A, objective, k, how, **options):
 
 
 def general_graph(rng, n, density=1.0):
-    """Return a graph with weights in general position: no two nodes, founders or moves are equally good."""
+    """Return a graph with weights in general position: no two nodes, seeds or moves are equally good."""
     A = np.triu(rng.random((n, n)) * (rng.random((n, n)) < density), 1)
     return A + A.T
 
@@ -46,10 +46,10 @@ def general_graph(rng, n, density=1.0):
 def test_every_stage_has_as_many_clusters_each_with_a_mass_and_the_value_of_the_metric(A, objective, how, k, polish):
     weight = oracle.masses(A, objective)
     assume(np.count_nonzero(weight) >= k)
-    found = searched(A, objective, k, how, polish=polish)
-    assert len(found.labels) == len(found.values) == k
-    assert found.complete
-    for stage, (labels, value) in enumerate(zip(found.labels, found.values, strict=True), start=1):
+    result = searched(A, objective, k, how, polish=polish)
+    assert len(result.labels) == len(result.values) == k
+    assert result.complete
+    for stage, (labels, value) in enumerate(zip(result.labels, result.values, strict=True), start=1):
         assert np.unique(labels[weight > 0]).tolist() == list(range(stage))
         assert (labels[weight == 0] == 0).all()
         assert value == pytest.approx(oracle.value(A, labels, objective), abs=1e-9)
@@ -57,7 +57,7 @@ def test_every_stage_has_as_many_clusters_each_with_a_mass_and_the_value_of_the_
 
 @cases
 @given(A=oracle.graphs(max_n=10), objective=sampled_from(OBJECTIVES), k=integers(2, 4))
-def test_exact_search_makes_the_best_split_that_any_founder_grows(A, objective, k):
+def test_exact_search_makes_the_best_split_that_any_seed_grows(A, objective, k):
     assume(np.count_nonzero(oracle.masses(A, objective)) >= k)
     path = searched(A, objective, k, "exact", polish=False).labels
     for before, after in itertools.pairwise(path):
@@ -87,12 +87,12 @@ def test_after_polish_no_single_move_lowers_the_cost_at_any_stage(A, objective, 
 def test_a_polished_partition_is_never_worse_and_keeps_its_number_of_clusters(case, how):
     A, objective, labels, k = case
     assume(np.count_nonzero(oracle.masses(A, objective)) >= k)
-    found = polish_cut(moves_of(A, objective), labels, n_clusters=k, how=how, deadline=np.inf)
-    after = found.labels[-1]
+    result = polish_cut(moves_of(A, objective), labels, n_clusters=k, how=how, deadline=np.inf)
+    after = result.labels[-1]
     assert oracle.cost(A, after, objective) <= oracle.cost(A, labels, objective) + 1e-12
     assert (np.bincount(after, oracle.masses(A, objective) > 0, k) > 0).all()
-    assert found.values[-1] == pytest.approx(oracle.value(A, after, objective), abs=1e-9)
-    assert found.complete
+    assert result.values[-1] == pytest.approx(oracle.value(A, after, objective), abs=1e-9)
+    assert result.complete
 
 
 @cases
@@ -109,11 +109,11 @@ def test_polishing_twice_is_polishing_once(case, how):
 @searches
 @pytest.mark.parametrize("polish", [True, False])
 @cases
-@given(A=oracle.graphs(kinds=("random", "parts", "isolated")))
-def test_parts_of_a_graph_are_split_off_before_any_edge_is_cut(how, polish, A):
-    parts = oracle.n_parts(A)
-    assume(parts >= 2)
-    values = searched(A, "normalized_cut", parts, how, polish=polish).values
+@given(A=oracle.graphs(kinds=("random", "components", "isolated")))
+def test_components_of_a_graph_are_split_off_before_any_edge_is_cut(how, polish, A):
+    components = oracle.n_components(A)
+    assume(components >= 2)
+    values = searched(A, "normalized_cut", components, how, polish=polish).values
     np.testing.assert_allclose(values, 0.0, atol=1e-10)
 
 
@@ -125,10 +125,10 @@ def test_a_short_path_beside_a_long_one_is_split_off_at_no_cost(how):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_two_parts_of_equal_weight_are_split_off_whole_whatever_the_rounding(seed):
-    # Each part has half the mass, up to the last bit of sums in different orders.
-    part = general_graph(np.random.default_rng(seed), 7)
-    A = np.kron(np.eye(2), part)
+def test_two_components_of_equal_weight_are_split_off_whole_whatever_the_rounding(seed):
+    # Each component has half the mass, up to the last bit of sums in different orders.
+    block = general_graph(np.random.default_rng(seed), 7)
+    A = np.kron(np.eye(2), block)
     assert searched(A, "normalized_cut", 2, "exact", polish=False).values[-1] == pytest.approx(0.0, abs=1e-10)
 
 
@@ -145,16 +145,16 @@ def test_the_order_of_the_nodes_does_not_matter_where_nothing_is_equally_good(ob
 @pytest.mark.parametrize("seed", range(5))
 def test_cliques_in_a_chain_are_found_in_any_order_of_the_nodes(how, seed):
     A, order = oracle.cliques(6, 7, 8, 9), np.random.default_rng(seed).permutation(30)
-    found = searched(A[np.ix_(order, order)], "normalized_cut", 4, how)
+    result = searched(A[np.ix_(order, order)], "normalized_cut", 4, how)
     labels = np.repeat(np.arange(4), [6, 7, 8, 9])  # the end cliques lose one edge, those between lose two
     assert oracle.value(A, labels, "normalized_cut") == pytest.approx(1 / 31 + 2 / 44 + 2 / 58 + 1 / 73)
-    assert found.values[-1] == pytest.approx(oracle.value(A, labels, "normalized_cut"))
+    assert result.values[-1] == pytest.approx(oracle.value(A, labels, "normalized_cut"))
 
 
 @objectives
 def test_the_outcome_does_not_depend_on_threads_or_on_the_run(objective):
     rng = np.random.default_rng(0)
-    n = 700  # enough founders and nodes for more than one thread
+    n = 700  # enough seeds and nodes for more than one thread
     offsets = np.arange(1, 5)
     near = (np.arange(n)[:, None] + offsets) % n
     ring = sp.csr_array((rng.random(4 * n) + 0.5, (np.repeat(np.arange(n), 4), near.ravel())), shape=(n, n))
@@ -181,18 +181,18 @@ def test_fewer_clusters_are_the_beginning_of_the_path_to_more(how):
 @searches
 def test_after_the_deadline_the_search_still_ends_with_all_clusters_and_says_so(how):
     A = general_graph(np.random.default_rng(0), 60, density=0.2)
-    found = searched(A, "normalized_cut", 5, how, deadline=time.monotonic() - 1.0)
-    assert not found.complete
-    assert len(np.unique(found.labels[-1])) == 5
-    assert found.values[-1] == pytest.approx(oracle.value(A, found.labels[-1], "normalized_cut"))
+    result = searched(A, "normalized_cut", 5, how, deadline=time.monotonic() - 1.0)
+    assert not result.complete
+    assert len(np.unique(result.labels[-1])) == 5
+    assert result.values[-1] == pytest.approx(oracle.value(A, result.labels[-1], "normalized_cut"))
 
 
-def test_after_the_deadline_only_single_moves_polish_a_given_partition():
+def test_after_the_deadline_only_single_moves_polish_a_partition():
     A = general_graph(np.random.default_rng(0), 60, density=0.2)
     labels = np.arange(60) % 5
-    found = polish_cut(moves_of(A), labels, n_clusters=5, how="exact", deadline=time.monotonic() - 1.0)
-    assert not found.complete
-    np.testing.assert_array_equal(found.labels[-1], moves_of(A).polished(labels, 5, 1000)[0])
+    result = polish_cut(moves_of(A), labels, n_clusters=5, how="exact", deadline=time.monotonic() - 1.0)
+    assert not result.complete
+    np.testing.assert_array_equal(result.labels[-1], moves_of(A).polished(labels, 5, 1000)[0])
 
 
 @objectives
@@ -207,7 +207,7 @@ def test_on_tiny_graphs_the_optimum_is_never_beaten_and_mostly_reached(objective
             + np.diag(np.ones(6), -1)
         )
         best = oracle.optimum(A, objective, k)
-        found = oracle.cost(A, searched(A, objective, k, "exact").labels[-1], objective)
-        assert found >= best - 1e-10
-        reached.append(found <= best + 1e-10)
+        result = oracle.cost(A, searched(A, objective, k, "exact").labels[-1], objective)
+        assert result >= best - 1e-10
+        reached.append(result <= best + 1e-10)
     assert np.mean(reached) >= share

@@ -4,6 +4,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis.strategies import integers
 
+from kernelweave.backends import get_backend
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import OBJECTIVES, GraphMoves
 from tests.reference import graph_cuts as oracle
@@ -39,8 +40,8 @@ def test_a_path_of_four_nodes_costs_what_was_worked_out_by_hand():
 @given(case=oracle.partitioned_graphs())
 def test_the_numbers_of_every_cluster_equal_sums_over_its_nodes(case):
     A, objective, labels, k = case
-    found = moves_of(A, objective).stats(labels, k)
-    np.testing.assert_allclose(found, oracle.stats(A, labels, objective, k), rtol=1e-12, atol=1e-12)
+    result = moves_of(A, objective).stats(labels, k)
+    np.testing.assert_allclose(result, oracle.stats(A, labels, objective, k), rtol=1e-12, atol=1e-12)
 
 
 @cases
@@ -66,12 +67,12 @@ def test_joining_two_clusters_changes_the_cost_by_what_recomputing_says(case):
 
 @cases
 @given(case=oracle.partitioned_graphs(max_clusters=3))
-def test_every_founder_reaches_the_best_prefix_of_the_plain_growth(case):
+def test_every_seed_reaches_the_best_prefix_of_the_plain_growth(case):
     A, objective, labels, k = case
     moves = moves_of(A, objective)
-    found = moves.splits(labels, moves.stats(labels, k), np.arange(len(A)))
+    result = moves.splits(labels, moves.stats(labels, k), np.arange(len(A)))
     expected = [oracle.split_changes(A, labels, objective, i)[1].min() for i in range(len(A))]
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-12)
 
 
 @cases
@@ -81,13 +82,13 @@ def test_the_nodes_grown_begin_the_plain_order_of_growth_and_their_removal_makes
     moves = moves_of(A, objective)
     stats = moves.stats(labels, k)
     changes = moves.splits(labels, stats, np.arange(len(A)))
-    for founder in range(len(A)):
-        nodes = moves.grown(labels, stats, founder).tolist()
-        order = oracle.split_changes(A, labels, objective, founder)[0]
+    for seed_node in range(len(A)):
+        nodes = moves.grown(labels, stats, seed_node).tolist()
+        order = oracle.split_changes(A, labels, objective, seed_node)[0]
         assert nodes == order[: len(nodes)]
-        if np.isfinite(changes[founder]):
+        if np.isfinite(changes[seed_node]):
             after = oracle.cost(A, removed(labels, nodes), objective)
-            assert after - oracle.cost(A, labels, objective) == pytest.approx(changes[founder], abs=1e-12)
+            assert after - oracle.cost(A, labels, objective) == pytest.approx(changes[seed_node], abs=1e-12)
         else:
             assert nodes == []
 
@@ -96,12 +97,12 @@ def test_the_nodes_grown_begin_the_plain_order_of_growth_and_their_removal_makes
 @given(case=oracle.partitioned_graphs(max_n=12))
 def test_polishing_never_raises_the_cost_and_leaves_no_single_move_that_lowers_it(case):
     A, objective, labels, k = case
-    moves, given_labels = moves_of(A, objective), labels.copy()
-    found, ended = moves.polished(labels, k, 1000)
+    moves, before = moves_of(A, objective), labels.copy()
+    result, ended = moves.polished(labels, k, 1000)
     assert ended
-    np.testing.assert_array_equal(labels, given_labels)
-    assert oracle.cost(A, found, objective) <= oracle.cost(A, labels, objective) + 1e-12
-    assert min(oracle.single_moves(A, found, objective, k).values(), default=0.0) >= -1e-10
+    np.testing.assert_array_equal(labels, before)
+    assert oracle.cost(A, result, objective) <= oracle.cost(A, labels, objective) + 1e-12
+    assert min(oracle.single_moves(A, result, objective, k).values(), default=0.0) >= -1e-10
 
 
 @cases
@@ -109,10 +110,10 @@ def test_polishing_never_raises_the_cost_and_leaves_no_single_move_that_lowers_i
 def test_polishing_leaves_every_cluster_a_node_with_a_mass_and_nodes_without_one_alone(case):
     A, objective, labels, k = case
     moves = moves_of(A, objective)
-    found, _ = moves.polished(labels, k, 1000)
+    result, _ = moves.polished(labels, k, 1000)
     filled = np.bincount(labels, moves.masses > 0, k) > 0
-    assert (np.bincount(found, moves.masses > 0, k) > 0)[filled].all()
-    np.testing.assert_array_equal(found[moves.masses == 0], labels[moves.masses == 0])
+    assert (np.bincount(result, moves.masses > 0, k) > 0)[filled].all()
+    np.testing.assert_array_equal(result[moves.masses == 0], labels[moves.masses == 0])
 
 
 @objectives
@@ -126,8 +127,8 @@ def test_polishing_moves_the_nodes_that_the_plain_sweeps_move(objective, seed, n
     A[np.arange(n - 1), np.arange(1, n)] = A[np.arange(1, n), np.arange(n - 1)] = rng.random(n - 1)
     labels = rng.permutation(np.r_[np.arange(k), rng.integers(k, size=n - k)])
     moves = moves_of(A, objective)
-    found, _ = moves.polished(labels, k, 1000)
-    np.testing.assert_array_equal(found, oracle.polished(A, labels, objective, k, moves.tolerance))
+    result, _ = moves.polished(labels, k, 1000)
+    np.testing.assert_array_equal(result, oracle.polished(A, labels, objective, k, moves.tolerance))
 
 
 def test_a_sweep_that_moved_a_node_is_not_known_to_be_the_last():
@@ -149,8 +150,15 @@ def test_the_unit_of_the_weights_decides_nothing(objective, scale):
     A = np.triu(rng.random((30, 30)) * (rng.random((30, 30)) < 0.3), 1)
     A += A.T
     labels = rng.permutation(np.arange(30) % 3)
-    found = [moves_of(factor * A, objective).polished(labels, 3, 1000)[0] for factor in (1.0, scale)]
-    np.testing.assert_array_equal(*found)
+    result = [moves_of(factor * A, objective).polished(labels, 3, 1000)[0] for factor in (1.0, scale)]
+    np.testing.assert_array_equal(*result)
+
+
+def test_a_backend_without_moves_on_graphs_is_named():
+    graph = GraphKernel(sp.csr_array(oracle.path(4)))
+    graph.backend = get_backend("numpy")
+    with pytest.raises(NotImplementedError, match="'numpy' has no moves on graphs"):
+        GraphMoves(graph, "ratio_cut")
 
 
 def test_a_stored_zero_is_no_edge():
@@ -176,7 +184,7 @@ def test_ends_stay_inside_the_cluster():
 
 
 @objectives
-def test_a_graph_whose_nodes_are_all_founders_gives_the_same_splits_in_any_company(objective):
+def test_a_graph_whose_nodes_are_all_seeds_gives_the_same_splits_together_and_one_by_one(objective):
     rng = np.random.default_rng(1)
     A = sp.random_array((300, 300), density=0.03, rng=rng)
     moves = moves_of((A + A.T).toarray(), objective)

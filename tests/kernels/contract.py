@@ -30,10 +30,10 @@ class _Contract:
     def pair(self, X, Y):
         raise NotImplementedError
 
-    def assert_close(self, found, wanted, K, mass=1.0):
+    def assert_close(self, result, wanted, K, mass=1.0):
         """Compare; ``mass`` is what the entries of K were multiplied with and added up to."""
         size = max(np.abs(K).max(), 1.0) * mass  # samples of the strategies are of size one
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=self.tolerance * size)
+        np.testing.assert_allclose(result, wanted, rtol=0, atol=self.tolerance * size)
 
     @laws
     @given(st.data())
@@ -42,9 +42,9 @@ class _Contract:
         rng = data.draw(generators())
         for width in (1, 4):
             H = rng.standard_normal((K.shape[1], width))
-            found = op.matmat(H)
-            assert found.dtype == np.float64
-            self.assert_close(found, K @ H, K, mass=np.abs(H).sum())
+            result = op.matmat(H)
+            assert result.dtype == np.float64
+            self.assert_close(result, K @ H, K, mass=np.abs(H).sum())
 
     @laws
     @given(st.data())
@@ -61,6 +61,15 @@ class _Contract:
         self.assert_close(op.block(rows, some_cols), K[rows][:, some_cols], K)
         self.assert_close(op.block(some_rows, cols), K[some_rows][:, cols], K)
         self.assert_close(op.block(some_rows, some_cols), K[some_rows, some_cols], K)
+
+    @laws
+    @given(st.data())
+    def test_columns_are_those_of_the_plain_matrix(self, data):
+        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
+        chosen = data.draw(generators()).integers(K.shape[1], size=3)
+        columns = op.columns(chosen)
+        assert columns.shape == (K.shape[0], 3)
+        self.assert_close(columns, K[:, chosen], K)
 
     @laws
     @given(st.data())
@@ -81,10 +90,10 @@ class _Contract:
         labels, k = data.draw(partitions(K.shape[1]))
         weights = data.draw(sample_weights(K.shape[1]))
         moved, new = data.draw(moves(labels, k))
-        sums = indicators(labels, weights, k).T @ K.T
-        op.move_sums(sums, moved, labels[moved], new, weights[moved])
         after = labels.copy()
         after[moved] = new
+        sums = indicators(labels, weights, k).T @ K.T
+        op.move_sums(sums, op.backend.moves(labels, after), weights)
         self.assert_close(sums, indicators(after, weights, k).T @ K.T, K, mass=weights.sum())
 
     def example(self):
@@ -116,14 +125,17 @@ class _Contract:
         before = X.copy(), Y.copy()
         op, K = self.pair(X, Y)
         n = K.shape[1]
-        labels, moved = np.arange(n) % 2, np.arange(0, n, 3)
-        given = [np.ones((n, 2)), labels, np.linspace(0.0, 1.0, n), moved, labels[moved], 1 - labels[moved]]
-        copies = [value.copy() for value in given]
-        H, labels, weights, moved, old, new = given
+        labels = np.arange(n) % 2
+        moves = op.backend.moves(labels, np.where(np.arange(n) % 3 == 0, 1 - labels, labels))
+        of_moves = [moves.samples, moves.old, moves.new, moves.labels]
+        arguments = [np.ones((n, 2)), labels, np.linspace(0.0, 1.0, n), *of_moves]
+        copies = [value.copy() for value in arguments]
+        H, labels, weights = arguments[:3]
         op.matmat(H)
-        op.block(moved[:1], moved)
-        op.move_sums(op.cluster_sums(labels, weights, 2), moved, old, new, weights[moved])
-        for value, copy in zip([*given, X, Y], [*copies, *before], strict=True):
+        op.block(moves.samples[:1], moves.samples)
+        op.columns(moves.samples)
+        op.move_sums(op.cluster_sums(labels, weights, 2), moves, weights)
+        for value, copy in zip([*arguments, X, Y], [*copies, *before], strict=True):
             np.testing.assert_array_equal(value, copy)
         self.assert_close(op.block(slice(None), slice(None)), K, K)
 
@@ -131,6 +143,7 @@ class _Contract:
         op, K = self.example()
         op.matmat(np.eye(K.shape[1]))[:] = -7.0
         op.block(slice(None), slice(None))[:] = -7.0
+        op.columns(np.arange(2))[:] = -7.0
         op.cluster_sums(np.zeros(K.shape[1], dtype=np.intp), np.ones(K.shape[1]), 1)[:] = -7.0
         self.assert_close(op.block(slice(None), slice(None)), K, K)
 
@@ -155,10 +168,10 @@ class OperatorContract(_Contract):
     def test_diag_is_the_diagonal_of_the_plain_matrix(self, data):
         X = data.draw(self.rows)
         op, K = self.make(X), self.dense(X)
-        found = op.diag()
-        assert found.dtype == np.float64
-        self.assert_close(found, np.diagonal(K), K)
-        found[:] = -7.0
+        result = op.diag()
+        assert result.dtype == np.float64
+        self.assert_close(result, np.diagonal(K), K)
+        result[:] = -7.0
         self.assert_close(op.diag(), np.diagonal(K), K)
 
     @laws
@@ -167,6 +180,53 @@ class OperatorContract(_Contract):
         X = data.draw(self.rows)
         op, K = self.make(X), self.dense(X)
         assert np.abs(K).max() <= self.above_scale * op.scale() * (1 + 1e-12) + 1e-15
+
+    @laws
+    @given(st.data())
+    def test_candidate_gains_are_sums_over_pairs(self, data):
+        op, K = self.pair(data.draw(self.rows), None)
+        weights = data.draw(sample_weights(len(K)))
+        size = max(np.abs(K).max(), 1.0)
+        distances = 2.0 * size * data.draw(generators()).random(len(K))
+        diag = np.diagonal(K)
+        pairs = diag[:, None] + diag[None, :] - 2.0 * K
+        wanted = [sum(w * max(d - p, 0.0) for w, d, p in zip(weights, distances, row, strict=True)) for row in pairs]
+        self.assert_close(op.candidate_gains(distances, weights, op.diag()), wanted, K, mass=4.0 * weights.sum())
+
+    @laws
+    @given(st.data())
+    def test_links_inside_and_out_of_clusters_add_up_entry_by_entry(self, data):
+        op, K = self.pair(data.draw(self.rows), None)
+        labels, k = data.draw(partitions(len(K)))
+        within, between = np.zeros(k + 1), np.zeros(k + 1)
+        for i in range(len(K)):
+            for j in range(len(K)):
+                (within if labels[i] == labels[j] else between)[labels[i]] += K[i, j]
+        links = op.cluster_links(labels, k + 1)
+        self.assert_close(links[0], within, K, mass=len(K) ** 2)
+        self.assert_close(links[1], between, K, mass=len(K) ** 2)
+
+    def test_other_forms_of_the_kernel_hold_the_same_values(self):
+        op, K = self.example()
+        self.assert_close(op.for_products().matmat(np.eye(len(K))), K, K)
+        if (matrix := op.stored_matrix()) is not None:
+            self.assert_close(matrix, K, K)
+        if (graph := op.sparse_matrix()) is not None:
+            self.assert_close(graph.toarray(), K, K)
+
+    @laws
+    @given(st.data())
+    def test_the_objective_of_a_partition_is_that_of_the_plain_matrix(self, data):
+        op, K = self.pair(data.draw(self.rows), None)
+        labels, k = data.draw(partitions(len(K)))
+        weights = data.draw(sample_weights(len(K)))
+        objective = weights @ np.diagonal(K)
+        for c in range(k):
+            mass = np.where(labels == c, weights, 0.0)
+            objective -= mass @ K @ mass / mass.sum() if mass.any() else 0.0
+        partition = op.partition(labels, weights, k)
+        assert partition.backend is op.backend
+        self.assert_close(partition.objective, objective, K, mass=2.0 * weights.sum())
 
     @laws
     @given(st.data())
@@ -212,10 +272,10 @@ class CrossContract(_Contract):
             with pytest.raises(ValueError, match="new samples"):
                 op.diag()
         else:
-            found = op.diag()
-            assert found.dtype == np.float64
-            self.assert_close(found, wanted, wanted)
-            found[:] = -7.0
+            result = op.diag()
+            assert result.dtype == np.float64
+            self.assert_close(result, wanted, wanted)
+            result[:] = -7.0
             self.assert_close(op.diag(), wanted, wanted)
 
     def test_as_many_new_as_training_samples_do_not_make_it_symmetric(self):
@@ -225,10 +285,9 @@ class CrossContract(_Contract):
         labels, weights = np.arange(8) % 3, rng.random(8)
         sums = op.cluster_sums(labels, weights, 3)
         self.assert_close(sums, indicators(labels, weights, 3).T @ K.T, K, mass=weights.sum())
-        moved = np.array([1, 4, 6])
         after = labels.copy()
-        after[moved] = 0
-        op.move_sums(sums, moved, labels[moved], after[moved], weights[moved])
+        after[[1, 4, 6]] = 0
+        op.move_sums(sums, op.backend.moves(labels, after), weights)
         self.assert_close(sums, indicators(after, weights, 3).T @ K.T, K, mass=weights.sum())
 
 
@@ -257,8 +316,9 @@ class NeverStoresTheMatrix:
         op.matmat(rng.standard_normal((n, 3)))
         op.block(slice(0, 5), np.arange(5))
         sums = op.cluster_sums(labels, weights, k)
-        moved = np.arange(0, n, 4)
-        op.move_sums(sums, moved, labels[moved], rng.integers(k, size=len(moved)), weights[moved])
+        after = labels.copy()
+        after[::4] = rng.integers(k, size=len(after[::4]))
+        op.move_sums(sums, op.backend.moves(labels, after), weights)
 
 
 def indicators(labels, weights, n_clusters):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from kernelweave.backends import get_backend, host
 from kernelweave.foundation import threads
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
@@ -19,7 +20,7 @@ laws = settings(max_examples=25, deadline=None)
 FORMS = {
     "dense": FeatureKernel,
     "column order": lambda X: FeatureKernel(np.asfortranarray(X)),
-    "plain engine": lambda X: FeatureKernel(X, engine="numpy"),
+    "plain loops": lambda X: FeatureKernel(X, backend=get_backend("numpy")),
     "sparse array": lambda X: FeatureKernel(sp.csr_array(X)),
     "sparse matrix": lambda X: FeatureKernel(sp.csr_matrix(X)),
 }
@@ -42,9 +43,9 @@ def test_sums_of_features_and_their_change_are_products_with_weighted_indicators
     np.testing.assert_allclose(sums, indicators(labels, weights, k + 1).T @ X, rtol=0, atol=1e-12)
     assert not sums[k].any()
     moved, new = data.draw(moves(labels, k))
-    change = op.moved_features(moved, labels[moved], new, weights[moved], k + 1)
     after = labels.copy()
     after[moved] = new
+    change = op.moved_features(op.backend.moves(labels, after), weights, k + 1)
     np.testing.assert_allclose(sums + change, op.feature_sums(after, weights, k + 1), rtol=0, atol=1e-12)
     assert isinstance(sums, np.ndarray)
     assert isinstance(change, np.ndarray)
@@ -58,15 +59,32 @@ def test_the_nearest_mean_is_that_of_least_scaled_distance(make, X, rng, k, empt
     norms, labels = (means**2).sum(axis=1), rng.integers(k, size=len(X))
     norms[: int(empty and k > 1)] = np.inf
     op = make(X)
-    found, own, lead = op.nearest_means(means, norms, coefs, op.diag(), labels, 0.0)
+    nearest = op.nearest_means(means, norms, coefs, op.diag(), labels, 0.0)
     values = coefs * ((X[:, None] - means[None]) ** 2).sum(axis=2)
     values[:, np.isinf(norms)] = np.inf
-    np.testing.assert_array_equal(found, values.argmin(axis=1))
-    np.testing.assert_allclose(own, values.min(axis=1), rtol=0, atol=1e-12)
-    stayed = found == labels
+    np.testing.assert_array_equal(nearest.labels, values.argmin(axis=1))
+    np.testing.assert_allclose(nearest.distances, values.min(axis=1), rtol=0, atol=1e-12)
+    stayed = nearest.labels == labels
     others = values[stayed]
     others[np.arange(stayed.sum()), labels[stayed]] = np.inf
-    assert lead == pytest.approx(np.min(others.min(axis=1) - own[stayed], initial=np.inf), abs=1e-11)
+    least = np.min(others.min(axis=1) - nearest.distances[stayed], initial=np.inf)
+    assert nearest.lead == pytest.approx(least, abs=1e-11)
+
+
+@forms
+@pytest.mark.parametrize("chunk", [1, 3, 4096])
+@laws
+@given(X=samples(), rng=generators(), k=st.integers(1, 5))
+def test_distances_to_means_are_those_to_the_mean_of_the_cluster_each_sample_is_in(make, chunk, X, rng, k):
+    means, labels = rng.standard_normal((k, 3)), rng.integers(k, size=len(X))
+    norms = (means**2).sum(axis=1)
+    op = make(X)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host, "SEQUENTIAL_ROWS", chunk)
+        distances = op.distances_to_means(means, norms, op.diag(), labels)
+    np.testing.assert_allclose(distances, ((X - means[labels]) ** 2).sum(axis=1), rtol=0, atol=1e-12)
+    norms[0] = np.inf  # a cluster without weight is infinitely far
+    assert np.isinf(op.distances_to_means(means, norms, op.diag(), labels)[labels == 0]).all()
 
 
 @forms
@@ -74,11 +92,10 @@ def test_ties_keep_the_label_and_a_sample_that_leaves_takes_the_first_of_equals(
     x = np.array([[0.0, 1.0], [0.0, -1.0], [4.0, 0.0]])
     means = np.array([[9.0, 9.0], [1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]])
     op = make(x)
-    given_means = (means, (means**2).sum(axis=1), np.ones(4), op.diag())
-    found, own, lead = op.nearest_means(*given_means, np.array([2, 0, 3]), 1e-12)
-    assert found.tolist() == [2, 1, 3]
-    np.testing.assert_allclose(own, [2.0, 2.0, 9.0])
-    assert lead == pytest.approx(0.0, abs=1e-11)
+    nearest = op.nearest_means(means, (means**2).sum(axis=1), np.ones(4), op.diag(), np.array([2, 0, 3]), 1e-12)
+    assert nearest.labels.tolist() == [2, 1, 3]
+    np.testing.assert_allclose(nearest.distances, [2.0, 2.0, 9.0])
+    assert nearest.lead == pytest.approx(0.0, abs=1e-11)
 
 
 def test_arguments_are_left_as_they_were():
@@ -92,6 +109,7 @@ def test_arguments_are_left_as_they_were():
         everything = (means, norms, coefs, diag, labels, weights, totals)
         before = [one.copy() for one in everything]
         op.nearest_means(means, norms, coefs, diag, labels, 0.0)
+        op.distances_to_means(means, norms, diag, labels)
         op.assign_by_size(means, norms, diag, labels, weights, totals, 0.0)
         for one, copy in zip(everything, before, strict=True):
             np.testing.assert_array_equal(one, copy)
@@ -103,23 +121,29 @@ def test_nearest_means_are_bit_identical_on_any_number_of_threads(d, form, monke
     rng = np.random.default_rng(0)
     X, means = rng.standard_normal((20000, d)), rng.standard_normal((22, d))
     op = FORMS[form](X * (X > 0.5))
-    given_means = (means, (means**2).sum(axis=1), rng.uniform(0.2, 1.0, 22), op.diag(), rng.integers(22, size=20000))
+    coefs, labels = rng.uniform(0.2, 1.0, 22), rng.integers(22, size=20000)
+    arguments = (means, (means**2).sum(axis=1), coefs, op.diag(), labels, 1e-12)
     with threadpool_limits(1):
-        alone = op.nearest_means(*given_means, 1e-12)
+        alone = op.nearest_means(*arguments)
     for count in (1, 2, 3, 5):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        for found, wanted in zip(op.nearest_means(*given_means, 1e-12), alone, strict=True):
-            np.testing.assert_array_equal(found, wanted)
+        assert_identical(op.nearest_means(*arguments), alone)
+
+
+def assert_identical(one, other):
+    np.testing.assert_array_equal(one.labels, other.labels)
+    np.testing.assert_array_equal(one.distances, other.distances)
+    assert one.lead == other.lead
 
 
 def test_the_nearest_mean_needs_no_room_for_samples_times_clusters():
     rng = np.random.default_rng(0)
     X, means = rng.standard_normal((20000, 4)), rng.standard_normal((64, 4))
     op, labels = FeatureKernel(X), np.zeros(20000, dtype=np.intp)
-    given_means = (means, (means**2).sum(axis=1), np.ones(64), op.diag(), labels, 0.0)
-    op.nearest_means(*given_means)
+    arguments = (means, (means**2).sum(axis=1), np.ones(64), op.diag(), labels, 0.0)
+    op.nearest_means(*arguments)
     tracemalloc.start()
-    op.nearest_means(*given_means)
+    op.nearest_means(*arguments)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20000 * 64 * 8 / 10
@@ -133,23 +157,23 @@ def test_scaled_nearest_clusters_of_a_kernel_are_those_of_its_features(X, rng, d
     op = DenseKernel(X @ X.T)
     sums, totals = op.cluster_sums(labels, weights, k), algebra.cluster_weights(labels, weights, k)
     norms = algebra.center_norms(algebra.within_sums(sums, labels, weights), totals)
-    slack = 1e-12 * max(op.scale(), 1e-300)
-    found, own, lead = algebra.nearest_scaled(sums, totals, norms, labels, slack, coefs, op.diag())
+    tolerance = 1e-12 * max(op.scale(), 1e-300)
+    nearest = op.backend.nearest(sums, totals, norms, labels, tolerance, op.diag(), coefs)
     means = FeatureKernel(X).feature_sums(labels, weights, k) / np.where(totals > 0, totals, 1.0)[:, None]
-    wanted = FeatureKernel(X).nearest_means(means, norms, coefs, op.diag(), labels, slack)
-    np.testing.assert_array_equal(found, wanted[0])
-    np.testing.assert_allclose(own, wanted[1], rtol=0, atol=1e-11)
-    assert lead == pytest.approx(wanted[2], abs=1e-11)
+    wanted = FeatureKernel(X).nearest_means(means, norms, coefs, op.diag(), labels, tolerance)
+    np.testing.assert_array_equal(nearest.labels, wanted.labels)
+    np.testing.assert_allclose(nearest.distances, wanted.distances, rtol=0, atol=1e-11)
+    assert nearest.lead == pytest.approx(wanted.lead, abs=1e-11)
 
 
 def test_scaled_nearest_clusters_are_bit_identical_on_any_number_of_threads(monkeypatch):
     rng = np.random.default_rng(0)
     sums, totals, norms = rng.standard_normal((6, 90000)), rng.uniform(1.0, 2.0, 6), rng.uniform(0.0, 1.0, 6)
-    given_sums = (sums, totals, norms, rng.integers(6, size=90000), 1e-3, rng.uniform(0.2, 1.0, 6), np.ones(90000))
-    results = []
-    for count in (1, 2, 3):
-        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        results.append(algebra.nearest_scaled(*given_sums))
-    for result in results[1:]:
-        for found, wanted in zip(result, results[0], strict=True):
-            np.testing.assert_array_equal(found, wanted)
+    labels, coefs = rng.integers(6, size=90000), rng.uniform(0.2, 1.0, 6)
+    for scaled in (coefs, None):
+        results = []
+        for count in (1, 2, 3):
+            monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
+            results.append(get_backend().nearest(sums, totals, norms, labels, 1e-3, np.ones(90000), scaled))
+        for result in results[1:]:
+            assert_identical(result, results[0])

@@ -94,12 +94,12 @@ def neighbor_graph(X, n_neighbors, weights, symmetrize):
     for i in range(len(X)):
         for j in range(len(X)):
             if i != j:
-                gap = distance(X[i], X[j])
-                forth = float(gap <= own_scale(X, i, n_neighbors))
-                back = float(gap <= own_scale(X, j, n_neighbors))
+                separation = distance(X[i], X[j])
+                forth = float(separation <= own_scale(X, i, n_neighbors))
+                back = float(separation <= own_scale(X, j, n_neighbors))
                 share = max(forth, back) if symmetrize == "max" else (forth + back) / 2
                 scales = own_scale(X, i, n_neighbors) * own_scale(X, j, n_neighbors)
-                A[i, j] = share * (np.exp(-(gap**2) / scales) if weights == "self_tuning" else 1.0)
+                A[i, j] = share * (np.exp(-(separation**2) / scales) if weights == "self_tuning" else 1.0)
     return A
 
 
@@ -114,8 +114,8 @@ def test_every_name_is_tested_here():
 @pytest.mark.parametrize("name", sorted(IN_SCIKIT_LEARN))
 def test_named_kernel_agrees_with_scikit_learn(name, storage):
     X = positive_samples()
-    found = fitted_matrix(X, name, PARAMS[name], storage=storage)
-    np.testing.assert_allclose(found, IN_SCIKIT_LEARN[name](X, **PARAMS[name]), rtol=1e-12)
+    result = fitted_matrix(X, name, PARAMS[name], storage=storage)
+    np.testing.assert_allclose(result, IN_SCIKIT_LEARN[name](X, **PARAMS[name]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["poly", "sigmoid", "laplacian", "chi2"])
@@ -128,8 +128,8 @@ def test_defaults_are_those_of_scikit_learn(name):
 @pytest.mark.parametrize("t", [0.5, 1.0, 2.0])
 def test_normalized_poly_is_the_printed_formula(degree, t):
     X = np.random.default_rng(1).standard_normal((8, 3))
-    found = fitted_matrix(X, "normalized_poly", {"degree": degree, "t": t})
-    np.testing.assert_allclose(found, normalized_poly(X, X, degree, t), rtol=1e-12, atol=1e-14)
+    result = fitted_matrix(X, "normalized_poly", {"degree": degree, "t": t})
+    np.testing.assert_allclose(result, normalized_poly(X, X, degree, t), rtol=1e-12, atol=1e-14)
 
 
 @quick
@@ -143,8 +143,8 @@ def test_normalized_poly_puts_every_sample_on_the_unit_sphere(X, degree):
 @pytest.mark.parametrize("n_neighbors", [1, 3, 7])
 def test_self_tuning_equals_its_definition_in_loops(n_neighbors):
     X = np.random.default_rng(2).standard_normal((12, 3))
-    found = fitted_matrix(X, "self_tuning", {"n_neighbors": n_neighbors})
-    np.testing.assert_allclose(found, self_tuning(X, n_neighbors), rtol=1e-9, atol=1e-14)
+    result = fitted_matrix(X, "self_tuning", {"n_neighbors": n_neighbors})
+    np.testing.assert_allclose(result, self_tuning(X, n_neighbors), rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize("symmetrize", ["mean", "max"])
@@ -164,12 +164,12 @@ def test_nearest_neighbors_equals_its_definition_in_loops(n_neighbors, weights, 
 def test_neighbor_kernels_take_the_metrics_of_scikit_learn(name, metric):
     X = positive_samples()
     K = fitted_matrix(X, name, {"n_neighbors": 3, "metric": metric})
-    gaps = pairwise.pairwise_distances(X, metric=metric)
-    scales = np.sort(gaps, axis=1)[:, 3]
+    distances = pairwise.pairwise_distances(X, metric=metric)
+    scales = np.sort(distances, axis=1)[:, 3]
     if name == "self_tuning":
-        np.testing.assert_allclose(K, np.exp(-(gaps**2) / np.outer(scales, scales)), rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(K, np.exp(-(distances**2) / np.outer(scales, scales)), rtol=1e-6, atol=1e-12)
     else:
-        near = (gaps <= scales[:, None] * (1 + 1e-9)).astype(float)
+        near = (distances <= scales[:, None] * (1 + 1e-9)).astype(float)
         np.testing.assert_allclose(K, (near + near.T) / 2)
 
 
@@ -200,23 +200,23 @@ def test_rbf_defaults_to_the_scale_rule():
 @pytest.mark.parametrize("read", [np.asarray, sp.csr_array, sp.csr_matrix])
 def test_scale_rule_divides_by_features_times_variance(read):
     X = np.array([[0.0, 3.0], [1.0, 0.0], [0.0, 0.0], [2.0, 2.0]])  # entries: mean 1, variance 18/8 - 1 = 1.25
-    found = matrix(fit_kernel(read(X), "rbf", {"gamma": "scale"}).operator())
-    np.testing.assert_allclose(found, pairwise.rbf_kernel(X, gamma=1 / 2.5), rtol=1e-12)
+    result = matrix(fit_kernel(read(X), "rbf", {"gamma": "scale"}).operator())
+    np.testing.assert_allclose(result, pairwise.rbf_kernel(X, gamma=1 / 2.5), rtol=1e-12)
 
 
 @pytest.mark.parametrize("read", [np.asarray, sp.csr_array])
 def test_median_rule_takes_the_median_distance_as_sigma(read):
     X = np.array([[0.0], [1.0], [3.0]])  # distances 1, 2, 3
-    found = matrix(fit_kernel(read(X), "rbf", {"gamma": "median"}).operator())
-    np.testing.assert_allclose(found[0], np.exp([0.0, -1 / 8, -9 / 8]), rtol=1e-12)
+    result = matrix(fit_kernel(read(X), "rbf", {"gamma": "median"}).operator())
+    np.testing.assert_allclose(result[0], np.exp([0.0, -1 / 8, -9 / 8]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("rule", ["scale", "median"])
 @pytest.mark.parametrize("name", ["rbf", "poly", "sigmoid", "laplacian"])
 def test_bandwidth_rules_work_for_every_kernel_with_a_gamma(name, rule):
     X = positive_samples()
-    gaps = pairwise.euclidean_distances(X)[np.triu_indices(len(X), 1)]
-    gamma = 1 / (3 * X.var()) if rule == "scale" else 1 / (2 * np.median(gaps) ** 2)
+    distances = pairwise.euclidean_distances(X)[np.triu_indices(len(X), 1)]
+    gamma = 1 / (3 * X.var()) if rule == "scale" else 1 / (2 * np.median(distances) ** 2)
     wanted = fitted_matrix(X, name, {"gamma": gamma})
     np.testing.assert_allclose(fitted_matrix(X, name, {"gamma": rule}), wanted, rtol=1e-10)
 
@@ -226,28 +226,28 @@ def test_bandwidth_rules_work_for_every_kernel_with_a_gamma(name, rule):
 def test_the_scale_rule_takes_a_whole_weight_for_a_repetition(name, read):
     X, weights = positive_samples(), np.arange(20) % 3
     wanted = fit_kernel(read(np.repeat(X, weights, axis=0)), name, {"gamma": "scale"}).formula.gamma
-    found = fit_kernel(read(X), name, {"gamma": "scale"}, weights=weights.astype(float)).formula.gamma
-    assert found == pytest.approx(wanted, rel=1e-9)
+    result = fit_kernel(read(X), name, {"gamma": "scale"}, weights=weights.astype(float)).formula.gamma
+    assert result == pytest.approx(wanted, rel=1e-9)
 
 
 def test_the_median_rule_leaves_samples_without_weight_out():
     X, weights = positive_samples(), np.arange(20) % 3 * 1.0
     wanted = fit_kernel(X[weights > 0], "rbf", {"gamma": "median"}).formula.gamma
-    found = fit_kernel(X, "rbf", {"gamma": "median"}, weights=weights).formula.gamma
-    assert found == pytest.approx(wanted, rel=1e-9)
+    result = fit_kernel(X, "rbf", {"gamma": "median"}, weights=weights).formula.gamma
+    assert result == pytest.approx(wanted, rel=1e-9)
 
 
 def test_sigma_is_another_name_of_the_bandwidth():
     X = positive_samples()
-    gaps = pairwise.euclidean_distances(X) ** 2
-    np.testing.assert_allclose(fitted_matrix(X, "rbf", {"sigma": 2.1}), np.exp(-gaps / (2 * 2.1**2)), rtol=1e-10)
+    distances = pairwise.euclidean_distances(X) ** 2
+    np.testing.assert_allclose(fitted_matrix(X, "rbf", {"sigma": 2.1}), np.exp(-distances / (2 * 2.1**2)), rtol=1e-10)
 
 
 def test_a_rule_is_settled_on_the_training_samples():
     X, new = positive_samples(), 100.0 * positive_samples(seed=1)
     gamma = 1 / (3 * X.var())
-    found = matrix(fit_kernel(X, "rbf").cross(new[:4] / 100.0))
-    np.testing.assert_allclose(found, pairwise.rbf_kernel(new[:4] / 100.0, X, gamma=gamma), rtol=1e-10)
+    result = matrix(fit_kernel(X, "rbf").cross(new[:4] / 100.0))
+    np.testing.assert_allclose(result, pairwise.rbf_kernel(new[:4] / 100.0, X, gamma=gamma), rtol=1e-10)
 
 
 # --- objects and functions -------------------------------------------------------------------------------------------
@@ -256,9 +256,9 @@ def test_a_rule_is_settled_on_the_training_samples():
 @pytest.mark.parametrize("storage", ["dense", "blockwise"])
 def test_process_rbf_is_the_gaussian_of_its_length_scale(storage):
     X = positive_samples()
-    gaps = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    found = fitted_matrix(X, process.RBF(length_scale=2.1), storage=storage)
-    np.testing.assert_allclose(found, np.exp(-gaps / (2 * 2.1**2)), rtol=1e-12)
+    distances = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    result = fitted_matrix(X, process.RBF(length_scale=2.1), storage=storage)
+    np.testing.assert_allclose(result, np.exp(-distances / (2 * 2.1**2)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("storage", ["dense", "blockwise"])
@@ -390,9 +390,9 @@ def sparse_samples(n=20, d=8, seed=5):
 def test_sparse_samples_give_the_matrix_of_dense_ones(name, form, storage):
     X, new = sparse_samples(), sparse_samples(4, seed=6)
     on_sparse, on_dense = fit_kernel(form(X), name, PARAMS[name]), fit_kernel(X, name, PARAMS[name])
-    found, wanted = on_sparse.operator(storage), on_dense.operator(storage)
-    np.testing.assert_allclose(matrix(found), matrix(wanted), rtol=1e-7, atol=1e-10)
-    np.testing.assert_allclose(found.diag(), wanted.diag(), rtol=1e-10)
+    result, wanted = on_sparse.operator(storage), on_dense.operator(storage)
+    np.testing.assert_allclose(matrix(result), matrix(wanted), rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(result.diag(), wanted.diag(), rtol=1e-10)
     np.testing.assert_allclose(matrix(on_sparse.cross(form(new))), matrix(on_dense.cross(new)), rtol=1e-7, atol=1e-10)
 
 
@@ -402,8 +402,8 @@ def test_new_samples_may_be_dense_where_the_training_samples_were_sparse_and_the
     X, new = sparse_samples(), sparse_samples(4, seed=6)
     wanted = matrix(fit_kernel(X, name, PARAMS[name]).cross(new))
     read, read_new = (sp.csr_array, np.asarray) if trained_on == "sparse" else (np.asarray, sp.csr_array)
-    found = matrix(fit_kernel(read(X), name, PARAMS[name]).cross(read_new(new)))
-    np.testing.assert_allclose(found, wanted, rtol=1e-7, atol=1e-10)
+    result = matrix(fit_kernel(read(X), name, PARAMS[name]).cross(read_new(new)))
+    np.testing.assert_allclose(result, wanted, rtol=1e-7, atol=1e-10)
 
 
 @pytest.mark.parametrize("kernel", ["chi2", process.RBF()])
@@ -423,8 +423,8 @@ def test_a_zero_sample_is_far_from_all_others_in_cosine_distance_sparse_or_dense
     X = sparse_samples()
     X[3] = 0.0
     params = {"metric": "cosine", "n_neighbors": 3}
-    found, wanted = fitted_matrix(X, "self_tuning", params), fitted_matrix(sp.csr_array(X), "self_tuning", params)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-10)
+    result, wanted = fitted_matrix(X, "self_tuning", params), fitted_matrix(sp.csr_array(X), "self_tuning", params)
+    np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-10)
 
 
 # --- degenerate samples ----------------------------------------------------------------------------------------------
@@ -494,8 +494,8 @@ def test_a_large_offset_leaves_distances_of_centred_features_accurate(name):
     K, diag = matrix(fitted.operator()), fitted.operator().diag()
     features = X - 1e6 if name == "linear" else X / np.linalg.norm(X, axis=1, keepdims=True)
     wanted = ((features[:, None] - features[None]) ** 2).sum(axis=2)
-    found = diag[:, None] + diag[None] - 2 * K
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-8 * wanted.max())
+    result = diag[:, None] + diag[None] - 2 * K
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-8 * wanted.max())
     again = matrix(fitted.cross(X[:4].copy()))
     np.testing.assert_allclose(again, K[:4], rtol=0, atol=1e-8 * np.abs(K).max())
 
@@ -602,25 +602,25 @@ def test_a_given_matrix_that_is_no_kernel_is_refused(K):
 def test_nystroem_with_every_sample_reproduces_the_kernel(name):
     X = positive_samples()
     wanted = fit_kernel(X, name, PARAMS[name])
-    found = approximate_kernel(X, name, PARAMS[name], method="nystroem", n_components=len(X), random_state=0)
-    assert isinstance(found.operator("blockwise"), FeatureKernel)
-    np.testing.assert_allclose(matrix(found.operator()), matrix(wanted.operator()), atol=1e-6)
+    result = approximate_kernel(X, name, PARAMS[name], method="nystroem", n_components=len(X), random_state=0)
+    assert isinstance(result.operator("blockwise"), FeatureKernel)
+    np.testing.assert_allclose(matrix(result.operator()), matrix(wanted.operator()), atol=1e-6)
     new = positive_samples(5, seed=1)
-    assert found.cross(new).shape == (5, 20)
-    np.testing.assert_allclose(matrix(found.cross(X)), matrix(found.operator()), atol=1e-6)
+    assert result.cross(new).shape == (5, 20)
+    np.testing.assert_allclose(matrix(result.cross(X)), matrix(result.operator()), atol=1e-6)
 
 
 def test_nystroem_uses_no_more_components_than_samples():
     X = positive_samples(10)
-    found = approximate_kernel(X, "rbf", None, method="nystroem", n_components=500, random_state=0)
-    np.testing.assert_allclose(matrix(found.operator()), fitted_matrix(X, "rbf"), atol=1e-6)
+    result = approximate_kernel(X, "rbf", None, method="nystroem", n_components=500, random_state=0)
+    np.testing.assert_allclose(matrix(result.operator()), fitted_matrix(X, "rbf"), atol=1e-6)
 
 
 def test_random_features_come_close_to_the_gaussian():
     X = positive_samples(15)
-    found = approximate_kernel(X, "rbf", {"gamma": 2.0}, method="random_features", n_components=4000, random_state=0)
+    result = approximate_kernel(X, "rbf", {"gamma": 2.0}, method="random_features", n_components=4000, random_state=0)
     # A mean of 4000 cosines of variance at most 1 has standard error 0.016; five of those.
-    np.testing.assert_allclose(matrix(found.operator()), fitted_matrix(X, "rbf", {"gamma": 2.0}), atol=0.08)
+    np.testing.assert_allclose(matrix(result.operator()), fitted_matrix(X, "rbf", {"gamma": 2.0}), atol=0.08)
 
 
 @pytest.mark.parametrize("method", ["nystroem", "random_features"])

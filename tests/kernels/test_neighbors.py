@@ -24,7 +24,7 @@ def plainly(X, Y, count, metric):
     return np.sort(order, axis=1)
 
 
-def found(X, Y, count, metric, **options):
+def neighbors(X, Y, count, metric, **options):
     index = NearestNeighbors(n_neighbors=count, metric=metric, **options).fit(X)
     return nearest(index, Y)
 
@@ -32,11 +32,11 @@ def found(X, Y, count, metric, **options):
 @pytest.mark.parametrize("count", [1, 2, 5, 7, 20, 124, 125])
 @pytest.mark.parametrize("algorithm", ["brute", "kd_tree", "ball_tree"])
 def test_of_samples_equally_far_away_the_first_are_nearest(count, algorithm):
-    gaps, others = found(GRID, GRID, count, "euclidean", algorithm=algorithm)
+    distances, others = neighbors(GRID, GRID, count, "euclidean", algorithm=algorithm)
     np.testing.assert_array_equal(np.sort(others, axis=1), plainly(GRID, GRID, count, "euclidean"))
-    assert (np.diff(gaps, axis=1) >= 0).all()
-    own = np.linalg.norm(GRID[:, None] - GRID[others], axis=2)
-    np.testing.assert_allclose(gaps, own, atol=1e-6)
+    assert (np.diff(distances, axis=1) >= 0).all()
+    wanted = np.linalg.norm(GRID[:, None] - GRID[others], axis=2)
+    np.testing.assert_allclose(distances, wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_of_samples_equally_far_away_the_first_are_nearest(count, algorithm):
 def test_every_metric_breaks_ties_in_the_same_way(metric, sparse):
     X = GRID + 1.0
     given_ = sp.csr_array(X) if sparse else X
-    _, others = found(given_, given_, 6, metric)
+    _, others = neighbors(given_, given_, 6, metric)
     np.testing.assert_array_equal(np.sort(others, axis=1), plainly(X, X, 6, metric))
 
 
@@ -56,15 +56,15 @@ def test_few_distinct_values_give_what_a_plain_sort_gives(seed, count, unit):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, size=(40, 2)).astype(float)
     Y = rng.integers(0, 3, size=(9, 2)).astype(float)
-    _, others = found(X * unit, Y * unit, count, "euclidean")
+    _, others = neighbors(X * unit, Y * unit, count, "euclidean")
     np.testing.assert_array_equal(np.sort(others, axis=1), plainly(X, Y, count, "euclidean"))
 
 
 def test_equal_samples_without_end_have_the_first_ones_as_neighbours():
     X = np.zeros((CHUNK + 50, 2))
-    gaps, others = found(X, X, 4, "euclidean")
+    distances, others = neighbors(X, X, 4, "euclidean")
     np.testing.assert_array_equal(others, np.broadcast_to(np.arange(4), (len(X), 4)))
-    np.testing.assert_array_equal(gaps, 0.0)
+    np.testing.assert_array_equal(distances, 0.0)
 
 
 def test_the_graph_of_digits_is_the_same_at_any_number_of_threads():

@@ -6,10 +6,13 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
+from kernelweave.backends import get_backend, host
 from kernelweave.foundation.errors import KernelError
-from kernelweave.kernels import blockwise, operator
+from kernelweave.kernels import operator
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.dense import DenseCross, DenseKernel
 from kernelweave.kernels.features import FeatureKernel
@@ -25,19 +28,20 @@ from kernelweave.kernels.transforms import (
     mean_squared_distance,
     unit_distance,
 )
-from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures, composite, merged_graph, sparse_form
+from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures, composite, merged_graph
 from tests.kernels.contract import CrossContract, NeverStoresTheMatrix, OperatorContract
 from tests.reference import multi_view as oracle
+from tests.strategies import indefinite_kernels, partitions
 
 ALL = slice(None)
 
 
-def squared_gaps(X, Y):
+def squared_distances(X, Y):
     return ((X[:, None, :] - Y[None, :, :]) ** 2).sum(axis=2)
 
 
 def gaussian(X, Y):
-    return np.exp(-0.3 * squared_gaps(X, Y))
+    return np.exp(-0.3 * squared_distances(X, Y))
 
 
 def with_constant(X):
@@ -103,9 +107,9 @@ class TestDenseKernelOnDisk(OperatorContract):
         return gaussian(X, X)
 
 
-class TestDenseKernelPlainEngine(TestDenseKernel):
+class TestDenseKernelPlainLoops(TestDenseKernel):
     def make(self, X):
-        return DenseKernel(gaussian(X, X), engine="numpy")
+        return DenseKernel(gaussian(X, X), backend=get_backend("numpy"))
 
 
 class TestDenseCross(CrossContract):
@@ -141,10 +145,10 @@ def test_products_of_a_float32_kernel_are_float64_sums_without_a_float64_copy():
     n = 3000
     K = np.full((n, n), np.float32(0.1))
     tracemalloc.start()
-    found = DenseKernel(K).matmat(np.ones((n, 2)))
+    result = DenseKernel(K).matmat(np.ones((n, 2)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    np.testing.assert_allclose(found, n * float(np.float32(0.1)), rtol=1e-13)
+    np.testing.assert_allclose(result, n * float(np.float32(0.1)), rtol=1e-13)
     assert peak < 0.6 * n * n * 8
 
 
@@ -213,8 +217,8 @@ class NormalizedPolynomialCase:
         return formulas.NormalizedPolynomial(2, 0.5)
 
     def plain(self, X, Y):
-        own, other = (X**2).sum(axis=1) + 0.25, (Y**2).sum(axis=1) + 0.25
-        return (X @ Y.T + 0.25) ** 2 / np.sqrt(own[:, None] ** 2 * other[None, :] ** 2)
+        here, there = (X**2).sum(axis=1) + 0.25, (Y**2).sum(axis=1) + 0.25
+        return (X @ Y.T + 0.25) ** 2 / np.sqrt(here[:, None] ** 2 * there[None, :] ** 2)
 
     def plain_diag(self, X, Y):
         return np.ones(len(X))
@@ -264,17 +268,18 @@ class SelfTuningCase:
         return formulas.SelfTuning(X, 2, "euclidean")
 
     def plain(self, X, Y):
-        scales = [np.sqrt(np.sort(squared_gaps(Z, Y), axis=1)[:, 2]) for Z in (X, Y)]
-        gaps, scale = squared_gaps(X, Y), scales[0][:, None] * scales[1][None, :]
-        ratio = np.divide(gaps, scale, out=np.full(gaps.shape, np.inf), where=scale > 0)
-        return np.where(gaps == 0, 1.0, np.exp(-ratio))
+        scales = [np.sqrt(np.sort(squared_distances(Z, Y), axis=1)[:, 2]) for Z in (X, Y)]
+        distances = squared_distances(X, Y)
+        scale = scales[0][:, None] * scales[1][None, :]
+        ratio = np.divide(distances, scale, out=np.full(distances.shape, np.inf), where=scale > 0)
+        return np.where(distances == 0, 1.0, np.exp(-ratio))
 
     def plain_diag(self, X, Y):
         return np.ones(len(X))
 
 
 def rational(X, Y):
-    return 1.0 / (1.0 + squared_gaps(X, Y))
+    return 1.0 / (1.0 + squared_distances(X, Y))
 
 
 class GivenCase:
@@ -293,7 +298,7 @@ class ProcessCase:
         return formulas.ProcessKernel(2.0 * RBF(1.5) + WhiteKernel(0.3))
 
     def plain(self, X, Y):
-        return 2.0 * np.exp(-squared_gaps(X, Y) / (2 * 1.5**2))
+        return 2.0 * np.exp(-squared_distances(X, Y) / (2 * 1.5**2))
 
     def plain_square(self, X):
         return self.plain(X, X) + 0.3 * np.eye(len(X))  # a sample meets its own noise only
@@ -384,8 +389,8 @@ class TestBlockwiseGiven(GivenCase, BlockwiseContract): ...  # the room a given 
 def small_tiles():
     """Make tiles so small that every case has several in both directions."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blockwise, "TILE_ROWS", 3)
-        patch.setattr(blockwise, "TILE_COLS", 2)
+        patch.setattr(host, "TILE_ROWS", 3)
+        patch.setattr(host, "TILE_COLS", 2)
         yield
 
 
@@ -431,10 +436,10 @@ class TestBlockwiseGivenCross(GivenCase, BlockwiseCrossContract): ...
 class TestBlockwiseGaussianCrossAcrossTileBorders(GaussianCase, BlockwiseCrossContract): ...
 
 
-class TestBlockwisePlainEngine(GaussianCase, BlockwiseContract):
+class TestBlockwisePlainLoops(GaussianCase, BlockwiseContract):
     def make(self, X):
         formula = self.formula(X)
-        return BlockwiseKernel(formula, formula.prepare(X), engine="numpy")
+        return BlockwiseKernel(formula, formula.prepare(X), backend=get_backend("numpy"))
 
 
 # --- explicit features -----------------------------------------------------------------------------------------------
@@ -453,9 +458,9 @@ class TestFeatureKernelInColumnOrder(TestFeatureKernel):
         return FeatureKernel(np.asfortranarray(X))
 
 
-class TestFeatureKernelPlainEngine(TestFeatureKernel):
+class TestFeatureKernelPlainLoops(TestFeatureKernel):
     def make(self, X):
-        return FeatureKernel(X, engine="numpy")
+        return FeatureKernel(X, backend=get_backend("numpy"))
 
 
 class TestSparseFeatureKernel(TestFeatureKernel):
@@ -564,6 +569,21 @@ class TestGivenSparseCross(CrossContract):
         return None
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_links_within_and_between_clusters_equal_their_loops(data):
+    K = np.abs(data.draw(indefinite_kernels()))
+    labels, k = data.draw(partitions(len(K)))
+    within, between = np.zeros(k), np.zeros(k)
+    for i in range(len(K)):
+        for j in range(len(K)):
+            (within if labels[i] == labels[j] else between)[labels[i]] += K[i, j]
+    for op in (DenseKernel(K), GraphKernel(sp.csr_array(K))):
+        links = op.cluster_links(labels, k)
+        np.testing.assert_allclose(links[0], within, rtol=1e-12)
+        np.testing.assert_allclose(links[1], between, rtol=1e-12)
+
+
 # --- sums over views -------------------------------------------------------------------------------------------------
 
 
@@ -640,9 +660,15 @@ def test_combined_sums_of_the_views_are_the_sums_of_the_combined_kernel():
     op = CompositeKernel(
         [FeatureKernel(X), DenseKernel(gaussian(X, X)), GraphKernel(chain_graph(X, X))], [0.2, 0.0, 5.0]
     )
-    per_view = op.view_sums(labels, weights, 3)
+    assert op.n_views == 3
+    assert op.view_operators() == list(op.parts)
+    per_view = op.backend.stack([view.cluster_sums(labels, weights, 3) for view in op.view_operators()])
     assert per_view.shape == (3, 3, 7)
-    np.testing.assert_allclose(op.combine(per_view), op.cluster_sums(labels, weights, 3), rtol=1e-12)
+    combined = op.backend.weighted_sum(op.coefficients, per_view)
+    np.testing.assert_allclose(combined, op.cluster_sums(labels, weights, 3), rtol=1e-12)
+    np.testing.assert_allclose(op.view_partition(labels, weights, 3).sums, combined, rtol=1e-12)
+    masses = [weights @ (X**2).sum(axis=1), weights.sum(), weights @ np.diagonal(chain_matrix(X, X))]
+    np.testing.assert_allclose(op.view_masses(weights), masses, rtol=1e-12)
 
 
 @pytest.mark.parametrize("coefficients", [[1.0], [1.0, 1.0, 1.0]])
@@ -731,7 +757,39 @@ def test_new_coefficients_of_joined_features_leave_the_old_sum_alone():
     second = first.with_weights([0.0, 3.0])
     np.testing.assert_allclose(second.diag(), 3.0 * X[:, 0] ** 2)
     np.testing.assert_allclose(first.diag(), (X**2).sum(axis=1) + X[:, 0] ** 2)
-    np.testing.assert_allclose(first.view_diags, [(X**2).sum(axis=1), X[:, 0] ** 2])
+    weights = np.array([1.0, 0.0, 2.0, 0.5])
+    for op in (first, second):  # masses of views carry no coefficients
+        np.testing.assert_allclose(op.view_masses(weights), [weights @ (X**2).sum(axis=1), weights @ X[:, 0] ** 2])
+
+
+def test_the_views_of_joined_features_are_the_kernels_they_were_made_of():
+    X = np.random.default_rng(0).standard_normal((6, 5))
+    parts = [FeatureKernel(X[:, :2]), ScaledKernel(FeatureKernel(X[:, 2:]), 4.0)]
+    op = composite(parts, [0.5, 3.0])
+    assert op.n_views == 2
+    assert op.gram_size == 5
+    assert composite([FeatureKernel(sp.csr_array(X))], [1.0]).gram_size is None
+    assert CompositeKernel(parts, [0.5, 3.0]).gram_size is None
+    for view, part in zip(op.view_operators(), parts, strict=True):
+        np.testing.assert_allclose(view.block(ALL, ALL), part.block(ALL, ALL), rtol=1e-12)
+    np.testing.assert_array_equal(op.view_features(0), X[:, :2])
+    np.testing.assert_array_equal(op.view_features(1), X[:, 2:])
+
+
+@pytest.mark.parametrize("form", ["features", "dense", "graph"])
+def test_a_subset_holds_the_weighted_sum_among_the_chosen_samples(form):
+    X = np.random.default_rng(0).standard_normal((9, 3))
+    make = {
+        "features": FeatureKernel,
+        "dense": lambda Phi: DenseKernel(gaussian(Phi, Phi), psd=True),
+        "graph": lambda Phi: GraphKernel(chain_graph(Phi, Phi)),
+    }[form]
+    op = composite([make(X), make(X[:, :2])], [0.5, 2.0])
+    chosen = np.array([7, 0, 3, 4])
+    few = op.subset(chosen)
+    np.testing.assert_allclose(few.block(ALL, ALL), op.block(chosen, chosen), rtol=1e-12)
+    assert few.psd is op.psd
+    assert isinstance(few, JoinedFeatures if form == "features" else DenseKernel)
 
 
 def test_sums_of_joined_features_are_measured_together_and_view_by_view():
@@ -754,23 +812,56 @@ def test_a_sum_of_graphs_is_one_graph_and_a_sum_with_anything_else_is_none():
     graph, other = GraphKernel(chain_graph(X, X)), GraphKernel(sp.csr_array(np.diag(np.arange(9.0))))
     parts = [ScaledKernel(graph, 2.0), DegreeKernel(graph), ScaledKernel(DegreeKernel(other, np.arange(9.0)), 0.5)]
     total = CompositeKernel(parts, [1.0, 0.0, 3.0])
-    found = merged_graph(total)
-    assert isinstance(found, GraphKernel)
-    np.testing.assert_allclose(found.block(ALL, ALL), total.block(ALL, ALL), rtol=1e-12)
+    result = merged_graph(total)
+    assert isinstance(result, GraphKernel)
+    np.testing.assert_allclose(result.block(ALL, ALL), total.block(ALL, ALL), rtol=1e-12)
     assert merged_graph(CompositeKernel([graph, DenseKernel(np.eye(9))], [1.0, 1.0])) is None
     assert merged_graph(composite([FeatureKernel(X)], [1.0])) is None
-    assert merged_graph(graph) is None
+    np.testing.assert_array_equal(merged_graph(graph).block(ALL, ALL), graph.block(ALL, ALL))
 
 
-def test_the_sparse_form_of_a_graph_keeps_its_scales_and_other_kernels_have_none():
+def test_the_sparse_matrix_of_a_graph_keeps_its_scales_and_other_kernels_have_none():
     X = np.random.default_rng(0).standard_normal((9, 2))
     graph = GraphKernel(chain_graph(X, X))
-    for op in (graph, ScaledKernel(graph, -2.0), DegreeKernel(graph), ScaledKernel(UnitDiagonalKernel(graph), 3.0)):
-        found = sparse_form(op)
-        assert sp.issparse(found)
-        np.testing.assert_allclose(found.toarray(), op.block(ALL, ALL), rtol=1e-12)
-    for op in (DenseKernel(np.eye(9)), FeatureKernel(X), DegreeKernel(DenseKernel(np.eye(9)))):
-        assert sparse_form(op) is None
+    graphs = (
+        graph,
+        ScaledKernel(graph, -2.0),
+        DegreeKernel(graph),
+        ScaledKernel(UnitDiagonalKernel(graph), 3.0),
+        ShiftedKernel(graph, np.arange(9.0)),
+        CompositeKernel([graph, ScaledKernel(graph, 2.0)], [1.0, 0.5]),
+    )
+    for op in graphs:
+        matrix = op.sparse_matrix()
+        assert sp.issparse(matrix)
+        np.testing.assert_allclose(matrix.toarray(), op.block(ALL, ALL), rtol=1e-12)
+        assert isinstance(op.for_products(), GraphKernel)
+        np.testing.assert_allclose(op.for_products().block(ALL, ALL), op.block(ALL, ALL), rtol=1e-12)
+    dense = DenseKernel(np.eye(9))
+    others = (
+        dense,
+        FeatureKernel(X),
+        DegreeKernel(dense),
+        ScaledKernel(dense, 2.0),
+        ShiftedKernel(dense, 1.0),
+        CentredKernel(graph),
+    )
+    for op in (*others, CompositeKernel([graph, dense], [1.0, 1.0])):
+        assert op.sparse_matrix() is None
+
+
+def test_products_are_made_with_one_stored_matrix_where_all_kernels_are_stored():
+    X = np.random.default_rng(0).standard_normal((9, 2))
+    stored = DenseKernel(gaussian(X, X))
+    for op in (ScaledKernel(stored, -2.0), CompositeKernel([stored, DenseKernel(np.eye(9))], [0.5, 3.0])):
+        merged = op.for_products()
+        assert isinstance(merged, DenseKernel)
+        np.testing.assert_allclose(merged.K, op.block(ALL, ALL), rtol=1e-12)
+    for op in (stored, CompositeKernel([stored, FeatureKernel(X)], [0.5, 3.0]), FeatureKernel(X), lazy_gaussian(X)):
+        assert op.for_products() is op
+    assert stored.stored_matrix() is stored.K
+    for op in (FeatureKernel(X), lazy_gaussian(X), GraphKernel(chain_graph(X, X)), ScaledKernel(stored, 2.0)):
+        assert op.stored_matrix() is None
 
 
 # --- operators made of another ---------------------------------------------------------------------------------------
@@ -895,11 +986,11 @@ def by_degrees(K, weights=None):
     """Return K_ij / sqrt(d_i d_j), d_i the weighted sum of row i; zero where a sample has no degree."""
     weights = np.ones(len(K)) if weights is None else weights
     degrees = [sum(K[i, j] * weights[j] for j in range(len(K))) for i in range(len(K))]
-    found = np.zeros(K.shape)
+    result = np.zeros(K.shape)
     for i, j in itertools.product(range(len(K)), repeat=2):
         if degrees[i] > 0 and degrees[j] > 0:
-            found[i, j] = K[i, j] / np.sqrt(degrees[i] * degrees[j])
-    return found
+            result[i, j] = K[i, j] / np.sqrt(degrees[i] * degrees[j])
+    return result
 
 
 class TestTransformsOfTransforms(NeverStoresTheMatrix, OperatorContract):
@@ -1017,7 +1108,7 @@ def test_a_unit_diagonal_needs_every_sample_off_the_origin():
 def test_a_centred_kernel_does_not_inherit_that_its_base_is_indefinite():
     # The negated squared distances are indefinite; centred they are twice the centred inner products.
     X = np.array([[0.0], [1.0], [3.0]])
-    base = DenseKernel(-squared_gaps(X, X), psd=False)
+    base = DenseKernel(-squared_distances(X, X), psd=False)
     centred = CentredKernel(base)
     values = np.linalg.eigvalsh(centred.block(slice(None), slice(None)))
     assert values[0] >= -1e-12
@@ -1029,13 +1120,13 @@ def test_weights_count_pairs_in_the_mean_distance_of_samples(storage):
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((9, 2)), rng.integers(0, 4, 9).astype(float)
     K = X @ X.T
-    found = mean_squared_distance(storage(K), weights)
-    assert found == pytest.approx(oracle.mean_squared_distance(K, weights))
+    result = mean_squared_distance(storage(K), weights)
+    assert result == pytest.approx(oracle.mean_squared_distance(K, weights))
     rows = np.repeat(np.arange(9), weights.astype(int))
-    assert found == pytest.approx(oracle.mean_squared_distance(K[np.ix_(rows, rows)]))
-    assert found == pytest.approx(mean_squared_distance(storage(K), 1e-9 * weights))
+    assert result == pytest.approx(oracle.mean_squared_distance(K[np.ix_(rows, rows)]))
+    assert result == pytest.approx(mean_squared_distance(storage(K), 1e-9 * weights))
     scaled = unit_distance(storage(K), weights)
-    np.testing.assert_allclose(scaled.block(ALL, ALL), K / found, rtol=1e-12)
+    np.testing.assert_allclose(scaled.block(ALL, ALL), K / result, rtol=1e-12)
 
 
 def test_a_kernel_that_cannot_be_normalised_is_called_by_its_name():

@@ -9,22 +9,20 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from kernelweave.partitions.state import ClusterSums
 from threadpoolctl import threadpool_limits
 
-from kernelweave.backends import numpy_loops
-from kernelweave.backends.compiled import row_loops
+from kernelweave.backends import get_backend, numpy_loops
+from kernelweave.backends.compiled import candidate_search, row_loops
+from kernelweave.backends.host import HostBackend
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.divergences import KernelDivergence
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
-from kernelweave.partitions import algebra
-from kernelweave.partitions import candidates as search
 from kernelweave.solvers.kmeans import global_search
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
-from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
+from kernelweave.solvers.kmeans.kernel_kmeans import descend_from, kernel_kmeans
 from kernelweave.solvers.mixtures.exemplars import exemplars, graph_beta, kernel_beta, reference_beta
 from tests.reference import global_search as oracle
 from tests.reference import kernel_kmeans as entrywise
@@ -121,9 +119,9 @@ def test_the_oracles_runs_are_those_of_the_entrywise_oracle(family):
     for seed in range(4):
         K, weights, k = problem(family, seed, n=14, max_clusters=4)
         labels = np.random.default_rng(seed).integers(k, size=14)
-        found, path = oracle.kernel_kmeans(K, labels, weights, k)
+        result, path = oracle.kernel_kmeans(K, labels, weights, k)
         expected, expected_path = entrywise.kernel_kmeans(K, labels, weights, k)
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(result, expected)
         np.testing.assert_allclose(path, expected_path, rtol=1e-9, atol=1e-10)
 
 
@@ -138,26 +136,26 @@ def test_there_are_two_hundred_problems():
 def test_exact_search_ends_as_if_every_sample_had_been_tried_to_its_end(family):
     for seed in range(PROBLEMS):
         K, weights, k = problem(family, seed)
-        found = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exact")
-        assert_same_path(found, oracle.exact_search(K, weights, k), K, weights)
-        assert found.complete
+        result = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exact")
+        assert_same_path(result, oracle.exact_search(K, weights, k), K, weights)
+        assert result.complete
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_fast_search_starts_each_stage_from_the_sample_of_largest_gain(family):
     for seed in range(8):
         K, weights, k = problem(family, seed)
-        found = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="fast")
-        assert_same_path(found, oracle.fast_search(K, weights, k), K, weights)
+        result = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="fast")
+        assert_same_path(result, oracle.fast_search(K, weights, k), K, weights)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_exemplar_search_tries_its_exemplars_and_no_other_sample(family):
     for seed in range(8):
         K, weights, k = problem(family, seed)
-        found = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exemplars", n_exemplars=5)
-        assert 1 <= len(found.exemplars) <= 5
-        assert_same_path(found, oracle.exemplar_search(K, weights, k, found.exemplars), K, weights)
+        result = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exemplars", n_exemplars=5)
+        assert 1 <= len(result.exemplars) <= 5
+        assert_same_path(result, oracle.exemplar_search(K, weights, k, result.exemplars), K, weights)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -167,33 +165,33 @@ def test_where_a_stage_leaves_nothing_to_explain_the_first_of_equal_candidates_i
     K = gaussian(rng.standard_normal((3, 2))[rng.integers(3, size=12)])
     weights = rng.uniform(0.1, 3.0, 12)
     distinct = len(np.unique(np.round(K, 9), axis=0))
-    found = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=distinct, how="exact")
-    assert found.stages[-1].objective == pytest.approx(0.0, abs=1e-12)
-    assert_same_path(found, oracle.exact_search(K, weights, distinct), K, weights)
+    result = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=distinct, how="exact")
+    assert result.stages[-1].objective == pytest.approx(0.0, abs=1e-12)
+    assert_same_path(result, oracle.exact_search(K, weights, distinct), K, weights)
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 4])
 def test_runs_cut_short_by_max_iter_end_where_plain_runs_cut_short_do(max_iter):
     for seed in range(12):
         K = gaussian(2.0 * np.random.default_rng(seed).standard_normal((60, 3)))
-        found = global_kernel_kmeans(DenseKernel(K), np.ones(60), n_clusters=5, how="exact", max_iter=max_iter)
-        assert_same_path(found, oracle.exact_search(K, np.ones(60), 5, max_iter), K, np.ones(60))
+        result = global_kernel_kmeans(DenseKernel(K), np.ones(60), n_clusters=5, how="exact", max_iter=max_iter)
+        assert_same_path(result, oracle.exact_search(K, np.ones(60), 5, max_iter), K, np.ones(60))
 
 
 def global_kmeans(X, n_clusters):
-    """Return the objectives of global k-means on vectors: each sample in turn leaves its cluster to found one."""
+    """Return the objectives of global k-means on vectors: each sample in turn leaves its cluster to open one."""
     labels, objectives = np.zeros(len(X), dtype=int), []
     for k in range(2, n_clusters + 1):
         runs = []
-        for founder in range(len(X)):
+        for candidate in range(len(X)):
             new, old = labels.copy(), None
-            new[founder] = k - 1
+            new[candidate] = k - 1
             while not np.array_equal(new, old):
                 old = new
                 centres = np.stack([X[old == c].mean(axis=0) for c in range(k)])
-                gaps = ((X[:, None] - centres[None]) ** 2).sum(axis=2)
-                new = gaps.argmin(axis=1)
-            runs.append((gaps.min(axis=1).sum(), new))
+                distances = ((X[:, None] - centres[None]) ** 2).sum(axis=2)
+                new = distances.argmin(axis=1)
+            runs.append((distances.min(axis=1).sum(), new))
         objective, labels = min(runs, key=lambda run: run[0])
         objectives.append(objective)
     return labels, objectives
@@ -204,9 +202,9 @@ def test_with_a_linear_kernel_exact_search_is_global_k_means_on_vectors(seed):
     X = groups(60, seed, spread=1.5)
     labels, objectives = global_kmeans(X, 5)
     for op in (FeatureKernel(X), DenseKernel(X @ X.T)):
-        found = global_kernel_kmeans(op, np.ones(60), n_clusters=5, how="exact")
-        assert [stage.objective for stage in found.stages[1:]] == pytest.approx(objectives)
-        ours = found.stages[-1].labels
+        result = global_kernel_kmeans(op, np.ones(60), n_clusters=5, how="exact")
+        assert [stage.objective for stage in result.stages[1:]] == pytest.approx(objectives)
+        ours = result.stages[-1].labels
         np.testing.assert_array_equal(labels[:, None] == labels, ours[:, None] == ours)
 
 
@@ -215,10 +213,10 @@ def test_with_a_linear_kernel_exact_search_is_global_k_means_on_vectors(seed):
 
 def objectives_together_and_apart(K, weights, labels, k):
     """Return where the runs from every sample of positive weight end: followed together, and run one by one."""
-    state = ClusterSums(DenseKernel(K), labels, weights, k)
+    partition = DenseKernel(K).partition(labels, weights, k)
     candidates = np.flatnonzero(weights > 0)
-    together = global_search._objectives(state, candidates, 300, np.inf)
-    apart = [global_search._run_from(state, c, 300) for c in candidates]
+    together = global_search._objectives(partition, candidates, 300, np.inf)
+    apart = [descend_from(partition.with_candidate(c)) for c in candidates]
     return together, np.array([run.objective for run in apart]), apart[int(np.argmin([r.objective for r in apart]))]
 
 
@@ -249,17 +247,14 @@ def test_a_run_that_would_rise_onto_the_path_of_another_is_cut_back_first(family
 def test_a_table_that_remembers_nothing_changes_nothing(family, monkeypatch):
     K, weights, k = problem(family, 0, n=60)
     usual = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exact")
-    monkeypatch.setattr(search, "_table_size", lambda n: 1)
+    monkeypatch.setattr(candidate_search, "_table_size", lambda n: 1)
     assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exact"))
 
 
 def test_runs_do_meet_and_a_chain_of_meetings_leads_to_a_run_that_ended():
     K, n = gaussian(groups(300)), 300
-    state = ClusterSums(DenseKernel(K), np.zeros(n, dtype=np.intp), np.ones(n), 1)
-    runs = search.run_candidates(
-        state.op, state.labels, state.weights, state.sums, state.totals, np.arange(n),
-        mass=float(np.trace(K)), slack=state.slack, noise=state.noise, max_iter=300,
-    )  # fmt: skip
+    partition = DenseKernel(K).partition(np.zeros(n, dtype=np.intp), np.ones(n), 1)
+    runs = partition.run_candidates(np.arange(n), 300)
     ends = np.unique(runs.ends)
     assert len(ends) < n / 3
     np.testing.assert_array_equal(runs.ends[ends], ends)
@@ -273,7 +268,7 @@ def test_compiled_runs_and_the_general_solver_find_the_same_path(family, how, mo
     options = {"n_clusters": k, "how": how, "n_exemplars": 8}
     compiled = global_kernel_kmeans(DenseKernel(K), weights, **options)
     wrapped = global_kernel_kmeans(ScaledKernel(DenseKernel(K), 1.0), weights, **options)
-    monkeypatch.setattr(search, "can_follow", lambda op: False)
+    monkeypatch.setattr(HostBackend, "run_candidates", None)
     assert identical(compiled, global_kernel_kmeans(DenseKernel(K), weights, **options))
     assert_same_path(wrapped, compiled.stages, K, weights)
 
@@ -282,7 +277,11 @@ def test_compiled_runs_and_the_general_solver_find_the_same_path(family, how, mo
 def test_every_storage_finds_the_same_path(family):
     K, weights, k = problem(family, 0, n=60)
     expected = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exact")
-    for op in (GraphKernel(sp.csr_array(K)), DenseKernel(np.asfortranarray(K)), DenseKernel(K, engine="numpy")):
+    for op in (
+        GraphKernel(sp.csr_array(K)),
+        DenseKernel(np.asfortranarray(K)),
+        DenseKernel(K, backend=get_backend("numpy")),
+    ):
         assert_same_path(global_kernel_kmeans(op, weights, n_clusters=k, how="exact"), expected.stages, K, weights)
 
 
@@ -306,7 +305,7 @@ def test_any_number_of_threads_finds_the_same_path(n_threads, monkeypatch):
     usual = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact")
     with threadpool_limits(1):
         assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact"))
-    monkeypatch.setattr(search, "thread_count", lambda: n_threads)
+    monkeypatch.setattr(candidate_search, "thread_count", lambda: n_threads)
     assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact"))
 
 
@@ -330,14 +329,14 @@ class Backwards:
 @pytest.mark.parametrize("max_iter", [2, 4, 300])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_order_in_which_candidates_are_worked_on_changes_nothing(family, max_iter, monkeypatch):
-    monkeypatch.setattr(search, "BLOCK", 1)
+    monkeypatch.setattr(candidate_search, "BLOCK", 1)
     for seed in range(8):
         K, weights, k = problem(family, seed, n=60)
         options = {"n_clusters": k, "how": "exact", "max_iter": max_iter}
         with monkeypatch.context() as patch:
-            patch.setattr(search, "thread_count", lambda: 1)
+            patch.setattr(candidate_search, "thread_count", lambda: 1)
             forwards = global_kernel_kmeans(DenseKernel(K), weights, **options)
-            patch.setattr(search, "ThreadPoolExecutor", Backwards)
+            patch.setattr(candidate_search, "ThreadPoolExecutor", Backwards)
             backwards = global_kernel_kmeans(DenseKernel(K), weights, **options)
         assert identical(forwards, backwards)
 
@@ -360,9 +359,9 @@ def test_one_more_cluster_never_raises_the_objective_of_a_semidefinite_kernel(da
     # A sample that leaves its cluster takes w d^2 W / (W - w) >= 0 off the objective, and the run from there descends.
     weights = data.draw(sample_weights(len(K)))
     k = int(np.count_nonzero(weights))
-    found = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how=how, n_exemplars=min(4, k))
+    result = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how=how, n_exemplars=min(4, k))
     rounding = 1e-12 * weights.sum() * np.abs(K).max()
-    objectives = [stage.objective for stage in found.stages]
+    objectives = [stage.objective for stage in result.stages]
     assert all(later <= earlier + rounding for earlier, later in itertools.pairwise(objectives))
 
 
@@ -395,7 +394,7 @@ def test_every_stage_of_a_weighted_search_is_a_fixed_point_of_the_repeated_sampl
     K, counts = gaussian(rng.standard_normal((30, 3))), rng.integers(1, 4, 30)
     rows = np.repeat(np.arange(30), counts)
     weighted = global_kernel_kmeans(DenseKernel(K), counts.astype(float), n_clusters=3, how=how)
-    # Founders differ: a sample of weight 2 leaves its cluster as a whole, of two equal samples one. So the paths may
+    # Candidates differ: a sample of weight 2 leaves its cluster as a whole, of two equal samples one. So the paths may
     # part, but each stage must be an end of the other search's runs too.
     repeated = DenseKernel(K[np.ix_(rows, rows)].copy())
     for stage in weighted.stages:
@@ -420,7 +419,7 @@ class Clock:
 
 def with_clock(monkeypatch):
     clock = SimpleNamespace(monotonic=Clock().monotonic)
-    for module in (search, global_search):
+    for module in (candidate_search, global_search):
         monkeypatch.setattr(module, "time", clock)
 
 
@@ -443,47 +442,48 @@ def test_a_fast_search_misses_nothing_by_a_deadline():
 def test_a_stage_cut_by_the_deadline_takes_the_best_candidate_tried(follows, monkeypatch):
     # The clock is read once as the stage begins, then before every 128 candidates (compiled) or every one (general).
     K, weights, n_tried = gaussian(groups(300)), np.ones(300), 128 if follows else 5
-    monkeypatch.setattr(search, "can_follow", lambda op: follows)
+    if not follows:
+        monkeypatch.setattr(HostBackend, "run_candidates", None)
     with_clock(monkeypatch)
-    found = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=2, how="exact", deadline=2.0 if follows else 6.0)
-    assert not found.complete
+    result = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=2, how="exact", deadline=2.0 if follows else 6.0)
+    assert not result.complete
     tried = oracle.search(K, weights, 2, range(n_tried))
     every = oracle.search(K, weights, 2, range(300))
-    assert_same_path(found, tried, K, weights)
+    assert_same_path(result, tried, K, weights)
     assert tried[-1].objective >= every[-1].objective
 
 
 def test_a_deadline_that_comes_in_the_midst_leaves_a_whole_path():
     K = gaussian(groups(1200))
     began = time.monotonic()
-    found = global_kernel_kmeans(DenseKernel(K), np.ones(1200), n_clusters=25, how="exact", deadline=began + 0.05)
-    assert not found.complete
-    assert [len(stage.totals) for stage in found.stages] == list(range(1, 26))
-    assert all((stage.totals > 0).all() for stage in found.stages)
+    result = global_kernel_kmeans(DenseKernel(K), np.ones(1200), n_clusters=25, how="exact", deadline=began + 0.05)
+    assert not result.complete
+    assert [len(stage.totals) for stage in result.stages] == list(range(1, 26))
+    assert all((stage.totals > 0).all() for stage in result.stages)
 
 
 @pytest.mark.parametrize("how", SEARCHES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_least_max_iter_still_gives_a_whole_path(family, how):
     K, weights, _ = problem(family, 2, n=40)
-    found = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=5, how=how, n_exemplars=6, max_iter=1)
-    assert len(found.stages) == 5
-    assert all(stage.n_iter <= 1 for stage in found.stages)
+    result = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=5, how=how, n_exemplars=6, max_iter=1)
+    assert len(result.stages) == 5
+    assert all(stage.n_iter <= 1 for stage in result.stages)
 
 
 # --- weights of zero, equal samples, as many clusters as samples -----------------------------------------------------
 
 
 @pytest.mark.parametrize("how", SEARCHES)
-def test_samples_of_weight_zero_never_found_a_cluster_and_change_nothing(how):
+def test_samples_of_weight_zero_never_open_a_cluster_and_change_nothing(how):
     X = groups(60)
     X[::4] += 40.0  # the farthest of all, and of no weight
     weights = np.ones(60)
     weights[::4] = 0.0
     op, used = DenseKernel(gaussian(X, 30.0)), weights > 0
-    found = global_kernel_kmeans(op, weights, n_clusters=6, how=how, n_exemplars=10)
+    result = global_kernel_kmeans(op, weights, n_clusters=6, how=how, n_exemplars=10)
     alone = global_kernel_kmeans(DenseKernel(op.K[used][:, used]), np.ones(45), n_clusters=6, how=how, n_exemplars=10)
-    for stage, without in zip(found.stages, alone.stages, strict=True):
+    for stage, without in zip(result.stages, alone.stages, strict=True):
         assert (stage.totals > 0).all()
         np.testing.assert_array_equal(stage.labels[used], without.labels)
         assert stage.objective == pytest.approx(without.objective)
@@ -496,85 +496,85 @@ def test_an_indefinite_kernel_with_weights_of_zero_is_searched_as_the_oracle_doe
     K = symmetric(np.triu(rng.integers(-1, 2, (20, 20)), 1).astype(float))
     weights = rng.uniform(0.1, 3.0, 20) * (rng.random(20) < 0.5)
     k = int(np.count_nonzero(weights))
-    found = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="fast")
-    assert_same_path(found, oracle.fast_search(K, weights, k), K, weights)
+    result = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="fast")
+    assert_same_path(result, oracle.fast_search(K, weights, k), K, weights)
 
 
 @pytest.mark.parametrize("how", SEARCHES)
 @pytest.mark.parametrize("n", [2, 9, 20])
 def test_as_many_clusters_as_samples_leave_nothing_to_explain(how, n):
     K = gaussian(np.random.default_rng(n).standard_normal((n, 2)))
-    found = global_kernel_kmeans(DenseKernel(K), np.ones(n), n_clusters=n, how=how, n_exemplars=n)
-    assert found.stages[-1].objective == pytest.approx(0.0, abs=1e-12)
-    assert sorted(found.stages[-1].labels) == list(range(n))
+    result = global_kernel_kmeans(DenseKernel(K), np.ones(n), n_clusters=n, how=how, n_exemplars=n)
+    assert result.stages[-1].objective == pytest.approx(0.0, abs=1e-12)
+    assert sorted(result.stages[-1].labels) == list(range(n))
 
 
 @pytest.mark.parametrize("how", SEARCHES)
 @pytest.mark.parametrize("n", [5, 40])
 def test_equal_samples_stay_one_cluster_at_every_stage(how, n):
     K = np.full((n, n), 0.09)
-    found = global_kernel_kmeans(DenseKernel(K), np.ones(n), n_clusters=4, how=how, n_exemplars=4)
-    assert all(len(np.unique(stage.labels)) == 1 for stage in found.stages)
-    assert [stage.objective for stage in found.stages] == pytest.approx([0.0] * 4, abs=1e-12)
+    result = global_kernel_kmeans(DenseKernel(K), np.ones(n), n_clusters=4, how=how, n_exemplars=4)
+    assert all(len(np.unique(stage.labels)) == 1 for stage in result.stages)
+    assert [stage.objective for stage in result.stages] == pytest.approx([0.0] * 4, abs=1e-12)
 
 
 @pytest.mark.parametrize("how", SEARCHES)
 def test_one_cluster_needs_no_search(how):
     K = gaussian(groups(20))
-    found = global_kernel_kmeans(DenseKernel(K), np.ones(20), n_clusters=1, how=how, n_exemplars=3)
-    assert len(found.stages) == 1
-    assert found.complete
-    assert found.exemplars is None
-    assert found.stages[0].objective == pytest.approx(20 - K.mean() * 20)
+    result = global_kernel_kmeans(DenseKernel(K), np.ones(20), n_clusters=1, how=how, n_exemplars=3)
+    assert len(result.stages) == 1
+    assert result.complete
+    assert result.exemplars is None
+    assert result.stages[0].objective == pytest.approx(20 - K.mean() * 20)
 
 
-# --- founding gains --------------------------------------------------------------------------------------------------
+# --- gains of candidates ---------------------------------------------------------------------------------------------
 
 
-def gains_by_double_loop(K, own, weights):
+def gains_by_double_loop(K, distances, weights):
     gains = np.zeros(len(K))
     for n, i in itertools.product(range(len(K)), repeat=2):
-        gains[n] += weights[i] * max(own[i] - (K[n, n] + K[i, i] - 2.0 * K[n, i]), 0.0)
+        gains[n] += weights[i] * max(distances[i] - (K[n, n] + K[i, i] - 2.0 * K[n, i]), 0.0)
     return gains
 
 
 @quick
 @given(data=st.data(), K=st.one_of(psd_kernels(), indefinite_kernels()), rng=generators())
-def test_founding_gains_of_stored_and_wrapped_kernels_equal_a_double_loop(data, K, rng):
-    weights, own = data.draw(sample_weights(len(K))), rng.uniform(0.0, 3.0, len(K)) * np.abs(K).max()
-    wanted = gains_by_double_loop(K, own, weights)
+def test_gains_of_candidates_on_stored_and_wrapped_kernels_equal_a_double_loop(data, K, rng):
+    weights, distances = data.draw(sample_weights(len(K))), rng.uniform(0.0, 3.0, len(K)) * np.abs(K).max()
+    wanted = gains_by_double_loop(K, distances, weights)
     for op in (DenseKernel(K), ScaledKernel(DenseKernel(0.5 * K), 2.0), GraphKernel(sp.csr_array(K))):
-        found = algebra.founding_gains(op, own, weights, op.diag())
-        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10 * np.abs(K).max())
+        result = op.candidate_gains(distances, weights, op.diag())
+        np.testing.assert_allclose(result, wanted, rtol=1e-10, atol=1e-10 * np.abs(K).max())
 
 
 @quick
 @given(rng=generators(), density=st.sampled_from([0.0, 0.1, 0.5]), loops=st.booleans(), whole=st.booleans())
-def test_founding_gains_of_a_graph_equal_a_double_loop(rng, density, loops, whole):
+def test_gains_of_candidates_on_a_graph_equal_a_double_loop(rng, density, loops, whole):
     # Whole numbers make many differences zero; without loops the diagonal is zero, and negative edges may occur.
     n = int(rng.integers(2, 20))
     A = rng.integers(-2, 4, (n, n)).astype(float) if whole else rng.standard_normal((n, n))
     A = symmetric(A * (rng.random((n, n)) < density))
     np.fill_diagonal(A, loops * rng.integers(0, 4, n))
-    own = rng.integers(-1, 5, n).astype(float) if whole else rng.uniform(-1.0, 4.0, n)
+    distances = rng.integers(-1, 5, n).astype(float) if whole else rng.uniform(-1.0, 4.0, n)
     weights = rng.integers(0, 3, n).astype(float)
     op = GraphKernel(sp.csr_array(A))
-    found = algebra.founding_gains(op, own, weights, op.diag())
-    np.testing.assert_allclose(found, gains_by_double_loop(A, own, weights), rtol=1e-12, atol=1e-12)
+    result = op.candidate_gains(distances, weights, op.diag())
+    np.testing.assert_allclose(result, gains_by_double_loop(A, distances, weights), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("storage", ["dense", "blockwise", "features"])
-def test_founding_gains_of_many_samples_equal_the_sums_row_by_row(storage):
+def test_gains_of_candidates_among_many_samples_equal_the_sums_row_by_row(storage):
     # 2,100 samples: rows that are not stored are formed in two blocks.
     rng = np.random.default_rng(0)
-    X, weights, own = rng.standard_normal((2100, 3)), rng.uniform(0.0, 2.0, 2100), rng.uniform(0.0, 1.0, 2100)
+    X, weights, distances = rng.standard_normal((2100, 3)), rng.uniform(0.0, 2.0, 2100), rng.uniform(0.0, 1.0, 2100)
     fitted = fit_kernel(X, "rbf", {"sigma": 2.0})
     op = FeatureKernel(X) if storage == "features" else fitted.operator(storage)
-    found = algebra.founding_gains(op, own, weights, op.diag())
+    result = op.candidate_gains(distances, weights, op.diag())
     K = X @ X.T if storage == "features" else fitted.operator("dense").K
     diag = np.diagonal(K)
-    wanted = [weights @ np.maximum(own - (diag[n] + diag - 2.0 * K[n]), 0.0) for n in range(2100)]
-    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+    wanted = [weights @ np.maximum(distances - (diag[n] + diag - 2.0 * K[n]), 0.0) for n in range(2100)]
+    np.testing.assert_allclose(result, wanted, rtol=1e-9, atol=1e-9)
 
 
 @quick
@@ -585,11 +585,11 @@ def test_the_compiled_gains_equal_their_twin_and_stay_in_their_range(K, rng, nar
     lo = int(rng.integers(n))
     hi = int(rng.integers(lo, n)) + 1
     left = int(rng.choice([0, lo]))
-    diag, own, weights = np.diagonal(K).astype(np.float64), rng.uniform(0.0, 2.0, n), rng.uniform(0.0, 2.0, n)
+    diag, distances, weights = np.diagonal(K).astype(np.float64), rng.uniform(0.0, 2.0, n), rng.uniform(0.0, 2.0, n)
     outs = []
-    for engine in (row_loops, numpy_loops):
+    for loops in (row_loops, numpy_loops):
         out = np.full(n, -1.0)
-        engine.founding_gains(np.ascontiguousarray(K[left:]), diag, own, weights, out, lo, hi, left)
+        loops.founding_gains(np.ascontiguousarray(K[left:]), diag, distances, weights, out, lo, hi, left)
         assert (np.delete(out, np.s_[lo:hi]) == -1.0).all()
         outs.append(out)
     np.testing.assert_allclose(outs[0], outs[1], rtol=1e-10, atol=1e-10 * np.abs(K).max())
@@ -633,25 +633,25 @@ def mixture_problem(seed, n=100):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_leading_exemplars_are_those_of_the_best_priors(seed):
     K, weights = mixture_problem(seed)
-    best = oracle.best_priors(K, weights, gap=1e-7)
-    found = exemplars(DenseKernel(K), weights, 6)
-    assert best[found].min() >= np.sort(best)[-len(found)] - 1e-3
-    assert np.diff(best[found]).max(initial=0.0) <= 1e-3
+    best = oracle.best_priors(K, weights, shortfall=1e-7)
+    result = exemplars(DenseKernel(K), weights, 6)
+    assert best[result].min() >= np.sort(best)[-len(result)] - 1e-3
+    assert np.diff(best[result]).max(initial=0.0) <= 1e-3
 
 
 @pytest.mark.parametrize("weight", [0.0, 1e-9])
 def test_a_far_sample_of_no_or_little_weight_does_not_disturb_the_exemplars(weight):
     X = np.vstack([groups(300), [[1e4, 1e4]]])
     weights = np.append(np.ones(300), weight)
-    found = exemplars(FeatureKernel(X), weights, 9)
-    assert 300 not in found
-    assert 1 <= len(found) <= 9
+    result = exemplars(FeatureKernel(X), weights, 9)
+    assert 300 not in result
+    assert 1 <= len(result) <= 9
 
 
 def test_exemplars_are_distinct_samples_of_positive_weight():
     K, weights = mixture_problem(2)
-    found, more = exemplars(DenseKernel(K), weights, 5), exemplars(DenseKernel(K), weights, 40)
-    assert len(set(found.tolist())) == 5
+    result, more = exemplars(DenseKernel(K), weights, 5), exemplars(DenseKernel(K), weights, 40)
+    assert len(set(result.tolist())) == 5
     assert (weights[more] > 0).all()
 
 
@@ -662,12 +662,12 @@ def test_distances_that_nearly_cancel_do_not_overflow_the_similarities_of_an_ind
     total = 2.0 * np.trace(K) - 2.0 * K.sum() / n  # a constant c on the diagonal adds 2 c (n - 1)
     K += (0.01 - total) / (2.0 * (n - 1)) * np.eye(n)
     assert oracle.reference_beta(K, weights) == pytest.approx(n * np.log(n) / 0.01, rel=1e-6)
-    found = exemplars(DenseKernel(K), weights, 6)
-    assert 1 <= len(set(found.tolist())) == len(found)
+    result = exemplars(DenseKernel(K), weights, 6)
+    assert 1 <= len(set(result.tolist())) == len(result)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1e3])
 def test_scaling_an_affinity_without_loops_leaves_its_exemplars(factor):
     A = symmetric(np.triu(np.random.default_rng(1).random((30, 30)) < 0.2, 1).astype(float))
-    found = exemplars(GraphKernel(sp.csr_array(factor * A)), np.ones(30), 5)
-    np.testing.assert_array_equal(found, exemplars(GraphKernel(sp.csr_array(A)), np.ones(30), 5))
+    result = exemplars(GraphKernel(sp.csr_array(factor * A)), np.ones(30), 5)
+    np.testing.assert_array_equal(result, exemplars(GraphKernel(sp.csr_array(A)), np.ones(30), 5))

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import booleans, integers
-from kernelweave.partitions.state import ClusterSums
 from sklearn.cluster import KMeans
 
+from kernelweave.backends import get_backend
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
 from kernelweave.kernels.weighted_sum import CompositeKernel
-from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
+from kernelweave.solvers.kmeans.kernel_kmeans import descend, descend_from, kernel_kmeans
 from kernelweave.solvers.kmeans.starts import INITS, start_labels
 from kernelweave.solvers.shared.best_run import best_of
 from tests.reference import kernel_kmeans as oracle
@@ -23,8 +23,8 @@ cases = settings(max_examples=40, deadline=None)
 
 def gaussian_kernel(rng, n):
     X = rng.standard_normal((n, 3)) * rng.uniform(0.5, 3.0)
-    gaps = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    return np.exp(-gaps / 4.0)
+    distances = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    return np.exp(-distances / 4.0)
 
 
 def start(rng, n, k):
@@ -35,10 +35,10 @@ def start(rng, n, k):
 
 def test_two_pairs_on_a_line_reach_the_partition_worked_out_by_hand():
     x = np.array([[0.0], [1.0], [10.0], [11.0]])
-    found = kernel_kmeans(DenseKernel(x @ x.T), np.array([0, 1, 0, 1]), np.ones(4), n_clusters=2)
-    assert found.labels.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
-    assert found.objective == pytest.approx(4 * 0.5**2)  # each sample lies 0.5 from its mean
-    assert found.scatter == pytest.approx([0.5, 0.5])
+    result = kernel_kmeans(DenseKernel(x @ x.T), np.array([0, 1, 0, 1]), np.ones(4), n_clusters=2)
+    assert result.labels.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
+    assert result.objective == pytest.approx(4 * 0.5**2)  # each sample lies 0.5 from its mean
+    assert result.scatter == pytest.approx([0.5, 0.5])
 
 
 @cases
@@ -49,10 +49,10 @@ def test_labels_and_every_objective_equal_the_plain_oracle(seed, n, k, weighted)
     weights = rng.choice([0.0, 0.5, 1.0, 3.0], size=n) if weighted else np.ones(n)
     weights[:k] = 1.0
     labels = start(rng, n, k)
-    found = kernel_kmeans(DenseKernel(K), labels, weights, n_clusters=k)
+    result = kernel_kmeans(DenseKernel(K), labels, weights, n_clusters=k)
     expected, path = oracle.kernel_kmeans(K, labels, weights, k)
-    np.testing.assert_array_equal(found.labels, expected)
-    np.testing.assert_allclose(found.history, path, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(result.labels, expected)
+    np.testing.assert_allclose(result.history, path, rtol=1e-9, atol=1e-9)
 
 
 @cases
@@ -62,12 +62,12 @@ def test_an_indefinite_kernel_gives_the_oracles_partition_and_never_rises(seed, 
     K = rng.standard_normal((n, n))
     K = K + K.T
     labels = start(rng, n, k)
-    found = kernel_kmeans(DenseKernel(K), labels, np.ones(n), n_clusters=k)
+    result = kernel_kmeans(DenseKernel(K), labels, np.ones(n), n_clusters=k)
     expected, path = oracle.kernel_kmeans(K, labels, np.ones(n), k)
-    np.testing.assert_array_equal(found.labels, expected)
-    np.testing.assert_allclose(found.history, path, rtol=1e-9, atol=1e-8)
-    assert all(later < earlier + 1e-9 for earlier, later in zip(found.history, found.history[1:], strict=False))
-    assert found.converged
+    np.testing.assert_array_equal(result.labels, expected)
+    np.testing.assert_allclose(result.history, path, rtol=1e-9, atol=1e-8)
+    assert all(later < earlier + 1e-9 for earlier, later in zip(result.history, result.history[1:], strict=False))
+    assert result.converged
 
 
 @cases
@@ -119,8 +119,8 @@ def test_one_view_is_the_single_view_method_and_giving_it_twice_changes_nothing(
     op, labels = DenseKernel(gaussian_kernel(rng, n)), start(rng, n, k)
     plain = kernel_kmeans(op, labels, np.ones(n), n_clusters=k)
     for composite in (CompositeKernel([op], [1.0]), CompositeKernel([op, op], [0.5, 0.5])):
-        found = kernel_kmeans(composite, labels, np.ones(n), n_clusters=k)
-        np.testing.assert_array_equal(plain.labels, found.labels)
+        result = kernel_kmeans(composite, labels, np.ones(n), n_clusters=k)
+        np.testing.assert_array_equal(plain.labels, result.labels)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -129,10 +129,10 @@ def test_a_linear_kernel_is_lloyds_k_means_from_the_same_start(seed):
     X = rng.standard_normal((300, 4)) + 4.0 * rng.integers(0, 3, (300, 1))
     centres = X[rng.choice(300, 5, replace=False)]
     labels = ((X[:, None] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
-    found = kernel_kmeans(FeatureKernel(X), labels, np.ones(300), n_clusters=5)
+    result = kernel_kmeans(FeatureKernel(X), labels, np.ones(300), n_clusters=5)
     lloyd = KMeans(5, init=centres, n_init=1, tol=0, algorithm="lloyd").fit(X)
-    np.testing.assert_array_equal(found.labels, lloyd.labels_)
-    assert found.objective == pytest.approx(lloyd.inertia_)
+    np.testing.assert_array_equal(result.labels, lloyd.labels_)
+    assert result.objective == pytest.approx(lloyd.inertia_)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -144,7 +144,12 @@ def test_every_storage_of_a_kernel_gives_the_same_labels(seed):
     dense = fitted.operator("dense")
     runs = [
         kernel_kmeans(op, labels, np.ones(700), n_clusters=6)
-        for op in (dense, fitted.operator("blockwise"), DenseKernel(dense.K, engine="numpy"), GraphKernel(dense.K))
+        for op in (
+            dense,
+            fitted.operator("blockwise"),
+            DenseKernel(dense.K, backend=get_backend("numpy")),
+            GraphKernel(dense.K),
+        )
     ]
     for run in runs[1:]:
         np.testing.assert_array_equal(runs[0].labels, run.labels)
@@ -160,60 +165,85 @@ def test_the_labels_found_are_a_fixed_point():
     np.testing.assert_array_equal(first.labels, again.labels)
 
 
-def test_sums_kept_through_many_moves_stay_within_their_own_error_bound():
+def test_sums_kept_through_many_moves_stay_within_their_error_bound():
     rng = np.random.default_rng(0)
     op = DenseKernel(gaussian_kernel(rng, 300))
-    state = ClusterSums(op, start(rng, 300, 4), np.ones(300), 4)
+    partition = op.partition(start(rng, 300, 4), np.ones(300), 4)
     for _ in range(14):
-        labels = state.labels.copy()
+        labels = partition.labels.copy()
         labels[rng.choice(300, 20, replace=False)] = rng.integers(4, size=20)
-        state.move(labels)
-    assert not state.exact
-    kept, bound = state.sums.copy(), state._rounding
-    state.refresh()
-    assert np.abs(kept - state.sums).max() <= bound
-    assert state.exact
+        partition.go_to(labels)
+    assert not partition.exact
+    kept, bound = partition.sums.copy(), partition._rounding
+    partition.refresh()
+    assert np.abs(kept - partition.sums).max() <= bound
+    assert partition.exact
 
 
 def test_sums_are_computed_anew_once_as_many_samples_moved_as_there_are():
-    op = DenseKernel(np.eye(10))
-    state = ClusterSums(op, np.zeros(10, dtype=int), np.ones(10), 2)
-    state.move(np.ones(10, dtype=int))
-    assert not state.exact
-    state.move(np.zeros(10, dtype=int))
-    assert state.exact
+    partition = DenseKernel(np.eye(10)).partition(np.zeros(10, dtype=int), np.ones(10), 2)
+    partition.go_to(np.ones(10, dtype=int))
+    assert not partition.exact
+    partition.go_to(np.zeros(10, dtype=int))
+    assert partition.exact
 
 
 def test_an_uncertain_fixed_point_is_checked_against_exact_sums():
-    op = DenseKernel(np.eye(6) + 1.0)
-    state = ClusterSums(op, np.array([0, 0, 0, 1, 1, 1]), np.ones(6), 2)
-    assert state.certain(0.0)  # straight from the kernel: nothing to doubt
-    state.move(np.array([0, 0, 1, 1, 1, 1]))
-    assert not state.certain(0.0)
-    assert state.certain(1.0)
+    partition = DenseKernel(np.eye(6) + 1.0).partition(np.array([0, 0, 0, 1, 1, 1]), np.ones(6), 2)
+    assert partition.certain(0.0)  # straight from the kernel: nothing to doubt
+    partition.go_to(np.array([0, 0, 1, 1, 1, 1]))
+    assert not partition.certain(0.0)
+    assert partition.certain(1.0)
 
 
-def test_a_cluster_that_runs_empty_is_founded_by_the_farthest_sample():
+def test_a_cluster_that_runs_empty_takes_the_farthest_sample():
     x = np.array([[0.0], [0.1], [0.2], [9.0]])
-    found = kernel_kmeans(DenseKernel(x @ x.T), np.zeros(4, dtype=int), np.ones(4), n_clusters=2)
-    assert found.labels[3] != found.labels[0]
-    assert (found.totals > 0).all()
+    result = kernel_kmeans(DenseKernel(x @ x.T), np.zeros(4, dtype=int), np.ones(4), n_clusters=2)
+    assert result.labels[3] != result.labels[0]
+    assert (result.totals > 0).all()
 
 
 def test_with_fewer_distinct_samples_than_clusters_the_rest_stay_empty():
     x = np.array([[1.0], [1.0], [5.0], [5.0]])
-    found = kernel_kmeans(DenseKernel(x @ x.T), np.array([0, 1, 2, 0]), np.ones(4), n_clusters=3)
-    assert np.count_nonzero(found.totals) == 2
-    assert found.objective == pytest.approx(0.0, abs=1e-12)
-    assert found.converged
+    result = kernel_kmeans(DenseKernel(x @ x.T), np.array([0, 1, 2, 0]), np.ones(4), n_clusters=3)
+    assert np.count_nonzero(result.totals) == 2
+    assert result.objective == pytest.approx(0.0, abs=1e-12)
+    assert result.converged
+
+
+def test_a_partition_taken_down_ends_as_a_run_from_its_labels_and_its_path_is_the_history():
+    rng = np.random.default_rng(2)
+    op, labels = DenseKernel(gaussian_kernel(rng, 150)), start(rng, 150, 5)
+    run = kernel_kmeans(op, labels, np.ones(150), n_clusters=5)
+    partition = op.partition(labels, np.ones(150), 5)
+    again = descend_from(partition)
+    np.testing.assert_array_equal(again.labels, run.labels)
+    assert again.history == run.history
+    assert (again.converged, again.rose) == (run.converged, run.rose) == (True, False)
+    np.testing.assert_array_equal(partition.host_labels(), run.labels)
+    reported = []
+    path = descend(op.partition(labels, np.ones(150), 5), max_iter=300, on_step=reported.append)
+    assert tuple(path.history) == run.history
+    assert tuple(reported) == run.history[1:]
+    assert path.converged
+    assert not path.rose
+
+
+def test_a_run_on_an_indefinite_kernel_says_that_a_full_step_would_have_raised_the_objective():
+    rose = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        K = rng.standard_normal((30, 30))
+        rose.append(kernel_kmeans(DenseKernel(K + K.T), start(rng, 30, 4), np.ones(30), n_clusters=4).rose)
+    assert any(rose)
 
 
 def test_max_iter_ends_a_run_and_says_so():
     rng = np.random.default_rng(1)
     op = DenseKernel(gaussian_kernel(rng, 200))
-    found = kernel_kmeans(op, start(rng, 200, 6), np.ones(200), n_clusters=6, max_iter=1)
-    assert not found.converged
-    assert found.n_iter == 1
+    result = kernel_kmeans(op, start(rng, 200, 6), np.ones(200), n_clusters=6, max_iter=1)
+    assert not result.converged
+    assert result.n_iter == 1
 
 
 def test_a_tolerance_ends_a_run_early():
@@ -262,6 +292,6 @@ def test_a_graph_without_self_loops_is_clustered_by_the_size_of_its_edges():
     rng = np.random.default_rng(0)
     A = np.triu(rng.random((60, 60)) < 0.1, 1).astype(float)
     A = A + A.T  # a diagonal of zeros says nothing of the scale
-    found = kernel_kmeans(GraphKernel(A), start(rng, 60, 3), np.ones(60), n_clusters=3)
-    assert found.converged
-    assert found.objective < found.history[0]
+    result = kernel_kmeans(GraphKernel(A), start(rng, 60, 3), np.ones(60), n_clusters=3)
+    assert result.converged
+    assert result.objective < result.history[0]

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
+from kernelweave.backends import get_backend
 from kernelweave.foundation import threads
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
@@ -19,7 +20,7 @@ from kernelweave.kernels.weighted_sum import CompositeKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.kmeans.minmax import (
     DRAWS,
-    Stairs,
+    ExponentSchedule,
     balanced_weights,
     best_minmax,
     coefficients,
@@ -70,8 +71,8 @@ def gaussian(X):
 def kernels(X, kind):
     """Return a kernel matrix and its operators in every storage."""
     if kind == "linear":
-        ops = [FeatureKernel(X), FeatureKernel(sp.csr_array(X)), FeatureKernel(X, engine="numpy"), DenseKernel(X @ X.T)]
-        return X @ X.T, ops
+        plain_loops = FeatureKernel(X, backend=get_backend("numpy"))
+        return X @ X.T, [FeatureKernel(X), FeatureKernel(sp.csr_array(X)), plain_loops, DenseKernel(X @ X.T)]
     fitted = fit_kernel(X, "rbf", {"sigma": SIGMA})
     K = gaussian(X)
     return K, [DenseKernel(K), fitted.operator("blockwise"), GraphKernel(sp.csr_array(K))]
@@ -101,16 +102,16 @@ def variances_of(X, labels, weights, k):
 # --- against the oracle ----------------------------------------------------------------------------------------------
 
 
-def assert_follows(found, expected, K, weights):
+def assert_follows(result, expected, K, weights):
     """Compare a run with the oracle, which never stops early in a circle."""
-    np.testing.assert_array_equal(found.labels, expected.labels)
-    assert found.p == pytest.approx(expected.p, rel=0, abs=1e-12)
-    assert found.converged == expected.converged
+    np.testing.assert_array_equal(result.labels, expected.labels)
+    assert result.p == pytest.approx(expected.p, rel=0, abs=1e-12)
+    assert result.converged == expected.converged
     noise = 1e-9 * np.abs(np.diagonal(K)).max() * weights.sum()
-    np.testing.assert_allclose(found.cluster_weights, expected.weights, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(found.scatter, expected.variances, rtol=1e-7, atol=noise)
-    np.testing.assert_allclose(found.history, expected.path[: found.n_iter], rtol=1e-7, atol=noise)
-    assert found.n_iter == len(expected.path) or (found.circling and found.n_iter < len(expected.path))
+    np.testing.assert_allclose(result.cluster_weights, expected.weights, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(result.scatter, expected.variances, rtol=1e-7, atol=noise)
+    np.testing.assert_allclose(result.history, expected.path[: result.n_iter], rtol=1e-7, atol=noise)
+    assert result.n_iter == len(expected.path) or (result.circling and result.n_iter < len(expected.path))
 
 
 @settings(max_examples=100, deadline=None)
@@ -120,10 +121,10 @@ def test_every_storage_ends_where_the_plain_oracle_ends_after_all_its_steps(prob
     K, ops = kernels(X, kind)
     expected = oracle.minmax(K, labels, weights, k, **option)
     for op in ops:
-        found = minmax_kmeans(op, labels, weights, n_clusters=k, **option)
-        assert found.collapsed == expected.collapsed
-        if not found.collapsed:
-            assert_follows(found, expected, K, weights)
+        result = minmax_kmeans(op, labels, weights, n_clusters=k, **option)
+        assert result.collapsed == expected.collapsed
+        if not result.collapsed:
+            assert_follows(result, expected, K, weights)
 
 
 @cases
@@ -134,20 +135,20 @@ def test_a_start_that_cannot_be_followed_ends_as_k_means_from_the_same_start(pro
     expected = oracle.minmax(K, labels, weights, k, **option)
     assume(expected.collapsed)
     for op in ops:
-        found = minmax_kmeans(op, labels, weights, n_clusters=k, **option)
+        result = minmax_kmeans(op, labels, weights, n_clusters=k, **option)
         plain = kernel_kmeans(op, labels, weights, n_clusters=k, max_iter=option["max_iter"])
-        assert found.collapsed
-        assert not found.circling
-        np.testing.assert_array_equal(found.labels, plain.labels)
-        assert (found.history, found.converged) == (plain.history, plain.converged)
-        assert found.p == option["p_init"]
-        np.testing.assert_array_equal(found.cluster_weights, np.full(k, 1.0 / k))
-        np.testing.assert_array_equal(found.scatter, plain.scatter)
-        assert found.history[0] == pytest.approx(expected.path[0], abs=1e-9 * np.abs(K).max() * weights.sum())
+        assert result.collapsed
+        assert not result.circling
+        np.testing.assert_array_equal(result.labels, plain.labels)
+        assert (result.history, result.converged) == (plain.history, plain.converged)
+        assert result.p == option["p_init"]
+        np.testing.assert_array_equal(result.cluster_weights, np.full(k, 1.0 / k))
+        np.testing.assert_array_equal(result.scatter, plain.scatter)
+        assert result.history[0] == pytest.approx(expected.path[0], abs=1e-9 * np.abs(K).max() * weights.sum())
 
 
 def test_a_start_that_cannot_be_followed_ends_the_same_in_every_storage():
-    # A cluster of two has both its samples at the same distance from its centre: which of them founds an empty
+    # A cluster of two has both its samples at the same distance from its centre: which of them opens an empty
     # cluster must follow from a rule and not from rounding.
     different = []
     for seed in range(60):
@@ -165,10 +166,10 @@ def test_a_start_that_cannot_be_followed_ends_the_same_in_every_storage():
 def test_an_indefinite_kernel_is_followed_as_the_oracle_follows_it(K, rng, k, option):
     labels, weights = rng.integers(k, size=len(K)), np.ones(len(K))
     expected = oracle.minmax(K, labels, weights, k, **option)
-    found = minmax_kmeans(DenseKernel(K), labels, weights, n_clusters=k, **option)
-    assert found.collapsed == expected.collapsed
-    if not found.collapsed:
-        assert_follows(found, expected, K, weights)
+    result = minmax_kmeans(DenseKernel(K), labels, weights, n_clusters=k, **option)
+    assert result.collapsed == expected.collapsed
+    if not result.collapsed:
+        assert_follows(result, expected, K, weights)
 
 
 def test_a_run_in_a_circle_is_not_followed_further_and_ends_where_all_steps_would_have_ended():
@@ -177,14 +178,14 @@ def test_a_run_in_a_circle_is_not_followed_further_and_ends_where_all_steps_woul
         X, labels = blobs(seed, n=18, k=3)
         for max_iter in (60, 61, 65):
             option = {"p_step": 0.1, "max_iter": max_iter}
-            found = minmax_kmeans(FeatureKernel(X), labels, np.ones(18), n_clusters=3, **option)
-            if not found.circling:
+            result = minmax_kmeans(FeatureKernel(X), labels, np.ones(18), n_clusters=3, **option)
+            if not result.circling:
                 break
-            circles += found.n_iter < max_iter
-            assert found.ended
-            assert not found.converged
+            circles += result.n_iter < max_iter
+            assert result.ended
+            assert not result.converged
             expected = oracle.minmax(X @ X.T, labels, np.ones(18), 3, **option)
-            assert_follows(found, expected, X @ X.T, np.ones(18))
+            assert_follows(result, expected, X @ X.T, np.ones(18))
     assert circles >= 6
 
 
@@ -206,12 +207,12 @@ def test_without_an_exponent_every_step_is_one_of_k_means(seed, n, k, memory):
     assume(not whole.collapsed)
     np.testing.assert_array_equal(minmax(1).labels, labels)
     for steps in range(1, 6):  # the first partition is that of the centres: one step ahead
-        found = minmax(steps + 1)
+        result = minmax(steps + 1)
         plain = kernel_kmeans(op, labels, weights, n_clusters=k, max_iter=steps)
         lloyd = KMeans(k, init=centres, n_init=1, max_iter=steps, tol=0, algorithm="lloyd").fit(X)
-        np.testing.assert_array_equal(found.labels, plain.labels)
-        np.testing.assert_array_equal(found.labels, lloyd.labels_)
-        assert found.inertia == pytest.approx(plain.objective, rel=1e-9)
+        np.testing.assert_array_equal(result.labels, plain.labels)
+        np.testing.assert_array_equal(result.labels, lloyd.labels_)
+        assert result.inertia == pytest.approx(plain.objective, rel=1e-9)
     lloyd = KMeans(k, init=centres, n_init=1, tol=0, algorithm="lloyd").fit(X)
     np.testing.assert_array_equal(whole.labels, lloyd.labels_)
     assert whole.converged
@@ -223,12 +224,12 @@ def test_without_an_exponent_every_step_is_one_of_k_means(seed, n, k, memory):
 @given(problem=problems(max_n=30), memory=st.sampled_from([0.0, 0.3]))
 def test_with_all_memory_the_weights_stay_equal_and_the_partitions_are_those_of_k_means(problem, memory):
     X, labels, weights, k = problem
-    given_start = {"labels": labels, "weights": weights, "n_clusters": k}
-    found = minmax_kmeans(FeatureKernel(X), memory=1.0, p_step=0.1, p_max=0.7, tol=0.0, **given_start)
-    plain = minmax_kmeans(FeatureKernel(X), memory=memory, p_max=0.0, tol=0.0, **given_start)
-    assume(not (found.collapsed or plain.collapsed))
-    np.testing.assert_array_equal(found.labels, plain.labels)
-    np.testing.assert_array_equal(found.cluster_weights, np.full(k, 1.0 / k))
+    common = {"labels": labels, "weights": weights, "n_clusters": k}
+    result = minmax_kmeans(FeatureKernel(X), memory=1.0, p_step=0.1, p_max=0.7, tol=0.0, **common)
+    plain = minmax_kmeans(FeatureKernel(X), memory=memory, p_max=0.0, tol=0.0, **common)
+    assume(not (result.collapsed or plain.collapsed))
+    np.testing.assert_array_equal(result.labels, plain.labels)
+    np.testing.assert_array_equal(result.cluster_weights, np.full(k, 1.0 / k))
 
 
 # --- no cluster without variance -------------------------------------------------------------------------------------
@@ -244,15 +245,15 @@ def test_no_empty_single_or_equal_cluster_ever_survives(problem, option, far):
     X, labels, weights, k = problem
     X = X.copy()
     X[0] += 30.0 * far
-    found = minmax_kmeans(FeatureKernel(X), labels, weights, n_clusters=k, **option)
-    if found.collapsed:
+    result = minmax_kmeans(FeatureKernel(X), labels, weights, n_clusters=k, **option)
+    if result.collapsed:
         return
-    variances, members = variances_of(X, found.labels, weights, k)
+    variances, members = variances_of(X, result.labels, weights, k)
     assert (members >= 2).all()
     assert (variances > 0).all()
-    assert (found.scatter > 0).all()
+    assert (result.scatter > 0).all()
     for c in range(k):
-        assert len(np.unique(X[(found.labels == c) & (weights > 0)], axis=0)) >= 2
+        assert len(np.unique(X[(result.labels == c) & (weights > 0)], axis=0)) >= 2
 
 
 @pytest.mark.parametrize(
@@ -267,11 +268,11 @@ def test_no_empty_single_or_equal_cluster_ever_survives(problem, option, far):
 @pytest.mark.parametrize("max_iter", [1, 2, 500])
 def test_a_start_with_such_a_cluster_is_given_to_k_means(x, start, max_iter):
     x = np.array(x)[:, None]
-    found = minmax_kmeans(FeatureKernel(x), np.array(start), np.ones(4), n_clusters=2, max_iter=max_iter)
-    assert found.collapsed
+    result = minmax_kmeans(FeatureKernel(x), np.array(start), np.ones(4), n_clusters=2, max_iter=max_iter)
+    assert result.collapsed
     plain = kernel_kmeans(FeatureKernel(x), np.array(start), np.ones(4), n_clusters=2, max_iter=max_iter)
-    np.testing.assert_array_equal(found.labels, plain.labels)
-    assert found.inertia == pytest.approx(plain.objective)
+    np.testing.assert_array_equal(result.labels, plain.labels)
+    assert result.inertia == pytest.approx(plain.objective)
 
 
 def test_a_second_sample_without_weight_does_not_make_a_cluster():
@@ -301,7 +302,7 @@ def test_going_back_restores_exactly_the_labels_and_weights_stored_for_that_expo
     for seed in range(25):
         X, labels = blobs(seed, n=20, k=4, spread=2.5)
         option = {"p_max": 0.9, "p_step": 0.05, "memory": memory, "tol": 0.0}
-        stairs = Stairs(0.0, 0.9, 0.05)
+        schedule = ExponentSchedule(0.0, 0.9, 0.05)
         op = FeatureKernel(X)
         whole = minmax_kmeans(op, labels, np.ones(20), n_clusters=4, max_iter=30, **option)
         if whole.collapsed:
@@ -310,7 +311,7 @@ def test_going_back_restores_exactly_the_labels_and_weights_stored_for_that_expo
         back = reductions(runs)
         for t in back:
             level = round(runs[t].p / 0.05)
-            assert runs[t].p == stairs.p(level) == pytest.approx(runs[t - 1].p - 0.05)
+            assert runs[t].p == schedule.p(level) == pytest.approx(runs[t - 1].p - 0.05)
             stored = runs[level + 1]
             np.testing.assert_array_equal(runs[t].labels, stored.labels)
             used = runs[level].cluster_weights if level else np.full(4, 0.25)
@@ -324,32 +325,32 @@ def test_going_back_restores_exactly_the_labels_and_weights_stored_for_that_expo
 
 def test_the_weights_restored_decide_the_steps_that_follow():
     # With memory the stored weights enter the next ones; equal paths show that they were the right ones.
-    seen = 0
+    followed = 0
     for seed in range(40):
         X, labels = blobs(seed, n=14, k=3, spread=2.5)
         option = {"p_max": 0.9, "p_step": 0.1, "memory": 0.5, "max_iter": 30}
         expected = oracle.minmax(X @ X.T, labels, np.ones(14), 3, **option)
         if expected.collapsed or expected.p > 0.85:
             continue
-        seen += 1
+        followed += 1
         for op in (FeatureKernel(X), DenseKernel(X @ X.T)):
-            found = minmax_kmeans(op, labels, np.ones(14), n_clusters=3, **option)
-            assert_follows(found, expected, X @ X.T, np.ones(14))
-    assert seen >= 5
+            result = minmax_kmeans(op, labels, np.ones(14), n_clusters=3, **option)
+            assert_follows(result, expected, X @ X.T, np.ones(14))
+    assert followed >= 5
 
 
 # --- the exponents and the weights -----------------------------------------------------------------------------------
 
 
 def test_the_exponent_rises_in_whole_steps_and_ends_at_its_largest_value():
-    stairs = Stairs(0.0, 0.5, 0.01)
-    assert stairs.top == 50
-    assert [stairs.p(level) for level in range(52)] == pytest.approx([0.01 * t for t in range(51)] + [0.5])
-    assert stairs.p(50) == 0.5
+    schedule = ExponentSchedule(0.0, 0.5, 0.01)
+    assert schedule.top == 50
+    assert [schedule.p(level) for level in range(52)] == pytest.approx([0.01 * t for t in range(51)] + [0.5])
+    assert schedule.p(50) == 0.5
 
 
 @pytest.mark.parametrize(
-    ("given", "values"),
+    ("limits", "values"),
     [
         ((0.0, 0.5, 0.2), [0.0, 0.2, 0.4, 0.5]),
         ((0.1, 0.4, 0.3), [0.1, 0.4]),
@@ -360,10 +361,10 @@ def test_the_exponent_rises_in_whole_steps_and_ends_at_its_largest_value():
         ((0.0, 0.9, 0.3), [0.0, 0.3, 0.6, 0.9]),  # three steps of 0.3 are not quite 0.9
     ],
 )
-def test_the_last_step_is_cut_at_the_largest_exponent(given, values):
-    stairs = Stairs(*given)
-    assert [stairs.p(level) for level in range(stairs.top + 1)] == pytest.approx(values, rel=1e-12)
-    assert stairs.p(stairs.top) == given[1]
+def test_the_last_step_is_cut_at_the_largest_exponent(limits, values):
+    schedule = ExponentSchedule(*limits)
+    assert [schedule.p(level) for level in range(schedule.top + 1)] == pytest.approx(values, rel=1e-12)
+    assert schedule.p(schedule.top) == limits[1]
 
 
 @cases
@@ -417,22 +418,22 @@ def test_no_variance_however_small_or_large_overflows(p):
 @given(problem=problems(max_n=25), option=options())
 def test_what_a_run_tells_of_its_partition_fits_together(problem, option):
     X, labels, weights, k = problem
-    found = minmax_kmeans(FeatureKernel(X), labels, weights, n_clusters=k, **option)
-    variances, _ = variances_of(X, found.labels, weights, k)
+    result = minmax_kmeans(FeatureKernel(X), labels, weights, n_clusters=k, **option)
+    variances, _ = variances_of(X, result.labels, weights, k)
     noise = 1e-11 * (X**2).sum(axis=1).max() * weights.sum()
-    np.testing.assert_allclose(found.scatter, variances, rtol=0, atol=noise)
-    assert found.inertia == pytest.approx(variances.sum(), abs=noise)
-    assert found.max_variance == pytest.approx(variances.max(), abs=noise)
-    assert found.cluster_weights.sum() == pytest.approx(1.0)
-    assert (found.cluster_weights >= 0).all()
-    assert option["p_init"] <= found.p <= option["p_max"] + 1e-12
-    assert found.objective == found.history[-1]
-    if not found.collapsed:
-        assert found.n_iter == len(found.history) <= option["max_iter"]
-        ew = float(np.sum(found.cluster_weights**found.p * found.scatter))
-        assert found.objective == pytest.approx(ew, rel=1e-9, abs=noise)
-        raw = found.cluster_weights**found.p
-        np.testing.assert_allclose(found.coefs, raw / raw.max(), rtol=1e-12)
+    np.testing.assert_allclose(result.scatter, variances, rtol=0, atol=noise)
+    assert result.inertia == pytest.approx(variances.sum(), abs=noise)
+    assert result.max_variance == pytest.approx(variances.max(), abs=noise)
+    assert result.cluster_weights.sum() == pytest.approx(1.0)
+    assert (result.cluster_weights >= 0).all()
+    assert option["p_init"] <= result.p <= option["p_max"] + 1e-12
+    assert result.objective == result.history[-1]
+    if not result.collapsed:
+        assert result.n_iter == len(result.history) <= option["max_iter"]
+        ew = float(np.sum(result.cluster_weights**result.p * result.scatter))
+        assert result.objective == pytest.approx(ew, rel=1e-9, abs=noise)
+        raw = result.cluster_weights**result.p
+        np.testing.assert_allclose(result.coefs, raw / raw.max(), rtol=1e-12)
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------
@@ -531,38 +532,38 @@ def test_size_and_place_of_the_data_do_not_matter(seed, n, k, memory):
 
 @cases
 @runs_of_groups
-def test_every_storage_of_a_kernel_and_a_view_given_twice_end_alike(seed, n, k, memory):
+def test_every_storage_of_a_kernel_and_a_view_given_twice_end_equally(seed, n, k, memory):
     X, labels = blobs(seed, n=n, k=k)
     for kind in ("linear", "rbf"):
         ops = kernels(X, kind)[1]
         ops.append(CompositeKernel([ops[0], ops[0]], [0.5, 0.5]))
-        found = [run(op, labels, k, memory=memory) for op in ops]
-        assert len({one.collapsed for one in found}) == 1
-        if not found[0].collapsed:
-            for other in found[1:]:
-                np.testing.assert_array_equal(found[0].labels, other.labels)
-                np.testing.assert_allclose(found[0].history, other.history, rtol=1e-7)
+        result = [run(op, labels, k, memory=memory) for op in ops]
+        assert len({one.collapsed for one in result}) == 1
+        if not result[0].collapsed:
+            for other in result[1:]:
+                np.testing.assert_array_equal(result[0].labels, other.labels)
+                np.testing.assert_allclose(result[0].history, other.history, rtol=1e-7)
 
 
 @cases
 @given(problem=problems(), option=options())
 def test_one_cluster_is_everything_at_once(problem, option):
     X, _, weights, _ = problem
-    found = minmax_kmeans(FeatureKernel(X), np.zeros(len(X), dtype=int), weights, n_clusters=1, **option)
-    assert (found.labels == 0).all()
-    np.testing.assert_array_equal(found.cluster_weights, [1.0])
-    if not found.collapsed and option["max_iter"] > 1:
-        assert found.converged
-        assert found.n_iter == 2
+    result = minmax_kmeans(FeatureKernel(X), np.zeros(len(X), dtype=int), weights, n_clusters=1, **option)
+    assert (result.labels == 0).all()
+    np.testing.assert_array_equal(result.cluster_weights, [1.0])
+    if not result.collapsed and option["max_iter"] > 1:
+        assert result.converged
+        assert result.n_iter == 2
 
 
 def test_labels_of_any_integer_type_are_taken_and_left_as_they_were():
     X, labels = blobs(0)
     wanted = run(FeatureKernel(X), labels, 4).labels
     for dtype in (np.int8, np.uint16, np.int32):
-        given_labels = labels.astype(dtype)
-        np.testing.assert_array_equal(run(FeatureKernel(X), given_labels, 4).labels, wanted)
-        np.testing.assert_array_equal(given_labels, labels)
+        narrow = labels.astype(dtype)
+        np.testing.assert_array_equal(run(FeatureKernel(X), narrow, 4).labels, wanted)
+        np.testing.assert_array_equal(narrow, labels)
 
 
 def test_more_clusters_than_a_byte_can_number_are_stored_and_restored():
@@ -570,12 +571,12 @@ def test_more_clusters_than_a_byte_can_number_are_stored_and_restored():
     X = rng.uniform(-6, 6, (280, 2))[np.repeat(np.arange(280), 4)] + 0.05 * rng.standard_normal((1120, 2))
     labels = np.repeat(np.arange(280), 4)
     op = FeatureKernel(X)
-    found = minmax_kmeans(op, labels, np.ones(1120), n_clusters=280, p_max=0.9, p_step=0.3, memory=0.0, max_iter=8)
+    result = minmax_kmeans(op, labels, np.ones(1120), n_clusters=280, p_max=0.9, p_step=0.3, memory=0.0, max_iter=8)
     again = minmax_kmeans(op, labels, np.ones(1120), n_clusters=280, p_max=0.9, p_step=0.3, memory=0.0, max_iter=8)
-    assert not found.collapsed
-    assert found.p < 0.9  # went back
-    assert found.labels.max() == 279
-    np.testing.assert_array_equal(found.labels, again.labels)
+    assert not result.collapsed
+    assert result.p < 0.9  # went back
+    assert result.labels.max() == 279
+    np.testing.assert_array_equal(result.labels, again.labels)
 
 
 @pytest.mark.parametrize("d", [2, 40])
@@ -609,31 +610,31 @@ def drawn(labels):
 
 def test_a_start_without_variance_is_drawn_again_until_one_can_be_followed():
     empty, single, good = [0] * 6, [0] * 5 + [1], [0, 0, 0, 1, 1, 1]
-    found, count = drawn([empty, single, good, empty])
+    result, count = drawn([empty, single, good, empty])
     assert count == 3
-    assert not found.collapsed
-    assert found.labels.tolist() == good
+    assert not result.collapsed
+    assert result.labels.tolist() == good
     assert drawn([good])[1] == 1
 
 
 def test_after_so_many_draws_the_best_solution_of_k_means_is_returned():
-    found, count = drawn([[0] * 6, [1, 0, 0, 0, 0, 0]] * DRAWS)
+    result, count = drawn([[0] * 6, [1, 0, 0, 0, 0, 0]] * DRAWS)
     assert count == DRAWS
-    assert found.collapsed
-    assert found.inertia == pytest.approx(2.0 + 3.1666666666666665)
+    assert result.collapsed
+    assert result.inertia == pytest.approx(2.0 + 3.1666666666666665)
 
 
 def candidate(variance, *, collapsed=False):
     """Return a run of which only the largest variance and the collapse matter."""
     X, labels = blobs(0)
-    found = minmax_kmeans(FeatureKernel(X), labels, np.ones(len(X)), n_clusters=4, max_iter=3)
-    return replace(found, scatter=np.array([variance, 1.0, 1.0, 1.0]), collapsed=collapsed)
+    result = minmax_kmeans(FeatureKernel(X), labels, np.ones(len(X)), n_clusters=4, max_iter=3)
+    return replace(result, scatter=np.array([variance, 1.0, 1.0, 1.0]), collapsed=collapsed)
 
 
 def refinement(objective):
     X, labels = blobs(0)
-    found = kernel_kmeans(FeatureKernel(X), labels, np.ones(len(X)), n_clusters=4)
-    return replace(found, history=(objective,))
+    result = kernel_kmeans(FeatureKernel(X), labels, np.ones(len(X)), n_clusters=4)
+    return replace(result, history=(objective,))
 
 
 def test_the_run_of_least_largest_variance_is_kept_and_the_earliest_of_equals():

@@ -91,11 +91,11 @@ def likelihood(views, shares, priors):
 def gradient(views, shares, priors):
     """Return what (3.9) multiplies every prior with: the derivatives of the likelihood."""
     n_components, counted = views[0].shape[1], np.flatnonzero(shares > 0)
-    found = np.zeros(n_components)
+    result = np.zeros(n_components)
     for f in views:
         for i in counted:
-            found += shares[i] * f[i] / (f[i] @ priors) / len(views)
-    return found
+            result += shares[i] * f[i] / (f[i] @ priors) / len(views)
+    return result
 
 
 def em(views, shares, *, steps, start=None):
@@ -111,7 +111,7 @@ def em(views, shares, *, steps, start=None):
 def largest_likelihood(views, shares):
     """Return the maximum of the likelihood over the simplex, from a general solver: for few samples."""
     n = views[0].shape[1]
-    found = minimize(
+    result = minimize(
         lambda q: -likelihood(views, shares, np.maximum(q, 0.0)),
         uniform(n),
         jac=lambda q: -gradient(views, shares, np.maximum(q, 0.0)),
@@ -120,7 +120,7 @@ def largest_likelihood(views, shares):
         constraints={"type": "eq", "fun": lambda q: q.sum() - 1.0, "jac": lambda q: np.ones(n)},
         options={"ftol": 1e-15, "maxiter": 1000},
     )
-    priors = np.maximum(found.x, 0.0)
+    priors = np.maximum(result.x, 0.0)
     return likelihood(views, shares, priors / priors.sum())
 
 
@@ -145,10 +145,10 @@ def weighted_likelihood(views, shares, priors, weights, normalizers):
 
 def prior_update(views, shares, priors, posteriors):
     """Return the priors after one update (3.16)."""
-    found = np.zeros(len(priors))
+    result = np.zeros(len(priors))
     for f, posterior in zip(views, posteriors, strict=True):
-        found += ((shares * posterior) / (f @ priors)) @ f
-    return priors * found
+        result += ((shares * posterior) / (f @ priors)) @ f
+    return priors * result
 
 
 def weighted_em(views, shares, *, weights=None, normalizers=None, outer=1e-12, inner=1e-9, most=20_000):

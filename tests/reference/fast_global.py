@@ -14,10 +14,10 @@ def fast_global_kernel_kmeans(K, n_clusters):
         sizes = Z.sum(axis=0)
         sums = K @ Z
         within = (Z * sums).sum(axis=0)
-        own = (diag[:, None] - 2 * sums / sizes + within / sizes**2)[np.arange(len(K)), labels]
-        gaps = diag[:, None] + diag[None, :] - 2 * K
-        founder = np.maximum(own[None, :] - gaps, 0.0).sum(axis=1).argmax()
+        kept = (diag[:, None] - 2 * sums / sizes + within / sizes**2)[np.arange(len(K)), labels]
+        distances = diag[:, None] + diag[None, :] - 2 * K
+        candidate = np.maximum(kept[None, :] - distances, 0.0).sum(axis=1).argmax()
         labels = labels.copy()
-        labels[founder] = k
+        labels[candidate] = k
         labels, error = plain_kernel_kmeans(K, labels, k + 1)
     return labels, error

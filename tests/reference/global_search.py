@@ -40,33 +40,33 @@ def distances(K, labels, weights, k):
 
 
 def objective(weights, table, labels):
-    own = table[np.arange(len(labels)), labels]
-    return float(weights[weights > 0] @ own[weights > 0])
+    kept = table[np.arange(len(labels)), labels]
+    return float(weights[weights > 0] @ kept[weights > 0])
 
 
-def step(labels, weights, k, slack, table):
+def step(labels, weights, k, tolerance, table):
     """Return the labels after one assignment of every sample, and the distances to the centres assigned."""
     everyone = np.arange(len(labels))
     others = table.copy()
     others[everyone, labels] = np.inf
     low = others.min(axis=1)
-    leaves = low < table[everyone, labels] - slack
-    new = np.where(leaves, (others <= low[:, None] + slack).argmax(axis=1), labels)
+    leaves = low < table[everyone, labels] - tolerance
+    new = np.where(leaves, (others <= low[:, None] + tolerance).argmax(axis=1), labels)
     reached = table[everyone, new]
     if (np.bincount(new, weights, k) <= 0).any():
-        new = fill_empty(new, reached, weights, k, slack)
+        new = fill_empty(new, reached, weights, k, tolerance)
     return new, reached
 
 
 def kernel_kmeans(K, labels, weights, k, max_iter=300):
     """Return (labels, objective of every partition visited), as the entry-wise oracle does."""
-    slack, noise = tolerances(K, weights)
+    tolerance, noise = tolerances(K, weights)
     table = distances(K, labels, weights, k)
     path, idle = [objective(weights, table, labels)], 0
     while len(path) <= max_iter and idle < 3:
-        new, reached = step(labels, weights, k, slack, table)
+        new, reached = step(labels, weights, k, tolerance, table)
         if np.array_equal(new, labels):
-            new = merge_equal_centres(K, labels, weights, k, slack)
+            new = merge_equal_centres(K, labels, weights, k, tolerance)
         if np.array_equal(new, labels):
             break
         there = distances(K, new, weights, k)
@@ -89,20 +89,20 @@ def better_part(K, labels, new, weights, reached, table, bound):
     order = moved[np.argsort(gains, kind="stable")]
     size = len(order) // 2
     while size:
-        part = labels.copy()
-        part[order[:size]] = new[order[:size]]
-        if objective(weights, distances(K, part, weights, table.shape[1]), part) < bound:
-            return part
+        tried = labels.copy()
+        tried[order[:size]] = new[order[:size]]
+        if objective(weights, distances(K, tried, weights, table.shape[1]), tried) < bound:
+            return tried
         size //= 2
     return None
 
 
-def run_from(K, labels, weights, k, founder, max_iter=300):
-    """Run kernel k-means with ``founder`` moved from the partition ``labels`` to the new cluster k - 1."""
+def run_from(K, labels, weights, k, candidate, max_iter=300):
+    """Run kernel k-means with ``candidate`` moved from the partition ``labels`` to the new cluster k - 1."""
     start = labels.copy()
-    start[founder] = k - 1
-    found, path = kernel_kmeans(K, start, weights, k, max_iter)
-    return Solution(found, path[-1])
+    start[candidate] = k - 1
+    result, path = kernel_kmeans(K, start, weights, k, max_iter)
+    return Solution(result, path[-1])
 
 
 def first_of_the_best(solutions, noise=0.0):
@@ -136,11 +136,11 @@ def exemplar_search(K, weights, n_clusters, exemplars):
     return search(K, weights, n_clusters, exemplars)
 
 
-def founding_gain(K, own, weights, n):
+def sure_gain(K, kept, weights, n):
     """Return b_n of (3.2) and (4.3): what is sure to be gained when sample n founds a cluster, i joins if nearer."""
     gain = 0.0
     for i in np.flatnonzero(weights > 0):
-        gain += weights[i] * max(own[i] - (K[n, n] - 2.0 * K[n, i] + K[i, i]), 0.0)
+        gain += weights[i] * max(kept[i] - (K[n, n] - 2.0 * K[n, i] + K[i, i]), 0.0)
     return gain
 
 
@@ -149,11 +149,11 @@ def fast_search(K, weights, n_clusters):
     path = [Solution(*one_cluster(K, weights))]
     for k in range(2, n_clusters + 1):
         labels = path[-1].labels
-        own = distances(K, labels, weights, k - 1)[np.arange(len(K)), labels]
-        gains = {n: founding_gain(K, own, weights, n) for n in np.flatnonzero(weights > 0)}
+        kept = distances(K, labels, weights, k - 1)[np.arange(len(K)), labels]
+        gains = {n: sure_gain(K, kept, weights, n) for n in np.flatnonzero(weights > 0)}
         best = max(gains.values())
-        founder = next(n for n, gain in gains.items() if gain >= best - 1e-12 * abs(best))
-        path.append(run_from(K, labels, weights, k, founder))
+        candidate = next(n for n, gain in gains.items() if gain >= best - 1e-12 * abs(best))
+        path.append(run_from(K, labels, weights, k, candidate))
     return path
 
 
@@ -190,19 +190,19 @@ def plain_em(K, weights):
         priors = priors * slopes
 
 
-def best_priors(K, weights, gap):
-    """Return priors whose likelihood lies at most ``gap`` below the largest."""
-    return next(priors for priors, slopes in plain_em(K, weights) if slopes[weights > 0].max() - 1.0 < gap)
+def best_priors(K, weights, shortfall):
+    """Return priors whose likelihood lies at most ``shortfall`` below the largest."""
+    return next(priors for priors, slopes in plain_em(K, weights) if slopes[weights > 0].max() - 1.0 < shortfall)
 
 
-def leading_exemplars(K, weights, count, settled, steady=10, max_iter=2000):
-    """Return the samples of the ``count`` largest priors once their order has held and the priors have settled."""
+def leading_exemplars(K, weights, count, steady_within, steady=10, max_iter=2000):
+    """Return the samples of the ``count`` largest priors once their order has held and the priors change little."""
     leaders, held = None, 0
     for priors, slopes in itertools.islice(plain_em(K, weights), max_iter):
         new = priors * slopes
         now = np.argsort(-new, kind="stable")[:count].tolist()
         held = held + 1 if now == leaders else 0
         leaders = now
-        if held >= steady and np.abs(new - priors).max() < settled * new.max():
+        if held >= steady and np.abs(new - priors).max() < steady_within * new.max():
             break
     return leaders

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernelweave import metrics
 
 OBJECTIVES = ("normalized_cut", "ratio_association", "ratio_cut")
-KINDS = ("random", "parts", "isolated", "star", "path", "cliques")
+KINDS = ("random", "components", "isolated", "star", "path", "cliques")
 
 
 # --- graphs ----------------------------------------------------------------------------------------------------------
@@ -43,9 +43,9 @@ def draw_graph(rng, n, kind):
     if kind == "path":
         return np.triu(path(n))
     if kind == "cliques":
-        return np.triu(cliques(*(len(part) for part in np.array_split(np.arange(n), max(1, n // 4)))))
+        return np.triu(cliques(*(len(nodes) for nodes in np.array_split(np.arange(n), max(1, n // 4)))))
     A = np.triu(rng.random((n, n)) < rng.choice([0.15, 0.35, 0.8]), 1).astype(float)
-    if kind == "parts":
+    if kind == "components":
         side = rng.integers(3, size=n)
         A *= side[:, None] == side[None, :]
     elif kind == "isolated":
@@ -94,13 +94,13 @@ def value(A, labels, objective):
 
 
 def cost(A, labels, objective):
-    """Return the sum of (pull * degree - association) / mass over the clusters that have a mass."""
+    """Return the sum of (cut_share * degree - association) / mass over the clusters that have a mass."""
     total = 0.0
     for c in np.unique(labels):
         inside = labels == c
         mass = masses(A, objective)[inside].sum()
-        pull = A[inside].sum() if objective == "ratio_cut" else 0.0
-        total += (pull - A[np.ix_(inside, inside)].sum()) / mass if mass > 0 else 0.0
+        cut_share = A[inside].sum() if objective == "ratio_cut" else 0.0
+        total += (cut_share - A[np.ix_(inside, inside)].sum()) / mass if mass > 0 else 0.0
     return total
 
 
@@ -118,14 +118,14 @@ def stats(A, labels, objective, k):
 # --- moves -----------------------------------------------------------------------------------------------------------
 
 
-def growth(A, labels, objective, founder):
-    """Return the nodes in the order in which the founder's cluster takes them, one at least left behind."""
+def growth(A, labels, objective, seed):
+    """Return the nodes in the order in which the seed's cluster takes them, one at least left behind."""
     weight, degree = masses(A, objective), A.sum(axis=1)
-    home = [i for i in range(len(A)) if labels[i] == labels[founder] and weight[i] > 0]
+    home = [i for i in range(len(A)) if labels[i] == labels[seed] and weight[i] > 0]
     half = sum(weight[i] for i in home) / 2
-    taken, found = [], [founder]
+    taken, reached = [], [seed]
     while len(taken) < len(home) - 1:
-        open_ = [i for i in found if i not in taken]
+        open_ = [i for i in reached if i not in taken]
         if not open_:
             break
         shares = [sum(A[i, j] for j in taken) / degree[i] if degree[i] > 0 else 0.0 for i in open_]
@@ -133,16 +133,16 @@ def growth(A, labels, objective, founder):
         if taken and sum(weight[i] for i in taken) + weight[node] > half:
             break
         taken.append(node)
-        found += [j for j in home if A[node, j] > 0 and j not in found]
+        reached += [j for j in home if A[node, j] > 0 and j not in reached]
     return taken
 
 
-def split_changes(A, labels, objective, founder):
+def split_changes(A, labels, objective, seed):
     """Return the order of growth and the change of the cost at every prefix of it; empty for who cannot found."""
     weight = masses(A, objective)
-    if weight[founder] <= 0 or np.count_nonzero(weight[labels == labels[founder]] > 0) < 2:
+    if weight[seed] <= 0 or np.count_nonzero(weight[labels == labels[seed]] > 0) < 2:
         return [], np.array([np.inf])
-    order, before, changes = growth(A, labels, objective, founder), cost(A, labels, objective), []
+    order, before, changes = growth(A, labels, objective, seed), cost(A, labels, objective), []
     for size in range(1, len(order) + 1):
         moved = labels.copy()
         moved[order[:size]] = labels.max() + 1
@@ -195,13 +195,13 @@ def optimum(A, objective, k):
     return best
 
 
-def n_parts(A):
-    """Return how many connected parts have an edge."""
-    unseen, parts = set(np.flatnonzero(A.any(axis=1)).tolist()), 0
+def n_components(A):
+    """Return how many connected components have an edge."""
+    unseen, components = set(np.flatnonzero(A.any(axis=1)).tolist()), 0
     while unseen:
-        stack, parts = [unseen.pop()], parts + 1
+        stack, components = [unseen.pop()], components + 1
         while stack:
             near = unseen & set(np.flatnonzero(A[stack.pop()]).tolist())
             unseen -= near
             stack.extend(near)
-    return parts
+    return components

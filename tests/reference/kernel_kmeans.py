@@ -23,20 +23,20 @@ def objective(K, labels, weights):
     return sum(w * distance(K, labels, weights, i, labels[i]) for i, w in enumerate(weights) if w > 0)
 
 
-def step(K, labels, weights, k, slack):
+def step(K, labels, weights, k, tolerance):
     """Return the labels after one assignment of every sample, and the distances to the centres assigned."""
     table = np.array([[distance(K, labels, weights, i, c) for c in range(k)] for i in range(len(labels))])
     new = labels.copy()
     for i, row in enumerate(table):
         others = [c for c in range(k) if c != labels[i]]
         low = min((row[c] for c in others), default=np.inf)
-        if low < row[labels[i]] - slack:
-            new[i] = next(c for c in others if row[c] <= low + slack)
+        if low < row[labels[i]] - tolerance:
+            new[i] = next(c for c in others if row[c] <= low + tolerance)
     reached = table[np.arange(len(labels)), new]
-    return fill_empty(new, reached, weights, k, slack), reached, table
+    return fill_empty(new, reached, weights, k, tolerance), reached, table
 
 
-def fill_empty(labels, reached, weights, k, slack):
+def fill_empty(labels, reached, weights, k, tolerance):
     labels = labels.copy()
     for c in range(k):
         if weights[labels == c].sum() > 0:
@@ -44,24 +44,24 @@ def fill_empty(labels, reached, weights, k, slack):
         spare = [
             i
             for i in range(len(labels))
-            if weights[i] > 0 and reached[i] > slack and (weights[labels == labels[i]] > 0).sum() > 1
+            if weights[i] > 0 and reached[i] > tolerance and (weights[labels == labels[i]] > 0).sum() > 1
         ]
         if spare:
-            labels[max(spare, key=lambda i: (round(reached[i] * (1e-12 / slack), 9), -i))] = c
+            labels[max(spare, key=lambda i: (round(reached[i] * (1e-12 / tolerance), 9), -i))] = c
             reached = reached.copy()
-            reached[labels == c] = -np.inf  # a founder is not moved again
+            reached[labels == c] = -np.inf  # a sample that opens a cluster is not moved again
     return labels
 
 
-def merge_equal_centres(K, labels, weights, k, slack):
+def merge_equal_centres(K, labels, weights, k, tolerance):
     """Give clusters whose centres coincide the lowest of their numbers."""
     new = labels.copy()
     for c in range(k):
         for d in range(c):
             a, b = (np.where(labels == each, weights, 0.0) for each in (c, d))
             if a.sum() > 0 and b.sum() > 0:
-                gap = a / a.sum() - b / b.sum()
-                if abs(gap @ K @ gap) <= slack:
+                difference = a / a.sum() - b / b.sum()
+                if abs(difference @ K @ difference) <= tolerance:
                     new[labels == c] = d
                     break
     return new
@@ -70,14 +70,14 @@ def merge_equal_centres(K, labels, weights, k, slack):
 def kernel_kmeans(K, labels, weights, k, max_iter=300):
     """Return (labels, objective of every partition visited)."""
     scale = np.abs(K).max()
-    slack = 1e-12 * scale
+    tolerance = 1e-12 * scale
     noise = 16 * np.finfo(float).eps * float(weights.sum()) * scale
     labels = np.array(labels)
     path, idle = [objective(K, labels, weights)], 0
     for _ in range(max_iter):
-        new, reached, table = step(K, labels, weights, k, slack)
+        new, reached, table = step(K, labels, weights, k, tolerance)
         if np.array_equal(new, labels):
-            new = merge_equal_centres(K, labels, weights, k, slack)
+            new = merge_equal_centres(K, labels, weights, k, tolerance)
         moved = np.flatnonzero(new != labels)
         if len(moved) == 0:
             break
@@ -87,15 +87,15 @@ def kernel_kmeans(K, labels, weights, k, max_iter=300):
             order = moved[np.argsort(gains, kind="stable")]
             size = len(order) // 2
             while size:
-                part = labels.copy()
-                part[order[:size]] = new[order[:size]]
-                value = objective(K, part, weights)
+                tried = labels.copy()
+                tried[order[:size]] = new[order[:size]]
+                value = objective(K, tried, weights)
                 if value < path[-1] - noise:
                     break
                 size //= 2
             if not size:
                 break
-            new = part
+            new = tried
         idle = idle + 1 if value >= path[-1] - noise else 0
         labels = new
         path.append(value)

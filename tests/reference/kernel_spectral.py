@@ -40,11 +40,11 @@ def ksc(K, k):
 
 def ksc_scores(rows, alphas, bias):
     """Return the scores (8) of samples given by their kernel rows, number by number."""
-    found = np.zeros((len(rows), len(bias)))
+    result = np.zeros((len(rows), len(bias)))
     for i, row in enumerate(rows):
         for m in range(len(bias)):
-            found[i, m] = sum(value * alpha for value, alpha in zip(row, alphas[:, m], strict=True)) + bias[m]
-    return found
+            result[i, m] = sum(value * alpha for value, alpha in zip(row, alphas[:, m], strict=True)) + bias[m]
+    return result
 
 
 # --- codebooks -------------------------------------------------------------------------------------------------------
@@ -117,17 +117,17 @@ def gamma_limit(K):
 def joint(scores, weights=None):
     """Return the convex combination (20) of the views' scores; None is equal weights."""
     weights = [1.0 / len(scores)] * len(scores) if weights is None else weights
-    return sum(weight * own for weight, own in zip(weights, scores, strict=True))
+    return sum(weight * view_scores for weight, view_scores in zip(weights, scores, strict=True))
 
 
 def new_scores(rows, kernels, alphas):
     """Return the scores (21) of new samples in every view, (22) centred with the training mean of (12)."""
-    found = []
+    result = []
     for cross, K, alpha in zip(rows, kernels, alphas, strict=True):
         inverse = inverse_degrees(K)
         mean_row = inverse @ K / inverse.sum()
-        found.append((cross - mean_row) @ left_centring(inverse).T @ alpha)
-    return np.array(found)
+        result.append((cross - mean_row) @ left_centring(inverse).T @ alpha)
+    return np.array(result)
 
 
 # --- comparing -------------------------------------------------------------------------------------------------------
@@ -135,11 +135,11 @@ def new_scores(rows, kernels, alphas):
 
 def factors(scores, like):
     """Return what each column of scores has to be multiplied by to have the length and the sign of ``like``'s."""
-    found = []
+    result = []
     for m in range(scores.shape[-1]):
-        own, other = np.ravel(scores[..., m]), np.ravel(like[..., m])
-        found.append(np.copysign(np.linalg.norm(other) / np.linalg.norm(own), own @ other))
-    return np.array(found)
+        signed, other = np.ravel(scores[..., m]), np.ravel(like[..., m])
+        result.append(np.copysign(np.linalg.norm(other) / np.linalg.norm(signed), signed @ other))
+    return np.array(result)
 
 
 # --- weights of a committee ------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ def groups(labels):
     return [[i for i, label in enumerate(labels) if label == g] for g in sorted(set(labels))]
 
 
-def _share(part, n):
-    return len(part) / n
+def _share(group, n):
+    return len(group) / n
 
 
 def normalized_mutual_info(labels_true, labels_pred):
@@ -21,7 +21,7 @@ def normalized_mutual_info(labels_true, labels_pred):
             both = len(set(cluster) & set(members)) / n
             if both:
                 mutual += both * math.log(both / (_share(cluster, n) * _share(members, n)))
-    entropies = -sum(_share(part, n) * math.log(_share(part, n)) for part in clusters + classes)
+    entropies = -sum(_share(group, n) * math.log(_share(group, n)) for group in clusters + classes)
     return 2 * mutual / entropies if entropies else 1.0
 
 
@@ -110,10 +110,10 @@ def kernel_silhouette_samples(K, labels):
 
     values = []
     for i in range(len(labels)):
-        own = [j for j in range(len(labels)) if labels[j] == labels[i] and j != i]
-        a = mean_distance(i, own) if own else 0.0
+        mates = [j for j in range(len(labels)) if labels[j] == labels[i] and j != i]
+        a = mean_distance(i, mates) if mates else 0.0
         b = min(mean_distance(i, cluster) for cluster in groups(labels) if i not in cluster)
-        values.append((b - a) / max(a, b) if own and max(a, b) > 0 else 0.0)
+        values.append((b - a) / max(a, b) if mates and max(a, b) > 0 else 0.0)
     return values
 
 

@@ -63,16 +63,16 @@ def cluster_variances(K, labels, weights, k):
     return variances
 
 
-def has_degenerate(labels, weights, variances, k, slack):
+def has_degenerate(labels, weights, variances, k, tolerance):
     """Tell whether a cluster is empty, has a single sample (of positive weight) or no variance."""
     for c in range(k):
         inside = [weights[i] for i in range(len(labels)) if labels[i] == c and weights[i] > 0]
-        if len(inside) <= 1 or variances[c] <= slack * sum(inside):
+        if len(inside) <= 1 or variances[c] <= tolerance * sum(inside):
             return True
     return False
 
 
-def assign(table, labels, coefficients, slack):
+def assign(table, labels, coefficients, tolerance):
     """Return the labels of (2.5): every sample in the cluster of least weighted distance."""
     coefficients = coefficients / coefficients.max()
     new = labels.copy()
@@ -80,8 +80,8 @@ def assign(table, labels, coefficients, slack):
         values = coefficients * table[i]
         others = [c for c in range(len(values)) if c != labels[i]]
         low = min((values[c] for c in others), default=np.inf)
-        if low < values[labels[i]] - slack:
-            new[i] = next(c for c in others if values[c] <= low + slack)
+        if low < values[labels[i]] - tolerance:
+            new[i] = next(c for c in others if values[c] <= low + tolerance)
     return new
 
 
@@ -95,7 +95,7 @@ def exponents(p_init, p_max, p_step):
 
 def minmax(K, labels, weights, k, *, p_init=0.0, p_max=0.5, p_step=0.01, memory=0.3, tol=1e-6, max_iter=500):
     """Run Algorithm 2.1 on a kernel matrix; ``labels`` are the assignments of t = 1."""
-    slack = 1e-12 * np.abs(np.diagonal(K)).max()
+    tolerance = 1e-12 * np.abs(np.diagonal(K)).max()
     levels = exponents(p_init, p_max, p_step)
     start = np.array(labels)
     stored_labels, stored_shares = {}, {}
@@ -106,10 +106,10 @@ def minmax(K, labels, weights, k, *, p_init=0.0, p_max=0.5, p_step=0.01, memory=
     for t in range(1, max_iter + 1):
         if t > 1:
             table = squared_distances(K, labels, weights, k)
-            labels = assign(table, labels, shares ** levels[level], slack)
+            labels = assign(table, labels, shares ** levels[level], tolerance)
         variances = cluster_variances(K, labels, weights, k)
 
-        if has_degenerate(labels, weights, variances, k, slack):
+        if has_degenerate(labels, weights, variances, k, tolerance):
             empty = True
             level -= 1
             if level < 0:
@@ -143,11 +143,11 @@ def collapse(K, start, weights, k, p_init, max_iter, visited):
 
 def nearest_centres(X, centres):
     """Return the nearest centre of every sample, the first of equally near ones."""
-    slack = 1e-12 * max(x @ x for x in X)
+    tolerance = 1e-12 * max(x @ x for x in X)
     labels = np.zeros(len(X), dtype=int)
     for i, x in enumerate(X):
-        gaps = [(x - m) @ (x - m) for m in centres]
-        labels[i] = next(c for c, gap in enumerate(gaps) if gap <= min(gaps) + slack)
+        distances = [(x - m) @ (x - m) for m in centres]
+        labels[i] = next(c for c, distance in enumerate(distances) if distance <= min(distances) + tolerance)
     return labels
 
 
@@ -168,7 +168,7 @@ def pifs(X, labels, weights, *, k, max_iter=300, incremental=True):
     """
     n = len(X)
     labels = np.array(labels)
-    slack = 1e-12 * max(x @ x for x in X) * sum(weights)
+    tolerance = 1e-12 * max(x @ x for x in X) * sum(weights)
     means = [None] * k
     for passes in range(1, max_iter + 1):
         before = labels.copy()
@@ -186,7 +186,7 @@ def pifs(X, labels, weights, *, k, max_iter=300, incremental=True):
                 else:
                     size = sum(weights[j] for j in range(n) if before[j] == c)
                 values[c] = size * ((X[i] - means[c]) @ (X[i] - means[c]))
-            minima = [c for c in range(k) if values[c] <= values.min() + slack]
+            minima = [c for c in range(k) if values[c] <= values.min() + tolerance]
             if labels[i] not in minima:
                 labels[i] = minima[0]
         if np.array_equal(labels, before):

@@ -53,8 +53,8 @@ def normalised(kernels, weights=None):
 
 def scatter(K, labels, weights):
     """Return D_v of (4.9), sample by sample; zero where only rounding is left."""
-    found = single.objective(K, labels, weights)
-    return 0.0 if abs(found) <= ROUNDING * weights.sum() * np.abs(K).max() else found
+    result = single.objective(K, labels, weights)
+    return 0.0 if abs(result) <= ROUNDING * weights.sum() * np.abs(K).max() else result
 
 
 def view_weights(scatters, p):
@@ -66,10 +66,10 @@ def view_weights(scatters, p):
         return np.array(first) / sum(first)
     with decimal.localcontext(EXACT):
         power = 1 / (decimal.Decimal(p) - 1)
-        found = [
+        result = [
             1 / sum((decimal.Decimal(one) / decimal.Decimal(other)) ** power for other in scatters) for one in scatters
         ]
-        return np.array([float(w) for w in found])
+        return np.array([float(w) for w in result])
 
 
 def view_objective(scatters, weights, p):
@@ -92,16 +92,16 @@ def mvkkm(kernels, labels, weights, k, p, first=None, max_iter=100):
     """
     n_views = len(kernels)
     shares = np.full(n_views, 1.0 / n_views) if first is None else np.array(first)
-    labels, settled = np.array(labels), None
+    labels, weighted = np.array(labels), None
     path = [view_objective(scatters(kernels, labels, weights), shares, p)]
     for _ in range(max_iter):
         labels, _ = single.kernel_kmeans(composite(kernels, shares, p), labels, weights, k)
-        found = scatters(kernels, labels, weights)
-        ended = settled is not None and np.array_equal(labels, settled)
-        settled = labels
+        result = scatters(kernels, labels, weights)
+        ended = weighted is not None and np.array_equal(labels, weighted)
+        weighted = labels
         if not ended:
-            shares = view_weights(found, p)
-        path.append(view_objective(found, shares, p))
+            shares = view_weights(result, p)
+        path.append(view_objective(result, shares, p))
         if ended:
             break
     return labels, shares, path
@@ -139,8 +139,8 @@ def relaxed_scatters(kernels, weights, Y, totals=None):
     """Return D_v = tr(K_v) - tr(Y^T K_v Y) of every view, or with other totals in place of the traces."""
     matrices = [weighted_matrix(K, weights) for K in kernels]
     totals = [np.trace(B) for B in matrices] if totals is None else totals
-    found = np.array([t - np.trace(Y.T @ B @ Y) for t, B in zip(totals, matrices, strict=True)])
-    return np.where(np.abs(found) <= ROUNDING * len(Y) * np.abs(totals), 0.0, found)
+    result = np.array([t - np.trace(Y.T @ B @ Y) for t, B in zip(totals, matrices, strict=True)])
+    return np.where(np.abs(result) <= ROUNDING * len(Y) * np.abs(totals), 0.0, result)
 
 
 def mvspec(kernels, weights, m, p, first=None, totals=None, tol=1e-6, max_iter=100):
@@ -150,9 +150,9 @@ def mvspec(kernels, weights, m, p, first=None, totals=None, tol=1e-6, max_iter=1
     path = []
     for _ in range(max_iter):
         _, Y = leading(composite(kernels, shares, p), weights, m)
-        found = relaxed_scatters(kernels, weights, Y, totals)
-        shares = shares if np.isinf(p) else view_weights(found, p)
-        path.append(view_objective(found, shares, p))
+        result = relaxed_scatters(kernels, weights, Y, totals)
+        shares = shares if np.isinf(p) else view_weights(result, p)
+        path.append(view_objective(result, shares, p))
         if np.isinf(p) or (len(path) > 1 and path[-2] - path[-1] <= tol * abs(path[-1])):
             break
     values, Y = leading(composite(kernels, shares, p), weights, m)
@@ -161,12 +161,12 @@ def mvspec(kernels, weights, m, p, first=None, totals=None, tol=1e-6, max_iter=1
 
 def extended(rows, weights, values, Y):
     """Return the eigenvectors at new samples: f(x) = sum_j k(x, x_j) w_j^1/2 Y_j / lambda, number by number."""
-    found = np.zeros((len(rows), len(values)))
+    result = np.zeros((len(rows), len(values)))
     for i, row in enumerate(rows):
         for m, value in enumerate(values):
             if value > 1e-10 * values[0]:
-                found[i, m] = sum(row[j] * np.sqrt(weights[j]) * Y[j, m] for j in range(len(Y))) / value
-    return found
+                result[i, m] = sum(row[j] * np.sqrt(weights[j]) * Y[j, m] for j in range(len(Y))) / value
+    return result
 
 
 def unit_rows(E):

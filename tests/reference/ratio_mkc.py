@@ -19,7 +19,7 @@ def objective(K, y, C, scale=None):
     """Return J(y) as the maximum of the dual (5.11), by sequential least squares."""
     n, scale = len(K), variance(K, y) if scale is None else scale
     Q = np.outer(y, y) * K / scale
-    found = minimize(
+    result = minimize(
         lambda a: 0.5 * a @ Q @ a - a.sum(),
         np.full(n, 1e-3 * C),
         jac=lambda a: Q @ a - 1.0,
@@ -28,7 +28,7 @@ def objective(K, y, C, scale=None):
         method="SLSQP",
         options={"maxiter": 1000, "ftol": 1e-14},
     )
-    return -found.fun
+    return -result.fun
 
 
 def best_by_enumeration(K, C, limit):

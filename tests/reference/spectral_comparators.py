@@ -22,11 +22,11 @@ ZERO = 1e-10
 def by_degrees(K, absolute=False):
     """Return K_ij / sqrt(d_i d_j), entry by entry; degrees are sums of rows, or of absolute values."""
     degrees = [sum(abs(value) if absolute else value for value in row) for row in K]
-    found = np.zeros_like(K)
+    result = np.zeros_like(K)
     for i, j in np.ndindex(K.shape):
         if degrees[i] > 0 and degrees[j] > 0:
-            found[i, j] = K[i, j] / np.sqrt(degrees[i] * degrees[j])
-    return found
+            result[i, j] = K[i, j] / np.sqrt(degrees[i] * degrees[j])
+    return result
 
 
 def leading(matrix, k):
@@ -101,10 +101,10 @@ def centroid(kernels, k, strengths, n_sweeps):
 def mean_agreement(E):
     """Return the mean over pairs of views of tr(E_v E_v^T E_u E_u^T) over the number of vectors."""
     ranks = [np.count_nonzero(e.any(axis=0)) for e in E]
-    found = [
+    result = [
         np.trace(E[v] @ E[v].T @ E[u] @ E[u].T) / np.sqrt(ranks[u] * ranks[v]) for v in range(len(E)) for u in range(v)
     ]
-    return np.mean(found)
+    return np.mean(result)
 
 
 def co_trained(kernels, k, n_rounds):
@@ -142,11 +142,11 @@ def cca(views, kappas, q):
     ends = np.cumsum([0, *(F.shape[1] for F in features)])
     A, B = np.zeros((ends[-1], ends[-1])), np.zeros((ends[-1], ends[-1]))
     for v, F in enumerate(features):
-        own = slice(ends[v], ends[v + 1])
-        B[own, own] = (1 - kappas[v]) * F.T @ F + kappas[v] * np.eye(F.shape[1])
+        rows = slice(ends[v], ends[v + 1])
+        B[rows, rows] = (1 - kappas[v]) * F.T @ F + kappas[v] * np.eye(F.shape[1])
         for u, G in enumerate(features):
             if u != v:
-                A[own, ends[u] : ends[u + 1]] = F.T @ G
+                A[rows, ends[u] : ends[u + 1]] = F.T @ G
     values, W = eigh(A, B)
     values, W = values[::-1][:q] / (len(views) - 1), W[:, ::-1][:, :q]
     keep = values > ZERO
@@ -162,8 +162,8 @@ def cca_residual(kernels, kappas, projections, alphas, correlations):
     for v, K in enumerate(kernels):
         others = sum(z for u, z in enumerate(projections) if u != v)
         variance = (1 - kappas[v]) * K @ K @ alphas[v] + kappas[v] * K @ alphas[v]
-        gap = K @ others - (len(kernels) - 1) * variance * correlations
-        worst = max(worst, np.abs(gap).max() / np.abs(K @ others).max())
+        left_over = K @ others - (len(kernels) - 1) * variance * correlations
+        worst = max(worst, np.abs(left_over).max() / np.abs(K @ others).max())
     return worst
 
 
@@ -201,8 +201,8 @@ def coefficients(kernels, labels, k, ridge, norm):
     }[norm]
     starts = [np.full(n_views, n_views ** (-1 / norm)), *(0.9 * np.eye(n_views) + 0.1 / n_views)]
     options = {"method": "SLSQP", "bounds": [(0, None)] * n_views, "options": {"ftol": 1e-13, "maxiter": 500}}
-    found = min((minimize(value, start, constraints=[limit], **options) for start in starts), key=lambda run: run.fun)
-    return found.x, found.fun
+    result = min((minimize(value, start, constraints=[limit], **options) for start in starts), key=lambda run: run.fun)
+    return result.x, result.fun
 
 
 def okkc(kernels, labels, k, ridge, norm, tol=1e-5, max_iter=20):
@@ -211,13 +211,13 @@ def okkc(kernels, labels, k, ridge, norm, tol=1e-5, max_iter=20):
     path = [value]
     while len(path) < max_iter:
         Omega = sum(t * K for t, K in zip(theta, kernels, strict=True))
-        found, _ = single.kernel_kmeans(Omega, labels, np.ones(len(labels)), k)
-        if np.array_equal(found, labels):
+        result, _ = single.kernel_kmeans(Omega, labels, np.ones(len(labels)), k)
+        if np.array_equal(result, labels):
             break
-        ahead, value = coefficients(kernels, found, k, ridge, norm)
+        ahead, value = coefficients(kernels, result, k, ridge, norm)
         if value >= path[-1]:
             break
-        labels, theta = found, ahead
+        labels, theta = result, ahead
         path.append(value)
         if path[-2] - path[-1] <= tol * path[-1]:
             break

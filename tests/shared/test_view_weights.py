@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from kernelweave.solvers.shared.exponent import EXPONENTS, PARTS, SIZE, stable_exponent
+from kernelweave.solvers.shared.exponent import EXPONENTS, SIZE, SUBSETS, stable_exponent
 from kernelweave.solvers.shared.view_weights import LARGEST_P, best_view_weights
 from tests.reference import multi_view as oracle
 from tests.strategies import generators
@@ -56,28 +56,28 @@ def test_two_views_are_weighted_as_worked_out_by_hand():
 @cases
 @given(D=positive_scatters(), p=exponents)
 def test_the_weights_are_those_of_the_printed_formula(D, p):
-    found = best_view_weights(D, p)
-    is_distribution(found)
+    result = best_view_weights(D, p)
+    is_distribution(result)
     # Next to p = 1 the last digit of a scatter decides.
-    np.testing.assert_allclose(found, oracle.view_weights(D, p), rtol=1e-9 + 1e-14 / max(p - 1.0, 1e-9), atol=1e-300)
+    np.testing.assert_allclose(result, oracle.view_weights(D, p), rtol=1e-9 + 1e-14 / max(p - 1.0, 1e-9), atol=1e-300)
 
 
 @cases
 @given(D=positive_scatters(max_views=5, spread=1), p=st.floats(1.2, 6.0))
 def test_the_weights_are_those_a_general_solver_finds(D, p):
-    found, general = best_view_weights(D, p), solved(D, p)
-    assert found**p @ D <= np.abs(general) ** p @ D * (1 + 1e-10)
-    np.testing.assert_allclose(found, general, atol=5e-3)
+    result, general = best_view_weights(D, p), solved(D, p)
+    assert result**p @ D <= np.abs(general) ** p @ D * (1 + 1e-10)
+    np.testing.assert_allclose(result, general, atol=5e-3)
 
 
 @cases
 @given(D=positive_scatters(), p=exponents, rng=generators())
 def test_no_other_distribution_has_a_lower_objective(D, p, rng):
-    found = best_view_weights(D, p)
-    least = found**p @ D
+    result = best_view_weights(D, p)
+    least = result**p @ D
     others = np.vstack([rng.dirichlet(np.full(len(D), 0.3), 40), np.eye(len(D)), np.full(len(D), 1.0 / len(D))])
     # Weights close by as well: a step of a thousandth towards each of them.
-    for other in [*others, *(found + 1e-3 * (others - found))]:
+    for other in [*others, *(result + 1e-3 * (others - result))]:
         assert least <= other**p @ D * (1 + 1e-9)
 
 
@@ -97,16 +97,16 @@ def test_scaling_all_scatters_changes_nothing(D, p, factor):
 
 @cases
 @given(D=positive_scatters())
-def test_a_larger_exponent_makes_the_weights_more_alike_and_a_smaller_scatter_the_weight_larger(D):
+def test_a_larger_exponent_makes_the_weights_more_equal_and_a_smaller_scatter_the_weight_larger(D):
     order, largest = np.argsort(D), 1.0
     for p in (1.0, 1.1, 1.5, 2.0, 4.0, 20.0, LARGEST_P):
-        found = best_view_weights(D, p)
-        assert (np.diff(found[order]) <= 1e-15).all()
-        assert found.max() <= largest + 1e-12
-        largest = found.max()
+        result = best_view_weights(D, p)
+        assert (np.diff(result[order]) <= 1e-15).all()
+        assert result.max() <= largest + 1e-12
+        largest = result.max()
 
 
-def test_the_scatters_given_are_left_as_they_were():
+def test_the_scatters_passed_are_left_as_they_were():
     for D in (np.array([3.0, 1.0, 1.0]), np.array([0.0, 1.0]), np.array([-1.0, 2.0])):
         before = D.copy()
         for p in (1.0, 2.0):
@@ -141,10 +141,10 @@ def test_a_view_without_scatter_or_with_a_negative_one_takes_all_the_weight(scat
 def test_of_negative_scatters_the_lowest_corner_of_the_simplex_is_the_minimum(rng, n_views, p):
     D = rng.standard_normal(n_views)
     D[rng.integers(n_views)] = -3.0
-    found = best_view_weights(D, p)
-    is_distribution(found)
+    result = best_view_weights(D, p)
+    is_distribution(result)
     for other in np.vstack([rng.dirichlet(np.full(n_views, 0.3), 40), np.eye(n_views)]):
-        assert found**p @ D <= other**p @ D + 1e-12
+        assert result**p @ D <= other**p @ D + 1e-12
 
 
 @pytest.mark.parametrize("p", [1.0, 1.0 + 1e-9, 1.0 + 1e-12])
@@ -158,41 +158,41 @@ def test_scatters_equal_but_for_rounding_share_the_weight_where_the_least_takes_
 
 def test_an_exponent_next_to_one_still_tells_scatters_apart_by_their_ratio():
     # (D_2 / D_1)^(1 / (p - 1)) = (1 + 1e-9)^(1e9), which is e.
-    found = best_view_weights(np.array([1.0, 1.0 + 1e-9]), 1.0 + 1e-9)
-    assert found == pytest.approx(np.array([np.e, 1.0]) / (1.0 + np.e), rel=1e-5)
+    result = best_view_weights(np.array([1.0, 1.0 + 1e-9]), 1.0 + 1e-9)
+    assert result == pytest.approx(np.array([np.e, 1.0]) / (1.0 + np.e), rel=1e-5)
     assert best_view_weights(np.array([1.0, 2.0]), np.nextafter(1.0, 2.0)).tolist() == [1.0, 0.0]
 
 
 def test_the_largest_exponent_leaves_little_but_equal_weights():
-    found = best_view_weights(np.array([1.0, 10.0, 100.0]), LARGEST_P)
-    np.testing.assert_allclose(found, [1 / 3] * 3, rtol=0.03)
-    assert (np.diff(found) < 0).all()
-    assert (found**LARGEST_P > 0).all()
+    result = best_view_weights(np.array([1.0, 10.0, 100.0]), LARGEST_P)
+    np.testing.assert_allclose(result, [1 / 3] * 3, rtol=0.03)
+    assert (np.diff(result) < 0).all()
+    assert (result**LARGEST_P > 0).all()
 
 
 @pytest.mark.parametrize("p", [1.0, 1.0 + 1e-9, 1.3, 2.0, LARGEST_P])
 @pytest.mark.parametrize("size", [1e-300, 1e-150, 1e150, 1e300])
 def test_the_size_of_the_scatters_does_not_matter(size, p):
     D = np.array([1.0, 2.0, 5.0])
-    found = best_view_weights(size * D, p)
-    is_distribution(found)
-    np.testing.assert_allclose(found, best_view_weights(D, p), rtol=1e-6 if p < 1.1 else 1e-12, atol=1e-300)
+    result = best_view_weights(size * D, p)
+    is_distribution(result)
+    np.testing.assert_allclose(result, best_view_weights(D, p), rtol=1e-6 if p < 1.1 else 1e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.0 + 1e-9, 1.3, 2.0, LARGEST_P])
 @pytest.mark.parametrize("D", [(1e-150, 1e150), (1e-300, 1.0), (1e-200, 1e-100, 1e100)])
 def test_scatters_of_very_different_size_give_weights_without_overflow(D, p):
-    found = best_view_weights(np.array(D), p)
-    is_distribution(found)
-    np.testing.assert_allclose(found, oracle.view_weights(D, p), rtol=1e-9, atol=1e-300)
+    result = best_view_weights(np.array(D), p)
+    is_distribution(result)
+    np.testing.assert_allclose(result, oracle.view_weights(D, p), rtol=1e-9, atol=1e-300)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.0 + 1e-9, 2.0, LARGEST_P])
 @pytest.mark.parametrize("D", [(1e-300, 1e300), (5e-324, 1.0)])
 def test_scatters_whose_ratio_is_no_number_give_weights_without_overflow(D, p):
-    found = best_view_weights(np.array(D), p)
-    is_distribution(found)
-    np.testing.assert_allclose(found, oracle.view_weights(D, p), rtol=1e-9, atol=1e-300)
+    result = best_view_weights(np.array(D), p)
+    is_distribution(result)
+    np.testing.assert_allclose(result, oracle.view_weights(D, p), rtol=1e-9, atol=1e-300)
 
 
 @pytest.mark.parametrize("p", [1.5, 2.0, 5.0])
@@ -205,19 +205,19 @@ def test_of_equal_negative_scatters_a_corner_is_the_minimum(p):
 
 
 class Answers:
-    """Labels for every exponent that agree between parts by design: kept for stable ones, drawn anew for others."""
+    """Labels for every exponent that agree between subsets by design: kept for stable ones, drawn anew for others."""
 
     def __init__(self, stable, n=60, k=3):
-        self.stable, self.truth, self.parts = stable, np.arange(n) % k, []
+        self.stable, self.truth, self.subsets = stable, np.arange(n) % k, []
 
-    def __call__(self, part, rng):
-        self.parts.append(part)
-        drawn = rng.integers(3, size=len(part))
-        names = rng.permutation(3)  # clusters of two parts need not have the same numbers
-        return [names[self.truth[part]] if p in self.stable else drawn for p in EXPONENTS]
+    def __call__(self, subset, rng):
+        self.subsets.append(subset)
+        drawn = rng.integers(3, size=len(subset))
+        names = rng.permutation(3)  # clusters of two subsets need not have the same numbers
+        return [names[self.truth[subset]] if p in self.stable else drawn for p in EXPONENTS]
 
 
-def rngs(count=PARTS, seed=0):
+def rngs(count=SUBSETS, seed=0):
     return [np.random.default_rng([seed, i]) for i in range(count)]
 
 
@@ -230,25 +230,25 @@ def test_the_largest_of_the_most_stable_exponents_is_chosen(stable):
         assert stability == (1.0 if p in stable else pytest.approx(0.0, abs=0.1))
 
 
-def test_parts_are_distinct_samples_of_those_given_and_all_but_some_of_them():
+def test_subsets_are_distinct_samples_of_those_passed_and_all_but_some_of_them():
     samples = np.flatnonzero(np.arange(60) % 3)
     answers = Answers(EXPONENTS)
     stable_exponent(answers, samples, rngs(), 3)
-    assert len(answers.parts) == PARTS
-    for part in answers.parts:
-        assert len(part) == 28  # 0.7 of 40
-        assert (np.diff(part) > 0).all()
-        assert set(part) <= set(samples)
-    assert len({tuple(part) for part in answers.parts}) == PARTS
+    assert len(answers.subsets) == SUBSETS
+    for subset in answers.subsets:
+        assert len(subset) == 28  # 0.7 of 40
+        assert (np.diff(subset) > 0).all()
+        assert set(subset) <= set(samples)
+    assert len({tuple(subset) for subset in answers.subsets}) == SUBSETS
 
 
-def test_parts_hold_no_fewer_samples_than_clusters_and_no_more_than_their_limit():
+def test_subsets_hold_no_fewer_samples_than_clusters_and_no_more_than_their_limit():
     answers = Answers(EXPONENTS, n=9000)
     stable_exponent(answers, np.arange(10), rngs(), 9)
-    assert {len(part) for part in answers.parts} == {9}
-    answers.parts.clear()
+    assert {len(subset) for subset in answers.subsets} == {9}
+    answers.subsets.clear()
     stable_exponent(answers, np.arange(9000), rngs(2), 3)
-    assert {len(part) for part in answers.parts} == {SIZE}
+    assert {len(subset) for subset in answers.subsets} == {SIZE}
 
 
 def test_the_same_generators_choose_the_same_exponent_and_stabilities():

@@ -5,11 +5,16 @@ import pytest
 from scipy.linalg import eig
 
 from kernelweave import KernelError, ParameterError
+from kernelweave.backends.host import HostBackend
+from kernelweave.estimators.spectral.faults import explained
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.solvers.spectral import kernel_spectral as kernel_spectral_module
 from kernelweave.solvers.spectral.kernel_spectral import (
+    FlatViewError,
+    NoDegreesError,
+    RegularizationError,
     codebook,
     coupled_kernel_spectral,
     decode,
@@ -31,21 +36,21 @@ def centred(op):
 
 @pytest.mark.parametrize("small", [10, 1200])
 def test_one_view_solves_the_problem_of_the_source(small, monkeypatch):
-    monkeypatch.setattr(kernel_spectral_module, "SMALL", small)
+    monkeypatch.setattr(HostBackend, "direct_limit", small)
     op = kernel(0, n=120)
     K, n = op.K, 120
     inverse = 1.0 / K.sum(axis=1)
     M = np.eye(n) - np.outer(np.ones(n), inverse) / inverse.sum()
     values, vectors = np.linalg.eig(inverse[:, None] * (M @ K))
     order = np.argsort(-values.real)[:2]
-    found = kernel_spectral(op, 2)
-    np.testing.assert_allclose(found.eigenvalues, values.real[order], rtol=1e-8)
+    result = kernel_spectral(op, 2)
+    np.testing.assert_allclose(result.eigenvalues, values.real[order], rtol=1e-8)
     for i, column in enumerate(order):
-        assert abs(np.corrcoef(found.alphas[:, i], vectors[:, column].real)[0, 1]) == pytest.approx(1.0, abs=1e-6)
-    np.testing.assert_allclose(found.scores, K @ found.alphas + found.bias, atol=1e-12)
+        assert abs(np.corrcoef(result.alphas[:, i], vectors[:, column].real)[0, 1]) == pytest.approx(1.0, abs=1e-6)
+    np.testing.assert_allclose(result.scores, K @ result.alphas + result.bias, atol=1e-12)
     # At the optimum the scores are lambda D alpha, and their mean weighted by D^-1 is zero.
-    np.testing.assert_allclose(found.scores, found.eigenvalues * found.alphas / inverse[:, None], atol=1e-6)
-    np.testing.assert_allclose(inverse @ found.scores, 0.0, atol=1e-10)
+    np.testing.assert_allclose(result.scores, result.eigenvalues * result.alphas / inverse[:, None], atol=1e-6)
+    np.testing.assert_allclose(inverse @ result.scores, 0.0, atol=1e-10)
 
 
 @pytest.mark.parametrize("n_views", [2, 3])
@@ -64,24 +69,24 @@ def test_several_views_solve_the_coupled_problem_of_the_source(n_views, small, m
         B[rows, rows] = np.eye(n) - gammas[v] / n * inverses[v][:, None] * kernels[v]
     values, vectors = eig(A, B)
     order = np.argsort(-values.real)[:2]
-    found = coupled_kernel_spectral(kernels, inverses, gammas, 2, [str(v) for v in range(n_views)])
-    np.testing.assert_allclose(found.eigenvalues, values.real[order], rtol=1e-7)
+    result = coupled_kernel_spectral(kernels, inverses, gammas, 2)
+    np.testing.assert_allclose(result.eigenvalues, values.real[order], rtol=1e-7)
     for i, column in enumerate(order):
-        for v, model in enumerate(found.models):
+        for v, model in enumerate(result.models):
             scores = kernels[v] @ vectors[v * n : (v + 1) * n, column].real
             assert abs(np.corrcoef(model.scores[:, i], scores)[0, 1]) == pytest.approx(1.0, abs=1e-6)
             np.testing.assert_allclose(model.scores, kernels[v] @ model.alphas, atol=1e-12)
 
 
 def test_the_order_of_the_views_does_not_matter():
-    parts = [centred(kernel(seed)) for seed in range(3)]
+    views = [centred(kernel(seed)) for seed in range(3)]
     gammas = np.array([0.5, 1.0, 2.0])
     names = ["a", "b", "c"]
 
     def solved(order):
-        kernels, inverses = zip(*(parts[i] for i in order), strict=True)
-        found = coupled_kernel_spectral(kernels, inverses, gammas[list(order)], 1, [names[i] for i in order])
-        return {names[i]: np.abs(model.scores[:, 0]) for i, model in zip(order, found.models, strict=True)}
+        kernels, inverses = zip(*(views[i] for i in order), strict=True)
+        result = coupled_kernel_spectral(kernels, inverses, gammas[list(order)], 1)
+        return {names[i]: np.abs(model.scores[:, 0]) for i, model in zip(order, result.models, strict=True)}
 
     here, there = solved((0, 1, 2)), solved((2, 0, 1))
     for name in names:
@@ -90,12 +95,41 @@ def test_the_order_of_the_views_does_not_matter():
 
 @pytest.mark.parametrize("factor", [1.0, 1.5])
 def test_gamma_at_its_limit_is_refused_with_the_limit(factor):
-    parts = [centred(kernel(seed)) for seed in range(2)]
-    kernels, inverses = zip(*parts, strict=True)
-    limit = coupled_kernel_spectral(kernels, inverses, np.ones(2), 1, ["a", "b"]).limits[1]
-    with pytest.raises(ParameterError, match=r"of view 'b' is at or above its limit of \d"):
-        coupled_kernel_spectral(kernels, inverses, np.array([1.0, factor * limit]), 1, ["a", "b"])
-    assert coupled_kernel_spectral(kernels, inverses, np.array([1.0, 0.99 * limit]), 1, ["a", "b"]).eigenvalues[0] > 0
+    views = [centred(kernel(seed)) for seed in range(2)]
+    kernels, inverses = zip(*views, strict=True)
+    limit = coupled_kernel_spectral(kernels, inverses, np.ones(2), 1).limits[1]
+    with pytest.raises(RegularizationError, match=rf"of view 1 is not below {limit:.6g}") as refused:
+        coupled_kernel_spectral(kernels, inverses, np.array([1.0, factor * limit]), 1)
+    assert (refused.value.view, refused.value.gamma, refused.value.limit) == (1, factor * limit, limit)
+    with (
+        pytest.raises(ParameterError, match=r"of view 'b' is at or above its limit of \d"),
+        explained(["a", "b"]),
+    ):
+        coupled_kernel_spectral(kernels, inverses, np.array([1.0, factor * limit]), 1)
+    assert coupled_kernel_spectral(kernels, inverses, np.array([1.0, 0.99 * limit]), 1).eigenvalues[0] > 0
+
+
+def test_a_view_in_which_all_samples_look_the_same_is_refused():
+    K, inverse = centred(kernel(0))
+    flat = np.zeros_like(K)
+    with pytest.raises(FlatViewError) as refused:
+        coupled_kernel_spectral([K, flat], [inverse, inverse], np.ones(2), 1)
+    assert refused.value.view == 1
+    with pytest.raises(ParameterError, match=r"All samples look alike in view 'b'"), explained(["a", "b"]):
+        coupled_kernel_spectral([K, flat], [inverse, inverse], np.ones(2), 1)
+
+
+@pytest.mark.parametrize("small", [10, 1200])
+def test_degrees_are_the_sums_of_the_kernel_rows_and_no_vectors_give_no_scores(small, monkeypatch):
+    monkeypatch.setattr(HostBackend, "direct_limit", small)
+    K = kernel(0).K.copy()
+    K[3, :] = 0.0
+    K[:, 3] = 0.0
+    model = kernel_spectral(DenseKernel(K), 2)
+    np.testing.assert_allclose(model.degrees, K.sum(axis=1), rtol=1e-12)
+    nothing = kernel_spectral(DenseKernel(K), 0)
+    assert nothing.scores.shape == nothing.alphas.shape == (40, 0)
+    np.testing.assert_allclose(nothing.degrees, K.sum(axis=1), rtol=1e-12)
 
 
 def test_a_sample_like_no_other_takes_no_part_and_still_has_a_score():
@@ -103,15 +137,17 @@ def test_a_sample_like_no_other_takes_no_part_and_still_has_a_score():
     K[3, :] = K[:, 3] = 0.0
     inverse = degree_weights(DenseKernel(K))
     assert inverse[3] == 0
-    found = kernel_spectral(DenseKernel(K), 2)
-    assert np.isfinite(found.scores).all()
-    np.testing.assert_allclose(found.alphas[3], 0.0)
+    result = kernel_spectral(DenseKernel(K), 2)
+    assert np.isfinite(result.scores).all()
+    np.testing.assert_allclose(result.alphas[3], 0.0)
 
 
 def test_negative_degrees_and_empty_graphs_are_refused():
     with pytest.raises(KernelError, match=r"Sample 0 has a degree .* of -1"):
         degree_weights(DenseKernel(-np.eye(3)))
-    with pytest.raises(ParameterError, match="add up to zero"):
+    with pytest.raises(NoDegreesError):
+        degree_weights(DenseKernel(np.zeros((3, 3))))
+    with pytest.raises(ParameterError, match="add up to zero"), explained():
         degree_weights(DenseKernel(np.zeros((3, 3))))
 
 

@@ -23,6 +23,7 @@ from kernelweave import (
     ParameterError,
     ViewError,
 )
+from kernelweave.backends.host import HostBackend
 from kernelweave.datasets import make_mvksc_synth2, make_two_rings
 from kernelweave.estimators.shared import scores as streaming
 from kernelweave.estimators.spectral import multi_view_kernel_spectral as multi_view
@@ -533,6 +534,7 @@ def test_one_cluster_holds_all_samples(cls, assignment):
 @pytest.mark.parametrize("small", [10, 1200])
 def test_the_iterative_eigenvectors_give_the_clusters_of_the_dense_ones(cls, small, monkeypatch):
     monkeypatch.setattr(solver, "SMALL", small)
+    monkeypatch.setattr(HostBackend, "direct_limit", small)
     data = given_as(cls, VIEWS[0], VIEWS[1])
     model = cls(3, **RBF).fit(data)
     kernels = [rbf(X) for X in VIEWS[:2]]
@@ -558,6 +560,7 @@ def test_stored_and_computed_kernels_give_the_same_clusters(cls):
 @both
 def test_the_number_of_threads_does_not_matter(cls, monkeypatch):
     monkeypatch.setattr(solver, "SMALL", 100)
+    monkeypatch.setattr(HostBackend, "direct_limit", 100)
     views, _ = overlapping((150, 130, 120), spread=1.4)
     found = []
     for threads in (1, 2):
