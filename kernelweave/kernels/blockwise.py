@@ -29,6 +29,11 @@ class BlockwiseKernel(KernelOperator):
         self.psd = formula.psd if Y is None else None
         self._engine = engine
 
+    @property
+    def recomputed(self) -> bool:
+        """True: no value is stored."""
+        return True
+
     def diag(self) -> Floats:
         """Return k(x_i, x_i)."""
         return self.formula.diag(self.X)

@@ -35,6 +35,11 @@ class KernelOperator(ABC):
         """Number of rows."""
         return self.shape[0]
 
+    @property
+    def recomputed(self) -> bool:
+        """Whether kernel values are computed again at every pass, which keeps all threads busy."""
+        return False
+
     @abstractmethod
     def diag(self) -> Floats:
         """Return k(x_i, x_i) of every row, shape (n_rows,)."""

@@ -32,6 +32,11 @@ class ScaledKernel(KernelOperator):
         """Return the cross-kernel with the same factor."""
         return ScaledKernel(new, self.factor)
 
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of the base are."""
+        return self.base.recomputed
+
     def diag(self) -> Floats:
         """Return the scaled diagonal."""
         return self.factor * self.base.diag()
@@ -71,6 +76,11 @@ class ShiftedKernel(KernelOperator):
     def cross(self, new: KernelOperator) -> KernelOperator:
         """Return the cross-kernel as it is: a new sample is not on the diagonal."""
         return new
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of the base are."""
+        return self.base.recomputed
 
     def diag(self) -> Floats:
         """Return the shifted diagonal."""
@@ -130,6 +140,11 @@ class CentredKernel(KernelOperator):
         """Return the cross-kernel centred with the training means."""
         return CentredKernel(new, self.shares, column_means=self.column_means, grand_mean=self.grand_mean)
 
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of the base are."""
+        return self.base.recomputed
+
     def diag(self) -> Floats:
         """Return k(x, x) - 2 r + g."""
         return self.base.diag() - 2.0 * self.row_means + self.grand_mean
@@ -178,6 +193,11 @@ class TwoSidedKernel(KernelOperator):
         self.psd = base.psd
         self.row_scale = row_scale
         self.column_scale = column_scale
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of the base are."""
+        return self.base.recomputed
 
     def diag(self) -> Floats:
         """Return the diagonal, scaled from both sides (on one sample set both scales are the same)."""

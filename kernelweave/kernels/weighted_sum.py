@@ -41,6 +41,15 @@ class CompositeKernel(KernelOperator):
         parts = [DenseKernel(K, psd=part.psd) for K, part in zip(blocks, self.parts, strict=True)]
         return CompositeKernel(parts, self.coefficients)
 
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of any view are."""
+        return any(part.recomputed for part in self.parts)
+
+    def view_features(self) -> None:
+        """Return None: not every view is made of features."""
+        return None
+
     def diag(self) -> Floats:
         """Return the weighted sum of the diagonals."""
         return self.combine(np.stack([part.diag() for part in self.parts]))
@@ -105,6 +114,11 @@ class JoinedFeatures(FeatureKernel):
     def take(self, samples: Ints) -> "JoinedFeatures":
         """Return the kernel among chosen samples."""
         return JoinedFeatures(self.Phi[samples], self.widths, self.factors, self._diags[:, samples], self.coefficients)
+
+    def view_features(self) -> list[Matrix]:
+        """Return the features of every view, which share their memory with all of them where they are dense."""
+        ends = np.cumsum(self.widths)
+        return [self.Phi[:, low:high] for low, high in zip(ends - self.widths, ends, strict=True)]
 
     @property
     def view_diags(self) -> Floats:
