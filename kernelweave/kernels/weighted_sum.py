@@ -46,6 +46,11 @@ class CompositeKernel(KernelOperator):
         """Whether those of any view are."""
         return any(part.recomputed for part in self.parts)
 
+    @property
+    def explicit_features(self) -> bool:
+        """Whether the features of all views are at hand: not in general."""
+        return False
+
     def view_features(self) -> None:
         """Return None: not every view is made of features."""
         return None
@@ -114,6 +119,11 @@ class JoinedFeatures(FeatureKernel):
     def take(self, samples: Ints) -> "JoinedFeatures":
         """Return the kernel among chosen samples."""
         return JoinedFeatures(self.Phi[samples], self.widths, self.factors, self._diags[:, samples], self.coefficients)
+
+    @property
+    def explicit_features(self) -> bool:
+        """Whether the features of all views are at hand: they are."""
+        return True
 
     def view_features(self) -> list[Matrix]:
         """Return the features of every view, which share their memory with all of them where they are dense."""

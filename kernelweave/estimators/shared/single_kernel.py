@@ -17,6 +17,16 @@ def is_precomputed(kernel: Any) -> bool:
     return isinstance(kernel, str) and kernel == "precomputed"
 
 
+def why_without_distances(kernel: Any) -> str | None:
+    """Say why distances of new samples to centres cannot be computed; None where they can."""
+    if not is_precomputed(kernel):
+        return None
+    return (
+        "With kernel='precomputed' the rows of new samples do not hold k(x, x), so their distances to the centres "
+        "are not known. predict works; for transform and score pass features and a kernel name."
+    )
+
+
 def set_kernel_tags(tags: Any, kernel: Any) -> None:
     """Set the input tags of an estimator on one kernel."""
     tags.sparse = True

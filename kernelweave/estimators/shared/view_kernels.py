@@ -2,6 +2,7 @@
 
 fit_view_kernels ──▶ FittedViewKernels ──▶ .operators()      kernels among the training samples, view by view
                                        ──▶ .new_samples()    ViewKernels: .cross(blocks, coefficients)
+WeightedViewKernels: the same with coefficients that are fixed, .cross(blocks)
 sum_view_kernels ──▶ the weighted sum of all views, normalised, and the ViewKernels that belong to it
 """
 
@@ -70,6 +71,18 @@ class ViewKernels:
             return self
         pairs = zip(self.kernels, blocks, strict=True)
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.with_features(block)) for kernel, block in pairs))
+
+
+@dataclass(frozen=True)
+class WeightedViewKernels:
+    """The weighted sum of all views' kernels for new samples, as a model keeps it."""
+
+    kernels: ViewKernels
+    coefficients: Floats
+
+    def cross(self, blocks: Iterable[Matrix]) -> KernelOperator:
+        """Return the sum of the kernels between new samples, view by view, and the training samples."""
+        return self.kernels.cross(blocks, self.coefficients)
 
 
 @dataclass(frozen=True)
