@@ -7,8 +7,6 @@ from importlib import import_module
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
-from kernelweave.foundation.notebooks import show_models_by as _show_models_by
-
 if TYPE_CHECKING:
     from kernelweave import datasets, metrics, model_selection, plots, preprocessing, report
     from kernelweave.estimators import (
@@ -48,9 +46,6 @@ if TYPE_CHECKING:
     from kernelweave.persistence.models import load_model, read_notes, save_model
 
 __version__ = _version("kernelweave")
-
-# Loaded when a notebook shows a model, not before.
-_show_models_by(lambda estimator: import_module("kernelweave.report").summary_html(estimator))
 
 __all__ = [
     "AffinityPropagation",

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from inspect import signature
 from typing import Any, ParamSpec
 
 from sklearn.base import _fit_context as checked_fit
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from kernelweave.foundation.notebooks import model_summary
 from kernelweave.foundation.notices import listening
 
 P = ParamSpec("P")
@@ -26,10 +26,14 @@ class CallbackSupportMixin(_Callbacks):
     """What every estimator shares with scikit-learn's tools: callbacks of fits, and how notebooks show a model."""
 
     def _html_repr(self) -> str:
-        """Return a summary of the model above scikit-learn's diagram."""
+        """Return a summary of the model above scikit-learn's diagram.
+
+        The summary is drawn by the topmost layer and loaded when a notebook asks for it, not before.
+        """
         from sklearn.utils import estimator_html_repr
 
-        return f"{model_summary(self)}\n{estimator_html_repr(self)}"
+        summary: str = import_module("kernelweave.evaluation.report").summary_html(self)
+        return f"{summary}\n{estimator_html_repr(self)}"
 
 
 def renamed_parameters(**names: str) -> Callable[[Callable[P, None]], Callable[P, None]]:

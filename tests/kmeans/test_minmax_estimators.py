@@ -343,8 +343,8 @@ def test_the_same_seed_gives_the_same_labels_on_any_number_of_threads(make, n_in
     rng = np.random.default_rng(0)
     X = rng.uniform(-4, 4, (6, 30))[rng.integers(6, size=3000)] + 3.0 * rng.standard_normal((3000, 30))
     labels = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
+    for count in (1, 2):
+        with threadpool_limits(count):
             labels.append(make(n_init).fit(X).labels_)
     monkeypatch.setattr(threads, "openmp_threads", lambda: 3)
     labels.append(make(n_init).fit(X).labels_)
@@ -358,8 +358,8 @@ def test_the_same_seed_gives_the_same_labels_on_a_large_kernel(storage, monkeypa
     model = MinMaxKernelKMeans(4, n_init=2, p_step=0.1, storage=storage, random_state=2, max_iter=20, **SIGMA)
     model.set_params(tol=1e-3)
     labels = []
-    for threads in (1, 2, 3):
-        monkeypatch.setattr(threads, "openmp_threads", lambda threads=threads: threads)
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "openmp_threads", lambda count=count: count)
         labels.append(model.fit(X).labels_)
     np.testing.assert_array_equal(labels[0], labels[1])
     np.testing.assert_array_equal(labels[0], labels[2])
