@@ -673,7 +673,9 @@ def test_every_start_finds_clear_groups_and_ends_where_nothing_moves(init, kerne
     model = MultiViewKernelKMeans(3, kernel=kernel, init=init, **SEEDED).fit(CLEAR)
     if isinstance(init, str):
         assert same_partition(model.labels_, CLEAR_TRUTH)
-    again = MultiViewKernelKMeans(3, kernel=kernel, init=model.labels_, init_view_weights=model.view_weights_).fit(CLEAR)
+    again = MultiViewKernelKMeans(3, kernel=kernel, init=model.labels_, init_view_weights=model.view_weights_).fit(
+        CLEAR
+    )
     np.testing.assert_array_equal(again.labels_, model.labels_)
     np.testing.assert_allclose(again.view_weights_, model.view_weights_, rtol=1e-9)
 
