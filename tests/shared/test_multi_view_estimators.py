@@ -30,11 +30,13 @@ from kernelweave import (
     ViewError,
 )
 from kernelweave.estimators.kmeans import multi_view_kernel_kmeans as kernel_kmeans_estimator
+from kernelweave.estimators.shared import runs, view_weights
 from kernelweave.estimators.shared import view_kernels as shared
+from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.weighted_sum import JoinedFeatures
-from kernelweave.solvers.shared.exponent import EXPONENTS
+from kernelweave.solvers.shared.exponent import EXPONENTS, PARTS
 from tests.estimators.discovery import blobs, same
 from tests.reference import multi_view as oracle
 
@@ -761,6 +763,31 @@ def test_a_search_looks_at_no_fewer_samples_than_clusters_and_leaves_out_none_fo
     weights = np.where(np.arange(N) % 3 == 0, 0.0, 1.0)
     MultiViewKernelKMeans(3, kernel="linear", **SEEDED).fit(CLEAR, sample_weight=weights)
     assert sizes == [5, N]
+
+
+def watched_purposes(monkeypatch):
+    """Return the list of what random streams are asked for, with the seed and the number."""
+    asked = []
+
+    def watch(seed, count, purpose="starts"):
+        asked.append((purpose, seed, count))
+        return streams(seed, count, purpose)
+
+    for module in (kernel_kmeans_estimator, view_weights, runs):
+        monkeypatch.setattr(module, "streams", watch)
+    return asked
+
+
+def test_samples_of_a_search_and_runs_beside_it_and_resampling_share_no_randomness(monkeypatch):
+    asked = watched_purposes(monkeypatch)
+    MultiViewKernelKMeans(3, kernel="linear", init_size=20, n_init=4, random_state=5).fit(CLEAR)
+    assert asked == [("search samples", 5, 1), ("search starts", 5, 3)]
+    asked.clear()
+    MultiViewKernelKMeans(3, kernel="linear", n_init=4, init="random", p="auto", random_state=5).fit(CLEAR)
+    assert asked == [("resampling", 5, PARTS), ("starts", 5, 4)]
+    asked.clear()
+    MultiViewKernelKMeans(3, kernel="linear", n_init=4).fit(CLEAR)  # the same without a seed
+    assert asked == [("search starts", 0, 3)]
 
 
 @pytest.mark.filterwarnings("ignore::kernelweave.NotPSDWarning")

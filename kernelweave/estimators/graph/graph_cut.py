@@ -113,7 +113,7 @@ class GraphCut(Clusterer):
     0.2967
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **rules("n_clusters", "n_exemplars", "time_budget", "random_state", "verbose"),
         "objective": [StrOptions(set(OBJECTIVES))],
         "search": [StrOptions({"exact", "fast", "exemplars"})],

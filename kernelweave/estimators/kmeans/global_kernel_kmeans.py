@@ -117,7 +117,7 @@ class GlobalKernelKMeans(CenterClusterer):
     (2, 500)
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **rules("n_clusters", "n_exemplars", "kernel", "kernel_params", "max_iter", "time_budget"),
         **rules("storage", "memory_limit", "random_state", "verbose"),
         "search": [StrOptions({"exact", "fast", "exemplars"})],

@@ -115,7 +115,7 @@ class KernelKMeans(CenterClusterer):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **rules("n_clusters", "kernel", "kernel_params", "n_init", "max_iter", "tol", "approximation", "n_components"),
         **rules("storage", "memory_limit", "random_state", "verbose"),
         "init": [StrOptions(set(INITS)), "array-like"],

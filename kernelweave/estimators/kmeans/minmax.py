@@ -145,7 +145,7 @@ class MinMaxKMeans(CenterClusterer):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **MINMAX_RULES,
         "init": [StrOptions(set(VECTOR_INITS)), "array-like"],
     }
@@ -318,7 +318,7 @@ class MinMaxKernelKMeans(CenterClusterer):
     1.0
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **MINMAX_RULES,
         **rules("kernel", "kernel_params", "approximation", "n_components", "storage", "memory_limit"),
         "init": [StrOptions({"random", "k-means++", "random_partition"}), "array-like"],

@@ -176,7 +176,7 @@ shape (n_samples,), default="global_fast"
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **view_rules("n_clusters", "p", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
         **view_rules("n_init", "max_iter", "tol", "approximation", "n_components", "storage", "memory_limit"),
         **view_rules("random_state", "verbose"),

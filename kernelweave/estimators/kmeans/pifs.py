@@ -90,7 +90,7 @@ class PifsKMeans(CenterClusterer):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **rules("n_clusters", "n_init", "max_iter", "random_state", "verbose"),
         "init": [StrOptions(set(VECTOR_INITS)), "array-like"],
     }

@@ -1,4 +1,4 @@
-"""Starts of k-means on feature vectors, where centres may be given."""
+"""Starts of k-means on feature vectors, which may be the centres that a user passes."""
 
 from typing import Any
 
