@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_rose, warn_if_unfinished
-from kernelweave.estimators.shared.models import Model, Samples
+from kernelweave.estimators.shared.models import CenterModel, Model, Samples
 from kernelweave.estimators.shared.single_kernel import is_precomputed as is_precomputed
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.inputs import read_weights
+from kernelweave.kernels.operator import KernelOperator
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent
 from kernelweave.solvers.kmeans.minmax import MinMaxRun
 
@@ -29,6 +30,11 @@ def _offers(method: str) -> Callable[[Any], bool]:
         return True
 
     return check
+
+
+def _keeps_a_kernel(estimator: "CenterClusterer") -> bool:
+    """Whether a fitted estimator knows its clusters through a kernel with the training samples."""
+    return isinstance(estimator._model, CenterModel)
 
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
@@ -117,6 +123,12 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         check_is_fitted(self)
         squared = self._model.squared_distances(self._read_new(X)).min(axis=1)
         return -float(read_weights(sample_weight, len(squared)) @ squared)
+
+    @available_if(_keeps_a_kernel)
+    def _cross(self, X: Any) -> KernelOperator:
+        """Return the kernel between samples and the training samples, which pictures draw."""
+        model: Any = self._model
+        return model.kernel.cross(self._read_new(X))
 
     def _store_run(self, best: Descent | MinMaxRun) -> None:
         """Store what the best run ended with, and warn where it ended too early or left clusters empty."""
