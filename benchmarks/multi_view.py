@@ -25,7 +25,7 @@ RECOMMENDED = {
     "kernel": "nearest_neighbors",
     "kernel_params": {"weights": "self_tuning", "symmetrize": "max"},
     "normalize": "degrees",
-    "weights": "uniform",
+    "view_weights": "uniform",
 }
 SIZES = (62_500, 250_000, 1_000_000)
 
@@ -112,7 +112,7 @@ def both_fits(views, k):
     X = np.hstack(views)
     centres = X[np.random.default_rng(0).choice(len(X), k, replace=False)]
     start = np.linalg.norm(X[:, None, :5] - centres[None, :, :5], axis=2).argmin(axis=1)
-    ours = {"kernel": "linear", "weights": "uniform", "normalize": False, "init": start}
+    ours = {"kernel": "linear", "view_weights": "uniform", "normalize": False, "init": start}
     return X, {
         "ours": lambda steps: MultiViewKernelKMeans(k, max_iter=steps, **ours).fit(views),
         "lloyd": lambda steps: KMeans(k, init=centres, n_init=1, algorithm="lloyd", tol=0.0, max_iter=steps).fit(X),

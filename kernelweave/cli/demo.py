@@ -72,7 +72,7 @@ def methods(views: dict[str, Array]) -> dict[str, Callable[[], Any]]:
     table["kernel k-means, all views joined"] = lambda: KernelKMeans(K, kernel_params=WIDTH, **options).fit(joined)
     multi = {"kernel_params": WIDTH, **options}
     table["multi-view kernel k-means, equal weights"] = lambda: MultiViewKernelKMeans(
-        K, weights="uniform", **multi
+        K, view_weights="uniform", **multi
     ).fit(views)
     table["multi-view kernel k-means, learned weights"] = lambda: MultiViewKernelKMeans(K, p=1.5, **multi).fit(views)
     table["multi-view spectral clustering of graphs"] = lambda: MultiViewSpectralClustering(

@@ -4,12 +4,15 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Any
+from inspect import signature
+from typing import Any, ParamSpec
 
 from sklearn.base import _fit_context as checked_fit
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from kernelweave.foundation.notices import listening
+
+P = ParamSpec("P")
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin as _Callbacks
@@ -33,18 +36,44 @@ class CallbackSupportMixin(_Callbacks):
         return f"{summary}\n{estimator_html_repr(self)}"
 
 
+def renamed_parameters(**names: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Explain in one sentence what became of parameters of earlier versions, given as ``old="remedy"``.
+
+    scikit-learn reads parameters from the signature, which stays that of the decorated ``__init__``.
+    """
+
+    def decorate(init: Callable[P, None]) -> Callable[P, None]:
+        @wraps(init)
+        def explaining(*args: P.args, **kwargs: P.kwargs) -> None:
+            for old, remedy in names.items():
+                if old in kwargs:
+                    raise TypeError(f"{type(args[0]).__name__} has no parameter {old!r} any more: {remedy}.")
+            init(*args, **kwargs)
+
+        return explaining
+
+    return decorate
+
+
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Check parameters before ``fit``, as scikit-learn does, and keep the warnings of the fit in ``warnings_``."""
 
     def decorate(fit: Callable[..., Any]) -> Callable[..., Any]:
         checked = checked_fit(prefer_skip_nested_validation=prefer_skip_nested_validation)(fit)
 
+        weighted = "sample_weight" in signature(fit).parameters
+
         @wraps(fit)
         def fit_and_remember(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            if not weighted and "sample_weight" in kwargs:
+                raise TypeError(
+                    f"{type(estimator).__name__} does not support sample_weight: its method counts all samples alike. "
+                    "Leave it out, or use an estimator whose fit takes weights, such as KernelKMeans."
+                )
             with listening() as heard:
-                found = checked(estimator, *args, **kwargs)
+                fitted = checked(estimator, *args, **kwargs)
             estimator.warnings_ = tuple(heard)
-            return found
+            return fitted
 
         return fit_and_remember
 
@@ -60,4 +89,12 @@ def openmp_threads() -> int:
     return int(_openmp_effective_n_threads())
 
 
-__all__ = ["CallbackSupportMixin", "Interval", "StrOptions", "checked_fit", "fit_context", "openmp_threads"]
+__all__ = [
+    "CallbackSupportMixin",
+    "Interval",
+    "StrOptions",
+    "checked_fit",
+    "fit_context",
+    "openmp_threads",
+    "renamed_parameters",
+]

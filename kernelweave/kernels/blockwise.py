@@ -18,8 +18,6 @@ from kernelweave.kernels.spec.formulas import Formula
 class BlockwiseKernel(KernelOperator):
     """k(x_i, y_j) for prepared rows X and prepared columns Y of a formula; Y is X unless rows are new samples."""
 
-    recomputed = True
-
     def __init__(self, formula: Formula, X: Array, Y: Array | None = None, *, backend: Backend | None = None) -> None:
         self.backend = get_backend() if backend is None else backend
         self.formula = formula
@@ -28,6 +26,11 @@ class BlockwiseKernel(KernelOperator):
         self._square = Y is None
         self.shape = (self.X.shape[0], self.Y.shape[0])
         self.psd = formula.psd if Y is None else None
+
+    @property
+    def recomputed(self) -> bool:
+        """True: no value is stored."""
+        return True
 
     def diag(self) -> Floats:
         """Return k(x_i, x_i)."""

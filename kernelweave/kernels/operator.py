@@ -38,8 +38,6 @@ class KernelOperator(ABC):
     psd: bool | None = None
     #: Whether a product costs little beside what is stored, so that a few more of them do not matter.
     cheap_products: bool = False
-    #: Whether every pass computes the kernel again, on all threads.
-    recomputed: bool = False
     #: Eigenvalues smaller than this share of the largest are rounding.
     resolution: float = 1e-9
 
@@ -47,6 +45,11 @@ class KernelOperator(ABC):
     def n_samples(self) -> int:
         """Number of rows."""
         return self.shape[0]
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether kernel values are computed again at every pass, which keeps all threads busy."""
+        return False
 
     @abstractmethod
     def diag(self) -> BackendArray:

@@ -32,11 +32,15 @@ class ScaledKernel(KernelOperator):
         self.factor = float(factor)
         self.shape = base.shape
         self.psd = base.psd if factor >= 0 else None
-        self.recomputed = base.recomputed
 
     def cross(self, new: KernelOperator) -> "ScaledKernel":
         """Return the cross-kernel with the same factor."""
         return ScaledKernel(new, self.factor)
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of the base are."""
+        return self.base.recomputed
 
     def diag(self) -> Floats:
         """Return the scaled diagonal."""
@@ -94,6 +98,11 @@ class ShiftedKernel(KernelOperator):
     def cross(self, new: KernelOperator) -> KernelOperator:
         """Return the cross-kernel as it is: a new sample is not on the diagonal."""
         return new
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of the base are."""
+        return self.base.recomputed
 
     def diag(self) -> Floats:
         """Return the shifted diagonal."""
@@ -164,6 +173,11 @@ class CentredKernel(KernelOperator):
         """Return the cross-kernel centred with the training means."""
         return CentredKernel(new, self.shares, column_means=self.column_means, grand_mean=self.grand_mean)
 
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of the base are."""
+        return self.base.recomputed
+
     def diag(self) -> Floats:
         """Return k(x, x) - 2 r + g."""
         return self.base.diag() - 2.0 * self.row_means + self.grand_mean
@@ -211,6 +225,11 @@ class TwoSidedKernel(KernelOperator):
         self.psd = base.psd
         self.row_scale = row_scale
         self.column_scale = column_scale
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of the base are."""
+        return self.base.recomputed
 
     def diag(self) -> Floats:
         """Return the diagonal, scaled from both sides (on one sample set both scales are the same)."""

@@ -37,7 +37,6 @@ class CompositeKernel(KernelOperator):
             raise ValueError(f"Kernels of shapes {shapes} and {len(self.coefficients)} coefficients do not add up.")
         used = [part.psd for part, c in zip(self.parts, self.coefficients, strict=True) if c != 0]
         self.psd = True if all(used) and (self.coefficients >= 0).all() else None
-        self.recomputed = any(part.recomputed for part in self.parts)
 
     #: Number of features, where all kernels are inner products of stored dense ones.
     gram_size: int | None = None
@@ -57,9 +56,19 @@ class CompositeKernel(KernelOperator):
         parts = [DenseKernel(K, psd=part.psd) for K, part in zip(blocks, self.parts, strict=True)]
         return CompositeKernel(parts, self.coefficients)
 
-    def subset(self, samples: Ints) -> KernelOperator:
-        """Return the weighted sum among chosen samples in the form that is cheapest to search: one stored matrix."""
-        return DenseKernel(np.ascontiguousarray(self.block(samples, samples)), psd=self.psd)
+    @property
+    def recomputed(self) -> bool:
+        """Whether those of any view are."""
+        return any(part.recomputed for part in self.parts)
+
+    @property
+    def explicit_features(self) -> bool:
+        """Whether the features of all views are at hand: not in general."""
+        return False
+
+    def view_features(self) -> None:
+        """Return None: not every view is made of features."""
+        return None
 
     def diag(self) -> BackendArray:
         """Return the weighted sum of the diagonals."""
@@ -175,18 +184,19 @@ class JoinedFeatures(FeatureKernel):
         """Return the kernel among chosen samples."""
         return JoinedFeatures(self.Phi[samples], self.widths, self.factors, self._diags[:, samples], self.coefficients)
 
-    def subset(self, samples: Ints) -> KernelOperator:
-        """Return the weighted sum among chosen samples in the form that is cheapest to search."""
-        return self.take(samples)
+    @property
+    def explicit_features(self) -> bool:
+        """Whether the features of all views are at hand: they are."""
+        return True
+
+    def view_features(self) -> list[Matrix]:
+        """Return the features of every view, which share their memory with all of them where they are dense."""
+        ends = np.cumsum(self.widths)
+        return [self.Phi[:, low:high] for low, high in zip(ends - self.widths, ends, strict=True)]
 
     def view_masses(self, weights: BackendArray) -> Floats:
         """Return sum_i w_i K_v(x_i, x_i) of every view."""
         return np.array([self.backend.dot(weights, self._diags[v]) for v in range(self.n_views)])
-
-    def view_features(self, view: int) -> Matrix:
-        """Return the features of one view, a slice of all of them."""
-        stop = sum(self.widths[: view + 1])
-        return self.Phi[:, stop - self.widths[view] : stop]
 
     def diag(self) -> BackendArray:
         """Return the weighted sum of the views' diagonals."""

@@ -116,7 +116,7 @@ def fitted(data: Views, p: Exponent, *, method: str = "mvkkm", seed: int = 0, **
     from kernelweave import MultiViewKernelKMeans, MultiViewSpectralClustering
 
     kind: Callable[..., Any] = {"mvkkm": MultiViewKernelKMeans, "mvspec": MultiViewSpectralClustering}[method]
-    weighing = {"weights": "uniform"} if p == np.inf else {"p": p}
+    weighing = {"view_weights": "uniform"} if p == np.inf else {"p": p}
     return kind(data.n_clusters, random_state=seed, **weighing, **data.options, **options).fit(data.views)
 
 

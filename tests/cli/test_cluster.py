@@ -144,13 +144,13 @@ def test_a_range_of_numbers_is_judged_by_silhouettes(folder, capsys):
 
 def test_kernels_and_parameters_reach_the_estimator(folder, capsys):
     kernels = ["--kernel", "genes=linear", "--kernel", "text=rbf", "--kernel", "links=cosine"]
-    others = ["--set", "n_init=2", "--set", "weights=uniform", "--scale", "none", "--json", "--quiet"]
+    others = ["--set", "n_init=2", "--set", "view_weights=uniform", "--scale", "none", "--json", "--quiet"]
     code, out, _ = run(capsys, "cluster", *VIEWS, "-k", 3, *kernels, *others)
     found = json.loads(out)
     assert code == 0
     assert found["estimator"] == "MultiViewKernelKMeans"
     assert found["parameters"]["kernel"] == {"genes": "linear", "text": "rbf", "links": "cosine"}
-    assert (found["parameters"]["n_init"], found["parameters"]["weights"]) == (2, "uniform")
+    assert (found["parameters"]["n_init"], found["parameters"]["view_weights"]) == (2, "uniform")
     assert found["scale"] is None
 
 

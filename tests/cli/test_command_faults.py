@@ -301,9 +301,9 @@ def test_bad_parameters_are_told_in_options(folder, capsys, arguments, message):
 
 
 def test_advice_of_warnings_reads_as_options():
-    assert in_options("Leave it out, or set weights='uniform'.") == "Leave it out, or --set weights=uniform."
+    assert in_options("Leave it out, or set view_weights='uniform'.") == "Leave it out, or --set view_weights=uniform."
     assert in_options("n_clusters=3 is too many.") == "-k 3 is too many."
-    for plain in ("Add --set weights=uniform.", "View 'kernel=a' is empty.", "a/p=2.csv is no table."):
+    for plain in ("Add --set view_weights=uniform.", "View 'kernel=a' is empty.", "a/p=2.csv is no table."):
         assert in_options(plain) == plain
 
 
@@ -435,7 +435,7 @@ def test_a_reader_that_has_enough_does_not_change_the_exit_code(folder, capsys):
 
 
 def test_screens_without_block_signs_get_plain_ones(folder):
-    arguments = ("cluster", "a.csv", "b.csv", "-k", "2:3", "--set", "weights=uniform")
+    arguments = ("cluster", "a.csv", "b.csv", "-k", "2:3", "--set", "view_weights=uniform")
     done = process(*arguments, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert re.search(r"^a +0\.500 +#{30}", done.stderr, flags=re.MULTILINE)
@@ -453,7 +453,7 @@ def test_ids_that_standard_output_cannot_take_are_told_in_a_line(folder):
 
 
 def test_names_of_views_are_no_markup(folder, capsys):
-    code, _, err = run(capsys, "cluster", "[/x]=a.csv", "[red]=b.csv", "-k", 3, "--set", "weights=uniform")
+    code, _, err = run(capsys, "cluster", "[/x]=a.csv", "[red]=b.csv", "-k", 3, "--set", "view_weights=uniform")
     assert code == 0
     assert re.search(r"^\[/x\] +0\.500", err, flags=re.MULTILINE)
 

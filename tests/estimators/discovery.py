@@ -21,7 +21,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils import get_tags
 
 import kernelweave
-from tests.estimators.toy_multiview import MultiViewToy
 
 #: Arguments that keep a fit short and repeatable; each is passed to the classes that have the parameter.
 SMALL = {"n_clusters": 3, "n_init": 3, "random_state": 0}
@@ -142,12 +141,9 @@ class Case:
 
 @cache
 def all_estimators() -> tuple[Case, ...]:
-    """Return the public estimators; a toy stands in while none of them is multi-view."""
+    """Return the public estimators."""
     exported = [getattr(kernelweave, name) for name in sorted(kernelweave.__all__)]
-    found = [Case(item) for item in exported if isclass(item) and issubclass(item, BaseEstimator)]
-    if not any(case.multi_view for case in found):
-        found.append(Case(MultiViewToy))
-    return tuple(found)
+    return tuple(Case(item) for item in exported if isclass(item) and issubclass(item, BaseEstimator))
 
 
 def for_estimators(condition: Callable[[Case], bool] = lambda case: True) -> Any:

@@ -107,7 +107,7 @@ def test_known_classes_add_a_panel_with_the_nmi():
     display = ExponentDisplay.from_estimator(KMEANS, VIEWS, p=SOME, y=Y)
     expected = [
         normalized_mutual_info(Y, clone(KMEANS).set_params(**setting).fit(VIEWS).labels_)
-        for setting in ({"p": 1}, {"p": 2}, {"weights": "uniform"})
+        for setting in ({"p": 1}, {"p": 2}, {"view_weights": "uniform"})
     ]
     np.testing.assert_allclose(display.nmi["MultiViewKernelKMeans"], expected)
     np.testing.assert_allclose(display.lines_["MultiViewKernelKMeans"].get_ydata(), expected)
@@ -137,7 +137,7 @@ def test_a_line_stands_where_all_views_would_count_alike():
     np.testing.assert_allclose(line.get_ydata(), 1 / 3)
 
 
-@pytest.mark.parametrize("setting", [{"weights": "uniform"}, {"weights": [1, 2, 3]}, {"p": "auto"}], ids=repr)
+@pytest.mark.parametrize("setting", [{"view_weights": "uniform"}, {"view_weights": [1, 2, 3]}, {"p": "auto"}], ids=repr)
 def test_what_the_estimator_says_of_weights_and_p_does_not_matter_and_is_left_as_it_is(setting):
     given = clone(KMEANS).set_params(**setting)
     display = ExponentDisplay.from_estimator(given, VIEWS, p=(2,))
@@ -222,7 +222,11 @@ def test_a_band_shows_which_stabilities_count_as_equal():
 @pytest.mark.parametrize(
     ("estimator", "p", "error"),
     [
-        (KernelKMeans(3), SOME, "estimator 'KernelKMeans' is a KernelKMeans, which has no parameters p and weights"),
+        (
+            KernelKMeans(3),
+            SOME,
+            "estimator 'KernelKMeans' is a KernelKMeans, which has no parameters p and view_weights",
+        ),
         ({"a": KMEANS, "b": 3}, SOME, "estimator 'b' is a int"),
         ({}, SOME, "holds no method"),
         (KMEANS, (), "must be a sequence of exponents"),

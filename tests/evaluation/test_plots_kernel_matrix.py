@@ -186,7 +186,7 @@ def test_a_pipeline_is_drawn_by_what_its_last_step_sees():
 
 def test_graphs_divided_by_degrees_are_drawn_as_the_clusters_were_found_in_them():
     settings = {"kernel": "nearest_neighbors", "kernel_params": {"n_neighbors": 5}, "normalize": "degrees"}
-    model = MultiViewSpectralClustering(3, weights="uniform", random_state=0, **settings).fit(VIEWS)
+    model = MultiViewSpectralClustering(3, view_weights="uniform", random_state=0, **settings).fit(VIEWS)
     display = KernelMatrixDisplay.from_estimator(model, VIEWS)
     np.testing.assert_allclose(display.K, display.K.T, atol=1e-12)
     assert np.linalg.eigvalsh(display.K)[-1] <= 1 + 1e-9

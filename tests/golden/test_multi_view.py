@@ -22,7 +22,7 @@ EXPONENTS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0, None)
 
 def learned(p):
     """Options of the weights; None stands for equal ones."""
-    return {"weights": "uniform"} if p is None else {"p": p}
+    return {"view_weights": "uniform"} if p is None else {"p": p}
 
 
 @cache

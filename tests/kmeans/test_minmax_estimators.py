@@ -20,8 +20,9 @@ from kernelweave import (
     ParameterError,
     PifsKMeans,
 )
-from kernelweave.estimators.kmeans import minmax
-from kernelweave.estimators.shared import vector_clusterer
+from kernelweave.estimators.kmeans import vectors as center_starts
+from kernelweave.estimators.shared import runs
+from kernelweave.foundation import threads
 from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.kmeans.minmax import minmax_kmeans
@@ -290,9 +291,11 @@ def test_rows_of_a_kernel_matrix_can_be_placed_after_refinement_only(overlapping
     np.testing.assert_array_equal(refined.predict(K), refined.labels_)
     features = MinMaxKernelKMeans(4, refine=True, random_state=0, **SIGMA).fit(overlapping)
     np.testing.assert_array_equal(refined.labels_, features.labels_)
-    for method in (refined.transform, model.transform):
+    for each in (refined, model):
+        assert not hasattr(each, "transform")
+        assert not hasattr(each, "score")
         with pytest.raises(AttributeError, match="transform"):
-            method(K)
+            each.transform(K)
 
 
 def test_pifs_places_new_samples_by_size_times_squared_distance(overlapping):
@@ -312,7 +315,7 @@ def test_the_best_of_all_starts_is_kept(cls, refine, overlapping, monkeypatch):
     value = "inertia_" if refine else "max_variance_"
     model = cls(6, n_init=6, refine=refine, random_state=3)
     whole = getattr(model.fit(overlapping), value)
-    module = vector_clusterer if cls is MinMaxKMeans else minmax
+    module = center_starts if cls is MinMaxKMeans else runs
     single = []
     for i in range(6):
         monkeypatch.setattr(module, "streams", lambda seed, count, i=i: streams(seed, count)[i : i + 1])
@@ -343,8 +346,8 @@ def test_the_same_seed_gives_the_same_labels_on_any_number_of_threads(make, n_in
     rng = np.random.default_rng(0)
     X = rng.uniform(-4, 4, (6, 30))[rng.integers(6, size=3000)] + 3.0 * rng.standard_normal((3000, 30))
     labels = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
+    for count in (1, 2):
+        with threadpool_limits(count):
             labels.append(make(n_init).fit(X).labels_)
     monkeypatch.setattr(threads, "openmp_threads", lambda: 3)
     labels.append(make(n_init).fit(X).labels_)
@@ -358,8 +361,8 @@ def test_the_same_seed_gives_the_same_labels_on_a_large_kernel(storage, monkeypa
     model = MinMaxKernelKMeans(4, n_init=2, p_step=0.1, storage=storage, random_state=2, max_iter=20, **SIGMA)
     model.set_params(tol=1e-3)
     labels = []
-    for threads in (1, 2, 3):
-        monkeypatch.setattr(threads, "openmp_threads", lambda threads=threads: threads)
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "openmp_threads", lambda count=count: count)
         labels.append(model.fit(X).labels_)
     np.testing.assert_array_equal(labels[0], labels[1])
     np.testing.assert_array_equal(labels[0], labels[2])

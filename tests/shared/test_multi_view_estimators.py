@@ -30,11 +30,13 @@ from kernelweave import (
     ViewError,
 )
 from kernelweave.estimators.kmeans import multi_view_kernel_kmeans as kernel_kmeans_estimator
-from kernelweave.estimators.shared import multi_view as shared
+from kernelweave.estimators.shared import runs, view_weights
+from kernelweave.estimators.shared import view_kernels as shared
+from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.weighted_sum import JoinedFeatures
-from kernelweave.solvers.shared.exponent import EXPONENTS
+from kernelweave.solvers.shared.exponent import EXPONENTS, PARTS
 from tests.estimators.discovery import blobs, same
 from tests.reference import multi_view as oracle
 
@@ -172,7 +174,7 @@ def test_noise_gets_the_least_weight_and_costs_less_than_with_equal_weights(cls)
         noisy = [*views, *(np.random.default_rng([seed, i]).standard_normal((len(y), 6)) for i in range(3))]
         noisy = [X - X.mean(axis=0) for X in noisy]
         learned = cls(3, p=1.5, kernel="linear", **SEEDED).fit(noisy)
-        uniform = cls(3, weights="uniform", kernel="linear", **SEEDED).fit(noisy)
+        uniform = cls(3, view_weights="uniform", kernel="linear", **SEEDED).fit(noisy)
         assert learned.view_weights_[2:].max() < learned.view_weights_[:2].min()
         gains.append(adjusted_rand_score(y, learned.labels_) - adjusted_rand_score(y, uniform.labels_))
     assert np.mean(gains) >= 0.0
@@ -417,7 +419,7 @@ def test_a_grid_over_the_exponent_works_behind_a_scaler_with_columns_by_name(cls
     frame = pd.DataFrame(np.hstack(CLEAR), columns=list("abcd"))
     model = cls(3, views={"front": ["a", "b"], "back": ["c", "d"]}, n_init=2, **SEEDED)
     line = Pipeline([("scale", StandardScaler().set_output(transform="pandas")), ("model", model)])
-    grid = {"model__p": [1.0, 2.0], "model__weights": ["learned", "uniform"]}
+    grid = {"model__p": [1.0, 2.0], "model__view_weights": ["learned", "uniform"]}
     search = GridSearchCV(line, grid, cv=3, scoring="adjusted_rand_score", error_score="raise")
     search.fit(frame, CLEAR_TRUTH)
     assert search.best_score_ == pytest.approx(1.0)
@@ -481,10 +483,10 @@ def test_kernels_that_do_not_fit_the_views_are_refused(cls, options, match):
 
 @both
 def test_fixed_weights_are_scaled_to_add_up_to_one_and_stay(cls):
-    by_list = cls(3, weights=[2.0, 1.0, 1.0], **SEEDED).fit(NAMED)
+    by_list = cls(3, view_weights=[2.0, 1.0, 1.0], **SEEDED).fit(NAMED)
     np.testing.assert_allclose(by_list.view_weights_, [0.5, 0.25, 0.25])
     np.testing.assert_allclose(by_list.kernel_coefficients_, np.array([4.0, 1.0, 1.0]) / 6.0)
-    by_name = cls(3, weights={"noise": 1, "front": 2, "back": 1}, **SEEDED).fit(NAMED)
+    by_name = cls(3, view_weights={"noise": 1, "front": 2, "back": 1}, **SEEDED).fit(NAMED)
     np.testing.assert_array_equal(by_name.view_weights_, by_list.view_weights_)
     np.testing.assert_array_equal(by_name.labels_, by_list.labels_)
 
@@ -492,7 +494,7 @@ def test_fixed_weights_are_scaled_to_add_up_to_one_and_stay(cls):
 @both
 def test_weights_all_on_one_view_give_its_clusters(cls):
     alone = cls(3, kernel="linear", **SEEDED).fit(VIEWS[:1])
-    model = cls(3, weights=[1.0, 0.0, 0.0], kernel="linear", **SEEDED).fit(VIEWS)
+    model = cls(3, view_weights=[1.0, 0.0, 0.0], kernel="linear", **SEEDED).fit(VIEWS)
     assert same_partition(model.labels_, alone.labels_)
     assert model.kernel_coefficients_.tolist() == [1.0, 0.0, 0.0]
     np.testing.assert_array_equal(model.predict(VIEWS), model.labels_)
@@ -500,8 +502,8 @@ def test_weights_all_on_one_view_give_its_clusters(cls):
 
 @both
 def test_equal_weights_are_the_same_for_every_exponent(cls):
-    models = [cls(3, weights="uniform", p=p, **SEEDED).fit(VIEWS) for p in (1.0, 2.0, 7.0, "auto")]
-    models.append(cls(3, weights=[1.0, 1.0, 1.0], **SEEDED).fit(VIEWS))
+    models = [cls(3, view_weights="uniform", p=p, **SEEDED).fit(VIEWS) for p in (1.0, 2.0, 7.0, "auto")]
+    models.append(cls(3, view_weights=[1.0, 1.0, 1.0], **SEEDED).fit(VIEWS))
     for model in models:
         np.testing.assert_allclose(model.view_weights_, [1 / 3] * 3)
         np.testing.assert_allclose(model.kernel_coefficients_, [1 / 3] * 3)
@@ -514,7 +516,7 @@ def test_equal_weights_are_the_same_for_every_exponent(cls):
 def test_learning_can_start_from_given_weights(cls):
     first = [5.0, 3.0, 2.0]
     options = {"kernel": "linear", "p": 1.5, **({"init": START} if cls is BOTH[0] else SEEDED)}
-    model = cls(3, view_weights=first, **options).fit(NAMED)
+    model = cls(3, init_view_weights=first, **options).fit(NAMED)
     parts, _ = settled("linear")
     if cls is BOTH[0]:
         labels, shares, path = oracle.mvkkm(parts, START, np.ones(N), 3, 1.5, np.array(first) / 10.0)
@@ -526,13 +528,13 @@ def test_learning_can_start_from_given_weights(cls):
         left = oracle.relaxed_scatters(parts, np.ones(N), Y)
         expected = oracle.view_objective(left, oracle.view_weights(left, 1.5), 1.5)
         assert model.objective_path_[0] == pytest.approx(expected)
-    named = cls(3, view_weights={"noise": 0.2, "back": 0.3, "front": 0.5}, **options).fit(NAMED)
+    named = cls(3, init_view_weights={"noise": 0.2, "back": 0.3, "front": 0.5}, **options).fit(NAMED)
     np.testing.assert_allclose(named.objective_path_, model.objective_path_, rtol=1e-12)
     assert cls(3, **options).fit(NAMED).objective_path_[0] != pytest.approx(model.objective_path_[0], rel=1e-6)
 
 
 @both
-@pytest.mark.parametrize("parameter", ["weights", "view_weights"])
+@pytest.mark.parametrize("parameter", ["view_weights", "init_view_weights"])
 @pytest.mark.parametrize(
     ("value", "match"),
     [
@@ -557,7 +559,7 @@ def test_weights_that_are_none_are_refused(cls, parameter, value, match):
 @both
 def test_an_unknown_word_for_weights_is_refused(cls):
     with pytest.raises(ValueError, match=r"weights.*equal"):
-        cls(3, weights="equal").fit(NAMED)
+        cls(3, view_weights="equal").fit(NAMED)
 
 
 # --- the exponent ----------------------------------------------------------------------------------------------------
@@ -573,8 +575,8 @@ def test_an_exponent_below_one_above_a_hundred_or_unknown_is_refused(cls, p):
 @both
 def test_an_exponent_cannot_be_chosen_for_fixed_weights(cls):
     for weights in ([1.0, 1.0, 2.0], {"front": 1.0, "back": 1.0, "noise": 0.0}):
-        with pytest.raises(ParameterError, match=r"p='auto'.*weights=.*fixed"):
-            cls(3, p="auto", weights=weights).fit(NAMED)
+        with pytest.raises(ParameterError, match=r"p='auto'.*view_weights=.*fixed"):
+            cls(3, p="auto", view_weights=weights).fit(NAMED)
 
 
 @both
@@ -596,7 +598,7 @@ def test_an_exponent_chosen_is_that_of_the_stability_told_and_the_fit_is_that_of
     again = clone(model).fit(data)
     np.testing.assert_array_equal(again.p_path_["stability"], stability)
     np.testing.assert_array_equal(again.labels_, model.labels_)
-    fixed = {"weights": "uniform"} if np.isinf(model.p_) else {"p": model.p_}
+    fixed = {"view_weights": "uniform"} if np.isinf(model.p_) else {"p": model.p_}
     known = cls(3, kernel="linear", n_init=2, **SEEDED, **fixed).fit(data)
     np.testing.assert_array_equal(known.labels_, model.labels_)
     np.testing.assert_allclose(known.view_weights_, model.view_weights_)
@@ -673,7 +675,9 @@ def test_every_start_finds_clear_groups_and_ends_where_nothing_moves(init, kerne
     model = MultiViewKernelKMeans(3, kernel=kernel, init=init, **SEEDED).fit(CLEAR)
     if isinstance(init, str):
         assert same_partition(model.labels_, CLEAR_TRUTH)
-    again = MultiViewKernelKMeans(3, kernel=kernel, init=model.labels_, view_weights=model.view_weights_).fit(CLEAR)
+    again = MultiViewKernelKMeans(3, kernel=kernel, init=model.labels_, init_view_weights=model.view_weights_).fit(
+        CLEAR
+    )
     np.testing.assert_array_equal(again.labels_, model.labels_)
     np.testing.assert_allclose(again.view_weights_, model.view_weights_, rtol=1e-9)
 
@@ -685,7 +689,7 @@ def test_a_search_by_itself_starts_from_the_labels_of_global_kernel_k_means(kern
     for first in (np.full(3, 1 / 3), np.array([0.1, 0.1, 0.8])):
         total = oracle.composite(parts, first, 1.5)
         start = GlobalKernelKMeans(4, kernel="precomputed", search=search).fit(total).labels_
-        options = {"p": 1.5, "n_init": 1, "view_weights": first, **KERNELS[kernel][0]}
+        options = {"p": 1.5, "n_init": 1, "init_view_weights": first, **KERNELS[kernel][0]}
         model = MultiViewKernelKMeans(4, init=f"global_{search}", **options).fit(VIEWS)
         expected = MultiViewKernelKMeans(4, init=start, **options).fit(VIEWS)
         assert same_partition(model.labels_, expected.labels_)
@@ -712,7 +716,7 @@ def test_a_search_is_the_first_of_the_runs_that_the_best_start_is_taken_from(mon
 
 def test_runs_beside_the_search_never_make_the_start_worse_and_need_no_seed():
     views, _ = overlapping(20, seed=2, spread=2.0)
-    options = {"kernel": "linear", "weights": "uniform"}
+    options = {"kernel": "linear", "view_weights": "uniform"}
     alone = MultiViewKernelKMeans(6, n_init=1, **options).fit(views)
     several = [MultiViewKernelKMeans(6, n_init=20, **options).fit(views) for _ in range(2)]
     assert several[0].objective_ <= alone.objective_ * (1 + 1e-12)
@@ -759,6 +763,31 @@ def test_a_search_looks_at_no_fewer_samples_than_clusters_and_leaves_out_none_fo
     weights = np.where(np.arange(N) % 3 == 0, 0.0, 1.0)
     MultiViewKernelKMeans(3, kernel="linear", **SEEDED).fit(CLEAR, sample_weight=weights)
     assert sizes == [5, N]
+
+
+def watched_purposes(monkeypatch):
+    """Return the list of what random streams are asked for, with the seed and the number."""
+    asked = []
+
+    def watch(seed, count, purpose="starts"):
+        asked.append((purpose, seed, count))
+        return streams(seed, count, purpose)
+
+    for module in (kernel_kmeans_estimator, view_weights, runs):
+        monkeypatch.setattr(module, "streams", watch)
+    return asked
+
+
+def test_samples_of_a_search_and_runs_beside_it_and_resampling_share_no_randomness(monkeypatch):
+    asked = watched_purposes(monkeypatch)
+    MultiViewKernelKMeans(3, kernel="linear", init_size=20, n_init=4, random_state=5).fit(CLEAR)
+    assert asked == [("search samples", 5, 1), ("search starts", 5, 3)]
+    asked.clear()
+    MultiViewKernelKMeans(3, kernel="linear", n_init=4, init="random", p="auto", random_state=5).fit(CLEAR)
+    assert asked == [("resampling", 5, PARTS), ("starts", 5, 4)]
+    asked.clear()
+    MultiViewKernelKMeans(3, kernel="linear", n_init=4).fit(CLEAR)  # the same without a seed
+    assert asked == [("search starts", 0, 3)]
 
 
 @pytest.mark.filterwarnings("ignore::kernelweave.NotPSDWarning")
@@ -858,7 +887,7 @@ def test_the_bound_on_steps_gives_a_warning(cls, weights):
         return  # one decomposition is all
     start = {"init": START} if cls is BOTH[0] else SEEDED
     with pytest.warns(ConvergenceWarning, match=r"max_iter=1\b"):
-        model = cls(3, weights=weights, max_iter=1, p=1.2, **start).fit(VIEWS)
+        model = cls(3, view_weights=weights, max_iter=1, p=1.2, **start).fit(VIEWS)
     assert not model.converged_
     assert model.n_iter_ == 1
 
@@ -962,8 +991,8 @@ def test_the_same_seed_gives_the_same_labels_of_several_views_with_one_thread_an
 
 @both
 def test_weights_named_by_numbers_and_text_get_a_clear_error(cls):
-    with pytest.raises(ViewError, match="weights names views"):
-        cls(3, weights={"front": 1.0, 1: 1.0, "noise": 1.0}).fit(NAMED)
+    with pytest.raises(ViewError, match="view_weights names views"):
+        cls(3, view_weights={"front": 1.0, 1: 1.0, "noise": 1.0}).fit(NAMED)
 
 
 @both
@@ -976,5 +1005,5 @@ def test_the_warning_about_a_view_without_scatter_points_at_the_line_that_called
 
 @both
 def test_a_view_without_scatter_that_was_given_all_the_weight_is_no_surprise(cls):
-    model = cls(3, kernel="linear", weights=[1.0, 0.0], **SEEDED).fit([np.eye(3)[TRUTH], VIEWS[2]])
+    model = cls(3, kernel="linear", view_weights=[1.0, 0.0], **SEEDED).fit([np.eye(3)[TRUTH], VIEWS[2]])
     assert same_partition(model.labels_, TRUTH)

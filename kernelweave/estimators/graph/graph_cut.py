@@ -3,20 +3,21 @@
 import time
 import warnings
 from collections.abc import Iterator
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError
-from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import SpectralClustering
 
+from kernelweave.estimators.shared.clusterer import Clusterer, ClustererTags
+from kernelweave.estimators.shared.parameters import rules
 from kernelweave.foundation.array_types import Bools, Ints
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation.notices import warn
 from kernelweave.foundation.progress import track
-from kernelweave.foundation.sklearn_internals import CallbackSupportMixin, Interval, StrOptions, fit_context
+from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import read_affinity, read_labels
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import OBJECTIVES, GraphMoves
@@ -24,11 +25,11 @@ from kernelweave.solvers.graph.cut_search import CutPath, polish_cut, search_cut
 from kernelweave.solvers.mixtures.exemplars import exemplars
 
 
-class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
+class GraphCut(Clusterer):
     """Partition the nodes of a graph by normalized cut, ratio cut or ratio association.
 
-    Adds one cluster at a time: nodes are tried as founders of a new cluster that grows inside an old one, the best
-    split is kept, and then single nodes move between clusters, and clusters are joined and split, as long as the
+    Adds one cluster at a time: nodes are tried as seeds of a new cluster that grows inside an old one, the best split
+    is kept, and then single nodes move between clusters, and clusters are joined and split, as long as the
     objective improves. Use it where the data are a graph or a sparse similarity; the graph is never made dense and no
     eigenvector is computed.
 
@@ -40,20 +41,20 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         What is minimised (cuts) or maximised (association): edges that leave a cluster relative to its degree, edges
         inside relative to its number of nodes, or edges that leave relative to its number of nodes.
     search : {"fast", "exact", "exemplars"}, default="fast"
-        Founders tried in a cluster: two nodes far apart (``"fast"``), the ``n_exemplars`` most likely exemplars of a
+        Seed nodes tried in a cluster: two nodes far apart (``"fast"``), the ``n_exemplars`` most likely exemplars of a
         convex mixture (``"exemplars"``), or every node (``"exact"``). The exact search runs the other two first and
-        goes over to their solution wherever it is better than its own, and at the end to a polished spectral start.
+        goes over to their solution wherever it is better, and at the end to a polished spectral start.
     n_exemplars : int, default=None
         Number of exemplars; twice ``n_clusters`` by default.
-    init : "spectral" or array of shape (n_nodes,), default=None
-        Start from scikit-learn's spectral clustering or from given labels instead of searching; ``polish`` then
-        improves them and ``search`` says which founders its splits try.
     polish : bool, default=True
         Improve the partition after every stage by single moves, joins and splits.
     shift : "auto" or float, default="auto"
         Added to the diagonal of the kernel behind the exemplars, relative to the degrees for the normalized cut. The
         objectives do not depend on it. ``"auto"`` takes the least shift that is sure to make the kernel positive
         semidefinite: 1 for the normalized cut, the largest degree else.
+    init : "spectral" or array of shape (n_nodes,), default=None
+        Start from scikit-learn's spectral clustering or from these labels instead of searching; ``polish`` then
+        improves them and ``search`` says which seed nodes its splits try.
     time_budget : float, default=None
         Seconds after which the remaining clusters are split off as in the fast search without polishing;
         ``converged_`` is then False and a warning says so.
@@ -67,7 +68,7 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
     labels_ : ndarray of shape (n_nodes,)
         Cluster of every node.
     cut_value_, objective_ : float
-        The objective at ``labels_``: lower is better for cuts, higher for the association.
+        The objective at ``labels_``: cuts are minimised, the association is maximised.
     labels_path_ : ndarray of shape (n_clusters, n_nodes)
         Labels of every solution on the way; row ``k - 1`` has k clusters. With ``init`` the one row of the result.
     cut_path_, objective_path_ : ndarray
@@ -91,7 +92,7 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
     Notes
     -----
     A node without edges has no degree: the normalized cut says nothing of it, and it stays in cluster 0, or where
-    ``init`` puts it. Parts of the graph that are not connected are split off at no cost before any edge is cut.
+    ``init`` puts it. Pieces of the graph that are not connected are split off at no cost before any edge is cut.
 
     Cost: fast, O(edges) per changed cluster and stage; exact, for a cluster of m nodes m times its edges, but only for
     clusters that changed. Memory: a few numbers per edge.
@@ -112,17 +113,13 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
     0.2967
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **rules("n_clusters", "n_exemplars", "time_budget", "random_state", "verbose"),
         "objective": [StrOptions(set(OBJECTIVES))],
         "search": [StrOptions({"exact", "fast", "exemplars"})],
-        "n_exemplars": [Interval(Integral, 1, None, closed="left"), None],
-        "init": [StrOptions({"spectral"}), "array-like", None],
         "polish": ["boolean"],
         "shift": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "time_budget": [Interval(Real, 0, None, closed="neither"), None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        "init": [StrOptions({"spectral"}), "array-like", None],
     }
 
     def __init__(
@@ -132,9 +129,9 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         objective: str = "normalized_cut",
         search: str = "fast",
         n_exemplars: int | None = None,
-        init: Any = None,
         polish: bool = True,
         shift: Any = "auto",
+        init: Any = None,
         time_budget: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -143,19 +140,22 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         self.objective = objective
         self.search = search
         self.n_exemplars = n_exemplars
-        self.init = init
         self.polish = polish
         self.shift = shift
+        self.init = init
         self.time_budget = time_budget
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> ClustererTags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = True
-        tags.input_tags.positive_only = True
+        tags.objective = "maximize" if self.objective == "ratio_association" else "minimize"
         return tags
+
+    def _set_input_tags(self, tags: Any) -> None:
+        tags.sparse = True
+        tags.pairwise = True
+        tags.positive_only = True
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> "GraphCut":
@@ -178,8 +178,8 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         moves = GraphMoves(GraphKernel(A), self.objective)
         self._check_counts(moves)
         deadline = np.inf if self.time_budget is None else began + self.time_budget
-        path = self._searched(moves, A, deadline) if self.init is None else self._started(moves, A, deadline)
-        self._store(path)
+        path = self._search(moves, A, deadline) if self.init is None else self._improve_start(moves, A, deadline)
+        self._store_path(path)
         return self
 
     def _check_counts(self, moves: GraphMoves) -> None:
@@ -199,10 +199,11 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
                 f"n_exemplars={self.n_exemplars} is more than the {usable} nodes that count; lower it."
             )
 
-    def _searched(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
+    def _search(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "polish": self.polish, "deadline": deadline}
         if self.search == "exemplars":
-            options["exemplars"] = self.exemplar_indices_ = self._exemplars(moves, A, deadline)
+            self.exemplar_indices_ = self._exemplars(moves, A, deadline)
+            options["exemplars"] = self.exemplar_indices_
         if self.search == "exact":
             options["rivals"] = self._rivals(moves, A, deadline, options)
         path = search_cuts(moves, how=self.search, on_stage=self._watched, **options)  # type: ignore[arg-type]
@@ -232,8 +233,8 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
             search_cuts(moves, how="exemplars", exemplars=chosen, **options),
         ]
 
-    def _started(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
-        """Return the given or spectral labels, improved where asked for."""
+    def _improve_start(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
+        """Return the labels of ``init``, improved where asked for."""
         labels = self._spectral(A, moves.masses > 0) if isinstance(self.init, str) else self.init
         labels = read_labels(labels, moves.n_nodes, self.n_clusters)
         empty = np.flatnonzero(moves.stats(labels, self.n_clusters)[3] == 0)
@@ -254,14 +255,15 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
         if self.n_clusters in (1, len(used)):
             labels[used] = np.arange(len(used)) % self.n_clusters
             return labels
-        found = self._spectral_labels(A[used][:, used])
-        for empty in np.setdiff1d(np.arange(self.n_clusters), found):
-            found[np.flatnonzero(found == np.bincount(found).argmax())[-1]] = empty
-        labels[used] = found
+        spectral = self._spectral_labels(A[used][:, used])
+        for empty in np.setdiff1d(np.arange(self.n_clusters), spectral):
+            largest = np.bincount(spectral).argmax()
+            spectral[np.flatnonzero(spectral == largest)[-1]] = empty
+        labels[used] = spectral
         return labels
 
     def _spectral_labels(self, A: sp.csr_array) -> Ints:
-        """Run scikit-learn; it wants short indices, and warns of graphs in several parts, which are fine here."""
+        """Run scikit-learn; it wants short indices, and warns of graphs in several pieces, which are fine here."""
         A = sp.csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
         model = SpectralClustering(
             self.n_clusters, affinity="precomputed", assign_labels="cluster_qr", random_state=self.random_state
@@ -286,11 +288,13 @@ class GraphCut(ClusterMixin, CallbackSupportMixin, BaseEstimator):
     def _watched(self, stages: Iterator[int]) -> Iterator[int]:
         return track(self, stages, total=max(0, self.n_clusters - 1), what="clusters")
 
-    def _store(self, path: CutPath) -> None:
+    def _store_path(self, path: CutPath) -> None:
         self.labels_ = path.labels[-1].astype(np.intp)
         self.labels_path_ = np.stack(path.labels)
-        self.cut_path_ = self.objective_path_ = np.array(path.values)
-        self.cut_value_ = self.objective_ = path.values[-1]
+        self.cut_path_ = np.array(path.values)
+        self.objective_path_ = self.cut_path_
+        self.cut_value_ = path.values[-1]
+        self.objective_ = self.cut_value_
         self.n_iter_ = len(path.labels)
         self.converged_ = path.complete
         if not path.complete:

@@ -2,29 +2,36 @@
 
 import time
 from collections.abc import Iterator
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.shared.center_clusterer import KernelClusterer
-from kernelweave.estimators.shared.kernel_estimator import KERNEL_RULES, warn_if_indefinite, warn_if_unfinished
+from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite, warn_if_unfinished
+from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.single_kernel import (
+    fit_or_approximate,
+    read_kernel_input,
+    set_kernel_tags,
+    why_without_distances,
+)
 from kernelweave.foundation.array_types import Array
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation.notices import warn
 from kernelweave.foundation.progress import track
-from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
+from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count, read_weights
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel, Storage
 from kernelweave.solvers.kmeans.global_search import Path, global_kernel_kmeans
 
 
-class GlobalKernelKMeans(KernelClusterer):
+class GlobalKernelKMeans(CenterClusterer):
     """Global kernel k-means: kernel k-means that does not depend on a start.
 
-    Solves for 1, 2, ..., ``n_clusters`` clusters in turn. Each stage keeps the clusters found so far, tries samples as
-    founders of one more, runs kernel k-means from each and keeps the best: the same objective as
+    Solves for 1, 2, ..., ``n_clusters`` clusters in turn. Each stage keeps the clusters of the one before, tries
+    samples as the start of one more, runs kernel k-means from each and keeps the best: the same objective as
     :class:`KernelKMeans`, usually lower, always the same for the same data, and a solution for every smaller number of
     clusters on the way. Prefer it where restarts of kernel k-means disagree, or to choose the number of clusters.
 
@@ -51,6 +58,8 @@ class GlobalKernelKMeans(KernelClusterer):
         kernel too where it fits.
     memory_limit : float, default=2048
         MiB a stored kernel matrix may take, and the similarities among samples that ``search="exemplars"`` works on.
+    random_state : int, RandomState instance or None, default=None
+        Nothing is random here; accepted so that programs can pass it to every estimator.
     verbose : int, default=0
         1 shows a progress bar over the stages.
 
@@ -59,7 +68,7 @@ class GlobalKernelKMeans(KernelClusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample in the solution with ``n_clusters`` clusters.
     inertia_, objective_ : float
-        Its objective.
+        Its objective, that of kernel k-means; it is minimised.
     labels_path_ : ndarray of shape (n_clusters, n_samples)
         Labels of every solution; row ``k - 1`` has k clusters.
     inertia_path_ : ndarray of shape (n_clusters,)
@@ -89,8 +98,8 @@ class GlobalKernelKMeans(KernelClusterer):
     Notes
     -----
     Cost: fast, one pass over the kernel and one run of kernel k-means a stage. Exact, n runs a stage; runs that meet a
-    partition seen by another are not followed further, which changes nothing in the result and makes the search some
-    hundred times faster than running each to its end. Equally good candidates are settled in favour of the first.
+    partition visited by another are not followed further, which changes nothing in the result and makes the search some
+    hundred times faster than running each to its end. Of equally good candidates the first is taken.
 
     Source: PhD 1.1.4 (Alg. 1.3), MSc Alg. 10, 11 and 12 and section 4.2 for weights; G. Tzortzis and A. Likas, "The
     global kernel k-means algorithm for clustering in feature space", IEEE TNN 2009.
@@ -108,12 +117,10 @@ class GlobalKernelKMeans(KernelClusterer):
     (2, 500)
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **{name: rule for name, rule in KERNEL_RULES.items() if name != "random_state"},
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **rules("n_clusters", "n_exemplars", "kernel", "kernel_params", "max_iter", "time_budget"),
+        **rules("storage", "memory_limit", "random_state", "verbose"),
         "search": [StrOptions({"exact", "fast", "exemplars"})],
-        "n_exemplars": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "time_budget": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
@@ -128,6 +135,7 @@ class GlobalKernelKMeans(KernelClusterer):
         time_budget: float | None = None,
         storage: Storage = "auto",
         memory_limit: float = 2048,
+        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -139,6 +147,7 @@ class GlobalKernelKMeans(KernelClusterer):
         self.time_budget = time_budget
         self.storage = storage
         self.memory_limit = memory_limit
+        self.random_state = random_state
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -160,11 +169,11 @@ class GlobalKernelKMeans(KernelClusterer):
             The fitted estimator.
         """
         began = time.monotonic()
-        X = self._read(X, reset=True)
+        X = read_kernel_input(self, X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
         count = self._exemplar_count(weights)
-        kernel = self._settle_kernel(X, weights)
+        kernel = fit_or_approximate(X, self.kernel, self.kernel_params, centre_features=True, weights=weights)
         op = self._operator(kernel, len(weights))
         warn_if_indefinite(op)
         path = global_kernel_kmeans(
@@ -178,8 +187,8 @@ class GlobalKernelKMeans(KernelClusterer):
             deadline=np.inf if self.time_budget is None else began + self.time_budget,
             on_stage=lambda stages: self._watched(stages, X, y),
         )
-        self._kernel = kernel.for_new_samples()
-        self._weights = weights
+        last = path.stages[-1]
+        self._model = CenterModel(kernel.for_new_samples(), last.labels, weights, last.totals, last.norms)
         self._store_path(path)
         return self
 
@@ -202,7 +211,7 @@ class GlobalKernelKMeans(KernelClusterer):
         return track(self, stages, total=max(0, self.n_clusters - 1), what="clusters", X=X, y=y)
 
     def _store_path(self, path: Path) -> None:
-        self._store(path.stages[-1])
+        self._store_run(path.stages[-1])
         self.labels_path_ = np.stack([stage.labels for stage in path.stages])
         self.inertia_path_ = np.array([stage.objective for stage in path.stages])
         self.converged_ = path.complete and all(stage.converged for stage in path.stages)
@@ -216,3 +225,12 @@ class GlobalKernelKMeans(KernelClusterer):
                 "best found until then. Raise it, or use search='fast'.",
                 ConvergenceWarning,
             )
+
+    def _read_new(self, X: Any) -> Array:
+        return read_kernel_input(self, X, reset=False)
+
+    def _why_without(self, method: str) -> str | None:
+        return None if method == "predict" else why_without_distances(self.kernel)
+
+    def _set_input_tags(self, tags: Any) -> None:
+        set_kernel_tags(tags, self.kernel)

@@ -1,15 +1,22 @@
 """The kernel k-means estimator."""
 
-from collections.abc import Iterator, Sequence
-from numbers import Integral, Real
+from collections.abc import Iterator
 from typing import Any
 
-from kernelweave.estimators.shared.center_clusterer import KernelClusterer
-from kernelweave.estimators.shared.kernel_estimator import KERNEL_RULES, first_labels, run_starts, warn_if_indefinite
+from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
+from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.runs import first_labels, label_starts, run_starts
+from kernelweave.estimators.shared.single_kernel import (
+    fit_or_approximate,
+    read_kernel_input,
+    set_kernel_tags,
+    why_without_distances,
+)
 from kernelweave.foundation.array_types import Array, Floats
-from kernelweave.foundation.random_streams import streams
-from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import check_cluster_count, read_labels, read_weights
+from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
+from kernelweave.inputs import check_cluster_count, read_weights
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
@@ -17,7 +24,7 @@ from kernelweave.solvers.kmeans.starts import INITS
 from kernelweave.solvers.shared.best_run import best_of
 
 
-class KernelKMeans(KernelClusterer):
+class KernelKMeans(CenterClusterer):
     """Kernel k-means, weighted or not: k-means in the feature space of a kernel.
 
     Minimises J = sum_i w_i ||phi(x_i) - m(labels_i)||^2 over partitions, with m the weighted mean of each cluster in
@@ -38,7 +45,7 @@ class KernelKMeans(KernelClusterer):
         default width of ``"rbf"`` is ``gamma="scale"``, 1 / (n_features * X.var()).
     init : {"k-means++", "random", "random_partition", "minmax"} or array of shape (n_samples,), default="k-means++"
         Start: centres drawn far apart, random samples as centres, random labels, the end of MinMax kernel k-means from
-        random samples (dearer, but rarely poor), or given labels (one run).
+        random samples (more expensive, but rarely poor), or these labels (one run).
     n_init : int, default=10
         Number of starts; the run with the least objective is kept.
     max_iter : int, default=300
@@ -65,7 +72,7 @@ class KernelKMeans(KernelClusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters-1.
     inertia_, objective_ : float
-        The objective at ``labels_``.
+        The objective at ``labels_``; it is minimised.
     objective_path_ : ndarray
         The objective of every partition the best run visited, ending with ``objective_``.
     cluster_variances_ : ndarray of shape (n_clusters,)
@@ -88,8 +95,8 @@ class KernelKMeans(KernelClusterer):
     Notes
     -----
     Cost: one pass over the kernel per start (O(n^2), or O(n d k) for linear kernels), then only the rows of samples
-    that move. Memory: the kernel matrix (8 n^2 bytes) or, blockwise, O(n (d + k)). A cluster that runs empty is
-    founded anew by the sample farthest from its centre. With a kernel that is not positive semidefinite a
+    that move. Memory: the kernel matrix (8 n^2 bytes) or, blockwise, O(n (d + k)). A cluster that runs empty gets the
+    sample farthest from its centre. With a kernel that is not positive semidefinite a
     :class:`kernelweave.NotPSDWarning` is raised and the objective still never rises.
 
     Source: PhD 1.1.3 (Alg. 1.2), MSc 2.2 and 4.1; I. Dhillon, Y. Guan and B. Kulis, "Kernel k-means, spectral
@@ -108,14 +115,10 @@ class KernelKMeans(KernelClusterer):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **KERNEL_RULES,
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **rules("n_clusters", "kernel", "kernel_params", "n_init", "max_iter", "tol", "approximation", "n_components"),
+        **rules("storage", "memory_limit", "random_state", "verbose"),
         "init": [StrOptions(set(INITS)), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "approximation": [StrOptions({"nystroem", "random_features"}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -161,36 +164,49 @@ class KernelKMeans(KernelClusterer):
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label. Kernels of
-            neighbourhoods (``"nearest_neighbors"``, ``"self_tuning"``) look at all samples alike.
+            neighbourhoods (``"nearest_neighbors"``, ``"self_tuning"``) look at all samples equally.
 
         Returns
         -------
         self : KernelKMeans
             The fitted estimator.
         """
-        X = self._read(X, reset=True)
+        X = read_kernel_input(self, X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
-        kernel = self._settle_kernel(X, weights)
+        kernel = fit_or_approximate(
+            X,
+            self.kernel,
+            self.kernel_params,
+            centre_features=True,
+            weights=weights,
+            approximation=self.approximation,
+            n_components=self.n_components,
+            random_state=self.random_state,
+        )
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_indefinite(op)
         best = best_of(self._runs(op, weights, X, y))
-        self._kernel = kernel.for_new_samples()
-        self._weights = weights
-        self._store(best)
+        self._model = CenterModel(kernel.for_new_samples(), best.labels, weights, best.totals, best.norms)
+        self._store_run(best)
         return self
 
     def _runs(self, op: KernelOperator, weights: Floats, X: Array, y: Any) -> Iterator[Descent]:
         """Return one descent per start, as they end."""
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
         first = first_labels(op, self.init, weights, self.n_clusters)
-        starts: Sequence[Any] = (
-            streams(self.random_state, self.n_init)
-            if isinstance(self.init, str)
-            else [read_labels(self.init, len(weights), self.n_clusters)]
-        )
+        starts = label_starts(self.init, self.n_init, self.random_state, len(weights), self.n_clusters)
 
         def run(start: Any) -> Descent:
             return kernel_kmeans(op, first(start), weights, **options)
 
         return run_starts(self, op, run, starts, X, y)
+
+    def _read_new(self, X: Any) -> Array:
+        return read_kernel_input(self, X, reset=False)
+
+    def _why_without(self, method: str) -> str | None:
+        return None if method == "predict" else why_without_distances(self.kernel)
+
+    def _set_input_tags(self, tags: Any) -> None:
+        set_kernel_tags(tags, self.kernel)

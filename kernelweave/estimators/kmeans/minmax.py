@@ -1,25 +1,32 @@
 """MinMax k-means on feature vectors and on kernels."""
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
-from sklearn.utils.metaestimators import available_if
-
-from kernelweave.estimators.shared.center_clusterer import KernelClusterer
-from kernelweave.estimators.shared.kernel_estimator import (
-    KERNEL_RULES,
-    first_labels,
-    run_starts,
-    warn_if_collapsed,
-    warn_if_indefinite,
+from kernelweave.estimators.kmeans.vectors import VECTOR_INITS, center_starts
+from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_collapsed, warn_if_indefinite
+from kernelweave.estimators.shared.models import (
+    CenterModel,
+    MeanModel,
+    cluster_means,
+    feature_offset,
+    shifted_features,
 )
-from kernelweave.estimators.shared.vector_clusterer import VECTOR_INITS, VectorClusterer
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.runs import first_labels, label_starts, run_starts
+from kernelweave.estimators.shared.single_kernel import (
+    fit_or_approximate,
+    is_precomputed,
+    read_kernel_input,
+    set_kernel_tags,
+    why_without_distances,
+)
+from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import check_cluster_count, read_labels, read_weights
+from kernelweave.inputs import check_cluster_count, read_samples, read_weights
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
@@ -27,78 +34,22 @@ from kernelweave.solvers.kmeans.minmax import MinMaxRun, best_minmax, drawn_minm
 
 #: Rules of the parameters both forms have.
 MINMAX_RULES: dict[str, list[Any]] = {
-    "n_clusters": [Interval(Integral, 1, None, closed="left")],
-    "n_init": [Interval(Integral, 1, None, closed="left")],
     "p_init": [Interval(Real, 0, 1, closed="left")],
     "p_max": [Interval(Real, 0, 1, closed="left")],
     "p_step": [Interval(Real, 0, None, closed="neither")],
     "memory": [Interval(Real, 0, 1, closed="both")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
     "refine": ["boolean"],
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
+    **rules("n_clusters", "n_init", "max_iter", "tol", "random_state", "verbose"),
 }
 
 
-class _MinMax:
-    """What both forms share: the runs, the choice among them, and what is stored of the best."""
-
-    n_clusters: int
-    init: Any
-    p_init: float
-    p_max: float
-    max_iter: int
-    refine: bool
-    cluster_variances_: Floats
-
-    def _search(
-        self, op: KernelOperator, weights: Floats, starts: Sequence[Any], X: Any, y: Any
-    ) -> tuple[MinMaxRun, Descent | None]:
-        """Run from every start and return the best run, with its refinement where asked for."""
-        if self.p_init > self.p_max:
-            raise ParameterError(
-                f"p_init={self.p_init} is above p_max={self.p_max}: p rises from the one to the other. Lower p_init or "
-                "raise p_max."
-            )
-        names = ("n_clusters", "p_init", "p_max", "p_step", "memory", "tol", "max_iter")
-        options = {name: getattr(self, name) for name in names}
-        first = first_labels(op, self.init, weights, self.n_clusters)
-
-        collapsed = []
-
-        def run(start: Any) -> tuple[MinMaxRun, Descent | None]:
-            if isinstance(self.init, str):
-                found = drawn_minmax(op, lambda: first(start), weights, **options)
-            else:
-                found = minmax_kmeans(op, first(start), weights, **options)
-            collapsed.append(found.collapsed)
-            if not self.refine:
-                return found, None
-            refined = kernel_kmeans(op, found.labels, weights, n_clusters=self.n_clusters, max_iter=self.max_iter)
-            return found, refined
-
-        best = best_minmax(run_starts(self, op, run, starts, X, y))
-        warn_if_collapsed(all(collapsed), self.p_init, drawn=isinstance(self.init, str))
-        return best
-
-    def _settle(self, run: MinMaxRun, refined: Descent | None) -> None:
-        """Store what is MinMax's own."""
-        self.p_ = run.p
-        self.cluster_weights_ = run.cluster_weights
-        self.max_variance_ = float(self.cluster_variances_.max())
-        if refined is not None:
-            self.n_iter_ = run.n_iter + refined.n_iter
-        self._coefs = run.coefs if refined is None and run.p > 0 else None
-
-
-class MinMaxKMeans(_MinMax, VectorClusterer):
+class MinMaxKMeans(CenterClusterer):
     """MinMax k-means: k-means that leaves bad starts behind by weighting clusters by their variance.
 
     After a bad start k-means merges some groups and splits others. Here every cluster has a weight that grows with
     its variance V, the sum of the squared distances to its centre, and the squared distances to its centre are
     multiplied by weight^p: clusters of large variance lose samples to the others. The exponent p begins at ``p_init``,
-    where this is k-means, and rises with every step, so that the variances become more alike; it goes back a step
+    where this is k-means, and rises with every step, so that the variances become more similar; it goes back a step
     when a cluster would be left without variance. Use it where k-means gives other results at every start, and with
     ``refine=True`` as the start of k-means. Leave it where groups truly differ in variance: see the guide.
 
@@ -106,11 +57,6 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    init : {"random", "k-means++"} or array of shape (n_clusters, n_features), default="random"
-        First centres: random samples, samples far apart, or given ones (one run).
-    n_init : int, default=10
-        Number of starts. The run with the least largest variance is kept; with ``refine`` the one with the least
-        sum of variances. A start that leaves a cluster without variance at once is drawn again, up to ten times.
     p_init : float, default=0.0
         Exponent at the first step, at least 0 and below 1. With 0 that step is one of k-means.
     p_max : float, default=0.5
@@ -120,13 +66,18 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
     memory : float, default=0.3
         Share of the old weights kept at each step (the beta of the source), from 0 to 1. Some memory means fewer
         clusters lost and more balance; 1 keeps all weights equal, which is k-means.
-    tol : float, default=1e-6
-        A run ends when the objective changes by at most ``tol`` times its value in a step.
+    refine : bool, default=False
+        Whether to run k-means from the result.
+    init : {"random", "k-means++"} or array of shape (n_clusters, n_features), default="random"
+        First centres: random samples, samples far apart, or these (one run).
+    n_init : int, default=10
+        Number of starts. The run with the least largest variance is kept; with ``refine`` the one with the least
+        sum of variances. A start that leaves a cluster without variance at once is drawn again, up to ten times.
     max_iter : int, default=500
         Most steps of one run. A run need not come to rest: it may go round in a circle of partitions. It is then not
         followed further, and ends where ``max_iter`` steps would have ended.
-    refine : bool, default=False
-        Whether to run k-means from the result.
+    tol : float, default=1e-6
+        A run ends when the objective changes by at most ``tol`` times its value in a step.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -149,7 +100,7 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
     inertia_ : float
         Their sum (E_sum), the objective of k-means.
     objective_ : float
-        The objective, sum of weight^p * V over the clusters; with ``refine`` that of k-means.
+        The objective, sum of weight^p * V over the clusters, or with ``refine`` that of k-means; it is minimised.
     objective_path_ : ndarray
         The objective after every step; with ``refine`` that of the steps of k-means.
     n_iter_ : int
@@ -173,8 +124,8 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
     Cost: O(n d k) a step, as for k-means, and about 60 to 150 steps a start, of which 50 go by while p rises. Starts
     run side by side. Memory: a centred copy of X and the labels of each value of p.
 
-    ``predict`` multiplies distances by weight^p as the run did, so that training samples get their own labels, but for
-    the few that would move in one more step; with ``refine`` it takes the nearest centre.
+    ``predict`` multiplies distances by weight^p as the run did, so that training samples get the labels they have,
+    but for the few that would move in one more step; with ``refine`` it takes the nearest centre.
     ``KMeans(k, init=model.cluster_centers_)`` of scikit-learn goes on from the result.
 
     Source: PhD Alg. 2.1 and 2.2-2.3; G. Tzortzis and A. Likas, "The MinMax k-Means clustering algorithm", Pattern
@@ -194,7 +145,7 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **MINMAX_RULES,
         "init": [StrOptions(set(VECTOR_INITS)), "array-like"],
     }
@@ -203,28 +154,28 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
         self,
         n_clusters: int = 8,
         *,
-        init: Any = "random",
-        n_init: int = 10,
         p_init: float = 0.0,
         p_max: float = 0.5,
         p_step: float = 0.01,
         memory: float = 0.3,
-        tol: float = 1e-6,
-        max_iter: int = 500,
         refine: bool = False,
+        init: Any = "random",
+        n_init: int = 10,
+        max_iter: int = 500,
+        tol: float = 1e-6,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
         self.p_init = p_init
         self.p_max = p_max
         self.p_step = p_step
         self.memory = memory
-        self.tol = tol
-        self.max_iter = max_iter
         self.refine = refine
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
 
@@ -246,28 +197,24 @@ class MinMaxKMeans(_MinMax, VectorClusterer):
         self : MinMaxKMeans
             The fitted estimator.
         """
-        X = self._read(X, reset=True)
+        X = read_samples(self, X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
-        op = self._operator(X)
-        run, refined = self._search(op, weights, self._starts(op), X, y)
-        self._store(X, weights, refined or run)
-        self._settle(run, refined)
+        offset = feature_offset(X)
+        op = shifted_features(X, offset)
+        starts = center_starts(self.init, self.n_init, self.random_state, op, offset, self.n_clusters)
+        run, refined = _best_run(self, op, weights, starts, X, y)
+        best = refined or run
+        self.cluster_centers_: Floats = cluster_means(X, weights, best.labels, best.totals)
+        self._model = MeanModel(self.cluster_centers_, offset, best.totals > 0, _distance_factors(run, refined))
+        _store_minmax(self, run, refined)
         return self
 
-
-def _can_place(estimator: "MinMaxKernelKMeans") -> bool:
-    """Whether the weighted distances of new samples can be computed."""
-    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed" and not estimator.refine:
-        raise AttributeError(
-            "With kernel='precomputed' the rows of new samples do not hold k(x, x), which the weighted distances of "
-            "MinMax kernel k-means need. Set refine=True, where the nearest centre decides, or pass features and a "
-            "kernel name."
-        )
-    return True
+    def _read_new(self, X: Any) -> Array:
+        return read_samples(self, X, reset=False)
 
 
-class MinMaxKernelKMeans(_MinMax, KernelClusterer):
+class MinMaxKernelKMeans(CenterClusterer):
     """MinMax kernel k-means: kernel k-means that leaves bad starts behind by weighting clusters by their variance.
 
     :class:`MinMaxKMeans` in the feature space of a kernel: for similarities instead of vectors, and for clusters that
@@ -277,15 +224,6 @@ class MinMaxKernelKMeans(_MinMax, KernelClusterer):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    kernel : str, kernel object or callable, default="rbf"
-        As in :class:`KernelKMeans`.
-    kernel_params : dict, default=None
-        Parameters of a named kernel, as in :class:`KernelKMeans`.
-    init : {"random", "k-means++", "random_partition"} or array of shape (n_samples,), default="random"
-        Start: random samples as centres, centres drawn far apart, random labels, or given labels (one run).
-    n_init : int, default=10
-        Number of starts. The run with the least largest variance is kept; with ``refine`` the one with the least
-        sum of variances. A start that leaves a cluster without variance at once is drawn again, up to ten times.
     p_init : float, default=0.0
         Exponent at the first step, at least 0 and below 1.
     p_max : float, default=0.5
@@ -294,12 +232,21 @@ class MinMaxKernelKMeans(_MinMax, KernelClusterer):
         How much the exponent rises at each step.
     memory : float, default=0.3
         Share of the old weights kept at each step (the beta of the source), from 0 to 1.
-    tol : float, default=1e-6
-        A run ends when the objective changes by at most ``tol`` times its value in a step.
-    max_iter : int, default=500
-        Most steps of one run; see :class:`MinMaxKMeans`.
     refine : bool, default=False
         Whether to run kernel k-means from the result.
+    kernel : str, kernel object or callable, default="rbf"
+        As in :class:`KernelKMeans`.
+    kernel_params : dict, default=None
+        Parameters of a named kernel, as in :class:`KernelKMeans`.
+    init : {"random", "k-means++", "random_partition"} or array of shape (n_samples,), default="random"
+        Start: random samples as centres, centres drawn far apart, random labels, or these labels (one run).
+    n_init : int, default=10
+        Number of starts. The run with the least largest variance is kept; with ``refine`` the one with the least
+        sum of variances. A start that leaves a cluster without variance at once is drawn again, up to ten times.
+    max_iter : int, default=500
+        Most steps of one run; see :class:`MinMaxKMeans`.
+    tol : float, default=1e-6
+        A run ends when the objective changes by at most ``tol`` times its value in a step.
     approximation : {"nystroem", "random_features"}, default=None
         Replace the kernel by inner products of ``n_components`` explicit features: for very many samples.
     n_components : int, default=200
@@ -329,7 +276,8 @@ class MinMaxKernelKMeans(_MinMax, KernelClusterer):
     inertia_ : float
         Their sum (E_sum), the objective of kernel k-means.
     objective_ : float
-        The objective, sum of weight^p * V over the clusters; with ``refine`` that of kernel k-means.
+        The objective, sum of weight^p * V over the clusters, or with ``refine`` that of kernel k-means; it is
+        minimised.
     objective_path_ : ndarray
         The objective after every step; with ``refine`` that of the steps of kernel k-means.
     n_iter_ : int
@@ -370,29 +318,27 @@ class MinMaxKernelKMeans(_MinMax, KernelClusterer):
     1.0
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **KERNEL_RULES,
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **MINMAX_RULES,
+        **rules("kernel", "kernel_params", "approximation", "n_components", "storage", "memory_limit"),
         "init": [StrOptions({"random", "k-means++", "random_partition"}), "array-like"],
-        "approximation": [StrOptions({"nystroem", "random_features"}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        kernel: Any = "rbf",
-        kernel_params: dict[str, Any] | None = None,
-        init: Any = "random",
-        n_init: int = 10,
         p_init: float = 0.0,
         p_max: float = 0.5,
         p_step: float = 0.01,
         memory: float = 0.3,
-        tol: float = 1e-6,
-        max_iter: int = 500,
         refine: bool = False,
+        kernel: Any = "rbf",
+        kernel_params: dict[str, Any] | None = None,
+        init: Any = "random",
+        n_init: int = 10,
+        max_iter: int = 500,
+        tol: float = 1e-6,
         approximation: str | None = None,
         n_components: int = 200,
         storage: Storage = "auto",
@@ -401,17 +347,17 @@ class MinMaxKernelKMeans(_MinMax, KernelClusterer):
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.init = init
-        self.n_init = n_init
         self.p_init = p_init
         self.p_max = p_max
         self.p_step = p_step
         self.memory = memory
-        self.tol = tol
-        self.max_iter = max_iter
         self.refine = refine
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
         self.approximation = approximation
         self.n_components = n_components
         self.storage = storage
@@ -431,45 +377,102 @@ class MinMaxKernelKMeans(_MinMax, KernelClusterer):
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label. Kernels of
-            neighbourhoods (``"nearest_neighbors"``, ``"self_tuning"``) look at all samples alike.
+            neighbourhoods (``"nearest_neighbors"``, ``"self_tuning"``) look at all samples equally.
 
         Returns
         -------
         self : MinMaxKernelKMeans
             The fitted estimator.
         """
-        X = self._read(X, reset=True)
+        X = read_kernel_input(self, X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
-        kernel = self._settle_kernel(X, weights)
+        kernel = fit_or_approximate(
+            X,
+            self.kernel,
+            self.kernel_params,
+            centre_features=True,
+            weights=weights,
+            approximation=self.approximation,
+            n_components=self.n_components,
+            random_state=self.random_state,
+        )
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_indefinite(op)
-        run, refined = self._search(op, weights, self._starts(len(weights)), X, y)
-        self._kernel = kernel.for_new_samples()
-        self._weights = weights
-        self._store(refined or run)
-        self._settle(run, refined)
+        starts = label_starts(self.init, self.n_init, self.random_state, len(weights), self.n_clusters)
+        run, refined = _best_run(self, op, weights, starts, X, y)
+        best = refined or run
+        factors = _distance_factors(run, refined)
+        self._model = CenterModel(kernel.for_new_samples(), best.labels, weights, best.totals, best.norms, factors)
+        _store_minmax(self, run, refined)
         return self
 
-    def _starts(self, n_samples: int) -> list[Any]:
-        """Return what each run starts from: a generator, or given labels."""
-        if isinstance(self.init, str):
-            return list(streams(self.random_state, self.n_init))
-        return [read_labels(self.init, n_samples, self.n_clusters)]
+    def _read_new(self, X: Any) -> Array:
+        return read_kernel_input(self, X, reset=False)
 
-    @available_if(_can_place)
-    def predict(self, X: Any) -> Ints:
-        """Return the cluster of new samples, by the rule that assigned the training samples.
+    def _why_without(self, method: str) -> str | None:
+        if method != "predict":
+            return why_without_distances(self.kernel)
+        if self.refine or not is_precomputed(self.kernel):
+            return None
+        return (
+            "With kernel='precomputed' the rows of new samples do not hold k(x, x), which the weighted distances of "
+            "MinMax kernel k-means need. Set refine=True, where the nearest centre decides, or pass features and a "
+            "kernel name."
+        )
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_new, n_features) or (n_new, n_training)
-            New samples, or, with ``kernel="precomputed"`` and ``refine=True``, their kernel values with the training
-            samples.
+    def _set_input_tags(self, tags: Any) -> None:
+        set_kernel_tags(tags, self.kernel)
 
-        Returns
-        -------
-        labels : ndarray of shape (n_new,)
-            Index of the cluster.
-        """
-        return super().predict(X)
+
+def _best_run(
+    estimator: MinMaxKMeans | MinMaxKernelKMeans,
+    op: KernelOperator,
+    weights: Floats,
+    starts: Sequence[Any],
+    X: Any,
+    y: Any,
+) -> tuple[MinMaxRun, Descent | None]:
+    """Run from every start and return the best run, with its refinement where asked for."""
+    if estimator.p_init > estimator.p_max:
+        raise ParameterError(
+            f"p_init={estimator.p_init} is above p_max={estimator.p_max}: p rises from the one to the other. Lower "
+            "p_init or raise p_max."
+        )
+    n_clusters = estimator.n_clusters
+    drawn = isinstance(estimator.init, str)
+    names = ("n_clusters", "p_init", "p_max", "p_step", "memory", "tol", "max_iter")
+    options = {name: getattr(estimator, name) for name in names}
+    first = first_labels(op, estimator.init, weights, n_clusters)
+    collapsed = []
+
+    def run(start: Any) -> tuple[MinMaxRun, Descent | None]:
+        if drawn:
+            result = drawn_minmax(op, lambda: first(start), weights, **options)
+        else:
+            result = minmax_kmeans(op, first(start), weights, **options)
+        collapsed.append(result.collapsed)
+        if not estimator.refine:
+            return result, None
+        refined = kernel_kmeans(op, result.labels, weights, n_clusters=n_clusters, max_iter=estimator.max_iter)
+        return result, refined
+
+    best = best_minmax(run_starts(estimator, op, run, starts, X, y))
+    warn_if_collapsed(all(collapsed), estimator.p_init, drawn=drawn)
+    return best
+
+
+def _distance_factors(run: MinMaxRun, refined: Descent | None) -> Floats | None:
+    """Return what squared distances are multiplied by to assign samples; None where the nearest centre decides."""
+    return run.coefs if refined is None and run.p > 0 else None
+
+
+def _store_minmax(estimator: MinMaxKMeans | MinMaxKernelKMeans, run: MinMaxRun, refined: Descent | None) -> None:
+    """Store what both forms report of the best run and its refinement."""
+    best = refined or run
+    estimator._store_run(best)
+    estimator.p_ = run.p
+    estimator.cluster_weights_ = run.cluster_weights
+    estimator.max_variance_ = float(best.scatter.max())
+    if refined is not None:
+        estimator.n_iter_ = run.n_iter + refined.n_iter

@@ -7,18 +7,35 @@ from typing import Any
 import numpy as np
 
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
-from kernelweave.estimators.shared.kernel_estimator import run_starts
-from kernelweave.estimators.shared.multi_view import MULTI_VIEW_RULES, MultiViewKernelEstimator
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.estimators.shared.fit_warnings import warn_if_one_view_decides
+from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.runs import run_starts
+from kernelweave.estimators.shared.single_kernel import why_without_distances
+from kernelweave.estimators.shared.view_kernels import (
+    SummedKernels,
+    WeightedViewKernels,
+    fit_view_kernels,
+    set_view_kernel_tags,
+    sum_view_kernels,
+)
+from kernelweave.estimators.shared.view_weights import (
+    Exponent,
+    StartWeights,
+    choose_exponent,
+    kernel_coefficients,
+    start_weights,
+)
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
-from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
+from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
-from kernelweave.inputs import check_cluster_count, read_labels, read_views, read_weights
+from kernelweave.inputs import Views, check_cluster_count, read_labels, read_views, read_weights
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
-from kernelweave.kernels.weighted_sum import JoinedFeatures, MultiViewKernel, merged_graph
+from kernelweave.kernels.weighted_sum import MultiViewKernel, merged_graph
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import (
@@ -31,11 +48,11 @@ from kernelweave.solvers.shared.exponent import EXPONENTS
 
 SEARCHES = {"global_fast": "fast", "global_exact": "exact", "global_exemplars": "exemplars"}
 DRAWN = ("k-means++", "random", "random_partition")
-# Starts of each part of the samples that p="auto" looks at.
+# Starts on each subset of the samples that p="auto" looks at.
 DRAWS = 10
 
 
-class MultiViewKernelKMeans(CenterClusterer, MultiViewKernelEstimator):
+class MultiViewKernelKMeans(CenterClusterer):
     """Multi-view kernel k-means (MVKKM): one clustering of several views, and a weight for each of them.
 
     Minimises J = sum_v w_v^p D_v over partitions and view weights, D_v the kernel k-means objective in view v and the
@@ -48,12 +65,12 @@ class MultiViewKernelKMeans(CenterClusterer, MultiViewKernelEstimator):
     n_clusters : int, default=8
         Number of clusters.
     p : float or "auto", default=2.0
-        Exponent of the weights, at least 1. 1 keeps one view alone, larger values make the weights more alike; 1.5 and
+        Exponent of the weights, at least 1. 1 keeps one view alone, larger values make weights more similar; 1.5 and
         2 did best in the source. ``"auto"`` takes the exponent whose clusters are the most stable under resampling, the
         largest of equals.
-    weights : {"learned", "uniform"} or array-like or dict of view weights, default="learned"
-        Whether view weights are learned, all equal, or fixed at given ones (scaled to add up to 1).
-    view_weights : array-like or dict, default=None
+    view_weights : {"learned", "uniform"} or array-like or dict, default="learned"
+        Whether weights of the views are learned, all equal, or fixed at these values (scaled to add up to 1).
+    init_view_weights : array-like or dict, default=None
         Weights that learning starts from, for what is known of the views beforehand; None is equal weights.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
@@ -66,8 +83,8 @@ class MultiViewKernelKMeans(CenterClusterer, MultiViewKernelEstimator):
         large values lose their weight for that reason alone.
     init : {"global_fast", "global_exact", "global_exemplars", "k-means++", "random", "random_partition"} or array of \
 shape (n_samples,), default="global_fast"
-        Start: global kernel k-means on the views' weighted sum (``"global_exact"`` is dearer and often better), centres
-        drawn far apart, random samples as centres, random labels, or given labels.
+        Start: global kernel k-means on the views' weighted sum (``"global_exact"`` is more expensive and often
+        better), centres drawn far apart, random samples as centres, random labels, or these labels.
     n_init : int, default=10
         Number of starts of the drawn kinds; the run with the least objective is kept. With ``"global_fast"``, which can
         end in poor clusters where there are many features, the search is the first of them and kernel k-means from
@@ -104,7 +121,7 @@ shape (n_samples,), default="global_fast"
     kernel_coefficients_ : ndarray of shape (n_views,)
         Shares of the kernels in the sum, w_v^p scaled to add up to 1.
     view_scatters_ : ndarray of shape (n_views,)
-        D_v of the clusters found, after normalisation.
+        D_v of the clusters, after normalisation.
     view_names_ : list of str
         Names of the views.
     p_ : float
@@ -112,7 +129,7 @@ shape (n_samples,), default="global_fast"
     p_path_ : dict of str to ndarray
         With ``p="auto"``: the exponents tried (``"p"``) and their ``"stability"``.
     inertia_, objective_ : float
-        J at the end.
+        J at the end; it is minimised.
     objective_path_ : ndarray
         J at the start and after every outer step; it never rises.
     cluster_variances_ : ndarray of shape (n_clusters,)
@@ -158,20 +175,23 @@ shape (n_samples,), default="global_fast"
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **MULTI_VIEW_RULES,
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **view_rules("n_clusters", "p", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
+        **view_rules("n_init", "max_iter", "tol", "approximation", "n_components", "storage", "memory_limit"),
+        **view_rules("random_state", "verbose"),
         "normalize": ["boolean"],
         "init": [StrOptions({*SEARCHES, *DRAWN}), "array-like"],
         "init_size": [Interval(Integral, 1, None, closed="left")],
     }
 
+    @renamed_parameters(weights="use view_weights, and init_view_weights for what learning starts from")
     def __init__(
         self,
         n_clusters: int = 8,
         *,
         p: Any = 2.0,
-        weights: Any = "learned",
-        view_weights: Any = None,
+        view_weights: Any = "learned",
+        init_view_weights: Any = None,
         views: Any = None,
         kernel: Any = "rbf",
         kernel_params: Any = None,
@@ -190,8 +210,8 @@ shape (n_samples,), default="global_fast"
     ) -> None:
         self.n_clusters = n_clusters
         self.p = p
-        self.weights = weights
         self.view_weights = view_weights
+        self.init_view_weights = init_view_weights
         self.views = views
         self.kernel = kernel
         self.kernel_params = kernel_params
@@ -229,27 +249,58 @@ shape (n_samples,), default="global_fast"
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
-        first, learned = self._first_weights(views.names)
-        op = self._settle(views, weights)
-        p = self._exponent(
-            lambda part, rng: self._by_exponent(op.take(part), weights[part], first, rng),
+        start = start_weights(self.view_weights, self.init_view_weights, views.names)
+        summed = self._fit_kernels(views, weights)
+        op = summed.operator
+        p = choose_exponent(
+            self.p,
+            start,
+            lambda chosen, rng: self._by_exponent(op.take(chosen), weights[chosen], start.values, rng),
             weights,
-            len(views),
-            learned=learned,
+            self.n_clusters,
+            self.random_state,
         )
-        best = best_of(self._runs(op, weights, first, p, X, y, learned=learned))
-        self._store_weights(best.view_weights, best.view_scatters, p)
-        self._weights = weights
-        self._store(best)
+        best = best_of(self._runs(op, weights, start, p.value, X, y))
+        kernel = WeightedViewKernels(summed.new_samples, best.view_weights**p.power)
+        self._model = CenterModel(kernel, best.labels, weights, best.totals, best.norms)
+        self._store_views(best, p)
+        self._store_run(best)
         return self
 
+    def _fit_kernels(self, views: Views, weights: Floats) -> SummedKernels:
+        fitted = fit_view_kernels(
+            views,
+            self.kernel,
+            self.kernel_params,
+            centre_features=True,
+            weights=weights,
+            approximation=self.approximation,
+            n_components=self.n_components,
+            random_state=self.random_state,
+        )
+        return sum_view_kernels(
+            fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
+        )
+
+    def _store_views(self, best: MultiViewDescent, p: Exponent) -> None:
+        """Store what the best run says of the views."""
+        self.view_weights_ = best.view_weights
+        self.view_scatters_ = best.view_scatters
+        self.kernel_coefficients_ = kernel_coefficients(best.view_weights, p)
+        self.p_ = p.value
+        self.__dict__.pop("p_path_", None)
+        if p.path is not None:
+            self.p_path_ = p.path
+        if isinstance(self.view_weights, str):
+            warn_if_one_view_decides(self.view_names_, best.view_weights, best.view_scatters)
+
     def _runs(
-        self, op: MultiViewKernel, weights: Floats, first: Floats, p: float, X: Any, y: Any, *, learned: bool
+        self, op: MultiViewKernel, weights: Floats, first: StartWeights, p: float, X: Any, y: Any
     ) -> Iterator[MultiViewDescent]:
         """Return one descent per start."""
-        options: dict[str, Any] = {"n_clusters": self.n_clusters, "p": p, "view_weights": first, "learned": learned}
-        options |= {"max_iter": self.max_iter, "max_steps": self.max_iter, "tol": self.tol}
-        op = op.with_weights(first ** (1.0 if np.isinf(p) else p))
+        options: dict[str, Any] = {"n_clusters": self.n_clusters, "p": p, "view_weights": first.values}
+        options |= {"learned": first.learned, "max_iter": self.max_iter, "max_steps": self.max_iter, "tol": self.tol}
+        op = op.with_weights(first.values ** (1.0 if np.isinf(p) else p))
         if isinstance(self.init, str) and self.init in DRAWN:
 
             def drawn(rng: np.random.Generator) -> MultiViewDescent:
@@ -260,36 +311,24 @@ shape (n_samples,), default="global_fast"
             yield from run_starts(self, op, drawn, streams(self.random_state, self.n_init), X, y)
             return
         if isinstance(self.init, str):
-            start = self._searched(op, weights, X, y)
+            labels = self._search(op, weights, X, y)
         else:
-            start = read_labels(self.init, len(weights), self.n_clusters)
+            labels = read_labels(self.init, len(weights), self.n_clusters)
         meter = Meter(self, "steps")
-        yield multi_view_kernel_kmeans(op, start, weights, on_step=meter, **options)
+        yield multi_view_kernel_kmeans(op, labels, weights, on_step=meter, **options)
         meter.close()
 
-    def _searched(self, op: MultiViewKernel, weights: Floats, X: Any, y: Any) -> Ints:
-        """Return the labels global kernel k-means finds on the weighted sum, or on part of the samples."""
+    def _search(self, op: MultiViewKernel, weights: Floats, X: Any, y: Any) -> Ints:
+        """Return the labels of global kernel k-means on the weighted sum, or on a subset extended to all samples."""
         how = SEARCHES[self.init]
-        alive = np.flatnonzero(weights > 0)
-        graph = merged_graph(op)
-        chosen = np.arange(len(weights))
-        searched: KernelOperator = op if graph is None else graph
-        size = self.init_size if isinstance(op, JoinedFeatures) else min(self.init_size, self._stored_samples())
-        if graph is None and len(alive) > size:
-            rng = streams(self.random_state, 1)[0]
-            chosen = np.sort(rng.choice(alive, max(size, self.n_clusters), replace=False))
-        if graph is None and (how == "exact" or len(chosen) < len(weights)):
-            if isinstance(op, JoinedFeatures) and how != "exact":
-                searched = op.take(chosen)
-            else:
-                searched = DenseKernel(np.ascontiguousarray(op.block(chosen, chosen)), psd=op.psd)
-        part = weights[chosen]
+        searched, chosen = self._searched(op, weights, how)
+        chosen_weights = weights[chosen]
         path = global_kernel_kmeans(
             searched,
-            part,
+            chosen_weights,
             n_clusters=self.n_clusters,
             how=how,  # type: ignore[arg-type]
-            n_exemplars=min(2 * self.n_clusters, int(np.count_nonzero(part))),
+            n_exemplars=min(2 * self.n_clusters, int(np.count_nonzero(chosen_weights))),
             max_iter=self.max_iter,
             memory_limit=self.memory_limit,
             on_stage=lambda stages: track(self, stages, total=max(0, self.n_clusters - 1), what="clusters", X=X, y=y),
@@ -297,9 +336,30 @@ shape (n_samples,), default="global_fast"
         best: Descent = path.stages[-1]
         if how == "fast":
             seed = 0 if self.random_state is None else self.random_state
-            best = best_of([best, *self._drawn(searched, part, streams(seed, self.n_init - 1))])
-        found = best.labels
-        return found if len(found) == len(weights) else extended_labels(op, found, chosen, weights, self.n_clusters)
+            rngs = streams(seed, self.n_init - 1, "search starts")
+            best = best_of([best, *self._drawn(searched, chosen_weights, rngs)])
+        if len(chosen) == len(weights):
+            return best.labels
+        return extended_labels(op, best.labels, chosen, weights, self.n_clusters)
+
+    def _searched(self, op: MultiViewKernel, weights: Floats, how: str) -> tuple[KernelOperator, Ints]:
+        """Return the kernel that a global search works on, and the samples it holds."""
+        everyone = np.arange(len(weights))
+        graph = merged_graph(op)
+        if graph is not None:
+            return graph, everyone
+        usable = np.flatnonzero(weights > 0)
+        size = self.init_size if op.explicit_features else min(self.init_size, self._stored_samples())
+        if len(usable) > size:
+            rng = streams(self.random_state, 1, "search samples")[0]
+            chosen = np.sort(rng.choice(usable, max(size, self.n_clusters), replace=False))
+        else:
+            chosen = everyone
+            if how != "exact":
+                return op, everyone
+        if op.explicit_features and how != "exact":
+            return op.take(chosen), chosen
+        return DenseKernel(np.ascontiguousarray(op.block(chosen, chosen)), psd=op.psd), chosen
 
     def _stored_samples(self) -> int:
         """Return of how many samples the summed kernel may be stored."""
@@ -323,3 +383,12 @@ shape (n_samples,), default="global_fast"
             return multi_view_kernel_kmeans(op, start, weights, n_clusters=self.n_clusters, p=p, **options).labels
 
         return list(parallel_map(run, EXPONENTS))
+
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks
+
+    def _why_without(self, method: str) -> str | None:
+        return None if method == "predict" else why_without_distances(self.kernel)
+
+    def _set_input_tags(self, tags: Any) -> None:
+        set_view_kernel_tags(tags, self.kernel, self.views)

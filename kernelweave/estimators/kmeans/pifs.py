@@ -1,21 +1,23 @@
 """The pifs k-means estimator."""
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.shared.kernel_estimator import first_labels, run_starts
-from kernelweave.estimators.shared.vector_clusterer import VECTOR_INITS, VectorClusterer
-from kernelweave.foundation.array_types import Floats
-from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import check_cluster_count, read_weights
+from kernelweave.estimators.kmeans.vectors import VECTOR_INITS, center_starts
+from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.models import MeanModel, cluster_means, feature_offset, shifted_features
+from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.runs import first_labels, run_starts
+from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
+from kernelweave.inputs import check_cluster_count, read_samples, read_weights
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent
 from kernelweave.solvers.kmeans.pifs import pifs_kmeans
 from kernelweave.solvers.shared.best_run import best_of
 
 
-class PifsKMeans(VectorClusterer):
+class PifsKMeans(CenterClusterer):
     """Partially incremental frequency-sensitive k-means: k-means with clusters of similar size.
 
     A sample goes to the cluster with the least size * squared distance, so that large clusters repel it. The sizes
@@ -26,7 +28,7 @@ class PifsKMeans(VectorClusterer):
     n_clusters : int, default=8
         Number of clusters.
     init : {"random", "k-means++"} or array of shape (n_clusters, n_features), default="random"
-        First centres: random samples, samples far apart, or given ones (one run).
+        First centres: random samples, samples far apart, or these (one run).
     n_init : int, default=10
         Number of starts; the run with the least sum of squared distances is kept.
     max_iter : int, default=300
@@ -49,7 +51,7 @@ class PifsKMeans(VectorClusterer):
     max_variance_ : float
         The largest of them.
     inertia_, objective_ : float
-        Their sum. The rule minimises no known objective; this one may rise.
+        Their sum: the smaller the better, though the rule follows no known objective and this one may rise.
     objective_path_ : ndarray
         That sum for the start and after every pass.
     n_iter_ : int
@@ -88,13 +90,9 @@ class PifsKMeans(VectorClusterer):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
+        **rules("n_clusters", "n_init", "max_iter", "random_state", "verbose"),
         "init": [StrOptions(set(VECTOR_INITS)), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -132,18 +130,25 @@ class PifsKMeans(VectorClusterer):
         self : PifsKMeans
             The fitted estimator.
         """
-        X = self._read(X, reset=True)
+        X = read_samples(self, X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
-        op = self._operator(X)
+        offset = feature_offset(X)
+        op = shifted_features(X, offset)
         first = first_labels(op, self.init, weights, self.n_clusters)
+        starts = center_starts(self.init, self.n_init, self.random_state, op, offset, self.n_clusters)
 
         def run(start: Any) -> Descent:
             return pifs_kmeans(op, first(start), weights, n_clusters=self.n_clusters, max_iter=self.max_iter)
 
-        best = best_of(run_starts(self, op, run, self._starts(op), X, y))
-        self._store(X, weights, best)
+        best = best_of(run_starts(self, op, run, starts, X, y))
+        factors = np.where(best.totals > 0, best.totals / best.totals.max(), 1.0)
+        self.cluster_centers_: Floats = cluster_means(X, weights, best.labels, best.totals)
+        self._model = MeanModel(self.cluster_centers_, offset, best.totals > 0, factors)
+        self._store_run(best)
         self.cluster_sizes_: Floats = best.totals
         self.max_variance_ = float(best.scatter.max())
-        self._coefs = np.where(best.totals > 0, best.totals / best.totals.max(), 1.0)
         return self
+
+    def _read_new(self, X: Any) -> Array:
+        return read_samples(self, X, reset=False)

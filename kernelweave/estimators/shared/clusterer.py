@@ -1,7 +1,6 @@
-"""The base of every estimator: what scikit-learn, notebooks and programs may ask of all of them alike."""
+"""The base of every estimator: what scikit-learn, notebooks and programs may ask of each of them."""
 
 from dataclasses import dataclass, fields
-from inspect import signature
 from typing import Any, ClassVar, Literal
 
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -59,8 +58,3 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             Cluster of every sample.
         """
         return self.fit(X, y, **fit_params).labels_
-
-
-def supports_sample_weight(estimator: Any) -> bool:
-    """Whether ``fit`` takes weights of samples."""
-    return "sample_weight" in signature(estimator.fit).parameters

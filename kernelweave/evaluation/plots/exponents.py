@@ -171,7 +171,7 @@ class ExponentDisplay:
         model = last_of(estimator)
         if not hasattr(model, "p_path_"):
             raise ParameterError(
-                f"estimator={type(model).__name__}(...) has no p_path_. Fit it with p='auto', weights='learned' "
+                f"estimator={type(model).__name__}(...) has no p_path_. Fit it with p='auto', view_weights='learned' "
                 "and two views or more."
             )
         path = model.p_path_
@@ -303,9 +303,9 @@ def _methods(estimator: Any) -> dict[str, Any]:
     for name, method in found.items():
         final = last_of(method)
         settings = final.get_params(deep=False) if hasattr(final, "get_params") else {}
-        if not {"p", "weights"} <= set(settings):
+        if not {"p", "view_weights"} <= set(settings):
             raise ParameterError(
-                f"estimator {name!r} is a {type(final).__name__}, which has no parameters p and weights. Pass a "
+                f"estimator {name!r} is a {type(final).__name__}, which has no parameters p and view_weights. Pass a "
                 "MultiViewKernelKMeans or a MultiViewSpectralClustering."
             )
     return {str(name): getattr(method, "best_estimator_", method) for name, method in found.items()}
@@ -324,7 +324,7 @@ def _exponents(given: Any) -> Floats:
 
 def _fitted(method: Any, exponent: float, X: Any) -> Any:
     """Return a clone fitted with one exponent."""
-    setting = {"weights": UNIFORM} if np.isinf(exponent) else {"p": float(exponent), "weights": "learned"}
+    setting = {"view_weights": UNIFORM} if np.isinf(exponent) else {"p": float(exponent), "view_weights": "learned"}
     copy = clone(method)
     last_of(copy).set_params(**setting)
     return last_of(copy.fit(X))

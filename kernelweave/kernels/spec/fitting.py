@@ -6,7 +6,7 @@ on (``operator``) and the cross-kernel to new samples (``cross``).
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -44,6 +44,10 @@ class FittedKernel(ABC):
 
     def for_new_samples(self) -> "FittedKernel":
         """Return what ``cross`` needs and a fitted model keeps."""
+        return self
+
+    def with_features(self, features: Matrix) -> "FittedKernel":
+        """Return it with its features in another place of memory; kernels without features stay as they are."""
         return self
 
 
@@ -93,6 +97,10 @@ class FeatureMap(FittedKernel):
             K = self.features @ self.features.T
             return DenseKernel(K.toarray() if sp.issparse(K) else K, psd=True)
         return FeatureKernel(self.features)
+
+    def with_features(self, features: Matrix) -> "FeatureMap":
+        """Return it with equal features that are stored elsewhere."""
+        return replace(self, features=features)
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return the low-rank cross-kernel."""

@@ -1,0 +1,91 @@
+"""Warnings of a fit, each worded once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.errors import ConvergenceWarning, NotPSDWarning
+from kernelweave.foundation.notices import warn
+from kernelweave.kernels.definiteness import negative_eigenvalue
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.transforms import FLAT
+
+#: Eigenvectors with a larger residual are worth a warning.
+LARGEST_RESIDUAL = 1e-4
+
+
+def warn_if_indefinite(op: KernelOperator, name: str = "") -> None:
+    """Warn where the kernel can be shown to have a negative eigenvalue."""
+    lowest = negative_eigenvalue(op)
+    if lowest is not None:
+        warn(
+            f"The kernel{name} is not positive semidefinite (it has an eigenvalue of {lowest:.3g} or lower), so there "
+            "is no feature space behind it and distances may be negative. The result is still a local minimum of the "
+            "objective; adding a constant to the kernel's diagonal makes it valid.",
+            NotPSDWarning,
+        )
+
+
+def warn_if_rose(rose: bool) -> None:
+    """Warn that a step would have raised the objective, which proves a negative eigenvalue."""
+    if rose:
+        warn(
+            "A full step would have raised the objective: the kernel is not positive semidefinite. Steps were cut back "
+            "so that the objective still fell; adding a constant to the kernel's diagonal makes the kernel valid.",
+            NotPSDWarning,
+        )
+
+
+def warn_if_unfinished(converged: bool, max_iter: int, what: str = "labels") -> None:
+    """Warn that the best run stopped at ``max_iter`` while its labels, or what else was sought, still changed."""
+    if not converged:
+        warn(
+            f"The best run stopped at max_iter={max_iter} before its {what} settled. Raise max_iter or tol.",
+            ConvergenceWarning,
+        )
+
+
+def warn_if_collapsed(collapsed: bool, p_init: float, *, drawn: bool) -> None:
+    """Warn that MinMax k-means could not begin and k-means took its place."""
+    if collapsed:
+        remedy = "Lower n_clusters, raise n_init, or remove outliers." if drawn else "Choose another init."
+        warn(
+            "Every start left a cluster without variance (empty, a single sample, or equal samples) already at "
+            f"p_init={p_init}, so the result is that of k-means. {remedy}",
+            ConvergenceWarning,
+        )
+
+
+def warn_if_empty(totals: Array, n_clusters: int) -> None:
+    """Warn that some clusters stayed empty."""
+    filled = int(np.count_nonzero(totals > 0))
+    if filled < n_clusters:
+        warn(
+            f"Number of distinct clusters ({filled}) found smaller than n_clusters ({n_clusters}). Possibly due to "
+            "duplicate points in X.",
+            ConvergenceWarning,
+        )
+
+
+def warn_if_inexact(residual: float) -> None:
+    """Warn that eigenvectors could not be separated."""
+    if residual > LARGEST_RESIDUAL:
+        warn(
+            f"The eigenvectors are known to a residual of {residual:.1g} only: many eigenvalues lie close together. "
+            "Clusters may be unclear; try another n_clusters or kernel.",
+            ConvergenceWarning,
+        )
+
+
+def warn_if_one_view_decides(names: Sequence[str], view_weights: Floats, scatters: Floats) -> None:
+    """Warn where a view without scatter took all the weight, whatever the others say."""
+    empty = scatters == 0
+    if empty.any() and not empty.all() and view_weights[empty].sum() > 1.0 - FLAT:
+        name = names[int(np.argmax(empty))]
+        warn(
+            f"View {name!r} has no scatter left, so it took all the weight: its samples take few values, it has "
+            "few columns, or its graph falls apart. If that is not what the clusters should follow, drop the view "
+            "or set view_weights='uniform'.",
+            ConvergenceWarning,
+        )

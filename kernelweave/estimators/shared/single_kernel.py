@@ -1,0 +1,68 @@
+"""The kernel of one table of samples: how it is read, fitted or approximated, and described to scikit-learn."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelweave.foundation.array_types import Array, Floats, Matrix
+from kernelweave.inputs import read_samples
+from kernelweave.kernels.spec.fitting import FittedKernel, approximate_kernel, fit_kernel
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether a kernel specification, or one of several, says that X is the kernel matrix."""
+    if isinstance(kernel, list | tuple):
+        return any(map(is_precomputed, kernel))
+    if isinstance(kernel, dict):
+        return any(map(is_precomputed, kernel.values()))
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def why_without_distances(kernel: Any) -> str | None:
+    """Say why distances of new samples to centres cannot be computed; None where they can."""
+    if not is_precomputed(kernel):
+        return None
+    return (
+        "With kernel='precomputed' the rows of new samples do not hold k(x, x), so their distances to the centres "
+        "are not known. predict works; for transform and score pass features and a kernel name."
+    )
+
+
+def set_kernel_tags(tags: Any, kernel: Any) -> None:
+    """Set the input tags of an estimator on one kernel."""
+    tags.sparse = True
+    tags.pairwise = is_precomputed(kernel)
+    tags.positive_only = isinstance(kernel, str) and kernel == "chi2"
+
+
+def read_kernel_input(estimator: Any, X: Any, *, reset: bool) -> Array:
+    """Return samples, or rows of a kernel matrix, as an array; matrices may stay float32."""
+    return read_samples(estimator, X, reset=reset, keep_float32=is_precomputed(estimator.kernel))
+
+
+def fit_or_approximate(
+    X: Matrix,
+    kernel: Any,
+    params: Mapping[str, Any] | None,
+    *,
+    centre_features: bool,
+    weights: Floats | None = None,
+    approximation: str | None = None,
+    n_components: int = 200,
+    random_state: Any = None,
+    name: str = "X",
+) -> FittedKernel:
+    """Return the kernel with every parameter fixed on the training samples, approximated where asked for.
+
+    ``centre_features`` allows features to be moved by their mean, for methods that use distances alone.
+    """
+    if approximation is None:
+        return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name)
+    return approximate_kernel(
+        X,
+        kernel,
+        params,
+        method=approximation,  # type: ignore[arg-type]
+        n_components=n_components,
+        random_state=random_state,
+        weights=weights,
+    )

@@ -1,0 +1,201 @@
+"""The kernels of several views: the one place where they are fitted, brought to one scale, summed and extended.
+
+fit_view_kernels ──▶ FittedViewKernels ──▶ .operators()      kernels among the training samples, view by view
+                                       ──▶ .new_samples()    ViewKernels: .cross(blocks, coefficients)
+WeightedViewKernels: the same with coefficients that are fixed, .cross(blocks)
+sum_view_kernels ──▶ the weighted sum of all views, normalised, and the ViewKernels that belong to it
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
+from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_precomputed
+from kernelweave.foundation.array_types import Floats, Matrix
+from kernelweave.foundation.errors import ViewError
+from kernelweave.inputs import Views, per_view
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.spec.fitting import FittedKernel, Storage
+from kernelweave.kernels.transforms import FLAT, DegreeKernel, ScaledKernel, mean_squared_distance
+from kernelweave.kernels.weighted_sum import CompositeKernel, MultiViewKernel, composite
+
+
+@dataclass(frozen=True)
+class ViewKernel:
+    """One view's kernel for new samples: fitted, then multiplied by a factor or divided by degrees."""
+
+    kernel: FittedKernel
+    factor: float = 1.0
+    degree_weights: Floats | None = None
+    column_scale: Floats | None = None
+
+    def cross(self, X: Matrix) -> KernelOperator:
+        """Return the kernel between new samples and the training samples."""
+        cross = self.kernel.cross(X)
+        if self.degree_weights is not None:
+            return DegreeKernel(cross, self.degree_weights, self.column_scale)
+        return cross if self.factor == 1.0 else ScaledKernel(cross, self.factor)
+
+
+@dataclass(frozen=True)
+class ViewKernels:
+    """The kernels of all views for new samples."""
+
+    kernels: tuple[ViewKernel, ...]
+
+    def cross(self, blocks: Iterable[Matrix], coefficients: Floats) -> KernelOperator:
+        """Return the weighted sum of the kernels between new samples, view by view, and the training samples."""
+        parts = [kernel.cross(block) for kernel, block in zip(self.kernels, blocks, strict=True)]
+        return CompositeKernel(parts, coefficients)
+
+    def scaled(self, factors: Sequence[float]) -> "ViewKernels":
+        """Return the kernels multiplied by factors, one per view."""
+        pairs = zip(self.kernels, factors, strict=True)
+        return ViewKernels(tuple(replace(kernel, factor=factor) for kernel, factor in pairs))
+
+    def divided(self, operators: Sequence[DegreeKernel]) -> "ViewKernels":
+        """Return the kernels divided by degrees, as the operators of the training samples are."""
+        pairs = zip(self.kernels, operators, strict=True)
+        return ViewKernels(
+            tuple(replace(kernel, degree_weights=op.weights, column_scale=op.column_scale) for kernel, op in pairs)
+        )
+
+    def sharing_features(self, op: MultiViewKernel) -> "ViewKernels":
+        """Return the kernels with the features that the sum holds side by side, so that they are kept once."""
+        blocks = op.view_features()
+        if blocks is None:
+            return self
+        pairs = zip(self.kernels, blocks, strict=True)
+        return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.with_features(block)) for kernel, block in pairs))
+
+
+@dataclass(frozen=True)
+class WeightedViewKernels:
+    """The weighted sum of all views' kernels for new samples, as a model keeps it."""
+
+    kernels: ViewKernels
+    coefficients: Floats
+
+    def cross(self, blocks: Iterable[Matrix]) -> KernelOperator:
+        """Return the sum of the kernels between new samples, view by view, and the training samples."""
+        return self.kernels.cross(blocks, self.coefficients)
+
+
+@dataclass(frozen=True)
+class FittedViewKernels:
+    """The kernel of every view, fitted on the training samples."""
+
+    names: tuple[str, ...]
+    kernels: tuple[FittedKernel, ...]
+
+    def operators(self, storage: Storage, memory_limit: float, *, check_definite: bool = True) -> list[KernelOperator]:
+        """Return the kernels among the training samples; ``memory_limit`` in MiB is that of each view.
+
+        ``check_definite`` warns of kernels without a feature space.
+        """
+        operators = []
+        for name, kernel in zip(self.names, self.kernels, strict=True):
+            operators.append(kernel.operator(storage, memory_limit))
+            if check_definite:
+                warn_if_indefinite(operators[-1], f" of view {name!r}")
+        return operators
+
+    def new_samples(self) -> ViewKernels:
+        """Return what new samples need of the kernels."""
+        return ViewKernels(tuple(ViewKernel(kernel.for_new_samples()) for kernel in self.kernels))
+
+
+@dataclass(frozen=True)
+class SummedKernels:
+    """The sum of all views' kernels: among the training samples, with equal coefficients, and for new samples."""
+
+    operator: MultiViewKernel
+    new_samples: ViewKernels
+
+
+def fit_view_kernels(
+    views: Views,
+    kernel: Any,
+    kernel_params: Any,
+    *,
+    centre_features: bool,
+    weights: Floats | None = None,
+    approximation: str | None = None,
+    n_components: int = 200,
+    random_state: Any = None,
+) -> FittedViewKernels:
+    """Fit the kernel of every view; ``kernel`` and its parameters are for all views or one per view."""
+    kernels = per_view(kernel, views.names, "kernel")
+    params = per_view(kernel_params, views.names, "kernel_params")
+    fitted = [
+        fit_or_approximate(
+            block,
+            kernel_of_view,
+            params_of_view,
+            centre_features=centre_features,
+            weights=weights,
+            approximation=approximation,
+            n_components=n_components,
+            random_state=random_state,
+            name=f"view {name!r}",
+        )
+        for name, block, kernel_of_view, params_of_view in zip(views.names, views.blocks, kernels, params, strict=True)
+    ]
+    return FittedViewKernels(tuple(views.names), tuple(fitted))
+
+
+def sum_view_kernels(
+    fitted: FittedViewKernels, weights: Floats, *, normalize: bool | str, storage: Storage, memory_limit: float
+) -> SummedKernels:
+    """Return the sum of the kernels after normalisation; ``memory_limit`` in MiB is that of all views together.
+
+    ``normalize`` divides every kernel by the mean squared distance of its samples (True), by degrees (``"degrees"``),
+    or not at all.
+    """
+    n_views = len(fitted.names)
+    # Eigenvectors of affinities need no feature space.
+    operators = fitted.operators(storage, memory_limit / n_views, check_definite=normalize != "degrees")
+    kernels = fitted.new_samples()
+    if normalize == "degrees":
+        by_degree = divide_by_degrees(operators, weights, fitted.names)
+        kernels = kernels.divided(by_degree)
+        operators = list(by_degree)
+    else:
+        factors = scale_factors(operators, weights, fitted.names, normalize=bool(normalize))
+        kernels = kernels.scaled(factors)
+        operators = [ScaledKernel(op, factor) for op, factor in zip(operators, factors, strict=True)]
+    total: Any = composite(operators, np.full(n_views, 1.0 / n_views))
+    return SummedKernels(total, kernels.sharing_features(total))
+
+
+def divide_by_degrees(operators: Sequence[KernelOperator], weights: Floats, names: Sequence[str]) -> list[DegreeKernel]:
+    """Return D^-1/2 K D^-1/2 of every view."""
+    return [DegreeKernel(op, weights, name=f" of view {name!r}") for op, name in zip(operators, names, strict=True)]
+
+
+def scale_factors(
+    operators: Sequence[KernelOperator], weights: Floats, names: Sequence[str], *, normalize: bool = True
+) -> list[float]:
+    """Return what every kernel is multiplied by, ones without ``normalize``.
+
+    A view in which all samples are equal has no scatter and would take all the weight, whatever the clusters: an error.
+    """
+    spreads = np.array([mean_squared_distance(op, weights) for op in operators])
+    # What rounding leaves of nothing. A kernel that is not positive semidefinite may have a negative spread.
+    flat = np.abs(spreads) <= FLAT * np.array([op.scale() for op in operators])
+    if flat.any() and not flat.all():
+        raise ViewError(
+            f"All samples look alike in view {names[int(np.argmax(flat))]!r}: their mean squared distance in "
+            f"feature space is {spreads[flat][0]:.3g}. It can tell no clusters; drop it or choose another kernel."
+        )
+    return (1.0 / np.abs(spreads)).tolist() if normalize and not flat.any() else [1.0] * len(operators)
+
+
+def set_view_kernel_tags(tags: Any, kernel: Any, views: Any) -> None:
+    """Set the input tags of an estimator on the kernels of several views."""
+    tags.sparse = True
+    tags.pairwise = is_precomputed(kernel) and views is None
+    tags.positive_only = isinstance(kernel, str) and kernel == "chi2"
