@@ -38,6 +38,15 @@ class FeatureKernel(KernelOperator):
         self.psd = True if source is None else None
         self._engine = engine
 
+    @property
+    def rank_bound(self) -> int:
+        """The number of features, where rows and columns are the same samples."""
+        return min(self.Phi.shape) if self.source is self.Phi else self.shape[0]
+
+    def factor(self) -> Floats:
+        """Return the features, dense."""
+        return np.asarray(self.Phi.toarray() if sp.issparse(self.Phi) else self.Phi)
+
     def diag(self) -> Floats:
         """Return the squared length of every row of features."""
         if sp.issparse(self.Phi):

@@ -40,6 +40,15 @@ class KernelOperator(ABC):
         """Whether kernel values are computed again at every pass, which keeps all threads busy."""
         return False
 
+    @property
+    def rank_bound(self) -> int:
+        """A bound on the rank that is known without looking at values; where it is below n, ``factor`` is cheap."""
+        return self.shape[0]
+
+    def factor(self) -> Floats:
+        """Return F of ``rank_bound`` columns with K = F F^T; for operators made of features alone."""
+        raise NotImplementedError(f"{type(self).__name__} is not made of features.")
+
     @abstractmethod
     def diag(self) -> Floats:
         """Return k(x_i, x_i) of every row, shape (n_rows,)."""

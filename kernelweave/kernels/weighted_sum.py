@@ -135,6 +135,10 @@ class JoinedFeatures(FeatureKernel):
         """The diagonal of every view's kernel, shape (V, n)."""
         return self._diags
 
+    def factor(self) -> Floats:
+        """Return the features, each times the root of what its column counts."""
+        return super().factor() * np.sqrt(self.columns)
+
     def diag(self) -> Floats:
         """Return the weighted sum of the views' diagonals."""
         return np.asarray(self.coefficients @ self._diags)

@@ -95,7 +95,7 @@ def medoid_problems(draw):
 def test_swaps_are_those_of_the_plain_loop_whatever_the_size_of_batches(problem, fewest):
     D, weights, start = problem
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(k_medoids_module, "FEWEST", fewest)
+        patch.setattr(k_medoids_module, "SMALLEST_BATCH", fewest)
         found = k_medoids(D.__getitem__, start, weights)
     wanted, n_swaps = oracle.eager_swaps(D, start, weights, 1e-12 * D[start].max() * weights.sum())
     assert found.medoids.tolist() == wanted
@@ -341,7 +341,7 @@ def test_where_no_preference_gives_the_number_the_least_useful_exemplars_go():
     assert found.objective == pytest.approx(2.0 * 7)
     D = cdist(OVERLAPPING, OVERLAPPING, "sqeuclidean")
     chosen = np.arange(0, 60, 4)
-    kept = affinity_propagation._dropped(D, np.ones(60), chosen, 4)
+    kept = affinity_propagation.reduce_exemplars(D, np.ones(60), chosen, 4)
     wanted = oracle.dropped(D, chosen, np.ones(60), 4)
     owner = D[:, wanted].argmin(axis=1)
     middles = [np.flatnonzero(owner == c)[D[np.ix_(owner == c, owner == c)].sum(axis=0).argmin()] for c in range(4)]
@@ -617,7 +617,7 @@ def test_no_update_of_the_factors_raises_the_objective(problem):
 def test_a_round_of_updates_is_that_of_the_source(problem):
     blocks, weights, labels, k = problem
     blocks = [(block + 0.1 / block.size) / (block + 0.1 / block.size).sum() for block in blocks]
-    start = [multi_view_nmf._View(block, weight, labels, k) for block, weight in zip(blocks, weights, strict=True)]
+    start = [multi_view_nmf.FactoredView(block, weight, labels, k) for block, weight in zip(blocks, weights, strict=True)]
     factors = [view.U.copy() for view in start], [view.V.copy() for view in start]
     found = joint_factors(blocks, weights, labels, n_clusters=k, max_iter=2, tol=0.0)
     common = sum(weight * V for weight, V in zip(weights, factors[1], strict=True)) / sum(weights)

@@ -16,7 +16,7 @@ from kernelweave.foundation.sklearn_internals import Interval, fit_context
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_views
 from kernelweave.kernels.spec.fitting import FittedKernel
 from kernelweave.kernels.transforms import CentredKernel
-from kernelweave.solvers.comparators.correlational import kernel_cca, takes_features
+from kernelweave.solvers.comparators.correlational import kernel_cca, has_small_factor
 
 # Matrices of size n x n that a kernel takes at the most, the stored one and its eigenvectors among them; measured.
 MATRICES = 3.5
@@ -193,7 +193,7 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
     def _check_memory(self, centred: Sequence[CentredKernel]) -> None:
         """Raise where decompositions of kernels that are not made of few features would not fit."""
         n = centred[0].n_samples
-        whole = [op for op in centred if not takes_features(op)]
+        whole = [op for op in centred if not has_small_factor(op)]
         needed = MATRICES * len(whole) * n**2 * 8 / 2**20
         if needed > self.memory_limit:
             raise ParameterError(
