@@ -74,6 +74,10 @@ class CompositeKernel(KernelOperator):
         """Return the weighted sum of the blocks."""
         return np.asarray(sum(c * part.block(rows, cols) for part, c in self._used()))
 
+    def view_traces(self, weights: Floats) -> Floats:
+        """Return the weighted trace of every kernel, shape (V,)."""
+        return np.array([weights @ part.diag() for part in self.parts])
+
     def view_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
         """Return the cluster sums of every kernel on its own, shape (V, k, n)."""
         return np.stack([part.cluster_sums(labels, weights, n_clusters) for part in self.parts])
@@ -134,6 +138,10 @@ class JoinedFeatures(FeatureKernel):
     def view_diags(self) -> Floats:
         """The diagonal of every view's kernel, shape (V, n)."""
         return self._diags
+
+    def view_traces(self, weights: Floats) -> Floats:
+        """Return the weighted trace of every kernel, shape (V,)."""
+        return np.asarray(self._diags @ weights)
 
     def factor(self) -> Floats:
         """Return the features, each times the root of what its column counts."""

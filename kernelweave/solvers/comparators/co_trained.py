@@ -1,8 +1,8 @@
 """Co-trained spectral clustering: every view's similarities are projected on the eigenvectors of the others.
 
 Objective   none. S_v = sym(sum over u != v of E_u E_u^T K_v), K_v the kernel itself in every round; E_v are then
-            the leading eigenvectors of D^-1/2 S_v D^-1/2, D_ii = sum_j |S_ij|. What is recorded is the mean agreement of two views,
-            tr(E_v E_v^T E_u E_u^T) over the number of vectors
+            the leading eigenvectors of D^-1/2 S_v D^-1/2, D_ii = sum_j |S_ij|. What is recorded is the mean agreement
+            of two views, tr(E_v E_v^T E_u E_u^T) over the number of vectors
 Input       kernels, and the same divided by degrees, for the first vectors
 Cost        a round is one product of every kernel with (V - 1) k vectors, and O(n^2 V k) for the degrees. S_v has rank
             2 (V - 1) k and is kept as factors

@@ -9,8 +9,8 @@ Guarantee   L of the result is the largest of all rounds. With one view this is 
 Source      PhD 1.2.3; Bickel and Scheffer, ICDM 2004, for two views; here any number, each handing on to the next
 
 A Gaussian has variances alone, no correlations: one per feature or one for all, of each cluster or shared. Variances
-stay above a small share of those of the view. A multinomial has probabilities of features; one average sample that looks
-like all samples together is added to every cluster, so that no probability becomes zero.
+stay above a small share of those of the view. A multinomial has probabilities of features; one average sample, the mean
+of all samples, is added to every cluster, so that no probability becomes zero.
 """
 
 from abc import ABC, abstractmethod
