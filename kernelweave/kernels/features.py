@@ -43,7 +43,7 @@ class FeatureKernel(KernelOperator):
         """The number of features, where rows and columns are the same samples."""
         return min(self.Phi.shape) if self.source is self.Phi else self.shape[0]
 
-    def factor(self) -> Floats:
+    def gram_factor(self) -> Floats:
         """Return the features, dense."""
         return np.asarray(self.Phi.toarray() if sp.issparse(self.Phi) else self.Phi)
 

@@ -42,10 +42,10 @@ class KernelOperator(ABC):
 
     @property
     def rank_bound(self) -> int:
-        """A bound on the rank that is known without looking at values; where it is below n, ``factor`` is cheap."""
+        """A bound on the rank that is known without looking at values; where it is below n, ``gram_factor`` is cheap."""
         return self.shape[0]
 
-    def factor(self) -> Floats:
+    def gram_factor(self) -> Floats:
         """Return F of ``rank_bound`` columns with K = F F^T; for operators made of features alone."""
         raise NotImplementedError(f"{type(self).__name__} is not made of features.")
 

@@ -141,9 +141,9 @@ class CentredKernel(KernelOperator):
         """The bound of the base: centring adds no direction."""
         return self.base.rank_bound
 
-    def factor(self) -> Floats:
+    def gram_factor(self) -> Floats:
         """Return the factor of the base less its mean row."""
-        F = self.base.factor()
+        F = self.base.gram_factor()
         return F - self.shares @ F
 
     def cross(self, new: KernelOperator) -> "CentredKernel":

@@ -143,9 +143,9 @@ class JoinedFeatures(FeatureKernel):
         """Return the weighted trace of every kernel, shape (V,)."""
         return np.asarray(self._diags @ weights)
 
-    def factor(self) -> Floats:
+    def gram_factor(self) -> Floats:
         """Return the features, each times the root of what its column counts."""
-        return super().factor() * np.sqrt(self.columns)
+        return super().gram_factor() * np.sqrt(self.columns)
 
     def diag(self) -> Floats:
         """Return the weighted sum of the views' diagonals."""

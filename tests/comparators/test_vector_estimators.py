@@ -30,6 +30,7 @@ from kernelweave import (
     ViewError,
 )
 from kernelweave.estimators.comparators.distances import METRICS, SPARSE_METRICS
+from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.comparators import affinity_propagation, multi_view_nmf
 from kernelweave.solvers.comparators import k_medoids as k_medoids_module
@@ -324,12 +325,13 @@ def test_equal_samples_count_as_often_as_they_occur():
     rng = np.random.default_rng(0)
     table = np.repeat(OVERLAPPING[:30], rng.integers(1, 5, size=30), axis=0)
     rows = np.repeat(np.arange(30), [int((table == row).all(axis=1).sum()) for row in OVERLAPPING[:30]])
-    heads, member = affinity_propagation.distinct_samples(cdist(table, table, "sqeuclidean"), 1e-12)
-    assert rows[heads].tolist() == list(range(30))
-    assert member.tolist() == rows.tolist()
+    representatives, group = affinity_propagation.distinct_samples(cdist(table, table, "sqeuclidean"), 1e-12)
+    assert rows[representatives].tolist() == list(range(30))
+    assert group.tolist() == rows.tolist()
     found = AffinityPropagation(preference=-400.0, random_state=0).fit(table)
     S = -np.bincount(rows)[:, None] * cdist(OVERLAPPING[:30], OVERLAPPING[:30], "sqeuclidean")
-    options = {"damping": 0.9, "max_iter": 1000, "convergence_iter": 50, "random_state": 0}
+    seed = int(streams(0, 1, "initialization")[0].integers(2**31 - 1))
+    options = {"damping": 0.9, "max_iter": 1000, "convergence_iter": 50, "random_state": seed}
     plain = TheirAffinity(affinity="precomputed", preference=-400.0, **options).fit(S)
     assert rows[found.exemplar_indices_].tolist() == plain.cluster_centers_indices_.tolist()
 
@@ -617,7 +619,9 @@ def test_no_update_of_the_factors_raises_the_objective(problem):
 def test_a_round_of_updates_is_that_of_the_source(problem):
     blocks, weights, labels, k = problem
     blocks = [(block + 0.1 / block.size) / (block + 0.1 / block.size).sum() for block in blocks]
-    start = [multi_view_nmf.FactoredView(block, weight, labels, k) for block, weight in zip(blocks, weights, strict=True)]
+    start = [
+        multi_view_nmf.FactoredView(block, weight, labels, k) for block, weight in zip(blocks, weights, strict=True)
+    ]
     factors = [view.U.copy() for view in start], [view.V.copy() for view in start]
     found = joint_factors(blocks, weights, labels, n_clusters=k, max_iter=2, tol=0.0)
     common = sum(weight * V for weight, V in zip(weights, factors[1], strict=True)) / sum(weights)

@@ -5,27 +5,24 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.center_clusterer import CenterClusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_indefinite
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
-    is_precomputed,
     read_kernel_input,
     set_kernel_tags,
+    why_without_distances,
 )
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation.notices import warn
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
 from kernelweave.foundation.threads import single_threaded_blas
-from kernelweave.inputs import check_cluster_count, read_weights
+from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.divergences import KernelDivergence
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel
@@ -45,18 +42,14 @@ class ExemplarModel:
     norms: Floats  # (k,) k(e, e) of the exemplars
     slack: float  # squared distances that differ by no more are equal
 
-    def cross(self, X: Matrix) -> KernelOperator:
-        """Return the kernel between new samples and the training samples."""
-        return self.kernel.cross(X)
-
-    def labels(self, X: Matrix) -> Ints:
+    def assign(self, X: Matrix) -> Ints:
         """Return the nearest exemplar of every sample, for which k(x, x) is not needed."""
-        distances = self._distances(self.cross(X))
+        distances = self._distances(self.kernel.cross(X))
         return np.asarray((distances <= distances.min(axis=1, keepdims=True) + self.slack).argmax(axis=1))
 
     def squared_distances(self, X: Matrix) -> Floats:
         """Return the squared distances of samples to the exemplars."""
-        cross = self.cross(X)
+        cross = self.kernel.cross(X)
         return np.maximum(cross.diag()[:, None] + self._distances(cross), 0.0)
 
     def _distances(self, cross: KernelOperator) -> Floats:
@@ -64,17 +57,7 @@ class ExemplarModel:
         return np.asarray(self.norms - 2.0 * cross.block(slice(None), self.indices))
 
 
-def _knows_self_similarity(estimator: "AffinityPropagation") -> bool:
-    """Whether k(x, x) of new samples can be computed, which similarities to the exemplars need."""
-    if is_precomputed(estimator.kernel):
-        raise AttributeError(
-            "With kernel='precomputed' the rows of new samples do not hold k(x, x), so distances to the exemplars are "
-            "not known. predict works; for transform and score pass features and a kernel name."
-        )
-    return True
-
-
-class AffinityPropagation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class AffinityPropagation(CenterClusterer):
     """Affinity propagation: exemplars chosen by messages between samples, in the feature space of a kernel.
 
     Samples tell each other how well one would serve the other as its exemplar, until a set of exemplars stands out.
@@ -232,6 +215,7 @@ class AffinityPropagation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.converged_ = result.converged
         self.objective_ = result.objective
         self.objective_path_ = np.array(result.history)
+        self._n_features_out = len(result.indices)
         self._warn(result)
         return self
 
@@ -267,64 +251,12 @@ class AffinityPropagation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def _set_input_tags(self, tags: Any) -> None:
         set_kernel_tags(tags, self.kernel)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.exemplar_indices_)
+    def _read_new(self, X: Any) -> Array:
+        return read_kernel_input(self, X, reset=False)
+
+    def _why_without(self, method: str) -> str | None:
+        return None if method == "predict" else why_without_distances(self.kernel)
 
     def _cross(self, X: Any) -> KernelOperator:
         """Return the kernel between samples and the training samples, which pictures draw."""
-        return self._model.cross(read_kernel_input(self, X, reset=False))
-
-    def transform(self, X: Any) -> Floats:
-        """Return the similarities of samples to the exemplars.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_new, n_features)
-            Samples. Not available for precomputed kernels, which do not hold k(x, x) of new samples.
-
-        Returns
-        -------
-        similarities : ndarray of shape (n_new, n_clusters)
-            Minus the squared distances to the exemplars in the feature space of the kernel.
-        """
-        check_is_fitted(self)
-        _knows_self_similarity(self)
-        return -self._model.squared_distances(read_kernel_input(self, X, reset=False))
-
-    @available_if(_knows_self_similarity)
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the objective of samples with the fitted exemplars, so that larger is better.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_new, n_features)
-            Samples. Not available for precomputed kernels, which do not hold k(x, x) of new samples.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_new,), default=None
-            Weights of the samples.
-
-        Returns
-        -------
-        score : float
-            The similarities to the most similar exemplars, summed.
-        """
-        nearest = self.transform(X).max(axis=1)
-        return float(read_weights(sample_weight, len(nearest)) @ nearest)
-
-    def predict(self, X: Any) -> Ints:
-        """Return the cluster of new samples: that of the most similar exemplar.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_new, n_features) or (n_new, n_training)
-            New samples, or their kernel values with the training samples with ``kernel="precomputed"``.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_new,)
-            Position of the exemplar in ``exemplar_indices_``.
-        """
-        check_is_fitted(self)
-        return self._model.labels(read_kernel_input(self, X, reset=False))
+        return self._model.kernel.cross(self._read_new(X))  # type: ignore[attr-defined]

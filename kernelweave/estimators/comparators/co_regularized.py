@@ -169,11 +169,12 @@ class CoRegularizedSpectralClustering(Clusterer):
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
         strengths = view_numbers(self.regularization, views.names, "regularization")
-        fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False, weights=ones)
-        operators = fitted.operators(self.storage, self.memory_limit / len(views), check_definite=False)
+        kernels = fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=False, weights=ones
+        ).operators(self.storage, self.memory_limit / len(views), check_definite=False)
         meter = Meter(self, "sweeps")
         result = co_regularized(
-            divide_by_degrees(operators, ones, views.names),
+            divide_by_degrees(kernels, ones, views.names),
             strengths,
             n_vectors=self.n_clusters,
             centroid=self.variant == "centroid",

@@ -62,8 +62,8 @@ class CoTrainedSpectralClustering(Clusterer):
     embedding_ : ndarray of shape (n_samples, n_views * n_clusters)
         Eigenvectors of all views side by side, rows scaled to unit length: what k-means worked on.
     objective_ : float
-        Mean agreement of two views, tr(E_v E_v^T E_u E_u^T) over the number of vectors: 1 where they span the same. The
-        larger the better, but the rounds do not maximise it, and it may fall.
+        Mean agreement of two views, tr(E_v E_v^T E_u E_u^T) over the number of vectors: 1 where they span the same;
+        the larger the better. The rounds do not follow it, and it may fall.
     objective_path_ : ndarray
         Its value at the start and after every round.
     n_iter_ : int
@@ -161,8 +161,9 @@ class CoTrainedSpectralClustering(Clusterer):
         views = read_views(self, X, reset=True)
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
-        fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False, weights=ones)
-        kernels = fitted.operators(self.storage, self.memory_limit / len(views), check_definite=False)
+        kernels = fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=False, weights=ones
+        ).operators(self.storage, self.memory_limit / len(views), check_definite=False)
         normalised = divide_by_degrees(kernels, ones, views.names)
         scale_factors(kernels, ones, views.names)  # refuses a view in which all samples are equal
         meter = Meter(self, "rounds")

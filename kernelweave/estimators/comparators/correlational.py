@@ -15,7 +15,7 @@ from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
-from kernelweave.inputs import Views, check_cluster_count, read_views
+from kernelweave.inputs import check_cluster_count, read_views
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.solvers.comparators.correlational import has_small_factor, kernel_cca
@@ -167,7 +167,7 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         self : CorrelationalSpectralClustering
             The fitted estimator.
         """
-        views = self._read(X, reset=True)
+        views = read_views(self, X, reset=True)
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
         kappas = view_numbers(self.regularization, views.names, "regularization", highest=1.0)
@@ -208,5 +208,5 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)
 
-    def _read(self, X: Any, *, reset: bool) -> Views:
-        return read_views(self, X, reset=reset)
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks

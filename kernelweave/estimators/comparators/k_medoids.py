@@ -48,7 +48,7 @@ class MedoidModel:
             X = X.toarray() if sp.issparse(X) else sp.csr_array(X)
         return measured(X, self.centers, self.metric, self.metric_params)
 
-    def labels(self, X: Matrix) -> Ints:
+    def assign(self, X: Matrix) -> Ints:
         """Return the nearest medoid of every sample, the first of those equally near."""
         distances = self.distances(X)
         return np.asarray((distances <= distances.min(axis=1, keepdims=True) + self.slack).argmax(axis=1))
@@ -230,6 +230,9 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _is_precomputed(self) -> bool:
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
+    def _read_new(self, X: Any) -> Matrix:
+        return self._read(X, reset=False)
+
     def _read(self, X: Any, *, reset: bool) -> Matrix:
         dense = not (isinstance(self.metric, str) and self.metric in SPARSE_METRICS)
         X = read_samples(self, X, reset=reset, keep_float32=self._is_precomputed, dense=dense)
@@ -263,7 +266,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             Distances in the metric.
         """
         check_is_fitted(self)
-        return self._model.distances(self._read(X, reset=False))
+        return self._model.distances(self._read_new(X))
 
     def predict(self, X: Any) -> Ints:
         """Return the cluster of new samples: that of the nearest medoid.
@@ -279,7 +282,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             Index of the nearest medoid, the first of those equally near.
         """
         check_is_fitted(self)
-        return self._model.labels(self._read(X, reset=False))
+        return self._model.assign(self._read_new(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of samples with the fitted medoids, so that larger is better.
@@ -299,7 +302,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             Minus the distances to the nearest medoids, summed.
         """
         check_is_fitted(self)
-        nearest = self._model.distances(self._read(X, reset=False)).min(axis=1)
+        nearest = self._model.distances(self._read_new(X)).min(axis=1)
         return -float(read_weights(sample_weight, len(nearest)) @ nearest)
 
 

@@ -1,11 +1,10 @@
 """k-means of several views that exchange their partitions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.comparators.view_features import (
     VIEW_INITS,
@@ -15,13 +14,13 @@ from kernelweave.estimators.comparators.view_features import (
     moved_to,
     origins,
 )
-from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.center_clusterer import CenterClusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.runs import first_labels, label_starts
-from kernelweave.foundation.array_types import Bools, Floats, Ints
+from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
-from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights
+from kernelweave.inputs import check_cluster_count, read_views, read_weights
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.comparators.multi_view_kmeans import (
     ExchangedMeans,
@@ -41,17 +40,17 @@ class JointCenters:
     filled: Bools  # (k,) whether the cluster has centres
     slack: float  # squared distances that differ by no more are equal
 
-    def squared_distances(self, views: Views) -> Floats:
+    def squared_distances(self, views: Sequence[Matrix]) -> Floats:
         """Return the squared distances to the centres, added up over the views, infinite where there are none."""
         ops = [FeatureKernel(block) for block in moved_to(views, self.origins)]
         return joint_distances(ops, self.means, self.filled)
 
-    def labels(self, views: Views) -> Ints:
+    def assign(self, views: Sequence[Matrix]) -> Ints:
         """Return the cluster of every sample."""
         return nearest_joint(self.squared_distances(views), self.slack)
 
 
-class MultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+class MultiViewKMeans(CenterClusterer):
     """Multi-view k-means of Bickel and Scheffer: views teach each other their partitions.
 
     Samples go to the nearest centre of a view; the centres of the next view are the means of the resulting clusters;
@@ -89,8 +88,8 @@ class MultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     view_scatters_ : ndarray of shape (n_views,)
         The share of every view in ``objective_``.
     objective_ : float
-        Squared distances to the centres under the partitions exchanged, summed over samples and views; the smaller the
-        better.
+        Squared distances to the centres under the partitions exchanged, summed over samples and views;
+        the smaller the better.
     objective_path_ : ndarray
         Its value after every round up to the one kept, which has the least. With one view it falls; with more it may
         rise.
@@ -199,63 +198,10 @@ class MultiViewKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         self.objective_path_ = np.array(best.history)
         self.n_iter_ = best.n_iter
         self.converged_ = best.converged
+        self._n_features_out = self.n_clusters
         warn_if_unfinished(best.converged, self.max_iter, "partitions")
         warn_if_empty(np.bincount(best.labels, minlength=self.n_clusters), self.n_clusters)
         return self
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self._model.filled)
-
-    def transform(self, X: Any) -> Floats:
-        """Return the distances of samples to the centres of the clusters, all views together.
-
-        Parameters
-        ----------
-        X : list, tuple or dict of arrays, or one table, as in ``fit``
-            Samples.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_new, n_clusters)
-            Roots of the squared distances added up over the views; infinite to clusters that stayed empty.
-        """
-        check_is_fitted(self)
-        return np.sqrt(self._model.squared_distances(read_views(self, X, reset=False)))
-
-    def predict(self, X: Any) -> Ints:
-        """Return the cluster of new samples, by the rule that assigned the training samples.
-
-        Parameters
-        ----------
-        X : list, tuple or dict of arrays, or one table, as in ``fit``
-            New samples.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_new,)
-            Index of the cluster with the least squared distance to its centres, added up over the views.
-        """
-        check_is_fitted(self)
-        return self._model.labels(read_views(self, X, reset=False))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return minus the objective of samples with the fitted centres, so that larger is better.
-
-        Parameters
-        ----------
-        X : list, tuple or dict of arrays, or one table, as in ``fit``
-            Samples.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_new,), default=None
-            Weights of the samples.
-
-        Returns
-        -------
-        score : float
-            Minus the squared distances to the centres of the nearest cluster, summed over samples and views.
-        """
-        check_is_fitted(self)
-        squared = self._model.squared_distances(read_views(self, X, reset=False)).min(axis=1)
-        return -float(read_weights(sample_weight, len(squared)) @ squared)
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks

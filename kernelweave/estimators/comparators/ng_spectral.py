@@ -1,5 +1,6 @@
 """The spectral clustering of Ng, Jordan and Weiss."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from kernelweave.estimators.shared.embedding import (
 from kernelweave.estimators.shared.fit_warnings import warn_if_inexact, warn_if_unfinished
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read_kernel_input, set_kernel_tags
-from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels
-from kernelweave.foundation.array_types import Floats
+from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels, WeightedViewKernels
+from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.foundation.sklearn_internals import fit_context
-from kernelweave.inputs import Views, check_cluster_count
+from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.transforms import DegreeKernel, ShiftedKernel
 from kernelweave.kernels.weighted_sum import CompositeKernel
@@ -149,7 +150,7 @@ class NgSpectralClustering(EmbeddingClusterer):
         self : NgSpectralClustering
             The fitted estimator.
         """
-        table = self._read(X, reset=True)[0]
+        table = read_kernel_input(self, X, reset=True)
         ones = np.ones(table.shape[0])
         k = self.n_clusters
         check_cluster_count(k, ones)
@@ -172,7 +173,8 @@ class NgSpectralClustering(EmbeddingClusterer):
         self.objective_path_ = np.array(relaxed.result.history)
         self.n_iter_ = relaxed.result.n_iter
         new_samples = ViewKernel(kernel.for_new_samples(), degree_weights=ones, column_scale=op.column_scale)
-        extension = EigenvectorExtension(ViewKernels((new_samples,)), np.ones(1), relaxed.sources)
+        only = WeightedViewKernels(ViewKernels((new_samples,)), np.ones(1))
+        extension = EigenvectorExtension(only, relaxed.sources)
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         clusters = self._round(extension, unit_rows(relaxed.embedding), X, y, **options)
         self.converged_ = clusters.converged
@@ -182,5 +184,5 @@ class NgSpectralClustering(EmbeddingClusterer):
     def _set_input_tags(self, tags: Any) -> None:
         set_kernel_tags(tags, self.kernel)
 
-    def _read(self, X: Any, *, reset: bool) -> Views:
-        return Views(("X",), (read_kernel_input(self, X, reset=reset),))
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return (read_kernel_input(self, X, reset=False),)

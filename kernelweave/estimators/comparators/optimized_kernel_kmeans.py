@@ -209,8 +209,9 @@ class OptimizedKernelKMeans(Clusterer):
     def _fusion(self, views: Views) -> Fusion:
         """Return the kernels, centred and on one scale."""
         ones = np.ones(views.n_samples)
-        fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=True, weights=ones)
-        operators = fitted.operators("dense", np.inf)
+        operators = fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=True, weights=ones
+        ).operators("dense", np.inf)
         factors = scale_factors(operators, ones, views.names)
         matrices = []
         shifts = []

@@ -1,6 +1,6 @@
 """Features of several views: moved to their means, checked, and the best of several runs on them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import scipy.sparse as sp
@@ -9,7 +9,6 @@ from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.foundation.errors import ViewError
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.threads import parallel_map, single_threaded_blas
-from kernelweave.inputs import Views
 from kernelweave.solvers.shared.best_run import best_of
 
 #: How ``init`` may be given by name.
@@ -27,12 +26,12 @@ def best_run(estimator: Any, run: Callable[[Any], Run], starts: Sequence[Any], X
         return best_of(results, **value)
 
 
-def origins(views: Views) -> Origins:
+def origins(views: Iterable[Matrix]) -> Origins:
     """Return the mean of every dense view, which is taken off for the sake of rounding; None for a sparse one."""
     return tuple(None if sp.issparse(block) else block.mean(axis=0) for block in views)
 
 
-def moved_to(views: Views, origins: Origins) -> list[Matrix]:
+def moved_to(views: Iterable[Matrix], origins: Origins) -> list[Matrix]:
     """Return the views moved to their origins; a sparse one becomes dense only where that of training was."""
     return [_moved(block, origin) for block, origin in zip(views, origins, strict=True)]
 

@@ -18,12 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty
 from kernelweave.estimators.shared.runs import run_starts
-from kernelweave.estimators.shared.view_kernels import ViewKernels
+from kernelweave.estimators.shared.view_kernels import WeightedViewKernels
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.random_streams import streams
-from kernelweave.inputs import Views, read_weights
+from kernelweave.inputs import read_weights
 from kernelweave.kernels.features import FeatureKernel
-from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions import algebra
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import MultiViewKernel
@@ -115,17 +114,12 @@ class Extension(ABC):
 class EigenvectorExtension(Extension):
     """The Nystroem extension of eigenvectors of a weighted sum of kernels, rows scaled to unit length."""
 
-    kernels: ViewKernels
-    coefficients: Floats  # (V,)
+    kernel: WeightedViewKernels
     sources: Floats  # (n, k)
-
-    def cross(self, views: Iterable[Matrix]) -> KernelOperator:
-        """Return the weighted sum of the kernels between new samples and the training samples."""
-        return self.kernels.cross(views, self.coefficients)
 
     def embed(self, views: Iterable[Matrix]) -> Floats:
         """Return the extended eigenvectors."""
-        return unit_rows(self.cross(views).matmat(self.sources))
+        return unit_rows(self.kernel.cross(views).matmat(self.sources))
 
 
 @dataclass(frozen=True)
@@ -173,8 +167,8 @@ class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     _model: EmbeddingModel
 
     @abstractmethod
-    def _read(self, X: Any, *, reset: bool) -> Views:
-        """Return samples view by view; one table is one view."""
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        """Return new samples, checked, view by view; one table is one view."""
 
     def _round(
         self, extension: Extension, embedding: Floats, X: Any, y: Any, weights: Floats | None = None, **options: Any
@@ -205,7 +199,7 @@ class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             Rows as in ``embedding_``.
         """
         check_is_fitted(self)
-        return self._model.embed(self._read(X, reset=False))
+        return self._model.embed(self._read_new(X))
 
     def predict(self, X: Any) -> Ints:
         """Return the nearest cluster of samples in the space of the embedding.
@@ -221,7 +215,7 @@ class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             Index of the cluster.
         """
         check_is_fitted(self)
-        return self._model.nearest(self._read(X, reset=False))[0]
+        return self._model.nearest(self._read_new(X))[0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the objective of k-means on the embedding of samples, so that larger is better.
@@ -241,7 +235,7 @@ class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             Minus the squared distances of the embedded samples to the nearest centres, summed.
         """
         check_is_fitted(self)
-        squared = self._model.nearest(self._read(X, reset=False))[1]
+        squared = self._model.nearest(self._read_new(X))[1]
         return -float(read_weights(sample_weight, len(squared)) @ squared)
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Floats:

@@ -1,10 +1,10 @@
 """Estimators whose clusters are sign patterns of scores, linear in the kernel with the samples trained on.
 
-ScoreModel ──▶ .scores(views), .labels(views)    of new samples, through the kernel with those trained on
+ScoreModel ──▶ .scores(views), .assign(views)   of new samples, through the kernel with those trained on
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.inputs import Views, is_multi_view
+from kernelweave.inputs import is_multi_view
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel
 from kernelweave.kernels.transforms import CentredKernel
@@ -140,11 +140,11 @@ class ScoreModel:
         """Return the averaged scores of new samples, shape (n, q)."""
         return averaged(self.view_scores(views), self.shares)
 
-    def labels(self, views: Iterable[Matrix]) -> Ints:
+    def assign(self, views: Iterable[Matrix]) -> Ints:
         """Return the clusters of new samples."""
         return self.codebook.labels(self.scores(views))
 
-    def view_labels(self, views: Iterable[Matrix]) -> Ints:
+    def assign_by_view(self, views: Iterable[Matrix]) -> Ints:
         """Return the clusters of new samples view by view, shape (V, n)."""
         pairs = zip(self.view_codebooks, self.view_scores(views), strict=True)
         return np.stack([book.labels(scores) for book, scores in pairs])
@@ -181,16 +181,16 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustere
     _model: ScoreModel
 
     @abstractmethod
-    def _read(self, X: Any, *, reset: bool) -> Views:
-        """Return samples view by view; one table is one view."""
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        """Return new samples, checked, view by view; one table is one view."""
 
     @property
     def _n_features_out(self) -> int:
         return int(self.codebook_.shape[1])
 
-    def _by_blocks(self, answer: Callable[[Views], Any], X: Any, axis: int = 0) -> Any:
+    def _by_blocks(self, answer: Callable[[Sequence[Matrix]], Any], X: Any, axis: int = 0) -> Any:
         """Return the model's answers for all blocks of samples as one array."""
-        return joined((answer(self._read(block, reset=False)) for block in chunks(X)), axis)
+        return joined((answer(self._read_new(block)) for block in chunks(X)), axis)
 
     def kernel_row_sums(self, X: Any) -> Floats:
         """Return how much every sample resembles the training samples together: the sums of its kernel rows.
@@ -241,7 +241,7 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustere
             Index of the codeword.
         """
         check_is_fitted(self)
-        return self._by_blocks(self._model.labels, X)
+        return self._by_blocks(self._model.assign, X)
 
 
 # --- samples block by block ------------------------------------------------------------------------------------------

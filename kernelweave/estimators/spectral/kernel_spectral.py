@@ -1,5 +1,6 @@
 """The kernel spectral clustering estimator."""
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -16,11 +17,11 @@ from kernelweave.estimators.shared.scores import (
 )
 from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read_kernel_input, set_kernel_tags
 from kernelweave.estimators.spectral.training_samples import training_rows, training_samples
-from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import Views, check_cluster_count
+from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel, Storage
 from kernelweave.solvers.spectral.kernel_spectral import kernel_spectral
@@ -210,8 +211,8 @@ class KernelSpectralClustering(ScoreClusterer):
     def _set_input_tags(self, tags: Any) -> None:
         set_kernel_tags(tags, self.kernel)
 
-    def _read(self, X: Any, *, reset: bool) -> Views:
-        return Views(("X",), (read_kernel_input(self, X, reset=reset),))
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return (read_kernel_input(self, X, reset=False),)
 
     def _fit_kernel(self, table: Array) -> FittedKernel:
         ones = np.ones(table.shape[0])
@@ -219,4 +220,4 @@ class KernelSpectralClustering(ScoreClusterer):
 
     def _cross(self, X: Any) -> KernelOperator:
         """Return the kernel between samples and those trained on, which pictures draw."""
-        return self._model.views[0].trained.cross(self._read(X, reset=False)[0])
+        return self._model.views[0].trained.cross(self._read_new(X)[0])

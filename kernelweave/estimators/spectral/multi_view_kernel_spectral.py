@@ -22,7 +22,7 @@ from kernelweave.estimators.shared.scores import (
 from kernelweave.estimators.shared.view_kernels import FittedViewKernels, fit_view_kernels, set_view_kernel_tags
 from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.estimators.spectral.training_samples import training_rows, training_samples
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
@@ -218,7 +218,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             The fitted estimator.
         """
         refuse_iterators(X)
-        views = self._read(X, reset=True)
+        views = read_views(self, X, reset=True)
         n = views.n_samples
         check_cluster_count(self.n_clusters, np.ones(n))
         gammas = view_numbers(self.gamma, views.names, "gamma")
@@ -243,7 +243,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         self.n_iter_ = 1
         self.converged_ = True
         for name in ("view_codebooks_", "view_labels_", "best_view_"):
-            vars(self).pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # of an earlier fit
         if self.assignment == "joint":
             self.view_weights_: Floats = _committee(training, self.n_clusters) if fixed is None else fixed
             self._assign_jointly(training, X, whole=len(indices) == n)
@@ -307,13 +307,13 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
                 f"assignment={self.assignment!r} makes one codebook for all views. Fit with assignment='per_view' for "
                 "labels of every view, or call predict."
             )
-        return self._by_blocks(self._model.view_labels, X, axis=1)
+        return self._by_blocks(self._model.assign_by_view, X, axis=1)
 
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)
 
-    def _read(self, X: Any, *, reset: bool) -> Views:
-        return read_views(self, X, reset=reset)
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks
 
     def _fixed_weights(self, names: Sequence[str]) -> Floats | None:
         """Return the weights of the views, or None where silhouettes decide."""

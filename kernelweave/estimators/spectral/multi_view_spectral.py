@@ -1,5 +1,6 @@
 """The multi-view spectral clustering estimator."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from kernelweave.estimators.shared.fit_warnings import (
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.view_kernels import (
     SummedKernels,
+    WeightedViewKernels,
     fit_view_kernels,
     set_view_kernel_tags,
     sum_view_kernels,
 )
 from kernelweave.estimators.shared.view_weights import Exponent, choose_exponent, kernel_coefficients, start_weights
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
@@ -158,7 +160,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         "normalize": ["boolean", StrOptions({"degrees"})],
     }
 
-    @renamed_parameters(weights="give 'learned', 'uniform' or fixed weights as view_weights")
+    @renamed_parameters(weights="use view_weights, and init_view_weights for what learning starts from")
     def __init__(
         self,
         n_clusters: int = 8,
@@ -216,7 +218,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self : MultiViewSpectralClustering
             The fitted estimator.
         """
-        views = self._read(X, reset=True)
+        views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
@@ -236,8 +238,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         )
         meter.close()
         self._keep_relaxed(relaxed.result, exponent)
-        coefficients = relaxed.result.view_weights**exponent.power
-        extension = EigenvectorExtension(kernels.new_samples, coefficients, relaxed.sources)
+        kernel = WeightedViewKernels(kernels.new_samples, relaxed.result.view_weights**exponent.power)
+        extension = EigenvectorExtension(kernel, relaxed.sources)
         self._round(extension, unit_rows(relaxed.embedding), X, y, weights=weights)
         return self
 
@@ -246,7 +248,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self.view_scatters_: Floats = result.view_scatters
         self.kernel_coefficients_: Floats = kernel_coefficients(result.view_weights, exponent)
         self.p_ = exponent.value
-        vars(self).pop("p_path_", None)  # of an earlier fit
+        self.__dict__.pop("p_path_", None)  # of an earlier fit
         if exponent.path is not None:
             self.p_path_ = exponent.path
         self.eigenvalues_: Floats = result.eigenvalues
@@ -262,8 +264,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)
 
-    def _read(self, X: Any, *, reset: bool) -> Views:
-        return read_views(self, X, reset=reset)
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks
 
     def _sum_kernels(self, views: Views, weights: Floats) -> SummedKernels:
         fitted = fit_view_kernels(
@@ -301,4 +303,4 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
 
     def _cross(self, X: Any) -> KernelOperator:
         """Return the sum of the kernels between samples and the training samples, which pictures draw."""
-        return self._model.extension.cross(self._read(X, reset=False))  # type: ignore[attr-defined]
+        return self._model.extension.kernel.cross(self._read_new(X))  # type: ignore[attr-defined]

@@ -62,7 +62,7 @@ def principal_directions(op: KernelOperator) -> tuple[Floats, Floats]:
     n = op.n_samples
     with single_threaded_blas():
         if has_small_factor(op):
-            vectors, lengths, _ = np.linalg.svd(op.factor(), full_matrices=False)
+            vectors, lengths, _ = np.linalg.svd(op.gram_factor(), full_matrices=False)
             values = lengths**2
         else:
             values, vectors = eigh(op.block(slice(None), slice(None)), overwrite_a=True, check_finite=False)

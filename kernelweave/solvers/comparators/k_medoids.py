@@ -121,8 +121,9 @@ class Medoids:
         places = (self.near + k * np.arange(n_candidates)[:, None]).ravel()
         losses = np.bincount(places, lost.ravel(), k * n_candidates).reshape(n_candidates, k)
         changes = won[:, None] + losses
-        slots = changes.argmin(axis=1)
-        return changes[np.arange(n_candidates), slots], slots
+        least = changes.min(axis=1)
+        slots = (changes <= least[:, None] + self.noise).argmax(axis=1)  # the first of those equal but for rounding
+        return least, slots
 
     def losses(self) -> Floats:
         """Return how much J grows when each medoid is dropped; there must be two or more."""
