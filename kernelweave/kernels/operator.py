@@ -46,7 +46,7 @@ class KernelOperator(ABC):
         return self.shape[0]
 
     def gram_factor(self) -> Floats:
-        """Return F of ``rank_bound`` columns with K = F F^T; for operators made of features alone."""
+        """Return F with K = F F^T, of ``rank_bound`` columns where these are fewer than rows; needs explicit features."""
         raise NotImplementedError(f"{type(self).__name__} is not made of features.")
 
     @abstractmethod
