@@ -26,6 +26,15 @@ class FeatureKernel(KernelOperator):
         self.shape = (self.Phi.shape[0], self.source.shape[0])
         self.psd = True if source is None else None
 
+    @property
+    def rank_bound(self) -> int:
+        """The number of features, where rows and columns are the same samples."""
+        return min(self.Phi.shape) if self.source is self.Phi else self.shape[0]
+
+    def gram_factor(self) -> Floats:
+        """Return the features, dense."""
+        return np.asarray(self.Phi.toarray() if sp.issparse(self.Phi) else self.Phi)
+
     def diag(self) -> BackendArray:
         """Return the squared length of every row of features."""
         return self.backend.squared_lengths(self.Phi)

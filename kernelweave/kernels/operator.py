@@ -51,6 +51,15 @@ class KernelOperator(ABC):
         """Whether kernel values are computed again at every pass, which keeps all threads busy."""
         return False
 
+    @property
+    def rank_bound(self) -> int:
+        """A bound on the rank, known without reading values; where it is below n, ``gram_factor`` is cheap."""
+        return self.shape[0]
+
+    def gram_factor(self) -> Floats:
+        """Return F with K = F F^T, of ``rank_bound`` columns where that is below n; needs explicit features."""
+        raise NotImplementedError(f"{type(self).__name__} is not made of features.")
+
     @abstractmethod
     def diag(self) -> BackendArray:
         """Return k(x_i, x_i) of every row, shape (n_rows,)."""

@@ -169,6 +169,16 @@ class CentredKernel(KernelOperator):
         self.column_means = self.row_means if column_means is None else column_means
         self.grand_mean = float(self.shares @ self.column_means) if grand_mean is None else grand_mean
 
+    @property
+    def rank_bound(self) -> int:
+        """The bound of the base: centring adds no direction."""
+        return self.base.rank_bound
+
+    def gram_factor(self) -> Floats:
+        """Return the factor of the base less its mean row."""
+        F = self.base.gram_factor()
+        return F - self.shares @ F
+
     def cross(self, new: KernelOperator) -> "CentredKernel":
         """Return the cross-kernel centred with the training means."""
         return CentredKernel(new, self.shares, column_means=self.column_means, grand_mean=self.grand_mean)

@@ -74,7 +74,7 @@ class CompositeKernel(KernelOperator):
         """Return the weighted sum of the diagonals."""
         return self.backend.weighted_sum(self.coefficients, self.backend.stack([part.diag() for part in self.parts]))
 
-    def view_masses(self, weights: BackendArray) -> Floats:
+    def view_traces(self, weights: BackendArray) -> Floats:
         """Return sum_i w_i K_v(x_i, x_i) of every view."""
         return np.array([self.backend.dot(weights, part.diag()) for part in self.parts])
 
@@ -194,9 +194,13 @@ class JoinedFeatures(FeatureKernel):
         ends = np.cumsum(self.widths)
         return [self.Phi[:, low:high] for low, high in zip(ends - self.widths, ends, strict=True)]
 
-    def view_masses(self, weights: BackendArray) -> Floats:
+    def view_traces(self, weights: BackendArray) -> Floats:
         """Return sum_i w_i K_v(x_i, x_i) of every view."""
         return np.array([self.backend.dot(weights, self._diags[v]) for v in range(self.n_views)])
+
+    def gram_factor(self) -> Floats:
+        """Return the features, each times the root of what its column counts."""
+        return super().gram_factor() * np.sqrt(self.column_weights)
 
     def diag(self) -> BackendArray:
         """Return the weighted sum of the views' diagonals."""

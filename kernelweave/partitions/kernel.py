@@ -94,7 +94,7 @@ class ViewKernels(Kernel, Protocol):
     def with_weights(self, coefficients: Any) -> Any:
         """Return the sum with other coefficients."""
 
-    def view_masses(self, weights: BackendArray) -> Floats:
+    def view_traces(self, weights: BackendArray) -> Floats:
         """Return sum_i w_i K_v(x_i, x_i) of every view."""
 
     def view_operators(self) -> list[Any]:

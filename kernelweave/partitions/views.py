@@ -29,7 +29,7 @@ class ViewPartition(Partition):
 
     def view_scatters(self) -> Floats:
         """Return the objective of the partition in every view, zero where rounding is all that is left."""
-        masses = self.op.view_masses(self.weights)
+        masses = self.op.view_traces(self.weights)
         filled = self.totals > 0
         shares = self._view_within()[:, filled] / self.totals[filled]
         return without_rounding(masses - shares.sum(axis=1), np.abs(masses) + np.abs(shares).sum(axis=1))

@@ -201,7 +201,7 @@ def test_multi_view_spectral_has_the_same_weights_eigenvalues_and_clusters(make,
     results = []
     for home in homes():
         op = make(X, Y, home)
-        totals = op.view_masses(home(weights))
+        totals = op.view_traces(home(weights))
         relaxed = multi_view_spectral(
             spectrum(op, weights), totals, n_vectors=K, p=2.0, view_weights=np.full(2, 0.5), tol=1e-9
         )

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
 from kernelweave import KernelError, ParameterError
-from kernelweave.estimators.comparators.distances import _ROWS, check_distance_matrix, measured_among
+from kernelweave.estimators.comparators.distances import ROWS, check_distance_matrix, measured_among
 
-X = np.random.default_rng(0).normal(size=(_ROWS + 90, 3))
+X = np.random.default_rng(0).normal(size=(ROWS + 90, 3))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan", "cosine", "sqeuclidean", "chebyshev", "canberra"])
@@ -35,7 +35,7 @@ def test_a_function_of_two_samples_is_called_once_for_each_pair():
     assert len(calls) < 20 * 20
 
 
-@pytest.mark.parametrize("at", [(2, 5), (_ROWS + 3, 7), (7, _ROWS + 3)])
+@pytest.mark.parametrize("at", [(2, 5), (ROWS + 3, 7), (7, ROWS + 3)])
 def test_the_first_entry_without_a_mirror_image_is_named_wherever_it_stands(at):
     D = pairwise_distances(X)
     D[at] += 1.0
@@ -46,8 +46,8 @@ def test_the_first_entry_without_a_mirror_image_is_named_wherever_it_stands(at):
 
 def test_the_diagonal_and_negative_values_are_checked():
     D = pairwise_distances(X)
-    D[_ROWS + 1, _ROWS + 1] = 0.5
-    with pytest.raises(KernelError, match=rf"X\[{_ROWS + 1}, {_ROWS + 1}\] = 0\.5 on the diagonal"):
+    D[ROWS + 1, ROWS + 1] = 0.5
+    with pytest.raises(KernelError, match=rf"X\[{ROWS + 1}, {ROWS + 1}\] = 0\.5 on the diagonal"):
         check_distance_matrix(D, square=True)
     with pytest.raises(KernelError, match=r"X\[0, 1\] = -"):
         check_distance_matrix(-pairwise_distances(X[:3]), square=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
@@ -9,7 +10,8 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.parametric import WeightedKernels
-from kernelweave.kernels.transforms import CentredKernel, DegreeKernel
+from kernelweave.kernels.transforms import CentredKernel, DegreeKernel, ScaledKernel
+from kernelweave.kernels.weighted_sum import composite
 from kernelweave.solvers.comparators import correlational
 from kernelweave.solvers.comparators.co_regularized import co_regularized
 from kernelweave.solvers.comparators.co_trained import absolute_degrees, co_trained
@@ -65,6 +67,31 @@ def test_directions_of_no_weight_are_columns_of_zeros():
     np.testing.assert_allclose(found.values, [12.0, 3.0, 0.0], atol=1e-12)
     assert found.rank == 2
     assert not found.vectors[:, 2].any()
+
+
+# --- factors of kernels ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@quick
+@given(X=strategies.samples(min_n=4, max_n=9), drawn=st.data())
+def test_the_factor_of_features_gives_back_the_kernel_centred_or_not(form, X, drawn):
+    weights = drawn.draw(strategies.generators()).uniform(0.1, 2.0, len(X))
+    every = slice(None)
+    plain = FeatureKernel(form(X))
+    joined = composite([plain, ScaledKernel(plain, 3.0)], [0.5, 0.2])
+    for op in (plain, CentredKernel(plain), CentredKernel(plain, weights), joined):
+        F = op.gram_factor()
+        assert F.shape[1] >= op.rank_bound >= np.linalg.matrix_rank(F)
+        np.testing.assert_allclose(F @ F.T, op.block(every, every), atol=1e-9 * max(1.0, op.scale()))
+
+
+def test_other_kernels_have_no_factor_and_any_rank():
+    K = np.eye(5)
+    for op in (DenseKernel(K), CentredKernel(DenseKernel(K)), FeatureKernel(K[:, :2], K[:3, :2])):
+        assert op.rank_bound == 5
+    with pytest.raises(NotImplementedError, match="DenseKernel is not made of features"):
+        DenseKernel(K).gram_factor()
 
 
 # --- co-regularised --------------------------------------------------------------------------------------------------

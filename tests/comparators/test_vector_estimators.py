@@ -30,6 +30,7 @@ from kernelweave import (
     ViewError,
 )
 from kernelweave.estimators.comparators.distances import METRICS, SPARSE_METRICS
+from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.comparators import affinity_propagation, multi_view_nmf
 from kernelweave.solvers.comparators import k_medoids as k_medoids_module
@@ -95,7 +96,7 @@ def medoid_problems(draw):
 def test_swaps_are_those_of_the_plain_loop_whatever_the_size_of_batches(problem, fewest):
     D, weights, start = problem
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(k_medoids_module, "FEWEST", fewest)
+        patch.setattr(k_medoids_module, "SMALLEST_BATCH", fewest)
         found = k_medoids(D.__getitem__, start, weights)
     wanted, n_swaps = oracle.eager_swaps(D, start, weights, 1e-12 * D[start].max() * weights.sum())
     assert found.medoids.tolist() == wanted
@@ -155,6 +156,21 @@ def test_attributes_describe_the_medoids():
     assert model.inertia_ == model.objective_ == pytest.approx(weights @ gaps.min(axis=1))
     assert len(model.objective_path_) == model.n_iter_ + 1
     assert model.get_feature_names_out().tolist() == ["kmedoids0", "kmedoids1", "kmedoids2", "kmedoids3"]
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "precomputed"])
+def test_the_score_of_medoids_is_minus_the_sum_of_distances(metric):
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(OVERLAPPING))
+    plain = "cityblock" if metric == "manhattan" else "euclidean"
+    given_ = metric == "precomputed"
+    train = cdist(OVERLAPPING, OVERLAPPING) if given_ else OVERLAPPING
+    new = cdist(NEW, OVERLAPPING) if given_ else NEW
+    model = KMedoids(4, metric=metric, random_state=0).fit(train, sample_weight=weights)
+    assert model.score(train, sample_weight=weights) == pytest.approx(-model.objective_)
+    distances = cdist(NEW, OVERLAPPING[model.exemplar_indices_], plain)
+    assert model.score(new) == pytest.approx(-distances.min(axis=1).sum())
+    assert model.score(new, sample_weight=np.arange(15)) == pytest.approx(-(np.arange(15) @ distances.min(axis=1)))
+    np.testing.assert_array_equal(model.predict(new), distances.argmin(axis=1))
 
 
 @pytest.mark.parametrize("metric", sorted(METRICS))
@@ -324,14 +340,42 @@ def test_equal_samples_count_as_often_as_they_occur():
     rng = np.random.default_rng(0)
     table = np.repeat(OVERLAPPING[:30], rng.integers(1, 5, size=30), axis=0)
     rows = np.repeat(np.arange(30), [int((table == row).all(axis=1).sum()) for row in OVERLAPPING[:30]])
-    heads, member = affinity_propagation.distinct_samples(cdist(table, table, "sqeuclidean"), 1e-12)
-    assert rows[heads].tolist() == list(range(30))
-    assert member.tolist() == rows.tolist()
+    representatives, group = affinity_propagation.distinct_samples(cdist(table, table, "sqeuclidean"), 1e-12)
+    assert rows[representatives].tolist() == list(range(30))
+    assert group.tolist() == rows.tolist()
     found = AffinityPropagation(preference=-400.0, random_state=0).fit(table)
     S = -np.bincount(rows)[:, None] * cdist(OVERLAPPING[:30], OVERLAPPING[:30], "sqeuclidean")
-    options = {"damping": 0.9, "max_iter": 1000, "convergence_iter": 50, "random_state": 0}
+    seed = int(streams(0, 1, "initialization")[0].integers(2**31 - 1))
+    options = {"damping": 0.9, "max_iter": 1000, "convergence_iter": 50, "random_state": seed}
     plain = TheirAffinity(affinity="precomputed", preference=-400.0, **options).fit(S)
     assert rows[found.exemplar_indices_].tolist() == plain.cluster_centers_indices_.tolist()
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_samples_are_measured_by_their_distances_to_the_exemplars(kernel):
+    model = AffinityPropagation(4, kernel=kernel, random_state=0).fit(OVERLAPPING)
+    exemplars = OVERLAPPING[model.exemplar_indices_]
+    squared = cdist(NEW, exemplars, "sqeuclidean")
+    if kernel == "rbf":
+        squared = 2.0 - 2.0 * rbf_kernel(NEW, exemplars, gamma=1 / (4 * OVERLAPPING.var()))
+    np.testing.assert_allclose(model.transform(NEW), np.sqrt(squared), atol=1e-7)
+    assert model.score(NEW) == pytest.approx(-squared.min(axis=1).sum())
+    assert model.score(NEW, sample_weight=np.arange(15)) == pytest.approx(-(np.arange(15) @ squared.min(axis=1)))
+    assert model.score(OVERLAPPING) == pytest.approx(-model.objective_)
+    np.testing.assert_array_equal(model.transform(NEW).argmin(axis=1), model.predict(NEW))
+    assert model.get_feature_names_out().tolist() == [f"affinitypropagation{i}" for i in range(4)]
+
+
+def test_rows_of_a_precomputed_kernel_have_no_distances_to_the_exemplars():
+    K = rbf_kernel(OVERLAPPING, gamma=0.01)
+    model = AffinityPropagation(4, kernel="precomputed", random_state=0).fit(K)
+    plain = AffinityPropagation(4, kernel="rbf", kernel_params={"gamma": 0.01}, random_state=0).fit(OVERLAPPING)
+    np.testing.assert_array_equal(model.predict(K[:7]), plain.predict(OVERLAPPING[:7]))
+    for method in ("transform", "score"):
+        assert not hasattr(model, method)
+        with pytest.raises(AttributeError) as caught:
+            getattr(model, method)(K)
+        assert "do not hold k(x, x)" in str(caught.value.__cause__)
 
 
 def test_where_no_preference_gives_the_number_the_least_useful_exemplars_go():
@@ -341,7 +385,7 @@ def test_where_no_preference_gives_the_number_the_least_useful_exemplars_go():
     assert found.objective == pytest.approx(2.0 * 7)
     D = cdist(OVERLAPPING, OVERLAPPING, "sqeuclidean")
     chosen = np.arange(0, 60, 4)
-    kept = affinity_propagation._dropped(D, np.ones(60), chosen, 4)
+    kept = affinity_propagation.reduce_exemplars(D, np.ones(60), chosen, 4)
     wanted = oracle.dropped(D, chosen, np.ones(60), 4)
     owner = D[:, wanted].argmin(axis=1)
     middles = [np.flatnonzero(owner == c)[D[np.ix_(owner == c, owner == c)].sum(axis=0).argmin()] for c in range(4)]
@@ -481,6 +525,29 @@ def test_two_views_hand_their_partitions_to_each_other():
     np.testing.assert_allclose(model.cluster_centers_[1], [X[c == Y, 2:].mean(axis=0) for c in range(3)])
 
 
+def test_distances_and_scores_add_up_over_the_views():
+    counts = np.arange(60) % 3
+    model = MultiViewKMeans(3, views=HALVES, random_state=0).fit(OVERLAPPING, sample_weight=counts)
+    squared = sum(
+        cdist(NEW[:, half], centers, "sqeuclidean")
+        for half, centers in zip(HALVES, model.cluster_centers_, strict=True)
+    )
+    np.testing.assert_allclose(model.transform(NEW), np.sqrt(squared))
+    np.testing.assert_array_equal(model.predict(NEW), squared.argmin(axis=1))
+    assert model.score(NEW) == pytest.approx(-squared.min(axis=1).sum())
+    assert model.score(NEW, sample_weight=np.arange(15)) == pytest.approx(-(np.arange(15) @ squared.min(axis=1)))
+    np.testing.assert_array_equal(model.labels_, model.transform(OVERLAPPING).argmin(axis=1))
+    assert model.score(OVERLAPPING, sample_weight=counts) >= -model.objective_
+
+
+def test_the_scatters_of_the_views_are_those_of_the_partitions_exchanged():
+    model = MultiViewKMeans(3, init=Y).fit({"front": X[:, :2], "back": X[:, 2:]})
+    for half, scatter in zip(HALVES, model.view_scatters_, strict=True):
+        within = sum(float(X[c == Y, half].var(axis=0).sum()) * 20 for c in range(3))
+        assert scatter == pytest.approx(within)
+    assert model.view_scatters_.sum() == pytest.approx(model.objective_)
+
+
 def test_k_means_that_does_not_settle_keeps_its_best_round():
     table = np.random.default_rng(1).standard_normal((200, 6))  # nothing that the views could agree on
     model = MultiViewKMeans(5, views=[slice(0, 3), slice(3, 6)], n_init=1, random_state=0).fit(table)
@@ -528,6 +595,7 @@ def test_one_view_is_em_of_scikit_learn_from_the_same_start(covariance):
         weights_init=sizes, precisions_init=precisions,
     ).fit(OVERLAPPING)  # fmt: skip
     assert model.objective_ == pytest.approx(theirs.score(OVERLAPPING), abs=1e-6)
+    assert model.score(NEW) == pytest.approx(theirs.score(NEW), abs=1e-2)
     assert model.labels_.tolist() == theirs.predict(OVERLAPPING).tolist()
     np.testing.assert_allclose(model.predict_proba(NEW), theirs.predict_proba(NEW), atol=1e-3)
     np.testing.assert_allclose(model.cluster_centers_[0], theirs.means_, atol=1e-2)
@@ -541,6 +609,28 @@ def counts_of_words(n=90, seed=0):
     topic = rng.permutation(np.repeat([0, 1, 2], n // 3))
     tables = [rng.dirichlet(np.full(30, 0.2), size=3) for _ in range(2)]
     return [np.stack([rng.multinomial(60, table[t]) for t in topic]).astype(float) for table in tables], topic
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "shared_spherical"])
+def test_the_score_of_mixtures_is_the_mean_log_likelihood_over_samples_and_views(covariance):
+    model = MultiViewEM(3, views=HALVES, covariance=covariance, random_state=0).fit(OVERLAPPING)
+    logs = []
+    for v, half in enumerate(HALVES):
+        means, spreads = model.cluster_centers_[v], model.cluster_spreads_[v]
+        densities = np.exp(-0.5 * ((NEW[:, None, half] - means) ** 2 / spreads).sum(axis=2))
+        densities /= np.sqrt(2 * np.pi * spreads).prod(axis=1)
+        logs.append(np.log(densities @ model.mixing_weights_[v]))
+    assert model.score(NEW) == pytest.approx(np.mean(logs))
+    weights = np.arange(15.0)
+    assert model.score(NEW, sample_weight=weights) == pytest.approx(np.mean(logs, axis=0) @ weights / weights.sum())
+    assert model.score(OVERLAPPING) == pytest.approx(model.objective_)
+
+
+def test_the_score_of_counts_is_in_the_terms_of_the_objective():
+    words, _ = counts_of_words()
+    model = MultiViewEM(3, distribution="multinomial", random_state=0).fit(words)
+    assert model.score(words) == pytest.approx(model.objective_)
+    assert model.score([sp.csr_array(block) for block in words]) == pytest.approx(model.objective_)
 
 
 def test_multinomial_mixtures_find_topics_in_dense_and_sparse_counts():
@@ -617,7 +707,9 @@ def test_no_update_of_the_factors_raises_the_objective(problem):
 def test_a_round_of_updates_is_that_of_the_source(problem):
     blocks, weights, labels, k = problem
     blocks = [(block + 0.1 / block.size) / (block + 0.1 / block.size).sum() for block in blocks]
-    start = [multi_view_nmf._View(block, weight, labels, k) for block, weight in zip(blocks, weights, strict=True)]
+    start = [
+        multi_view_nmf.FactoredView(block, weight, labels, k) for block, weight in zip(blocks, weights, strict=True)
+    ]
     factors = [view.U.copy() for view in start], [view.V.copy() for view in start]
     found = joint_factors(blocks, weights, labels, n_clusters=k, max_iter=2, tol=0.0)
     common = sum(weight * V for weight, V in zip(weights, factors[1], strict=True)) / sum(weights)

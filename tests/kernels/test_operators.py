@@ -668,7 +668,7 @@ def test_combined_sums_of_the_views_are_the_sums_of_the_combined_kernel():
     np.testing.assert_allclose(combined, op.cluster_sums(labels, weights, 3), rtol=1e-12)
     np.testing.assert_allclose(op.view_partition(labels, weights, 3).sums, combined, rtol=1e-12)
     masses = [weights @ (X**2).sum(axis=1), weights.sum(), weights @ np.diagonal(chain_matrix(X, X))]
-    np.testing.assert_allclose(op.view_masses(weights), masses, rtol=1e-12)
+    np.testing.assert_allclose(op.view_traces(weights), masses, rtol=1e-12)
 
 
 @pytest.mark.parametrize("coefficients", [[1.0], [1.0, 1.0, 1.0]])
@@ -759,7 +759,7 @@ def test_new_coefficients_of_joined_features_leave_the_old_sum_alone():
     np.testing.assert_allclose(first.diag(), (X**2).sum(axis=1) + X[:, 0] ** 2)
     weights = np.array([1.0, 0.0, 2.0, 0.5])
     for op in (first, second):  # masses of views carry no coefficients
-        np.testing.assert_allclose(op.view_masses(weights), [weights @ (X**2).sum(axis=1), weights @ X[:, 0] ** 2])
+        np.testing.assert_allclose(op.view_traces(weights), [weights @ (X**2).sum(axis=1), weights @ X[:, 0] ** 2])
 
 
 def test_the_views_of_joined_features_are_the_kernels_they_were_made_of():

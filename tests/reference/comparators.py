@@ -43,10 +43,10 @@ def eager_swaps(D, medoids, weights, noise):
     medoids, idle, n_swaps = [int(m) for m in medoids], 0, 0
     candidates = [j for j in range(len(D)) if weights[j] > 0]
     for j in itertools.cycle(candidates):
-        found = changes(D, medoids, weights, j)
-        slot = int(np.argmin(found))
+        found = np.array(changes(D, medoids, weights, j))
+        slot = int(np.argmax(found <= found.min() + noise))  # the first of equal ones
         idle += 1
-        if found[slot] < -noise:
+        if found.min() < -noise:
             medoids[slot], idle, n_swaps = j, 0, n_swaps + 1
         if idle >= len(candidates):
             return medoids, n_swaps

@@ -26,7 +26,7 @@ from kernelweave import (
 from kernelweave.backends.host import HostBackend
 from kernelweave.datasets import make_mvksc_synth2, make_two_rings
 from kernelweave.estimators.shared import scores as streaming
-from kernelweave.estimators.spectral import multi_view_kernel_spectral as multi_view
+from kernelweave.estimators.spectral.training_samples import SWAPS
 from kernelweave.foundation.random_streams import streams
 from kernelweave.metrics import normalized_mutual_info
 from kernelweave.solvers.spectral import kernel_spectral as solver
@@ -378,7 +378,9 @@ def test_arguments_and_data_are_left_as_they_were(cls):
 
 
 @pytest.mark.parametrize("order", [(2, 1, 0), (1, 2, 0), (0, 2, 1)])
-@pytest.mark.parametrize(("assignment", "weights"), [("joint", None), ("joint", "silhouette"), ("per_view", None)])
+@pytest.mark.parametrize(
+    ("assignment", "weights"), [("joint", "uniform"), ("joint", "silhouette"), ("per_view", "uniform")]
+)
 def test_the_order_of_the_views_does_not_matter(assignment, order, weights):
     gamma = dict(zip(NAMES, GAMMAS, strict=True))
     options = {"gamma": gamma, "assignment": assignment, "view_weights": weights}
@@ -393,7 +395,8 @@ def test_the_order_of_the_views_does_not_matter(assignment, order, weights):
 
 
 @pytest.mark.parametrize(
-    ("assignment", "weights"), [("joint", None), ("joint", "silhouette"), ("joint", [2.0]), ("per_view", None)]
+    ("assignment", "weights"),
+    [("joint", "uniform"), ("joint", "silhouette"), ("joint", [2.0]), ("per_view", "uniform")],
 )
 @pytest.mark.parametrize("gamma", [1.0, 1e6])
 def test_a_single_view_is_kernel_spectral_clustering(assignment, weights, gamma):
@@ -744,7 +747,7 @@ def test_swaps_for_entropy_are_those_of_a_plain_loop(cls, seed):
     views, _ = overlapping((60, 30, 10), seed=2)
     kernels = [rbf(X) for X in views[: 1 if cls is KernelSpectralClustering else 2]]
     model = cls(3, n_train_samples=25, selection="entropy", random_state=seed, **RBF).fit(given_as(cls, *views[:2]))
-    expected = oracle.spread_out(sum(kernels), 25, streaming.SWAPS * 25, streams(seed, 1)[0])
+    expected = oracle.spread_out(sum(kernels), 25, SWAPS * 25, streams(seed, 1, "training samples")[0])
     np.testing.assert_array_equal(model.train_indices_, expected)
 
 
@@ -832,7 +835,6 @@ def test_long_arrays_are_read_a_chunk_at_a_time(form, chunk, monkeypatch):
     streaming_chunks = streaming.chunks
     monkeypatch.setattr(streaming, "CHUNK", chunk)
     monkeypatch.setattr(streaming, "chunks", watched)
-    monkeypatch.setattr(multi_view, "chunks", watched)
     for method in methods(model):
         seen.clear()
         np.testing.assert_allclose(getattr(model, method)(data), whole[method], atol=1e-10)

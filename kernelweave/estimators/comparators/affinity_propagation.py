@@ -1,19 +1,21 @@
 """The affinity propagation estimator."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators.shared.kernel_estimator import (
-    KERNEL_RULES,
-    KernelEstimator,
-    warn_if_empty,
-    warn_if_indefinite,
+from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_indefinite
+from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.single_kernel import (
+    fit_or_approximate,
+    read_kernel_input,
+    set_kernel_tags,
+    why_without_distances,
 )
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation.notices import warn
 from kernelweave.foundation.progress import Meter, track
@@ -23,40 +25,65 @@ from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.divergences import KernelDivergence
 from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.spec.fitting import FittedKernel
 from kernelweave.partitions.algebra import TIE_TOLERANCE
-from kernelweave.solvers.comparators.affinity_propagation import Messages, find_exemplars
+from kernelweave.solvers.comparators.affinity_propagation import Exemplars, Messages, find_exemplars
 
 # Square matrices held at a time: kernel, distances, similarities, two kinds of messages and what they are made from.
 MATRICES = 7
 
 
-class AffinityPropagation(ClusterMixin, KernelEstimator):
-    """Affinity propagation: exemplars found by messages between samples, in the feature space of a kernel.
+@dataclass(frozen=True)
+class ExemplarModel:
+    """The exemplars, in the feature space of a kernel."""
+
+    kernel: FittedKernel
+    indices: Ints  # (k,) among the training samples
+    norms: Floats  # (k,) k(e, e) of the exemplars
+    slack: float  # squared distances that differ by no more are equal
+
+    def assign(self, X: Matrix) -> Ints:
+        """Return the nearest exemplar of every sample, for which k(x, x) is not needed."""
+        distances = self._distances(self.kernel.cross(X))
+        return np.asarray((distances <= distances.min(axis=1, keepdims=True) + self.slack).argmax(axis=1))
+
+    def squared_distances(self, X: Matrix) -> Floats:
+        """Return the squared distances of samples to the exemplars."""
+        cross = self.kernel.cross(X)
+        return np.maximum(cross.diag()[:, None] + self._distances(cross), 0.0)
+
+    def _distances(self, cross: KernelOperator) -> Floats:
+        """Return the squared distances less k(x, x)."""
+        return np.asarray(self.norms - 2.0 * cross.block(slice(None), self.indices))
+
+
+class AffinityPropagation(CenterClusterer):
+    """Affinity propagation: exemplars chosen by messages between samples, in the feature space of a kernel.
 
     Samples tell each other how well one would serve the other as its exemplar, until a set of exemplars stands out.
     How many follows from the preference, what a sample is worth as an exemplar before any message; or the preference
-    is sought that leads to a wanted number. A baseline for methods that find exemplars.
+    is sought that leads to a wanted number. A baseline for methods that choose exemplars.
 
     Parameters
     ----------
     n_clusters : int or None, default=None
         Number of clusters. None leaves it to ``preference``.
-    kernel : str, kernel object or callable, default="linear"
-        Kernel whose feature space distances are measured in; the similarity of two samples is minus their squared
-        distance there. The linear kernel gives Euclidean distances. With ``"precomputed"`` X is the kernel matrix.
-    kernel_params : dict, default=None
-        Parameters of a named kernel.
     preference : float or None, default=None
         Similarity of a sample to itself: the lower, the fewer clusters. None is the median of the similarities of
         different samples. With ``n_clusters``, where the search begins.
     damping : float, default=0.9
         Share of the old messages that each step keeps. With 0.5, scikit-learn's default, messages often circle without
-        end, already on three clear groups; the price of 0.9 is twice the steps where 0.5 settles.
-    max_iter : int, default=1000
-        Most steps for one preference.
+        end, already on three clear groups; the price of 0.9 is twice the steps where 0.5 converges.
     convergence_iter : int, default=50
         Steps without a change of the exemplars after which they are taken. Fewer may end in the middle of a change
         where clusters are many and small.
+    kernel : str, kernel object or callable, default="linear"
+        Kernel whose feature space distances are measured in; the similarity of two samples is minus their squared
+        distance there. The linear kernel gives Euclidean distances. With ``"precomputed"`` X is the kernel matrix.
+    kernel_params : dict, default=None
+        Parameters of a named kernel.
+    max_iter : int, default=1000
+        Most steps for one preference.
     memory_limit : float, default=2048
         MiB the square matrices may take; more samples than fit (about 6,000 by default) are refused.
     random_state : int, RandomState instance or None, default=None
@@ -74,13 +101,13 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
         The preference that led to them; minus infinity for one cluster and 0 for one per sample, which need no
         messages.
     objective_ : float
-        Squared distances in feature space of the samples to their exemplars, summed.
+        Squared distances in feature space of the samples to their exemplars, summed; it is minimised.
     objective_path_ : ndarray
         That sum for every preference tried and, last, for the exemplars kept.
     n_iter_ : int
         Steps of the run that gave the exemplars.
     converged_ : bool
-        Whether they had settled before ``max_iter``.
+        Whether they stayed the same for ``convergence_iter`` steps before ``max_iter``.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
@@ -90,13 +117,13 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
 
     See Also
     --------
-    KMedoids : A given number of exemplars by exchanges, with a sum of distances that only falls.
+    KMedoids : A fixed number of exemplars by exchanges, with a sum of distances that only falls.
     ConvexMixture : Exemplars as the components of a mixture with a single best solution.
     sklearn.cluster.AffinityPropagation : The messages used here.
 
     Notes
     -----
-    Cost: O(m^2) a step for m distinct samples, some hundred steps for a preference, up to 16 preferences for a given
+    Cost: O(m^2) a step for m distinct samples, some hundred steps for a preference, up to 16 preferences for a wanted
     number of clusters. Memory: 56 n^2 bytes.
 
     The number of clusters falls with the preference, but not one by one and not always: a wanted number may be given
@@ -105,7 +132,7 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
     above it loses those whose samples suffer least by going to their second best, one by one, and each of those kept
     moves to the middle of its cluster.
 
-    Equal samples are taken as one that counts several times, which changes no solution and lets the messages settle.
+    Equal samples are taken as one that counts several times, which changes no solution and lets the messages converge.
 
     Source: MSc 1.3.3 and Alg. 7, compared with in MSc 5.4 with a number of clusters reached by the preference, as
     here; B. J. Frey and D. Dueck, "Clustering by passing messages between data points", Science 315, 2007.
@@ -121,35 +148,34 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **{name: rule for name, rule in KERNEL_RULES.items() if name != "storage"},
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "preference": [Interval(Real, None, None, closed="neither"), None],
         "damping": [Interval(Real, 0.5, 1.0, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "convergence_iter": [Interval(Integral, 1, None, closed="left")],
+        **rules("kernel", "kernel_params", "max_iter", "memory_limit", "random_state", "verbose"),
     }
 
     def __init__(
         self,
         n_clusters: int | None = None,
         *,
-        kernel: Any = "linear",
-        kernel_params: dict[str, Any] | None = None,
         preference: float | None = None,
         damping: float = 0.9,
-        max_iter: int = 1000,
         convergence_iter: int = 50,
+        kernel: Any = "linear",
+        kernel_params: dict[str, Any] | None = None,
+        max_iter: int = 1000,
         memory_limit: float = 2048,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.kernel_params = kernel_params
         self.preference = preference
         self.damping = damping
-        self.max_iter = max_iter
         self.convergence_iter = convergence_iter
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.max_iter = max_iter
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
@@ -170,47 +196,49 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
         self : AffinityPropagation
             The fitted estimator.
         """
-        X = self._read(X, reset=True)
-        n = X.shape[0]
-        check_cluster_count(self.n_clusters or 1, np.ones(n))
-        self._check_memory(n)
-        kernel = self._settle_kernel(X, np.ones(n))
+        table = read_kernel_input(self, X, reset=True)
+        ones = np.ones(table.shape[0])
+        check_cluster_count(self.n_clusters or 1, ones)
+        self._check_memory(len(ones))
+        kernel = fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=True, weights=ones)
         op = kernel.operator("auto", self.memory_limit)
         warn_if_indefinite(op)
-        messages = Messages(self.damping, self.max_iter, self.convergence_iter, self._seed())
         slack = TIE_TOLERANCE * op.scale()
-        meter = Meter(self, "preferences")
-        for _ in track(self, [None], total=1, what="messages", X=X, y=y):
-            with single_threaded_blas():  # the same last bit whatever the number of threads
-                D = KernelDivergence(op).block(slice(None), slice(None))
-            options: dict[str, Any] = {"n_clusters": self.n_clusters, "preference": self.preference, "on_run": meter}
-            found = find_exemplars(D, slack, messages, **options)
-        meter.close()
-        self._kernel = kernel.for_new_samples()
-        self._slack = slack
-        self._norms: Floats = np.maximum(op.diag()[found.indices], 0.0)
-        self.exemplar_indices_ = found.indices
-        self.labels_ = found.labels
-        self.preference_ = found.preference
-        self.n_iter_ = found.n_iter
-        self.converged_ = found.converged
-        self.objective_ = found.objective
-        self.objective_path_ = np.array(found.history)
-        self._warn()
+        for _ in track(self, [None], total=1, what="messages", X=table, y=y):
+            result = self._find_exemplars(op, slack)
+        norms = np.maximum(op.diag()[result.indices], 0.0)
+        self._model = ExemplarModel(kernel.for_new_samples(), result.indices, norms, slack)
+        self.exemplar_indices_: Ints = result.indices
+        self.labels_: Ints = result.labels
+        self.preference_ = result.preference
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        self.objective_ = result.objective
+        self.objective_path_ = np.array(result.history)
+        self._n_features_out = len(result.indices)
+        self._warn(result)
         return self
 
-    def _warn(self) -> None:
-        if not self.converged_:
+    def _find_exemplars(self, op: KernelOperator, slack: float) -> Exemplars:
+        (rng,) = streams(self.random_state, 1, "initialization")
+        messages = Messages(self.damping, self.max_iter, self.convergence_iter, int(rng.integers(2**31 - 1)))
+        with single_threaded_blas():  # the same last bit whatever the number of threads
+            D = KernelDivergence(op).block(slice(None), slice(None))
+        meter = Meter(self, "preferences")
+        options: dict[str, Any] = {"n_clusters": self.n_clusters, "preference": self.preference}
+        result = find_exemplars(D, slack, messages, on_run=meter, **options)
+        meter.close()
+        return result
+
+    def _warn(self, result: Exemplars) -> None:
+        if not result.converged:
             warn(
                 f"The messages had not settled after max_iter={self.max_iter} steps; the exemplars may be poor. Raise "
                 f"max_iter, damping={self.damping} or convergence_iter.",
                 ConvergenceWarning,
             )
         if self.n_clusters is not None:
-            warn_if_empty(np.arange(self.n_clusters) < len(self.exemplar_indices_), self.n_clusters)
-
-    def _seed(self) -> int:
-        return int(streams(self.random_state, 1)[0].integers(2**31 - 1))
+            warn_if_empty(np.arange(self.n_clusters) < len(result.indices), self.n_clusters)
 
     def _check_memory(self, n: int) -> None:
         needed = MATRICES * 8 * n * n / 2**20
@@ -220,22 +248,15 @@ class AffinityPropagation(ClusterMixin, KernelEstimator):
                 f"memory_limit={self.memory_limit}. Raise it, or use KMedoids, which needs none."
             )
 
+    def _set_input_tags(self, tags: Any) -> None:
+        set_kernel_tags(tags, self.kernel)
+
+    def _read_new(self, X: Any) -> Array:
+        return read_kernel_input(self, X, reset=False)
+
+    def _why_without(self, method: str) -> str | None:
+        return None if method == "predict" else why_without_distances(self.kernel)
+
     def _cross(self, X: Any) -> KernelOperator:
-        return self._kernel.cross(self._read(X, reset=False))
-
-    def predict(self, X: Any) -> Ints:
-        """Return the cluster of new samples: that of the most similar exemplar.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_new, n_features) or (n_new, n_training)
-            New samples, or their kernel values with the training samples with ``kernel="precomputed"``.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_new,)
-            Position of the exemplar in ``exemplar_indices_``.
-        """
-        check_is_fitted(self)
-        gaps = self._norms - 2.0 * self._cross(X).block(slice(None), self.exemplar_indices_)
-        return np.asarray((gaps <= gaps.min(axis=1, keepdims=True) + self._slack).argmax(axis=1))
+        """Return the kernel between samples and the training samples, which pictures draw."""
+        return self._model.kernel.cross(self._read_new(X))  # type: ignore[attr-defined]

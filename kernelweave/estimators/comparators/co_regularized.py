@@ -5,24 +5,24 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.shared.embedding import (
-    ViewAffinities,
-    unit_rows,
-    view_numbers,
-    view_rules,
-    warn_if_inexact,
-)
-from kernelweave.estimators.shared.kernel_estimator import warn_if_unfinished
+from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.embedding import round_embedding, unit_rows
+from kernelweave.estimators.shared.fit_warnings import warn_if_inexact, warn_if_unfinished
+from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.view_kernels import divide_by_degrees, fit_view_kernels, set_view_kernel_tags
+from kernelweave.estimators.shared.view_numbers import view_numbers
+from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
+from kernelweave.inputs import check_cluster_count, read_views
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.solvers.comparators.co_regularized import co_regularized
 
 
-class CoRegularizedSpectralClustering(ViewAffinities):
+class CoRegularizedSpectralClustering(Clusterer):
     """Co-regularised spectral clustering: eigenvectors of every view, drawn to those of the others.
 
-    Every view keeps an embedding U_v of its own, as in :class:`NgSpectralClustering`; a term added to the objective
+    Every view keeps an embedding U_v, as in :class:`NgSpectralClustering`; a term added to the objective
     rewards subspaces that agree, view against view (``"pairwise"``) or with a common one (``"centroid"``). A
     comparator: views count the same, whatever they are worth.
 
@@ -109,6 +109,8 @@ class CoRegularizedSpectralClustering(ViewAffinities):
     ((210, 9), True)
     """
 
+    _objective = "maximize"
+
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **view_rules("n_clusters", "views", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
         **view_rules("storage", "memory_limit", "random_state", "verbose"),
@@ -163,11 +165,16 @@ class CoRegularizedSpectralClustering(ViewAffinities):
         self : CoRegularizedSpectralClustering
             The fitted estimator.
         """
-        views = self._read_views(X)
+        views = read_views(self, X, reset=True)
+        ones = np.ones(views.n_samples)
+        check_cluster_count(self.n_clusters, ones)
         strengths = view_numbers(self.regularization, views.names, "regularization")
+        kernels = fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=False, weights=ones
+        ).operators(self.storage, self.memory_limit / len(views), check_definite=False)
         meter = Meter(self, "sweeps")
-        found = co_regularized(
-            self._affinities(views),
+        result = co_regularized(
+            divide_by_degrees(kernels, ones, views.names),
             strengths,
             n_vectors=self.n_clusters,
             centroid=self.variant == "centroid",
@@ -176,11 +183,17 @@ class CoRegularizedSpectralClustering(ViewAffinities):
             on_step=meter,
         )
         meter.close()
-        self.objective_ = found.objective
-        self.objective_path_ = np.array(found.history)
-        self.n_iter_ = found.n_iter
-        self.converged_ = found.converged
-        warn_if_unfinished(found.converged, self.max_iter, "eigenvectors")
-        warn_if_inexact(found.residual)
-        self._round(unit_rows(found.embedding), X, y)
+        self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))
+        self.objective_ = result.objective
+        self.objective_path_ = np.array(result.history)
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        warn_if_unfinished(result.converged, self.max_iter, "eigenvectors")
+        warn_if_inexact(result.residual)
+        self.embedding_: Floats = unit_rows(result.embedding)
+        choices = {"n_clusters": self.n_clusters, "n_init": self.n_init, "random_state": self.random_state}
+        self.labels_: Ints = round_embedding(self, self.embedding_, X, y, **choices).labels
         return self
+
+    def _set_input_tags(self, tags: Any) -> None:
+        set_view_kernel_tags(tags, self.kernel, self.views)

@@ -4,20 +4,31 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.shared.embedding import ViewAffinities, unit_rows, view_rules, warn_if_inexact
+from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.embedding import round_embedding, unit_rows
+from kernelweave.estimators.shared.fit_warnings import warn_if_inexact
+from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.view_kernels import (
+    divide_by_degrees,
+    fit_view_kernels,
+    scale_factors,
+    set_view_kernel_tags,
+)
+from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import fit_context
+from kernelweave.inputs import check_cluster_count, read_views
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.solvers.comparators.co_trained import co_trained
 
 
-class CoTrainedSpectralClustering(ViewAffinities):
+class CoTrainedSpectralClustering(Clusterer):
     """Co-trained spectral clustering: the affinities of every view are projected on the eigenvectors of the others.
 
     Starts from the eigenvectors E_v of every view, as in :class:`NgSpectralClustering`. In a round the affinities K_v
-    of every view, as given, are replaced by the symmetric part of sum_{u != v} E_u E_u^T K_v, divided by degrees (sums
-    of absolute values: entries may be negative), and its leading eigenvectors become E_v. A comparator: there is no
-    objective, and views count the same.
+    of every view, always the first ones, are replaced by the symmetric part of sum_{u != v} E_u E_u^T K_v, divided by
+    degrees (sums of absolute values: entries may be negative), and its leading eigenvectors become E_v. A comparator:
+    there is no objective, and views count the same.
 
     Parameters
     ----------
@@ -51,8 +62,8 @@ class CoTrainedSpectralClustering(ViewAffinities):
     embedding_ : ndarray of shape (n_samples, n_views * n_clusters)
         Eigenvectors of all views side by side, rows scaled to unit length: what k-means worked on.
     objective_ : float
-        Mean agreement of two views, tr(E_v E_v^T E_u E_u^T) over the number of vectors: 1 where they span the same. It
-        is not optimised and may fall.
+        Mean agreement of two views, tr(E_v E_v^T E_u E_u^T) over the number of vectors: 1 where they span the same;
+        the larger the better. The rounds do not follow it, and it may fall.
     objective_path_ : ndarray
         Its value at the start and after every round.
     n_iter_ : int
@@ -72,14 +83,14 @@ class CoTrainedSpectralClustering(ViewAffinities):
 
     See Also
     --------
-    CoRegularizedSpectralClustering : The same thought with an objective.
+    CoRegularizedSpectralClustering : The same idea with an objective.
     MultiViewSpectralClustering : Weights of the views learned.
     NgSpectralClustering : What one view gives.
 
     Notes
     -----
     Cost: a round is one product of every kernel with the vectors of the other views and O(n^2 V n_clusters) for the
-    degrees; the projected affinities have low rank and are never formed. A view in which all samples are alike is an
+    degrees; the projected affinities have low rank and are never formed. A view in which all samples are equal is an
     error: the others would be projected on nothing. The source takes the vectors of the most informative view, where
     that is known beforehand, else those of all views side by side: nothing is known here. New samples cannot be placed.
 
@@ -96,6 +107,8 @@ class CoTrainedSpectralClustering(ViewAffinities):
     >>> model.embedding_.shape, normalized_mutual_info(data.target, model.labels_) > 0.8
     ((210, 9), True)
     """
+
+    _objective = "maximize"
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **view_rules("n_clusters", "views", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
@@ -145,18 +158,28 @@ class CoTrainedSpectralClustering(ViewAffinities):
         self : CoTrainedSpectralClustering
             The fitted estimator.
         """
-        views = self._read_views(X)
-        parts = self._affinities(views)
+        views = read_views(self, X, reset=True)
+        ones = np.ones(views.n_samples)
+        check_cluster_count(self.n_clusters, ones)
+        kernels = fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=False, weights=ones
+        ).operators(self.storage, self.memory_limit / len(views), check_definite=False)
+        normalised = divide_by_degrees(kernels, ones, views.names)
+        scale_factors(kernels, ones, views.names)  # refuses a view in which all samples are equal
         meter = Meter(self, "rounds")
         options: dict[str, Any] = {"n_vectors": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
-        kernels = [part.base for part in parts]
-        self._factors(kernels, np.ones(views.n_samples), views.names)  # a view that tells nothing would wipe out others
-        found = co_trained(kernels, parts, on_step=meter, **options)
+        result = co_trained(kernels, normalised, on_step=meter, **options)
         meter.close()
-        self.objective_ = found.history[-1]
-        self.objective_path_ = np.array(found.history)
-        self.n_iter_ = found.n_iter
-        self.converged_ = found.converged
-        warn_if_inexact(found.residual)
-        self._round(unit_rows(found.embedding), X, y)
+        self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))
+        self.objective_ = result.history[-1]
+        self.objective_path_ = np.array(result.history)
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        warn_if_inexact(result.residual)
+        self.embedding_: Floats = unit_rows(result.embedding)
+        choices = {"n_clusters": self.n_clusters, "n_init": self.n_init, "random_state": self.random_state}
+        self.labels_: Ints = round_embedding(self, self.embedding_, X, y, **choices).labels
         return self
+
+    def _set_input_tags(self, tags: Any) -> None:
+        set_view_kernel_tags(tags, self.kernel, self.views)

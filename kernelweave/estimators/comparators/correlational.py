@@ -1,28 +1,41 @@
 """The correlational spectral clustering estimator."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.shared.embedding import EmbeddingPlacer, view_numbers, view_rules
-from kernelweave.estimators.shared.kernel_estimator import warn_if_indefinite
-from kernelweave.estimators.shared.multi_view import MultiViewKernelEstimator
-from kernelweave.estimators.spectral.multi_view_kernel_spectral import TrainedView
-from kernelweave.foundation.array_types import Floats
+from kernelweave.estimators.shared.embedding import EmbeddingClusterer, Extension
+from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.scores import CentredScores, TrainedKernel
+from kernelweave.estimators.shared.view_kernels import fit_view_kernels, scale_factors, set_view_kernel_tags
+from kernelweave.estimators.shared.view_numbers import view_numbers
+from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
-from kernelweave.inputs import Views, check_cluster_count, per_view, read_views
-from kernelweave.kernels.spec.fitting import FittedKernel
+from kernelweave.inputs import check_cluster_count, read_views
+from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import CentredKernel
-from kernelweave.solvers.comparators.correlational import kernel_cca, takes_features
+from kernelweave.solvers.comparators.correlational import has_small_factor, kernel_cca
 
 # Matrices of size n x n that a kernel takes at the most, the stored one and its eigenvectors among them; measured.
 MATRICES = 3.5
 
 
-class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
+@dataclass(frozen=True)
+class ProjectedViews(Extension):
+    """The projections of all views side by side."""
+
+    projections: tuple[CentredScores, ...]
+
+    def embed(self, views: Iterable[Matrix]) -> Floats:
+        """Return the projections of samples."""
+        return np.hstack([view.scores(X) for view, X in zip(self.projections, views, strict=True)])
+
+
+class CorrelationalSpectralClustering(EmbeddingClusterer):
     """Correlational spectral clustering: k-means on the projections that kernel canonical correlation analysis finds.
 
     Looks for directions in the feature spaces of the views along which the projections of the samples go together,
@@ -37,8 +50,6 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
         kappa, between 0 and 1, for all views or one for each: variances are (1 - kappa) K_v^2 + kappa K_v, K_v centred
         and of trace 1. Directions that hold a smaller share of a view's variance than kappa count little; with 0, views
         of as many features as samples agree in everything.
-    n_components : int, default=None
-        Number of directions; None takes ``n_clusters``. Fewer are kept where no more correlations are above zero.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="linear"
@@ -47,6 +58,8 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
     n_init : int, default=10
         Starts of k-means.
+    n_components : int, default=None
+        Number of directions; None takes ``n_clusters``. Fewer are kept where no more correlations are above zero.
     memory_limit : float, default=2048
         MiB that the kernels and their decompositions, which are stored, may take.
     random_state : int, RandomState instance or None, default=None
@@ -104,14 +117,13 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
     True
     """
 
-    #: Kernels are brought to one scale; a view in which all samples are alike is an error.
-    normalize = True
+    _objective = "maximize"
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **view_rules("n_clusters", "views", "kernel", "kernel_params", "n_init"),
-        **view_rules("memory_limit", "random_state", "verbose"),
         "regularization": [Interval(Real, 0, 1, closed="both"), list, tuple, dict],
+        **view_rules("n_clusters", "views", "kernel", "kernel_params", "n_init"),
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        **view_rules("memory_limit", "random_state", "verbose"),
     }
 
     def __init__(
@@ -119,22 +131,22 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
         n_clusters: int = 8,
         *,
         regularization: Any = 0.1,
-        n_components: int | None = None,
         views: Any = None,
         kernel: Any = "linear",
         kernel_params: Any = None,
         n_init: int = 10,
+        n_components: int | None = None,
         memory_limit: float = 2048,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.regularization = regularization
-        self.n_components = n_components
         self.views = views
         self.kernel = kernel
         self.kernel_params = kernel_params
         self.n_init = n_init
+        self.n_components = n_components
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
@@ -159,49 +171,42 @@ class CorrelationalSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator)
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
         kappas = view_numbers(self.regularization, views.names, "regularization", highest=1.0)
-        fitted, centred = self._centred(views, ones)
-        self._factors([op.base for op in centred], ones, views.names)
+        fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=True, weights=ones)
+        operators = fitted.operators("auto", self.memory_limit)
+        centred = [CentredKernel(op) for op in operators]
+        scale_factors(operators, ones, views.names)  # refuses a view in which all samples are equal
         self._check_memory(centred)
-        found = kernel_cca(centred, kappas, self.n_components or self.n_clusters)
-        self._trained = [
-            TrainedView(kernel.for_new_samples(), op.shares, op.column_means, op.grand_mean, alphas)
-            for kernel, op, alphas in zip(fitted, centred, found.alphas, strict=True)
-        ]
-        self.correlations_ = found.correlations
-        self.objective_ = float(found.correlations.sum())
+        result = kernel_cca(centred, kappas, self.n_components or self.n_clusters)
+        self.correlations_: Floats = result.correlations
+        self.objective_ = float(result.correlations.sum())
         self.objective_path_ = np.array([self.objective_])
         self.n_iter_ = 1
         self.converged_ = True
-        self.view_weights_ = np.full(len(views), 1.0 / len(views))
-        parts = [op.matmat(alphas) for op, alphas in zip(centred, found.alphas, strict=True)]
-        self._keep_centers(self._round(np.hstack(parts), X, y))
+        self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))
+        extension = ProjectedViews(
+            tuple(
+                CentredScores.of(TrainedKernel(kernel.for_new_samples()), op, alphas)
+                for kernel, op, alphas in zip(fitted.kernels, centred, result.alphas, strict=True)
+            )
+        )
+        projections = [op.matmat(alphas) for op, alphas in zip(centred, result.alphas, strict=True)]
+        self._round(extension, np.hstack(projections), X, y)
         return self
 
-    def _centred(self, views: Views, ones: Floats) -> tuple[list[FittedKernel], list[CentredKernel]]:
-        """Return the kernel of every view, settled, and as a centred operator."""
-        kernels = per_view(self.kernel, views.names, "kernel")
-        params = per_view(self.kernel_params, views.names, "kernel_params")
-        fitted = []
-        centred = []
-        for name, block, kernel, settings in zip(views.names, views.blocks, kernels, params, strict=True):
-            fitted.append(self._fit_kernel(block, kernel, settings, ones, name))
-            op = fitted[-1].operator("auto", self.memory_limit)
-            warn_if_indefinite(op, f" of view {name!r}")
-            centred.append(CentredKernel(op))
-        return fitted, centred
-
-    def _check_memory(self, centred: Sequence[CentredKernel]) -> None:
+    def _check_memory(self, centred: Sequence[KernelOperator]) -> None:
         """Raise where decompositions of kernels that are not made of few features would not fit."""
         n = centred[0].n_samples
-        whole = [op for op in centred if not takes_features(op)]
-        needed = MATRICES * len(whole) * n**2 * 8 / 2**20
+        n_stored = sum(not has_small_factor(op) for op in centred)
+        needed = MATRICES * n_stored * n**2 * 8 / 2**20
         if needed > self.memory_limit:
             raise ParameterError(
-                f"The decompositions of {len(whole)} kernels of {n} samples take {needed:.0f} MiB, more than "
-                f"memory_limit={self.memory_limit}. Cluster a part of the samples and predict the others, use linear "
+                f"The decompositions of {n_stored} kernels of {n} samples take {needed:.0f} MiB, more than "
+                f"memory_limit={self.memory_limit}. Cluster some of the samples and predict the others, use linear "
                 "kernels of few columns, or raise memory_limit."
             )
 
-    def _embed(self, X: Any) -> Floats:
-        blocks = read_views(self, X, reset=False)
-        return np.hstack([trained.scores(block) for trained, block in zip(self._trained, blocks, strict=True)])
+    def _set_input_tags(self, tags: Any) -> None:
+        set_view_kernel_tags(tags, self.kernel, self.views)
+
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks

@@ -1,4 +1,4 @@
-"""Distances by name, by function or given, measured without needless rounding and checked."""
+"""Distances by name, by a function or precomputed, measured without needless rounding and checked."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,13 +23,13 @@ METRICS = (
 _ALIASES = {"l1": "manhattan", "l2": "euclidean", "cityblock": "manhattan"}
 # What these metrics need and would otherwise take from the samples at hand, differently for new ones.
 _NEEDED = {"seuclidean": "V", "mahalanobis": "VI"}
-# Distances as a share of the largest possible, 1 or 2, below which they are the rounding of 1 - similarity.
+# Metrics of the form 1 - similarity, and the distance up to which two samples are equal but for its rounding.
 _ANGLES = ("cosine", "correlation")
-_ROUNDING = 1e-14
-# Given distances may differ from their mirror image, or from zero, by this much of the largest.
-_TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
-# Rows of a matrix of distances measured or checked at a time.
-_ROWS = 512
+_EQUAL_ANGLES = 1e-14
+# Precomputed distances may differ from their mirror image, or from zero, by this much of the largest.
+_ASYMMETRY = {"float32": 1e-5, "float64": 1e-10}
+#: Rows of a matrix of distances measured or checked at a time.
+ROWS = 512
 
 
 def measured(A: Matrix, B: Matrix, metric: Any, params: Mapping[str, Any] | None = None) -> Floats:
@@ -43,19 +43,19 @@ def measured(A: Matrix, B: Matrix, metric: Any, params: Mapping[str, Any] | None
         )
     if name in SPARSE_METRICS and not params:
         squared = name == "sqeuclidean" and sp.issparse(A)
-        gaps = between(A, B, "euclidean" if squared else name)
-        gaps = gaps**2 if squared else gaps
+        distances = between(A, B, "euclidean" if squared else name)
+        distances = distances**2 if squared else distances
     else:
         if name in PAIRWISE_BOOLEAN_FUNCTIONS:
             A = A != 0
             B = B != 0
-        gaps = np.asarray(pairwise_distances(A, B, metric=metric, **params), dtype=np.float64)
+        distances = np.asarray(pairwise_distances(A, B, metric=metric, **params), dtype=np.float64)
     if name in _ANGLES:
-        gaps = np.where(np.abs(gaps) <= _ROUNDING, 0.0, gaps)
-    if not (gaps.min(initial=0.0) >= 0 and gaps.max(initial=0.0) < np.inf):  # NaN fails both
-        odd = gaps[~((gaps >= 0) & (gaps < np.inf))][0]
+        distances = np.where(np.abs(distances) <= _EQUAL_ANGLES, 0.0, distances)
+    if not (distances.min(initial=0.0) >= 0 and distances.max(initial=0.0) < np.inf):  # NaN fails both
+        odd = distances[~((distances >= 0) & (distances < np.inf))][0]
         raise ParameterError(f"metric={metric!r} gives a distance of {odd}; distances must be finite and not negative.")
-    return gaps
+    return distances
 
 
 def measured_among(X: Matrix, metric: Any, params: Mapping[str, Any] | None = None) -> Floats:
@@ -64,20 +64,20 @@ def measured_among(X: Matrix, metric: Any, params: Mapping[str, Any] | None = No
     if callable(metric):  # half of the calls are saved where both sets are one
         return measured(X, X, metric, params)
     D = np.empty((n, n))
-    for start in range(0, n, _ROWS):
-        D[start : start + _ROWS] = measured(X[start : start + _ROWS], X, metric, params)
+    for start in range(0, n, ROWS):
+        D[start : start + ROWS] = measured(X[start : start + ROWS], X, metric, params)
     return D
 
 
 def check_distance_matrix(D: Array, *, square: bool) -> Floats:
-    """Return given distances as float64; those among the training samples must be ``square`` and symmetric."""
+    """Return precomputed distances as float64; those among the training samples must be ``square`` and symmetric."""
     if square and D.shape[0] != D.shape[1]:
         raise KernelError(
             f"X must be a square matrix of distances, one row and one column per sample; its shape is {D.shape}. Pass "
             "features with another metric, or the distances between all pairs of samples."
         )
     lowest = float(D.min())
-    allowed = _TOLERANCE.get(str(D.dtype), 1e-10) * max(float(D.max()), -lowest)
+    allowed = _ASYMMETRY.get(str(D.dtype), 1e-10) * max(float(D.max()), -lowest)
     if lowest < -allowed:
         i, j = np.argwhere(D + allowed < 0)[0]
         raise KernelError(
@@ -85,17 +85,19 @@ def check_distance_matrix(D: Array, *, square: bool) -> Floats:
             "KernelKMeans or AffinityPropagation with kernel='precomputed'."
         )
     if square:
-        for start in range(0, len(D), _ROWS):
-            part = slice(start, start + _ROWS)
-            odd = np.argwhere(np.abs(D[part] - D[:, part].T) > allowed)
+        for start in range(0, len(D), ROWS):
+            rows = slice(start, start + ROWS)
+            odd = np.argwhere(np.abs(D[rows] - D[:, rows].T) > allowed)
             if len(odd):
-                _refuse(D, start + odd[0, 0], odd[0, 1], "is not what stands in its mirror place: X is not symmetric")
+                _raise_for(
+                    D, start + odd[0, 0], odd[0, 1], "is not what stands in its mirror place: X is not symmetric"
+                )
         on = np.flatnonzero(np.abs(np.diag(D)) > allowed)
         if len(on):
-            _refuse(D, on[0], on[0], "on the diagonal; a sample has distance 0 to itself")
+            _raise_for(D, on[0], on[0], "on the diagonal; a sample has distance 0 to itself")
     D = np.asarray(D, dtype=np.float64)
     return np.maximum(D, 0.0) if lowest < 0 else D  # what rounding left below zero
 
 
-def _refuse(D: Array, i: int, j: int, why: str) -> None:
+def _raise_for(D: Array, i: int, j: int, why: str) -> None:
     raise KernelError(f"X[{i}, {j}] = {D[i, j]:.9g} {why}.")

@@ -1,12 +1,12 @@
 """The k-medoids estimator."""
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.comparators.distances import (
@@ -16,23 +16,49 @@ from kernelweave.estimators.comparators.distances import (
     measured,
     measured_among,
 )
-from kernelweave.estimators.shared.kernel_estimator import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.shared.parameters import rules
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
-from kernelweave.foundation.sklearn_internals import CallbackSupportMixin, Interval, StrOptions, fit_context
+from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import check_cluster_count, read_samples, read_weights
 from kernelweave.solvers.comparators.k_medoids import MEDOID_INITS, MedoidRun, k_medoids, start_medoids
 from kernelweave.solvers.shared.best_run import best_of
 
 
-class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, CallbackSupportMixin, BaseEstimator):
+@dataclass(frozen=True)
+class MedoidModel:
+    """The medoids, and how distances to them are measured."""
+
+    metric: Any
+    metric_params: dict[str, Any] | None
+    indices: Ints  # (k,) among the training samples
+    centers: Any  # (k, d) their features; None where distances are precomputed
+    slack: float  # distances that differ by no more are equal
+
+    def distances(self, X: Matrix) -> Floats:
+        """Return the distances to the medoids of samples, or of rows of distances to all training samples."""
+        if self.centers is None:
+            return np.array(X[:, self.indices])
+        if sp.issparse(X) != sp.issparse(self.centers):
+            X = X.toarray() if sp.issparse(X) else sp.csr_array(X)
+        return measured(X, self.centers, self.metric, self.metric_params)
+
+    def assign(self, X: Matrix) -> Ints:
+        """Return the nearest medoid of every sample, the first of those equally near."""
+        distances = self.distances(X)
+        return np.asarray((distances <= distances.min(axis=1, keepdims=True) + self.slack).argmax(axis=1))
+
+
+class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """k-medoids: every cluster is shown by one of its samples, for any distance.
 
     Medoids are exchanged for other samples as long as that lowers the sum of distances of the samples to their
-    medoids. At the end no exchange of one medoid lowers it. A baseline for methods that find exemplars.
+    medoids. At the end no exchange of one medoid lowers it. A baseline for methods that choose exemplars.
 
     Parameters
     ----------
@@ -45,7 +71,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         Further arguments of the metric, such as ``{"p": 3}`` of ``"minkowski"``.
     init : {"k-medoids++", "build", "random"} or array of shape (n_clusters,), default="k-medoids++"
         First medoids: samples drawn far apart, samples chosen one by one to lower the sum most (the BUILD phase of
-        PAM, one run), samples drawn at random, or given by their numbers (one run).
+        PAM, one run), samples drawn at random, or the samples of these numbers (one run).
     n_init : int, default=5
         Number of starts; the run with the least sum of distances is kept.
     max_iter : int, default=100
@@ -61,12 +87,14 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters-1.
-    medoid_indices_ : ndarray of shape (n_clusters,)
+    exemplar_indices_ : ndarray of shape (n_clusters,)
         The sample that stands for each cluster.
+    medoid_indices_ : ndarray of shape (n_clusters,)
+        The same under the name that the method gives it.
     cluster_centers_ : {ndarray, CSR array} of shape (n_clusters, n_features) or None
         Features of the medoids; None with ``metric="precomputed"``.
     inertia_, objective_ : float
-        Distances of the samples to their medoids, summed.
+        Distances of the samples to their medoids, summed; this is minimised.
     objective_path_ : ndarray
         That sum for the start and after every pass; it never rises.
     n_iter_ : int
@@ -106,20 +134,15 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
     >>> from kernelweave import KMedoids
     >>> X = np.array([[0.0], [1.0], [2.0], [50.0], [51.0], [90.0]])
     >>> model = KMedoids(2, metric="manhattan", random_state=0).fit(X)
-    >>> sorted(model.medoid_indices_.tolist()), float(model.inertia_)
+    >>> sorted(model.exemplar_indices_.tolist()), float(model.inertia_)
     ([1, 4], 42.0)
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "metric": [StrOptions({*METRICS, "precomputed"}), callable],
         "metric_params": [dict, None],
         "init": [StrOptions(set(MEDOID_INITS)), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "memory_limit": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        **rules("n_clusters", "n_init", "max_iter", "memory_limit", "random_state", "verbose"),
     }
 
     def __init__(
@@ -145,11 +168,10 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = isinstance(self.metric, str) and self.metric in SPARSE_METRICS
-        tags.input_tags.pairwise = tags.input_tags.positive_only = self._given
-        return tags
+    def _set_input_tags(self, tags: Any) -> None:
+        tags.sparse = isinstance(self.metric, str) and self.metric in SPARSE_METRICS
+        tags.pairwise = self._is_precomputed
+        tags.positive_only = self._is_precomputed
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "KMedoids":
@@ -181,36 +203,46 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             return k_medoids(distances, start, weights, max_iter=self.max_iter)
 
         runs = track(self, parallel_map(run, starts), total=len(starts), what="starts", X=X, y=y)
-        self._store(X, best_of(runs))
-        return self
-
-    def _store(self, X: Matrix, best: MedoidRun) -> None:
+        best = best_of(runs)
         self.labels_: Ints = best.labels
-        self.medoid_indices_: Ints = best.medoids
-        self.cluster_centers_ = None if self._given else X[best.medoids]
-        self.inertia_ = self.objective_ = best.objective
+        self.exemplar_indices_: Ints = best.medoids
+        self.cluster_centers_ = None if self._is_precomputed else X[best.medoids]
+        self._model = MedoidModel(self.metric, self.metric_params, best.medoids, self.cluster_centers_, best.slack)
+        self.objective_ = best.objective
+        self.inertia_ = best.objective
         self.objective_path_ = np.array(best.history)
         self.n_iter_ = best.n_iter
         self.converged_ = best.converged
-        self._slack = best.slack
-        self._n_features_out = self.n_clusters
         warn_if_unfinished(best.converged, self.max_iter, "medoids")
         warn_if_empty(best.totals, self.n_clusters)
+        return self
 
     @property
-    def _given(self) -> bool:
+    def medoid_indices_(self) -> Ints:
+        """The same as ``exemplar_indices_``."""
+        return self.exemplar_indices_
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.exemplar_indices_)
+
+    @property
+    def _is_precomputed(self) -> bool:
         return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    def _read_new(self, X: Any) -> Matrix:
+        return self._read(X, reset=False)
 
     def _read(self, X: Any, *, reset: bool) -> Matrix:
         dense = not (isinstance(self.metric, str) and self.metric in SPARSE_METRICS)
-        X = read_samples(self, X, reset=reset, keep_float32=self._given, dense=dense)
-        return check_distance_matrix(X, square=reset) if self._given else X
+        X = read_samples(self, X, reset=reset, keep_float32=self._is_precomputed, dense=dense)
+        return check_distance_matrix(X, square=reset) if self._is_precomputed else X
 
     def _distances(self, X: Matrix) -> Callable[[Ints], Floats]:
         """Return the function that gives the distances of some samples to all."""
         n = X.shape[0]
-        if self._given or n * n * 8 <= self.memory_limit * 2**20:
-            D = X if self._given else measured_among(X, self.metric, self.metric_params)
+        if self._is_precomputed or n * n * 8 <= self.memory_limit * 2**20:
+            D = X if self._is_precomputed else measured_among(X, self.metric, self.metric_params)
             return lambda chosen: D[chosen]
         return lambda chosen: measured(X[chosen], X, self.metric, self.metric_params)
 
@@ -234,12 +266,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
             Distances in the metric.
         """
         check_is_fitted(self)
-        X = self._read(X, reset=False)
-        if self._given:
-            return np.array(X[:, self.medoid_indices_])
-        if sp.issparse(X) != sp.issparse(self.cluster_centers_):
-            X = X.toarray() if sp.issparse(X) else sp.csr_array(X)
-        return measured(X, self.cluster_centers_, self.metric, self.metric_params)
+        return self._model.distances(self._read_new(X))
 
     def predict(self, X: Any) -> Ints:
         """Return the cluster of new samples: that of the nearest medoid.
@@ -254,22 +281,43 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, 
         labels : ndarray of shape (n_new,)
             Index of the nearest medoid, the first of those equally near.
         """
-        gaps = self.transform(X)
-        return np.asarray((gaps <= gaps.min(axis=1, keepdims=True) + self._slack).argmax(axis=1))
+        check_is_fitted(self)
+        return self._model.assign(self._read_new(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the objective of samples with the fitted medoids, so that larger is better.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new, n_features) or (n_new, n_training)
+            Samples, or their distances to the training samples with ``metric="precomputed"``.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_new,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        score : float
+            Minus the distances to the nearest medoids, summed.
+        """
+        check_is_fitted(self)
+        nearest = self._model.distances(self._read_new(X)).min(axis=1)
+        return -float(read_weights(sample_weight, len(nearest)) @ nearest)
 
 
 def _read_medoids(init: Any, n_clusters: int, weights: Floats) -> Ints:
-    """Return given starting medoids as numbers of samples."""
-    found = np.asarray(init)
+    """Return starting medoids given by the numbers of their samples."""
+    medoids = np.asarray(init)
     n = len(weights)
-    if found.shape != (n_clusters,):
-        raise ParameterError(f"init has shape {found.shape}, expected ({n_clusters},): give one sample per cluster.")
-    if not np.issubdtype(found.dtype, np.integer):
-        raise ParameterError(f"init holds values of type {found.dtype}; give the numbers of samples, 0..{n - 1}.")
-    if found.min() < 0 or found.max() >= n:
-        raise ParameterError(f"init holds numbers from {found.min()} to {found.max()}; samples are 0..{n - 1}.")
-    if len(np.unique(found)) < n_clusters:
-        raise ParameterError(f"init={found.tolist()} names a sample twice; give {n_clusters} different samples.")
-    if not (weights[found] > 0).all():
+    if medoids.shape != (n_clusters,):
+        raise ParameterError(f"init has shape {medoids.shape}, expected ({n_clusters},): give one sample per cluster.")
+    if not np.issubdtype(medoids.dtype, np.integer):
+        raise ParameterError(f"init holds values of type {medoids.dtype}; give the numbers of samples, 0..{n - 1}.")
+    if medoids.min() < 0 or medoids.max() >= n:
+        raise ParameterError(f"init holds numbers from {medoids.min()} to {medoids.max()}; samples are 0..{n - 1}.")
+    if len(np.unique(medoids)) < n_clusters:
+        raise ParameterError(f"init={medoids.tolist()} names a sample twice; give {n_clusters} different samples.")
+    if not (weights[medoids] > 0).all():
         raise ParameterError("init names a sample of weight 0, which cannot be a medoid. Choose another one.")
-    return found.astype(np.intp)
+    return medoids.astype(np.intp)

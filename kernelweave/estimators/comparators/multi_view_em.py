@@ -1,22 +1,25 @@
 """Mixtures of several views that exchange posteriors."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators.comparators.multi_view_vectors import (
-    INIT_RULE,
-    VIEW_RULES,
-    MultiViewVectors,
+from kernelweave.estimators.comparators.view_features import (
+    VIEW_INITS,
+    Origins,
+    best_run,
     check_not_negative,
-    offsets,
-    shifted,
+    moved_back,
+    moved_to,
+    origins,
 )
-from kernelweave.estimators.shared.kernel_estimator import first_labels
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.runs import first_labels, label_starts
+from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_views, read_weights
@@ -27,8 +30,10 @@ from kernelweave.solvers.comparators.multi_view_em import (
     ExchangedMixtures,
     GaussianView,
     MultinomialView,
+    ViewModel,
     exchange_em,
     likeliest,
+    mean_log_likelihood,
     mean_posteriors,
 )
 
@@ -36,24 +41,40 @@ from kernelweave.solvers.comparators.multi_view_em import (
 DISTRIBUTIONS = ("gaussian", "multinomial")
 
 
-class MultiViewEM(MultiViewVectors):
+@dataclass(frozen=True)
+class ViewMixtures:
+    """The mixture of every view."""
+
+    origins: Origins
+    densities: tuple[Density, ...]
+
+    def posteriors(self, views: Views) -> Floats:
+        """Return the posteriors of the clusters, averaged over the views."""
+        return mean_posteriors(self.densities, moved_to(views, self.origins))
+
+    def log_likelihood(self, views: Views, weights: Floats) -> float:
+        """Return the mean log-likelihood over samples and views."""
+        return mean_log_likelihood(self.densities, moved_to(views, self.origins), weights)
+
+
+class MultiViewEM(Clusterer):
     """Multi-view EM of Bickel and Scheffer: views teach each other the posteriors of their mixtures.
 
-    Every view has a mixture of its own. It is fitted to the posteriors that the mixture of another view gives the
-    samples; its own posteriors go to the next view; and so on, round after round. A baseline for methods that weigh
+    Every view has a mixture. It is fitted to the posteriors that the mixture of another view gives the samples; the
+    posteriors of the new mixture go to the next view; and so on, round after round. A baseline for methods that weigh
     views. With one view it is EM.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters, the components of every mixture.
-    views : list or dict, default=None
-        Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     distribution : {"gaussian", "multinomial"}, or list or dict of them, default="gaussian"
         Distribution of the clusters, for all views or per view: Gaussian without correlations, or multinomial for
         counts, which must not be negative.
     covariance : {"diagonal", "spherical", "shared_diagonal", "shared_spherical"}, default="diagonal"
         Variances of Gaussian clusters: one per feature or one for all features, of each cluster or shared by them.
+    views : list or dict, default=None
+        Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     init : {"k-means++", "random"} or array of shape (n_samples,), default="k-means++"
         First partition: that of the first view by samples drawn far apart or at random, or given labels (one run).
     n_init : int, default=10
@@ -80,10 +101,10 @@ class MultiViewEM(MultiViewVectors):
     view_names_ : list of str
         Names of the views.
     view_weights_ : ndarray of shape (n_views,)
-        Equal weights: all views count alike.
+        Equal weights: all views count the same.
     objective_ : float
         Mean log-likelihood over samples and views, each mixture fitted to the posteriors of the view before; without
-        the multinomial coefficients, which no parameter changes.
+        the multinomial coefficients, which no parameter changes. It is maximised.
     objective_path_ : ndarray
         Its value after every round up to the one kept, which has the largest. With one view it rises; with more it may
         fall.
@@ -107,9 +128,9 @@ class MultiViewEM(MultiViewVectors):
     -----
     Cost: O(n k d) a round, d the number of features of all views; starts run side by side. Sparse views stay sparse.
 
-    The method has no objective of its own and need not converge (PhD 1.2.3). Variances stay above a thousandth of
-    those of the view, so that no cluster shrinks to a point; one average sample is added to every multinomial cluster.
-    A cluster that loses all its samples stays empty, with a warning.
+    With several views the method does not follow the objective and need not converge (PhD 1.2.3). Variances stay above
+    a thousandth of those of the view, so that no cluster shrinks to a point; one average sample is added to every
+    multinomial cluster. A cluster that loses all its samples stays empty, with a warning.
 
     Source: PhD 1.2.3; S. Bickel and T. Scheffer, "Multi-view clustering", ICDM 2004. There are two views there; here
     any number, each of which hands its posteriors to the next.
@@ -124,20 +145,22 @@ class MultiViewEM(MultiViewVectors):
     (210, 3)
     """
 
+    _objective = "maximize"
+
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **VIEW_RULES,
-        **INIT_RULE,
         "distribution": [StrOptions(set(DISTRIBUTIONS)), list, tuple, dict],
         "covariance": [StrOptions(set(COVARIANCES))],
+        **view_rules("n_clusters", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
+        "init": [StrOptions(set(VIEW_INITS)), "array-like"],
     }
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        views: Any = None,
         distribution: Any = "gaussian",
         covariance: str = "diagonal",
+        views: Any = None,
         init: Any = "k-means++",
         n_init: int = 10,
         max_iter: int = 200,
@@ -146,9 +169,9 @@ class MultiViewEM(MultiViewVectors):
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
-        self.views = views
         self.distribution = distribution
         self.covariance = covariance
+        self.views = views
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -156,10 +179,9 @@ class MultiViewEM(MultiViewVectors):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = isinstance(self.distribution, str) and self.distribution == "multinomial"
-        return tags
+    def _set_input_tags(self, tags: Any) -> None:
+        tags.sparse = True
+        tags.positive_only = isinstance(self.distribution, str) and self.distribution == "multinomial"
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewEM":
@@ -182,20 +204,35 @@ class MultiViewEM(MultiViewVectors):
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
-        models = self._models(views, weights)
-        first = first_labels(FeatureKernel(_for_start(models[0])), self.init, weights, self.n_clusters)
+        kinds = self._kinds(views)
+        # Dense Gaussian views are moved to their means for the sake of rounding; counts must stay counts.
+        pairs = zip(origins(views), kinds, strict=True)
+        centre = tuple(origin if kind == "gaussian" else None for origin, kind in pairs)
+        models = self._models(views, kinds, centre, weights)
+        first = first_labels(FeatureKernel(models[0].start_features()), self.init, weights, self.n_clusters)
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
 
         def run(start: Any) -> ExchangedMixtures:
             return exchange_em(models, first(start), **options)
 
-        best = self._best(run, self._starts(views.n_samples), X, y, value=lambda found: -found.objective)
-        self._keep(best.densities)
-        self._store(best, len(views), "posteriors")
+        starts = label_starts(self.init, self.n_init, self.random_state, views.n_samples, self.n_clusters)
+        best = best_run(self, run, starts, X, y, value=lambda result: -result.objective)
+        self._model = ViewMixtures(centre, best.densities)
+        self.labels_: Ints = best.labels
+        self.cluster_centers_ = moved_back([density.centres for density in best.densities], centre)
+        self.cluster_spreads_ = [density.variances for density in best.densities]
+        self.mixing_weights_: Floats = np.exp(np.stack([density.log_weights for density in best.densities]))
+        self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))
+        self.objective_ = best.objective
+        self.objective_path_ = np.array(best.history)
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.converged
+        warn_if_unfinished(best.converged, self.max_iter, "posteriors")
+        warn_if_empty(np.bincount(best.labels, minlength=self.n_clusters), self.n_clusters)
         return self
 
-    def _models(self, views: Views, weights: Floats) -> list[GaussianView | MultinomialView]:
-        """Return every view with its distribution; dense Gaussian ones are moved to their means."""
+    def _kinds(self, views: Views) -> list[str]:
+        """Return the distribution of every view; counts must not be negative."""
         kinds = per_view(self.distribution, views.names, "distribution")
         for name, block, kind in zip(views.names, views, kinds, strict=True):
             if not isinstance(kind, str) or kind not in DISTRIBUTIONS:
@@ -203,23 +240,13 @@ class MultiViewEM(MultiViewVectors):
                 raise ParameterError(f"distribution={kind!r} of view {name!r} is unknown. Choose {known}.")
             if kind == "multinomial":
                 check_not_negative(name, block, "MultiViewEM with distribution='multinomial'")
-        gaussian = [kind == "gaussian" for kind in kinds]
-        self._offsets: list[Floats | None] = [
-            origin if chosen else None for origin, chosen in zip(offsets(views), gaussian, strict=True)
-        ]
-        return [
-            GaussianView(block, weights, self.covariance) if chosen else MultinomialView(block, weights)
-            for block, chosen in zip(shifted(views, self._offsets), gaussian, strict=True)
-        ]
+        return kinds
 
-    def _keep(self, densities: tuple[Density, ...]) -> None:
-        self._log_weights = [density.log_weights for density in densities]
-        self._centres = [density.centres for density in densities]
-        self.cluster_spreads_ = [density.variances for density in densities]
-        self.mixing_weights_: Floats = np.exp(np.stack(self._log_weights))
-        self.cluster_centers_ = [
-            centres if origin is None else centres + origin
-            for centres, origin in zip(self._centres, self._offsets, strict=True)
+    def _models(self, views: Views, kinds: list[str], centre: Origins, weights: Floats) -> list[ViewModel]:
+        """Return every view with its distribution."""
+        return [
+            GaussianView(block, weights, self.covariance) if kind == "gaussian" else MultinomialView(block, weights)
+            for block, kind in zip(moved_to(views, centre), kinds, strict=True)
         ]
 
     def predict_proba(self, X: Any) -> Floats:
@@ -236,8 +263,7 @@ class MultiViewEM(MultiViewVectors):
             They add up to 1.
         """
         check_is_fitted(self)
-        parts = zip(self._log_weights, self._centres, self.cluster_spreads_, strict=True)
-        return mean_posteriors([Density(*part) for part in parts], self._new_blocks(X))
+        return self._model.posteriors(read_views(self, X, reset=False))
 
     def predict(self, X: Any) -> Ints:
         """Return the most probable cluster of new samples.
@@ -254,12 +280,23 @@ class MultiViewEM(MultiViewVectors):
         """
         return likeliest(self.predict_proba(X))
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean log-likelihood of samples, as ``objective_`` is that of the training samples.
 
-def _for_start(model: GaussianView | MultinomialView) -> Matrix:
-    """Return the features that starting centres are drawn in: of unit variance or, for counts, of unit length."""
-    if isinstance(model, MultinomialView):
-        return normalize(model.X)
-    if model.covariance.endswith("spherical"):
-        return model.X
-    scale = 1.0 / np.sqrt(model.spread)
-    return sp.csr_array(model.X @ sp.diags_array(scale)) if sp.issparse(model.X) else model.X * scale
+        Parameters
+        ----------
+        X : list, tuple or dict of arrays, or one table, as in ``fit``
+            Samples.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_new,), default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        score : float
+            Mean over samples and views of log p(x), without the multinomial coefficients.
+        """
+        check_is_fitted(self)
+        views = read_views(self, X, reset=False)
+        return self._model.log_likelihood(views, read_weights(sample_weight, views.n_samples))

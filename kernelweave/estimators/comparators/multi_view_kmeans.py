@@ -1,19 +1,25 @@
 """k-means of several views that exchange their partitions."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
 
-from kernelweave.estimators.comparators.multi_view_vectors import (
-    INIT_RULE,
-    VIEW_RULES,
-    MultiViewVectors,
-    offsets,
-    shifted,
+from kernelweave.estimators.comparators.view_features import (
+    VIEW_INITS,
+    Origins,
+    best_run,
+    moved_back,
+    moved_to,
+    origins,
 )
-from kernelweave.estimators.shared.kernel_estimator import first_labels
-from kernelweave.foundation.array_types import Floats, Ints
-from kernelweave.foundation.sklearn_internals import fit_context
+from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.runs import first_labels, label_starts
+from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count, read_views, read_weights
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.comparators.multi_view_kmeans import (
@@ -25,11 +31,30 @@ from kernelweave.solvers.comparators.multi_view_kmeans import (
 )
 
 
-class MultiViewKMeans(MultiViewVectors):
+@dataclass(frozen=True)
+class JointCenters:
+    """Centres of every cluster in every view; samples go where the distances of all views add up to the least."""
+
+    origins: Origins
+    means: tuple[Floats, ...]  # per view (k, d_v), measured from the origin
+    filled: Bools  # (k,) whether the cluster has centres
+    slack: float  # squared distances that differ by no more are equal
+
+    def squared_distances(self, views: Sequence[Matrix]) -> Floats:
+        """Return the squared distances to the centres, added up over the views, infinite where there are none."""
+        ops = [FeatureKernel(block) for block in moved_to(views, self.origins)]
+        return joint_distances(ops, self.means, self.filled)
+
+    def assign(self, views: Sequence[Matrix]) -> Ints:
+        """Return the cluster of every sample."""
+        return nearest_joint(self.squared_distances(views), self.slack)
+
+
+class MultiViewKMeans(CenterClusterer):
     """Multi-view k-means of Bickel and Scheffer: views teach each other their partitions.
 
-    Samples go to the nearest centre of a view; the centres of the next view are the means of the clusters found
-    there; and so on, round after round. A baseline for methods that weigh views. With one view it is k-means.
+    Samples go to the nearest centre of a view; the centres of the next view are the means of the resulting clusters;
+    and so on, round after round. A baseline for methods that weigh views. With one view it is k-means.
 
     Parameters
     ----------
@@ -59,9 +84,12 @@ class MultiViewKMeans(MultiViewVectors):
     view_names_ : list of str
         Names of the views.
     view_weights_ : ndarray of shape (n_views,)
-        Equal weights: all views count alike.
+        Equal weights: all views count the same.
+    view_scatters_ : ndarray of shape (n_views,)
+        The share of every view in ``objective_``.
     objective_ : float
-        Squared distances to the centres under the partitions exchanged, summed over samples and views.
+        Squared distances to the centres under the partitions exchanged, summed over samples and views;
+        the smaller the better.
     objective_path_ : ndarray
         Its value after every round up to the one kept, which has the least. With one view it falls; with more it may
         rise.
@@ -86,7 +114,7 @@ class MultiViewKMeans(MultiViewVectors):
     -----
     Cost: O(n k d) a round, d the number of features of all views; starts run side by side. Sparse views stay sparse.
 
-    The method has no objective of its own and need not converge (PhD 1.2.3). Views of larger scale count more in the
+    The method does not follow one objective and need not converge (PhD 1.2.3). Views of larger scale count more in the
     final assignment: bring them to one scale first, for instance with :class:`~kernelweave.preprocessing.ViewScaler`.
     The source's final assignment adds up cosines, which for samples of unit length are squared distances, as here.
 
@@ -104,7 +132,10 @@ class MultiViewKMeans(MultiViewVectors):
     True
     """
 
-    _parameter_constraints: dict = {**VIEW_RULES, **INIT_RULE}  # noqa: RUF012 - scikit-learn's own convention
+    _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
+        **view_rules("n_clusters", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
+        "init": [StrOptions(set(VIEW_INITS)), "array-like"],
+    }
 
     def __init__(
         self,
@@ -148,37 +179,29 @@ class MultiViewKMeans(MultiViewVectors):
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
-        self._offsets: list[Floats | None] = offsets(views)
-        ops = [FeatureKernel(block) for block in shifted(views, self._offsets)]
+        centre = origins(views)
+        ops = [FeatureKernel(block) for block in moved_to(views, centre)]
         first = first_labels(ops[0], self.init, weights, self.n_clusters)
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
 
         def run(start: Any) -> ExchangedMeans:
             return exchange_kmeans(ops, first(start), weights, **options)
 
-        best = self._best(run, self._starts(views.n_samples), X, y)
-        self._means = list(best.means)
-        self._filled = best.filled
-        self._slack = joint_slack(ops)
-        self.cluster_centers_ = [
-            means if origin is None else means + origin for means, origin in zip(best.means, self._offsets, strict=True)
-        ]
-        self._store(best, len(views), "partitions")
+        starts = label_starts(self.init, self.n_init, self.random_state, views.n_samples, self.n_clusters)
+        best = best_run(self, run, starts, X, y)
+        self._model = JointCenters(centre, best.means, best.filled, joint_slack(ops))
+        self.labels_: Ints = best.labels
+        self.cluster_centers_ = moved_back(best.means, centre)
+        self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))
+        self.view_scatters_: Floats = best.view_scatters
+        self.objective_ = best.objective
+        self.objective_path_ = np.array(best.history)
+        self.n_iter_ = best.n_iter
+        self.converged_ = best.converged
+        self._n_features_out = self.n_clusters
+        warn_if_unfinished(best.converged, self.max_iter, "partitions")
+        warn_if_empty(np.bincount(best.labels, minlength=self.n_clusters), self.n_clusters)
         return self
 
-    def predict(self, X: Any) -> Ints:
-        """Return the cluster of new samples, by the rule that assigned the training samples.
-
-        Parameters
-        ----------
-        X : list, tuple or dict of arrays, or one table, as in ``fit``
-            New samples.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_new,)
-            Index of the cluster with the least squared distance to its centres, added up over the views.
-        """
-        check_is_fitted(self)
-        ops = [FeatureKernel(block) for block in self._new_blocks(X)]
-        return nearest_joint(joint_distances(ops, self._means, self._filled), self._slack)
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from kernelweave.estimators.comparators.multi_view_vectors import VIEW_RULES, MultiViewVectors, check_not_negative
-from kernelweave.estimators.shared.kernel_estimator import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.comparators.view_features import best_run, check_not_negative
+from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import streams
@@ -19,7 +21,7 @@ from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.comparators.multi_view_nmf import Factors, consensus_labels, joint_factors, nmf_start
 
 
-class MultiViewNMF(MultiViewVectors):
+class MultiViewNMF(Clusterer):
     """Multi-view NMF of Liu, Wang, Gao and Han: non-negative factors of the views drawn to a common one.
 
     Every view is a product of two non-negative matrices, how much of each topic a sample has and how a topic shows in
@@ -30,11 +32,11 @@ class MultiViewNMF(MultiViewVectors):
     ----------
     n_clusters : int, default=8
         Number of clusters, and of topics.
-    views : list or dict, default=None
-        Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     regularization : float, or list or dict of floats, default=0.01
         How strongly a view is drawn to the common matrix, for all views or per view; above 0. A view with a larger one
         also counts more in it. The source uses 0.01 throughout.
+    views : list or dict, default=None
+        Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=5
         Number of starts, each by samples drawn far apart; the run with the least objective is kept.
     max_iter : int, default=1000
@@ -59,10 +61,10 @@ class MultiViewNMF(MultiViewVectors):
     view_names_ : list of str
         Names of the views.
     view_weights_ : ndarray of shape (n_views,)
-        Equal weights: all views count alike, but for ``regularization``.
+        Equal weights: all views count the same, but for ``regularization``.
     objective_ : float
         Squared errors of the products, every view having sum 1, and ``regularization`` times the squared distances of
-        the sample factors from the common matrix, summed over the views.
+        the sample factors from the common matrix, summed over the views; it is minimised.
     objective_path_ : ndarray
         Its value for the start and after every round; it never rises.
     n_iter_ : int
@@ -89,8 +91,8 @@ class MultiViewNMF(MultiViewVectors):
 
     The source leaves open whether a sample goes to its largest topic or k-means clusters the rows. Here it is k-means,
     because topics need not be clusters; rows have unit length because a long text has more of everything. Samples that
-    differ in length alone are therefore alike. An entry of a factor that is zero stays zero, and other starts may find
-    other factors.
+    differ in length alone are therefore equal. An entry of a factor that is zero stays zero, and other starts may
+    end in other factors.
 
     Source: PhD 1.2.3, a comparator in MVKSC 4.2; J. Liu, C. Wang, J. Gao and J. Han, "Multi-view clustering via joint
     nonnegative matrix factorization", SDM 2013. There a view runs to its end before the common matrix is updated; here
@@ -108,16 +110,16 @@ class MultiViewNMF(MultiViewVectors):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **VIEW_RULES,
         "regularization": [Interval(Real, 0, None, closed="neither"), list, tuple, dict],
+        **view_rules("n_clusters", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
     }
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        views: Any = None,
         regularization: Any = 0.01,
+        views: Any = None,
         n_init: int = 5,
         max_iter: int = 1000,
         tol: float = 1e-6,
@@ -125,18 +127,17 @@ class MultiViewNMF(MultiViewVectors):
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
-        self.views = views
         self.regularization = regularization
+        self.views = views
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
+    def _set_input_tags(self, tags: Any) -> None:
+        tags.sparse = True
+        tags.positive_only = True
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> "MultiViewNMF":
@@ -156,42 +157,42 @@ class MultiViewNMF(MultiViewVectors):
         """
         views = read_views(self, X, reset=True)
         check_cluster_count(self.n_clusters, np.ones(views.n_samples))
-        weights = self._regularizations(views.names)
-        blocks = self._scaled(views)
+        strengths = _strengths(self.regularization, views.names)
+        blocks = _of_sum_one(views)
         joined = FeatureKernel(Views(views.names, tuple(normalize(block) for block in blocks)).joined())
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
 
         def run(rng: np.random.Generator) -> Factors:
-            return joint_factors(blocks, weights, nmf_start(joined, self.n_clusters, rng), **options)
+            return joint_factors(blocks, strengths, nmf_start(joined, self.n_clusters, rng), **options)
 
-        last, *starts = streams(self.random_state, 1 + self.n_init)
-        best = self._best(run, starts, X, y)
+        best = best_run(self, run, streams(self.random_state, self.n_init), X, y)
+        (rng,) = streams(self.random_state, 1, "rounding")
         with single_threaded_blas():
-            self.labels_: Ints = consensus_labels(best.consensus, self.n_clusters, last).labels
-        self._keep(best)
-        return self
-
-    def _keep(self, best: Factors) -> None:
+            self.labels_: Ints = consensus_labels(best.consensus, self.n_clusters, rng).labels
         self.consensus_: Floats = best.consensus
         self.sample_factors_ = list(best.samples)
-        self.components_ = [np.ascontiguousarray(part.T) for part in best.features]
+        self.components_ = [np.ascontiguousarray(factor.T) for factor in best.features]
+        self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))
         self.objective_ = best.objective
         self.objective_path_ = np.array(best.history)
         self.n_iter_ = best.n_iter
         self.converged_ = best.converged
-        self.view_weights_: Floats = np.full(len(best.samples), 1.0 / len(best.samples))
         warn_if_unfinished(best.converged, self.max_iter, "factors")
         warn_if_empty(np.bincount(self.labels_, minlength=self.n_clusters), self.n_clusters)
+        return self
 
-    def _scaled(self, views: Views) -> list[Matrix]:
-        """Return every view divided by its sum; one of zeros alone stays as it is."""
-        for name, block in zip(views.names, views, strict=True):
-            check_not_negative(name, block, "MultiViewNMF")
-        return [block / (float(block.sum()) or 1.0) for block in views]
 
-    def _regularizations(self, names: Sequence[str]) -> list[float]:
-        given = per_view(self.regularization, names, "regularization")
-        for name, value in zip(names, given, strict=True):
-            if isinstance(value, bool | str) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
-                raise ParameterError(f"regularization={value!r} of view {name!r} must be a number above 0.")
-        return [float(value) for value in given]
+def _of_sum_one(views: Views) -> list[Matrix]:
+    """Return every view divided by its sum; one of zeros alone stays as it is."""
+    for name, block in zip(views.names, views, strict=True):
+        check_not_negative(name, block, "MultiViewNMF")
+    return [block / (float(block.sum()) or 1.0) for block in views]
+
+
+def _strengths(regularization: Any, names: Sequence[str]) -> list[float]:
+    """Return the regularisation of every view."""
+    values = per_view(regularization, names, "regularization")
+    for name, value in zip(names, values, strict=True):
+        if isinstance(value, bool | str) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+            raise ParameterError(f"regularization={value!r} of view {name!r} must be a number above 0.")
+    return [float(value) for value in values]

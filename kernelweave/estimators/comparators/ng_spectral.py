@@ -1,24 +1,29 @@
 """The spectral clustering of Ng, Jordan and Weiss."""
 
-from numbers import Integral, Real
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.shared.embedding import EmbeddingPlacer, unit_rows, warn_if_inexact
-from kernelweave.estimators.shared.kernel_estimator import KERNEL_RULES, KernelEstimator, warn_if_unfinished
-from kernelweave.estimators.shared.multi_view import ViewKernel
-from kernelweave.foundation.array_types import Floats
-from kernelweave.foundation.sklearn_internals import Interval, fit_context
+from kernelweave.estimators.shared.embedding import (
+    EigenvectorExtension,
+    EmbeddingClusterer,
+    relaxed_clusters,
+    unit_rows,
+)
+from kernelweave.estimators.shared.fit_warnings import warn_if_inexact, warn_if_unfinished
+from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read_kernel_input, set_kernel_tags
+from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels, WeightedViewKernels
+from kernelweave.foundation.array_types import Floats, Matrix
+from kernelweave.foundation.sklearn_internals import fit_context
 from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.transforms import DegreeKernel, ShiftedKernel
 from kernelweave.kernels.weighted_sum import CompositeKernel
-from kernelweave.solvers.spectral.eigenvectors import spectrum
-from kernelweave.solvers.spectral.multi_view_spectral import multi_view_spectral
 
 
-class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
+class NgSpectralClustering(EmbeddingClusterer):
     """Spectral clustering after Ng, Jordan and Weiss: leading eigenvectors of affinities, then k-means on their rows.
 
     The affinities, those of samples with themselves left out, are divided by the square roots of the samples' degrees,
@@ -57,9 +62,9 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
         Leading eigenvalues, largest first; at most 1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         Eigenvectors, rows scaled to unit length: what k-means worked on. Columns whose eigenvalue is not above zero are
-        zero: such vectors part samples that are alike.
+        zero: such vectors separate samples that are similar.
     objective_ : float
-        The relaxed normalized cut: the number of clusters less the sum of the eigenvalues.
+        The relaxed normalized cut: the number of clusters less the sum of the eigenvalues; it is minimised.
     objective_path_, n_iter_ : ndarray of one value, 1
         There are no outer steps.
     converged_ : bool
@@ -75,15 +80,15 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
     --------
     MultiViewSpectralClustering : Several views, weights learned.
     CoRegularizedSpectralClustering : Several views whose eigenvectors are made to agree.
-    KernelSpectralClustering : Clusters as sign patterns, trained on a part of the samples.
+    KernelSpectralClustering : Clusters as sign patterns, trained on some of the samples.
     GraphCut : Normalized cuts that are not relaxed.
 
     Notes
     -----
     Cost: some tens of products of the kernel with n_clusters vectors; up to 1,200 samples one dense eigenproblem. New
-    samples are placed by the Nystroem extension of the eigenvectors. A sample that is like none has a row of zeros. A
-    training sample given to ``predict`` counts as a new one beside itself; between clusters its label may be another.
-    Samples that are all equally like each other, as two always are, are one cluster.
+    samples are placed by the Nystroem extension of the eigenvectors. A sample that resembles no other has a row of
+    zeros. A training sample passed to ``predict`` counts as a new one beside itself; between clusters its label may be
+    another. Samples that are all equally like each other, as two always are, are one cluster.
 
     Source: A. Ng, M. Jordan and Y. Weiss, "On spectral clustering: analysis and an algorithm", NIPS 2001; PhD 1.1.2.
 
@@ -99,13 +104,9 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
     True
     """
 
-    _distances_only = False
-
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **KERNEL_RULES,
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        **rules("n_clusters", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
+        **rules("storage", "memory_limit", "random_state", "verbose"),
     }
 
     def __init__(
@@ -149,30 +150,39 @@ class NgSpectralClustering(EmbeddingPlacer, KernelEstimator):
         self : NgSpectralClustering
             The fitted estimator.
         """
-        table = self._read(X, reset=True)
+        table = read_kernel_input(self, X, reset=True)
         ones = np.ones(table.shape[0])
         k = self.n_clusters
         check_cluster_count(k, ones)
-        kernel = self._settle_kernel(table, ones)
+        kernel = fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=False, weights=ones)
         plain = kernel.operator(self.storage, self.memory_limit)
         op = DegreeKernel(ShiftedKernel(plain, -plain.diag()), ones)  # what a sample has with itself says nothing
-        found = spectrum(CompositeKernel([op], [1.0]), ones)
-        # With one kernel there are no weights to learn, and the relaxed clusters are found at once.
-        relaxed = multi_view_spectral(
-            found, np.array([float(k)]), n_vectors=k, p=1.0, view_weights=np.ones(1), learned=False
+        # With one kernel there are no weights to learn, and one eigenproblem gives the relaxed clusters.
+        relaxed = relaxed_clusters(
+            CompositeKernel([op], [1.0]),
+            ones,
+            np.array([float(k)]),
+            n_vectors=k,
+            p=1.0,
+            view_weights=np.ones(1),
+            learned=False,
         )
-        warn_if_inexact(relaxed.residual)
-        self.eigenvalues_ = relaxed.eigenvalues
-        self.objective_ = relaxed.objective
-        self.objective_path_ = np.array(relaxed.history)
-        self.n_iter_ = relaxed.n_iter
-        self._kernel = ViewKernel(kernel.for_new_samples(), degree_weights=ones, column_scale=op.column_scale)
-        self._sources = relaxed.sources()
-        best = self._round(unit_rows(relaxed.embedding()), X, y, max_iter=self.max_iter, tol=self.tol)
-        self._keep_centers(best)
-        self.converged_ = best.converged
-        warn_if_unfinished(best.converged, self.max_iter)
+        warn_if_inexact(relaxed.result.residual)
+        self.eigenvalues_: Floats = relaxed.result.eigenvalues
+        self.objective_ = relaxed.result.objective
+        self.objective_path_ = np.array(relaxed.result.history)
+        self.n_iter_ = relaxed.result.n_iter
+        new_samples = ViewKernel(kernel.for_new_samples(), degree_weights=ones, column_scale=op.column_scale)
+        only = WeightedViewKernels(ViewKernels((new_samples,)), np.ones(1))
+        extension = EigenvectorExtension(only, relaxed.sources)
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        clusters = self._round(extension, unit_rows(relaxed.embedding), X, y, **options)
+        self.converged_ = clusters.converged
+        warn_if_unfinished(clusters.converged, self.max_iter)
         return self
 
-    def _embed(self, X: Any) -> Floats:
-        return unit_rows(self._kernel.cross(self._read(X, reset=False)).matmat(self._sources))
+    def _set_input_tags(self, tags: Any) -> None:
+        set_kernel_tags(tags, self.kernel)
+
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return (read_kernel_input(self, X, reset=False),)

@@ -5,23 +5,19 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
-from sklearn.base import ClusterMixin
 
-from kernelweave.estimators.shared.embedding import view_rules
-from kernelweave.estimators.shared.kernel_estimator import (
-    run_starts,
-    warn_if_empty,
-    warn_if_indefinite,
-    warn_if_unfinished,
-)
-from kernelweave.estimators.shared.multi_view import MultiViewKernelEstimator
+from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.runs import run_starts
+from kernelweave.estimators.shared.view_kernels import fit_view_kernels, scale_factors, set_view_kernel_tags
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
 from kernelweave.foundation.threads import single_threaded_blas
-from kernelweave.inputs import Views, check_cluster_count, per_view, read_views
+from kernelweave.inputs import Views, check_cluster_count, read_views
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.parametric import WeightedKernels
@@ -32,14 +28,14 @@ from kernelweave.solvers.kmeans.starts import start_labels
 from kernelweave.solvers.shared.best_run import best_of
 
 # Eigenvalues below this share of the largest are what rounding leaves of zero.
-ROUNDING = 1e-9
+ZERO_EIGENVALUE = 1e-9
 
 
-class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
+class OptimizedKernelKMeans(Clusterer):
     """Optimised kernel k-means (OKKC): kernel k-means on a sum of kernels, coefficients learned in turn.
 
     Kernels are centred and divided by the mean squared distance of the samples, as in :class:`MultiViewKernelKMeans`.
-    Clusters are found by kernel k-means on Omega = sum_v theta_v K_v; coefficients are those with the largest
+    Clusters are those of kernel k-means on Omega = sum_v theta_v K_v; coefficients are those with the largest
     regularised ratio of scatter between clusters to all scatter, as in a discriminant analysis with the clusters as
     classes: they minimise F = lambda sum_c y_c^T (Omega + lambda I)^-1 y_c, a convex problem, with y_c the centred
     indicator of cluster c over the root of its size. A comparator.
@@ -49,7 +45,8 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
     n_clusters : int, default=8
         Number of clusters.
     norm : {1, 2}, default=2
-        Norm of the coefficients, which is one. 1 tends to keep few views, 2 keeps all that help.
+        Norm in which the coefficients have length one while they are sought. 1 tends to keep few views, 2 keeps all
+        that help.
     regularization : float, default=0.01
         lambda over the number of samples, above 0. The smaller, the more directions of small variance decide.
     views : list or dict, default=None
@@ -75,12 +72,13 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters-1.
-    view_weights_ : ndarray of shape (n_views,)
-        The coefficients, scaled to add up to 1.
     kernel_coefficients_ : ndarray of shape (n_views,)
-        The coefficients theta.
+        The coefficients theta, scaled to add up to 1.
+    view_weights_ : ndarray of shape (n_views,)
+        The same.
     objective_ : float
         F at the end, between 0 and n_clusters - 1: what ridge regression on Omega leaves unexplained of the clusters.
+        It is minimised.
     objective_path_ : ndarray
         Its value after every round; it never rises.
     n_iter_ : int
@@ -105,7 +103,7 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
     Notes
     -----
     Cost: O(V n^2) memory; a round is kernel k-means and some tens of Cholesky factors of size n. The source alternates
-    in the same way, but finds the coefficients by a semi-infinite program; that a round is kept only if F falls, so
+    in the same way, but solves a semi-infinite program for the coefficients; that a round is kept only if F falls, so
     that the run ends, is added here. There is no embedding. Clusters and coefficients of the last round kept need not
     be a fixed point of kernel k-means, so that new samples are not placed. Where a kernel is not positive semidefinite,
     F takes it with a constant added to its diagonal.
@@ -122,9 +120,6 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
     >>> int(model.view_weights_.argmin()) == 3  # the last view is noise
     True
     """
-
-    #: Kernels are divided by the mean squared distance of the samples.
-    normalize = True
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **view_rules("n_clusters", "views", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
@@ -185,18 +180,21 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
         first = self._first_labels(fusion.kernels, X, y)
         meter = Meter(self, "rounds")
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
-        found = optimized_kernel_kmeans(fusion, first, on_step=meter, **options)
+        result = optimized_kernel_kmeans(fusion, first, on_step=meter, **options)
         meter.close()
-        self.labels_: Ints = found.labels
-        self.kernel_coefficients_ = found.coefficients
-        self.view_weights_ = found.coefficients / found.coefficients.sum()
-        self.objective_ = found.objective
-        self.objective_path_ = np.array(found.history)
-        self.n_iter_ = found.n_iter
-        self.converged_ = found.converged
-        warn_if_unfinished(found.converged, self.max_iter)
-        warn_if_empty(found.totals, self.n_clusters)
+        self.labels_: Ints = result.labels
+        self.kernel_coefficients_: Floats = result.coefficients / result.coefficients.sum()
+        self.view_weights_: Floats = self.kernel_coefficients_.copy()
+        self.objective_ = result.objective
+        self.objective_path_ = np.array(result.history)
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        warn_if_unfinished(result.converged, self.max_iter)
+        warn_if_empty(result.totals, self.n_clusters)
         return self
+
+    def _set_input_tags(self, tags: Any) -> None:
+        set_view_kernel_tags(tags, self.kernel, self.views)
 
     def _check_memory(self, views: Views) -> None:
         n = views.n_samples
@@ -211,19 +209,16 @@ class OptimizedKernelKMeans(ClusterMixin, MultiViewKernelEstimator):
     def _fusion(self, views: Views) -> Fusion:
         """Return the kernels, centred and on one scale."""
         ones = np.ones(views.n_samples)
-        kernels = per_view(self.kernel, views.names, "kernel")
-        params = per_view(self.kernel_params, views.names, "kernel_params")
-        parts = []
-        for name, block, kernel, settings in zip(views.names, views.blocks, kernels, params, strict=True):
-            parts.append(self._fit_kernel(block, kernel, settings, ones, name).operator("dense", np.inf))
-            warn_if_indefinite(parts[-1], f" of view {name!r}")
-        factors = self._factors(parts, ones, views.names)
+        operators = fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=True, weights=ones
+        ).operators("dense", np.inf)
+        factors = scale_factors(operators, ones, views.names)
         matrices = []
         shifts = []
         for factor in factors:
-            part = parts.pop(0)  # given up as soon as it is centred
-            matrices.append(_centred(part, factor))
-            shifts.append(0.0 if part.psd else _shift(matrices[-1]))
+            op = operators.pop(0)  # given up as soon as it is centred
+            matrices.append(_centred(op, factor))
+            shifts.append(0.0 if op.psd else _shift(matrices[-1]))
         family = WeightedKernels(matrices, self.norm)  # type: ignore[arg-type]
         return Fusion(family, np.array(shifts), float(self.regularization) * views.n_samples)
 
@@ -251,7 +246,7 @@ def _centred(op: KernelOperator, factor: float) -> Floats:
 
 
 def _shift(K: Floats) -> float:
-    """Return what makes a matrix semidefinite when added to its diagonal."""
+    """Return the number that makes a matrix semidefinite when added to its diagonal."""
     n = len(K)
     if _is_semidefinite(K):
         return 0.0
@@ -259,13 +254,13 @@ def _shift(K: Floats) -> float:
         values = eigh(K, eigvals_only=True, check_finite=False)
     lowest = float(values[0])
     largest = float(np.abs(values[[0, n - 1]]).max())
-    return -lowest if lowest < -ROUNDING * largest else 0.0
+    return -lowest if lowest < -ZERO_EIGENVALUE * largest else 0.0
 
 
 def _is_semidefinite(K: Floats) -> bool:
     """Return whether a matrix has a Cholesky factor but for rounding, which costs a fraction of its eigenvalues."""
     shifted = K.copy()
-    shifted.flat[:: len(K) + 1] += 0.5 * ROUNDING * float(np.diagonal(K).max(initial=0.0))
+    shifted.flat[:: len(K) + 1] += 0.5 * ZERO_EIGENVALUE * float(np.diagonal(K).max(initial=0.0))
     try:
         with single_threaded_blas():
             cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)

@@ -1,41 +1,66 @@
-"""What estimators share that embed the samples and make clusters of the embedding by k-means."""
+"""Estimators that embed the samples and make clusters of the embedding by k-means.
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+round_embedding ──▶ Descent          clusters of the embedding
+EmbeddingModel  ──▶ .embed(views)    new samples in the space of the embedding
+                ──▶ .nearest(views)  the centre they go to
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators.shared.kernel_estimator import run_starts, warn_if_empty
-from kernelweave.estimators.shared.multi_view import MULTI_VIEW_RULES, MultiViewKernelEstimator
-from kernelweave.foundation.array_types import Floats, Ints
-from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
-from kernelweave.foundation.notices import warn
+from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_empty
+from kernelweave.estimators.shared.runs import run_starts
+from kernelweave.estimators.shared.view_kernels import WeightedViewKernels
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.random_streams import streams
-from kernelweave.inputs import Views, check_cluster_count, per_view, read_views
+from kernelweave.inputs import read_weights
 from kernelweave.kernels.features import FeatureKernel
-from kernelweave.kernels.transforms import DegreeKernel
+from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.partitions import algebra
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers.kmeans.starts import start_labels
 from kernelweave.solvers.shared.best_run import best_of
+from kernelweave.solvers.spectral.eigenvectors import spectrum
+from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, multi_view_spectral
 
-#: Eigenvectors with a larger residual are worth a warning.
-INEXACT = 1e-4
+# --- eigenvectors ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RelaxedClusters:
+    """Relaxed clusters of a sum of kernels, and what extends them to new samples."""
+
+    result: MultiViewSpectrum
+    embedding: Floats  # (n, k) of the training samples
+    sources: Floats  # (n, k): the embedding of a new sample is its kernel row times this
+
+
+def relaxed_clusters(op: MultiViewKernel, weights: Floats, totals: Floats, **options: Any) -> RelaxedClusters:
+    """Return the leading eigenvectors of a sum of kernels, its coefficients learned or not."""
+    result = multi_view_spectral(spectrum(op, weights), totals, **options)
+    return RelaxedClusters(result, op.backend.host(result.embedding()), op.backend.host(result.sources()))
 
 
 def unit_rows(E: Floats) -> Floats:
-    """Return rows scaled to unit length; a single column is left as it is, or nothing would be left of it."""
+    """Return rows scaled to unit length; a single column stays as it is, or all its values would be 1 or -1."""
     if E.shape[1] < 2:
         return E
     lengths = np.sqrt(np.einsum("ij,ij->i", E, E))
     return np.asarray(E / np.where(lengths > algebra.EPS, lengths, 1.0)[:, None])
 
 
-def rounding(
+# --- clusters of an embedding ----------------------------------------------------------------------------------------
+
+
+def _kmeans_run(
     rows: FeatureKernel, weights: Floats, n_clusters: int, **options: Any
 ) -> Callable[[np.random.Generator], Descent]:
     """Return the function that clusters embedded samples by k-means from one drawn start."""
@@ -48,39 +73,116 @@ def rounding(
     return run
 
 
-def view_rules(*names: str) -> dict[str, list[Any]]:
-    """Return the rules of parameters that multi-view methods have in common."""
-    return {name: MULTI_VIEW_RULES[name] for name in names}
+def kmeans_labels(embedding: Floats, weights: Floats, n_clusters: int, rngs: Sequence[np.random.Generator]) -> Ints:
+    """Return the best labels of an embedding by k-means, one start from each generator."""
+    return best_of(map(_kmeans_run(FeatureKernel(embedding), weights, n_clusters), rngs)).labels
 
 
-class EmbeddingClusterer(ClusterMixin):
-    """Estimators whose clusters are those of k-means on an embedding."""
+def round_embedding(
+    estimator: Any,
+    embedding: Floats,
+    X: Any,
+    y: Any,
+    *,
+    n_clusters: int,
+    n_init: int,
+    random_state: Any,
+    weights: Floats | None = None,
+    **options: Any,
+) -> Descent:
+    """Return the best clusters of an embedding by k-means; ``estimator``, ``X`` and ``y`` are for callbacks."""
+    rows = FeatureKernel(embedding)
+    run = _kmeans_run(rows, np.ones(len(embedding)) if weights is None else weights, n_clusters, **options)
+    clusters = best_of(run_starts(estimator, rows, run, streams(random_state, n_init), X, y))
+    warn_if_empty(clusters.totals, n_clusters)
+    return clusters
 
-    def _round(self, embedding: Floats, X: Any, y: Any, weights: Floats | None = None, **options: Any) -> Descent:
-        """Make clusters of the embedding; keep both."""
-        rows = FeatureKernel(embedding)
-        run = rounding(rows, np.ones(len(embedding)) if weights is None else weights, self.n_clusters, **options)
-        best = best_of(run_starts(self, rows, run, streams(self.random_state, self.n_init), X, y))
-        self.embedding_ = embedding
-        self.labels_ = best.labels
-        warn_if_empty(best.totals, self.n_clusters)
-        return best
+
+# --- new samples -----------------------------------------------------------------------------------------------------
 
 
-class EmbeddingPlacer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer):
-    """The same where new samples can be embedded, too: they go to the nearest centre."""
+class Extension(ABC):
+    """A way to embed new samples."""
 
     @abstractmethod
-    def _embed(self, X: Any) -> Floats:
-        """Return the embedding of new samples."""
+    def embed(self, views: Iterable[Matrix]) -> Floats:
+        """Return the embedding of samples, given view by view."""
 
-    def _keep_centers(self, best: Descent, weights: Floats | None = None) -> None:
-        rows = FeatureKernel(self.embedding_)
-        counted = np.ones(len(self.labels_)) if weights is None else weights
-        totals = np.where(best.totals > 0, best.totals, 1.0)
-        self._centers = rows.feature_sums(self.labels_, counted, self.n_clusters) / totals[:, None]
-        self._norms = best.norms
-        self._n_features_out = self.embedding_.shape[1]
+
+@dataclass(frozen=True)
+class EigenvectorExtension(Extension):
+    """The Nystroem extension of eigenvectors of a weighted sum of kernels, rows scaled to unit length."""
+
+    kernel: WeightedViewKernels
+    sources: Floats  # (n, k)
+
+    def embed(self, views: Iterable[Matrix]) -> Floats:
+        """Return the extended eigenvectors."""
+        return unit_rows(self.kernel.cross(views).matmat(self.sources))
+
+
+@dataclass(frozen=True)
+class EmbeddingModel:
+    """How samples are embedded, and the centres of the clusters there."""
+
+    extension: Extension
+    centers: Floats  # (k, d)
+    norms: Floats  # (k,) squared lengths of the centres, infinite for an empty cluster
+
+    @classmethod
+    def of_clusters(
+        cls, extension: Extension, embedding: Floats, clusters: Descent, weights: Floats | None = None
+    ) -> "EmbeddingModel":
+        """Return the model of a clustered embedding."""
+        counted = np.ones(len(embedding)) if weights is None else weights
+        sums = FeatureKernel(embedding).feature_sums(clusters.labels, counted, len(clusters.totals))
+        totals = np.where(clusters.totals > 0, clusters.totals, 1.0)
+        return cls(extension, sums / totals[:, None], clusters.norms)
+
+    def embed(self, views: Iterable[Matrix]) -> Floats:
+        """Return the embedding of samples."""
+        return self.extension.embed(views)
+
+    def nearest(self, views: Iterable[Matrix]) -> tuple[Ints, Floats]:
+        """Return the nearest centre of every sample, and its squared distance."""
+        rows = FeatureKernel(self.embed(views))
+        start = np.zeros(rows.n_samples, dtype=np.intp)
+        ones = np.ones(len(self.norms))
+        assignment = rows.nearest_means(self.centers, self.norms, ones, rows.diag(), start, 0.0)
+        return assignment.labels, np.maximum(assignment.distances, 0.0)
+
+
+class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """Base of estimators whose clusters are those of k-means on an embedding that new samples have, too.
+
+    ``fit`` calls ``_round``, which sets ``labels_``, ``embedding_`` and ``_model``.
+    """
+
+    n_clusters: int
+    n_init: int
+    random_state: Any
+    labels_: Ints
+    embedding_: Floats
+    _model: EmbeddingModel
+
+    @abstractmethod
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        """Return new samples, checked, view by view; one table is one view."""
+
+    def _round(
+        self, extension: Extension, embedding: Floats, X: Any, y: Any, weights: Floats | None = None, **options: Any
+    ) -> Descent:
+        """Make clusters of the embedding; keep both, and the model for new samples."""
+        choices = {"n_clusters": self.n_clusters, "n_init": self.n_init, "random_state": self.random_state}
+        clusters = round_embedding(self, embedding, X, y, weights=weights, **choices, **options)
+        self.embedding_ = embedding
+        self.labels_ = clusters.labels
+        self._model = EmbeddingModel.of_clusters(extension, embedding, clusters, weights)
+        return clusters
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
 
     def transform(self, X: Any) -> Floats:
         """Return the embedding of samples.
@@ -96,7 +198,7 @@ class EmbeddingPlacer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embeddi
             Rows as in ``embedding_``.
         """
         check_is_fitted(self)
-        return self._embed(X)
+        return self._model.embed(self._read_new(X))
 
     def predict(self, X: Any) -> Ints:
         """Return the nearest cluster of samples in the space of the embedding.
@@ -112,56 +214,44 @@ class EmbeddingPlacer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embeddi
             Index of the cluster.
         """
         check_is_fitted(self)
-        rows = FeatureKernel(self._embed(X))
-        start = np.zeros(rows.n_samples, dtype=np.intp)
-        ones = np.ones(len(self._norms))
-        return rows.nearest_means(self._centers, self._norms, ones, rows.diag(), start, 0.0).labels
+        return self._model.nearest(self._read_new(X))[0]
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """Fit, then return the embedding of the training samples."""
-        return self.fit(X, y).embedding_
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the objective of k-means on the embedding of samples, so that larger is better.
 
+        Parameters
+        ----------
+        X : samples or views, as in ``fit``
+            Samples; for precomputed kernels their rows of kernel values with the training samples.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_new,), default=None
+            Weights of the samples.
 
-class ViewAffinities(EmbeddingClusterer, MultiViewKernelEstimator):
-    """Base of methods on the affinities of several views, each divided by degrees. They place no new samples."""
+        Returns
+        -------
+        score : float
+            Minus the squared distances of the embedded samples to the nearest centres, summed.
+        """
+        check_is_fitted(self)
+        squared = self._model.nearest(self._read_new(X))[1]
+        return -float(read_weights(sample_weight, len(squared)) @ squared)
 
-    #: What the base class divides kernels by.
-    normalize = "degrees"
-    _distances_only = False
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Floats:
+        """Fit, then return the embedding of the training samples.
 
-    def _read_views(self, X: Any) -> Views:
-        views = read_views(self, X, reset=True)
-        check_cluster_count(self.n_clusters, np.ones(views.n_samples))
-        self.view_weights_ = np.full(len(views), 1.0 / len(views))
-        return views
+        Parameters
+        ----------
+        X : samples or views, as in ``fit``
+            Samples.
+        y : None
+            Ignored.
+        **fit_params : dict
+            Further arguments of ``fit``, such as ``sample_weight`` where it is supported.
 
-    def _affinities(self, views: Views) -> list[DegreeKernel]:
-        """Return D^-1/2 K D^-1/2 of every view."""
-        parts = self._settle(views, np.ones(views.n_samples)).parts  # type: ignore[union-attr]
-        del self._kernels  # of no use without new samples
-        return list(parts)
-
-
-def view_numbers(given: Any, names: Sequence[str], parameter: str, highest: float = np.inf) -> Floats:
-    """Return a number for each view, from one for all, a list or a dict; between 0 and ``highest``."""
-    values = per_view(given, names, parameter)
-    try:
-        found = np.array([float(value) for value in values])
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"{parameter}={given!r} must hold numbers, one for all views or one for each of {list(names)}."
-        ) from error
-    if not (np.isfinite(found).all() and (found >= 0).all() and (found <= highest).all()):
-        limit = "" if np.isinf(highest) else f" nor above {highest:g}"
-        raise ParameterError(f"{parameter}={given!r} must hold finite numbers that are not negative{limit}.")
-    return found
-
-
-def warn_if_inexact(residual: float) -> None:
-    """Warn that eigenvectors could not be told apart."""
-    if residual > INEXACT:
-        warn(
-            f"The eigenvectors are known to a residual of {residual:.1g} only: many eigenvalues lie close together. "
-            "Clusters may be unclear; try another n_clusters or kernel.",
-            ConvergenceWarning,
-        )
+        Returns
+        -------
+        embedding : ndarray of shape (n_samples, n_columns)
+            ``embedding_``.
+        """
+        return self.fit(X, y, **fit_params).embedding_

@@ -1,37 +1,196 @@
-"""What kernel spectral models share: samples to train on, scores of new samples, sign patterns as clusters."""
+"""Estimators whose clusters are sign patterns of scores, linear in the kernel with the samples trained on.
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+ScoreModel ──▶ .scores(views), .assign(views)   of new samples, through the kernel with those trained on
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators.shared.center_clusterer import is_precomputed
-from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.single_kernel import is_precomputed
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import is_multi_view
 from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.spec.fitting import FittedKernel
+from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.solvers.spectral.kernel_spectral import codebook, decode, score_floor
 
 #: Samples read and scored at a time.
 CHUNK = 8192
-#: Trials of a swap for each sample to train on.
-SWAPS = 4
+
+# --- scores of new samples -------------------------------------------------------------------------------------------
 
 
-class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin):
-    """Estimators whose clusters are sign patterns of scores."""
+@dataclass(frozen=True)
+class TrainedKernel:
+    """The kernel between new samples and those trained on."""
+
+    kernel: FittedKernel
+    columns: Ints | None = None  # of the rows of a precomputed kernel: the samples trained on; None for all
+
+    @classmethod
+    def of(cls, fitted: FittedKernel, spec: Any, indices: Ints, n_samples: int) -> "TrainedKernel":
+        """Return what new samples need of a kernel fitted on the samples ``indices`` of all."""
+        some = is_precomputed(spec) and len(indices) < n_samples
+        return cls(fitted.for_new_samples(), indices if some else None)
+
+    def cross(self, X: Matrix) -> KernelOperator:
+        """Return the kernel between new samples (rows) and those trained on."""
+        return self.kernel.cross(X if self.columns is None else X[:, self.columns])
+
+    def row_sums(self, X: Matrix) -> Floats:
+        """Return the sums of the kernel rows of new samples."""
+        cross = self.cross(X)
+        return cross.matmat(np.ones((cross.shape[1], 1)))[:, 0]
+
+
+class ViewScores(ABC):
+    """Scores of new samples from the kernel of one view."""
+
+    trained: TrainedKernel
 
     @abstractmethod
-    def _scores(self, X: Any) -> Floats:
-        """Return the scores of a block of samples, as many columns as the codebook."""
+    def scores(self, X: Matrix) -> Floats:
+        """Return the scores of new samples, one column per eigenvector."""
+
+    def row_sums(self, X: Matrix) -> Floats:
+        """Return the sums of the kernel rows of new samples."""
+        return self.trained.row_sums(X)
+
+
+@dataclass(frozen=True)
+class BiasedScores(ViewScores):
+    """Scores k(x) alpha + bias."""
+
+    trained: TrainedKernel
+    alphas: Floats  # (m, q)
+    bias: Floats  # (q,)
+
+    def scores(self, X: Matrix) -> Floats:
+        """Return the scores of new samples."""
+        return np.asarray(self.trained.cross(X).matmat(self.alphas) + self.bias)
+
+
+@dataclass(frozen=True)
+class CentredScores(ViewScores):
+    """Scores of kernel rows centred by the (weighted) mean of the samples trained on."""
+
+    trained: TrainedKernel
+    shares: Floats  # (m,) weights of the samples in the mean
+    column_means: Floats  # (m,)
+    grand_mean: float
+    alphas: Floats  # (m, q)
+
+    @classmethod
+    def of(cls, trained: TrainedKernel, centred: CentredKernel, alphas: Floats) -> "CentredScores":
+        """Return the scores whose centring is that of the kernel of the samples trained on."""
+        return cls(trained, centred.shares, centred.column_means, centred.grand_mean, alphas)
+
+    def scores(self, X: Matrix) -> Floats:
+        """Return the scores of new samples."""
+        cross = self.trained.cross(X)
+        centred = CentredKernel(cross, self.shares, column_means=self.column_means, grand_mean=self.grand_mean)
+        return centred.matmat(self.alphas)
+
+
+@dataclass(frozen=True)
+class Codebook:
+    """The sign patterns of the clusters."""
+
+    patterns: Floats  # (k, q) of -1 and 1, most frequent first
+    floor: Floats  # (q,) what a score has to exceed to be positive
+
+    @classmethod
+    def of(cls, scores: Floats, n_clusters: int) -> "Codebook":
+        """Return the most frequent patterns of the samples trained on; fewer where they have fewer."""
+        floor = score_floor(scores)
+        return cls(codebook(scores, n_clusters, floor), floor)
+
+    def labels(self, scores: Floats) -> Ints:
+        """Return the nearest pattern of every row of scores."""
+        return decode(scores, self.patterns, self.floor)
+
+
+@dataclass(frozen=True)
+class ScoreModel:
+    """Scores of every view, how they are averaged, and the patterns of the clusters."""
+
+    views: tuple[ViewScores, ...]
+    shares: Floats  # (V,) of the views in the average
+    codebook: Codebook  # of the average
+    view_codebooks: tuple[Codebook, ...] = ()  # of each view, where there are any
+
+    def view_scores(self, views: Iterable[Matrix]) -> Floats:
+        """Return the scores of new samples view by view, shape (V, n, q)."""
+        return np.stack([model.scores(X) for model, X in zip(self.views, views, strict=True)])
+
+    def row_sums(self, views: Iterable[Matrix]) -> Floats:
+        """Return the sums of kernel rows view by view, shape (V, n)."""
+        return np.stack([model.row_sums(X) for model, X in zip(self.views, views, strict=True)])
+
+    def scores(self, views: Iterable[Matrix]) -> Floats:
+        """Return the averaged scores of new samples, shape (n, q)."""
+        return averaged(self.view_scores(views), self.shares)
+
+    def assign(self, views: Iterable[Matrix]) -> Ints:
+        """Return the clusters of new samples."""
+        return self.codebook.labels(self.scores(views))
+
+    def assign_by_view(self, views: Iterable[Matrix]) -> Ints:
+        """Return the clusters of new samples view by view, shape (V, n)."""
+        pairs = zip(self.view_codebooks, self.view_scores(views), strict=True)
+        return np.stack([book.labels(scores) for book, scores in pairs])
+
+
+def averaged(scores: Floats, shares: Floats) -> Floats:
+    """Return the weighted average of the scores of several views."""
+    return np.asarray(np.tensordot(shares, scores, axes=1))
+
+
+def distinct_codebook(scores: Floats, n_clusters: int, name: str = "") -> Codebook:
+    """Return the codebook of the samples trained on; fewer patterns than clusters are an error."""
+    book = Codebook.of(scores, n_clusters)
+    n_patterns = len(book.patterns)
+    if n_patterns < n_clusters:
+        raise ParameterError(
+            f"n_clusters={n_clusters}, but the scores{name} show only {n_patterns} distinct sign pattern(s), and every "
+            f"cluster needs one. Ask for at most {n_patterns} clusters, or choose another kernel, such as a smaller "
+            "width; samples that are equal or similar to the kernel share their pattern."
+        )
+    return book
+
+
+# --- the base class --------------------------------------------------------------------------------------------------
+
+
+class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """Base of estimators whose clusters are sign patterns of scores.
+
+    ``fit`` sets ``labels_``, ``codebook_`` and ``_model``. New samples may come block by block.
+    """
+
+    codebook_: Floats
+    _model: ScoreModel
 
     @abstractmethod
-    def _row_sums(self, X: Any) -> Floats:
-        """Return the sums of a block's kernel rows, samples last."""
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        """Return new samples, checked, view by view; one table is one view."""
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.codebook_.shape[1])
+
+    def _by_blocks(self, answer: Callable[[Sequence[Matrix]], Any], X: Any, axis: int = 0) -> Any:
+        """Return the model's answers for all blocks of samples as one array."""
+        return joined((answer(self._read_new(block)) for block in chunks(X)), axis)
 
     def kernel_row_sums(self, X: Any) -> Floats:
         """Return how much every sample resembles the training samples together: the sums of its kernel rows.
@@ -46,11 +205,11 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
 
         Returns
         -------
-        sums : ndarray of shape (n_new,), or (n_views, n_new) for several views
-            Sums over the training samples.
+        sums : ndarray of shape (n_views, n_new)
+            Sums over the training samples, view by view.
         """
         check_is_fitted(self)
-        return joined((self._row_sums(block) for block in chunks(X)), axis=-1)
+        return self._by_blocks(self._model.row_sums, X, axis=1)
 
     def transform(self, X: Any) -> Floats:
         """Return the scores of samples.
@@ -66,7 +225,7 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             Their signs tell the cluster.
         """
         check_is_fitted(self)
-        return joined(self._scores(block) for block in chunks(X))
+        return self._by_blocks(self._model.scores, X)
 
     def predict(self, X: Any) -> Ints:
         """Return the clusters of new samples, by the codeword nearest to the signs of their scores.
@@ -82,26 +241,10 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterM
             Index of the codeword.
         """
         check_is_fitted(self)
-        return joined(decode(self._scores(block), self.codebook_, self._floor) for block in chunks(X))
+        return self._by_blocks(self._model.assign, X)
 
-    def fit_predict(self, X: Any, y: Any = None) -> Ints:
-        """Fit, then return the labels of all samples."""
-        return self.fit(X, y).labels_
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """Fit, then return the scores of all samples."""
-        return self.fit(X, y).transform(X)
-
-    def _codebook(self, scores: Floats, name: str = "") -> Floats:
-        """Return the codebook of the training samples' scores."""
-        found = codebook(scores, self.n_clusters, score_floor(scores))
-        if len(found) < self.n_clusters:
-            raise ParameterError(
-                f"n_clusters={self.n_clusters}, but the scores{name} show only {len(found)} distinct sign pattern(s), "
-                f"and every cluster needs one of its own. Ask for at most {len(found)} clusters, or choose another "
-                "kernel, such as a smaller width; samples that are equal or alike to the kernel share their pattern."
-            )
-        return found
+# --- samples block by block ------------------------------------------------------------------------------------------
 
 
 def chunks(X: Any) -> Iterator[Any]:
@@ -110,14 +253,14 @@ def chunks(X: Any) -> Iterator[Any]:
         yield from X
         return
     if is_multi_view(X):
-        parts = X if isinstance(X, dict) else dict(enumerate(X))
-        n = {part.shape[0] if hasattr(part, "shape") else len(part) for part in parts.values()}
+        views = X if isinstance(X, dict) else dict(enumerate(X))
+        n = {view.shape[0] if hasattr(view, "shape") else len(view) for view in views.values()}
         if len(n) != 1 or max(n) <= CHUNK:  # views that disagree are reported where they are read
             yield X
             return
         for lo in range(0, max(n), CHUNK):
-            cut = {name: _safe_indexing(part, slice(lo, lo + CHUNK)) for name, part in parts.items()}
-            yield cut if isinstance(X, dict) else list(cut.values())
+            block = {name: _safe_indexing(view, slice(lo, lo + CHUNK)) for name, view in views.items()}
+            yield block if isinstance(X, dict) else list(block.values())
         return
     n_samples = X.shape[0] if hasattr(X, "shape") and len(X.shape) else None
     if n_samples is None or n_samples <= CHUNK:
@@ -127,67 +270,15 @@ def chunks(X: Any) -> Iterator[Any]:
         yield _safe_indexing(X, slice(lo, lo + CHUNK))
 
 
-def joined(parts: Iterator[Any], axis: int = 0) -> Any:
+def joined(answers: Iterator[Any], axis: int = 0) -> Any:
     """Return the answers for all blocks as one array."""
-    found = list(parts)
-    if not found:
+    arrays = list(answers)
+    if not arrays:
         raise ParameterError("X is an iterator that yields no blocks, so there are no samples.")
-    return np.concatenate(found, axis=axis)
+    return np.concatenate(arrays, axis=axis)
 
 
 def refuse_iterators(X: Any) -> None:
     """Say that training needs arrays, where only new samples may come block by block."""
     if hasattr(X, "__next__"):
         raise ParameterError("X is an iterator, which can be read once only; fit on arrays, and predict on iterators.")
-
-
-def training_part(X: Array, kernel: Any, chosen: Ints) -> Array:
-    """Return the samples to train on, or the part of a given kernel matrix that belongs to them."""
-    if not is_precomputed(kernel):
-        return X[chosen]
-    square = X.shape[0] == X.shape[1]  # a matrix that is not is reported where kernels are read
-    return X[chosen][:, chosen] if square else X
-
-
-def chosen_samples(
-    n: int,
-    wanted: int | None,
-    selection: str,
-    n_clusters: int,
-    operators: Callable[[], Sequence[KernelOperator]],
-    rng: np.random.Generator,
-) -> Ints:
-    """Return the samples to train on: all, some at random, or some spread out.
-
-    ``"entropy"`` swaps samples while the sum of their kernel values falls, which raises the quadratic Renyi entropy of
-    the density they stand for.
-    """
-    if wanted is None or wanted >= n:
-        return np.arange(n)
-    if wanted < n_clusters:
-        raise ParameterError(f"n_train_samples={wanted} is fewer than n_clusters={n_clusters}; raise it.")
-    chosen = np.sort(rng.choice(n, wanted, replace=False))
-    if selection == "random":
-        return chosen
-    kernels = operators()
-    outside = np.setdiff1d(np.arange(n), chosen)
-    sums = np.sum([_sums(op, chosen) for op in kernels], axis=0)
-    for _ in range(SWAPS * wanted):
-        leaving = int(np.argmax(sums))
-        place = int(rng.integers(len(outside)))
-        entering = outside[place]
-        rows = [op.block(np.array([entering, chosen[leaving]]), np.append(chosen, entering)) for op in kernels]
-        new = np.sum([row[0] for row in rows], axis=0)
-        old = np.sum([row[1] for row in rows], axis=0)
-        arriving = float(new[:-1].sum() - new[leaving] + new[-1])
-        if arriving >= sums[leaving]:
-            continue
-        sums += new[:-1] - old[:-1]
-        sums[leaving] = arriving
-        outside[place] = chosen[leaving]
-        chosen[leaving] = entering
-    return np.sort(chosen)
-
-
-def _sums(op: KernelOperator, chosen: Ints) -> Floats:
-    return np.asarray(op.block(chosen, chosen), dtype=np.float64).sum(axis=1)

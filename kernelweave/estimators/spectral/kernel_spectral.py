@@ -1,44 +1,53 @@
 """The kernel spectral clustering estimator."""
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.shared.center_clusterer import is_precomputed
-from kernelweave.estimators.shared.kernel_estimator import KERNEL_RULES, KernelEstimator
-from kernelweave.estimators.shared.scores import ScoreClusterer, chosen_samples, refuse_iterators, training_part
+from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.scores import (
+    BiasedScores,
+    ScoreClusterer,
+    ScoreModel,
+    TrainedKernel,
+    distinct_codebook,
+    refuse_iterators,
+)
+from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read_kernel_input, set_kernel_tags
 from kernelweave.estimators.spectral.faults import explained
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.estimators.spectral.training_samples import training_rows, training_samples
+from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.spec.fitting import Storage
-from kernelweave.solvers.spectral.kernel_spectral import decode, kernel_spectral, score_floor
+from kernelweave.kernels.spec.fitting import FittedKernel, Storage
+from kernelweave.solvers.spectral.kernel_spectral import kernel_spectral
 
 
-class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
+class KernelSpectralClustering(ScoreClusterer):
     """Kernel spectral clustering (KSC): spectral clustering as a model, with scores for samples it has not seen.
 
     The leading eigenvectors of D^-1 M_D Omega (Omega the kernel matrix, D its row sums, M_D centring) give every sample
     k - 1 scores that are linear in its kernel row; the signs of the scores are a pattern, and the k most frequent
     patterns of the training samples are the clusters. Equivalent to spectral clustering with the random walk Laplacian,
-    but new samples need no new eigenproblem: train on a part of the data and assign the rest.
+    but new samples need no new eigenproblem: train on some of the samples and assign the rest.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    kernel : str, kernel object or callable, default="rbf"
-        As in :class:`KernelKMeans`; values must not be negative on the whole.
-    kernel_params : dict, default=None
-        Parameters of a named kernel. The width matters: see the guide for how to tune it without labels.
     n_train_samples : int, default=None
         Number of samples to train on; the others are assigned afterwards. None takes all.
     selection : {"random", "entropy"}, default="random"
         How these are chosen: at random, or spread out by swaps that raise their quadratic Renyi entropy.
+    kernel : str, kernel object or callable, default="rbf"
+        As in :class:`KernelKMeans`; values must not be negative on the whole.
+    kernel_params : dict, default=None
+        Parameters of a named kernel. The width matters: see the guide for how to tune it without labels.
     storage : {"auto", "dense", "blockwise"}, default="auto"
         As in :class:`KernelKMeans`, for the training samples.
     memory_limit : float, default=2048
@@ -46,7 +55,7 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
     random_state : int, RandomState instance or None, default=None
         Seed of the samples trained on.
     verbose : int, default=0
-        Taken for likeness with other estimators; there is nothing to wait for.
+        Has no effect, as the only step is one eigenproblem; other estimators have it.
 
     Attributes
     ----------
@@ -57,7 +66,7 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
     eigenvalues_ : ndarray of shape (n_clusters - 1,)
         Leading eigenvalues, largest first.
     objective_ : float
-        Their sum.
+        Their sum; it is maximised.
     objective_path_, n_iter_, converged_ : ndarray of one value, 1, True
         There are no steps.
     dual_coef_ : ndarray of shape (n_train, n_clusters - 1)
@@ -67,7 +76,7 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
     scores_ : ndarray of shape (n_train, n_clusters - 1)
         Scores of the samples trained on.
     degrees_ : ndarray of shape (n_train,)
-        Sums of their kernel rows; 0 where a sample is like none.
+        Sums of their kernel rows; 0 where a sample resembles no other.
     train_indices_ : ndarray of shape (n_train,)
         Which samples these are.
     warnings_ : tuple of str
@@ -102,32 +111,32 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
     (True, (100, 1))
     """
 
-    _distances_only = False
+    _objective = "maximize"
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **KERNEL_RULES,
         "n_train_samples": [Interval(Integral, 1, None, closed="left"), None],
         "selection": [StrOptions({"random", "entropy"})],
+        **rules("n_clusters", "kernel", "kernel_params", "storage", "memory_limit", "random_state", "verbose"),
     }
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        kernel: Any = "rbf",
-        kernel_params: dict[str, Any] | None = None,
         n_train_samples: int | None = None,
         selection: str = "random",
+        kernel: Any = "rbf",
+        kernel_params: dict[str, Any] | None = None,
         storage: Storage = "auto",
         memory_limit: float = 2048,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.kernel_params = kernel_params
         self.n_train_samples = n_train_samples
         self.selection = selection
+        self.kernel = kernel
+        self.kernel_params = kernel_params
         self.storage = storage
         self.memory_limit = memory_limit
         self.random_state = random_state
@@ -150,49 +159,67 @@ class KernelSpectralClustering(ScoreClusterer, KernelEstimator):
             The fitted estimator.
         """
         refuse_iterators(X)
-        given = self._read(X, reset=True)
-        n = given.shape[0]
+        table = read_kernel_input(self, X, reset=True)
+        n = table.shape[0]
         check_cluster_count(self.n_clusters, np.ones(n))
-        self.train_indices_: Ints = chosen_samples(
+        indices = training_samples(
             n,
             self.n_train_samples,
             self.selection,
             self.n_clusters,
-            lambda: [self._settle_kernel(given, np.ones(n)).operator("blockwise", self.memory_limit)],
-            streams(self.random_state, 1)[0],
+            lambda: [self._fit_kernel(table).operator("blockwise", self.memory_limit)],
+            streams(self.random_state, 1, "training samples")[0],
         )
-        part = training_part(given, self.kernel, self.train_indices_)
-        kernel = self._settle_kernel(part, np.ones(len(self.train_indices_)))
+        kernel = self._fit_kernel(training_rows(table, self.kernel, indices))
         op = kernel.operator(self.storage, self.memory_limit)
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
             with explained():
-                found = kernel_spectral(op, self.n_clusters - 1)
-        self._kernel = kernel.for_new_samples()
-        self.dual_coef_ = found.alphas
-        self.bias_ = found.bias
-        self.scores_ = found.scores
-        self.degrees_ = found.degrees
-        self.eigenvalues_ = found.eigenvalues
-        self.objective_ = float(found.eigenvalues.sum())
+                result = kernel_spectral(op, self.n_clusters - 1)
+        book = distinct_codebook(result.scores, self.n_clusters)
+        trained = TrainedKernel.of(kernel, self.kernel, indices, n)
+        self._model = ScoreModel((BiasedScores(trained, result.alphas, result.bias),), np.ones(1), book)
+        self.train_indices_: Ints = indices
+        self.dual_coef_: Floats = result.alphas
+        self.bias_: Floats = result.bias
+        self.scores_: Floats = result.scores
+        self.degrees_: Floats = result.degrees
+        self.eigenvalues_: Floats = result.eigenvalues
+        self.codebook_ = book.patterns
+        self.objective_ = float(result.eigenvalues.sum())
         self.objective_path_ = np.array([self.objective_])
         self.n_iter_ = 1
         self.converged_ = True
-        self._floor = score_floor(found.scores)
-        self._n_features_out = self.n_clusters - 1
-        self.codebook_ = self._codebook(found.scores)
-        whole = len(self.train_indices_) == n
-        self.labels_: Ints = decode(found.scores, self.codebook_, self._floor) if whole else self.predict(X)
+        self.labels_: Ints = book.labels(result.scores) if len(indices) == n else self.predict(X)
         return self
 
-    def _scores(self, X: Any) -> Floats:
-        return np.asarray(self._cross(X).matmat(self.dual_coef_) + self.bias_)
+    def kernel_row_sums(self, X: Any) -> Floats:
+        """Return how much every sample resembles the training samples together: the sum of its kernel row.
 
-    def _row_sums(self, X: Any) -> Floats:
-        cross = self._cross(X)
-        return cross.matmat(np.ones((cross.shape[1], 1)))[:, 0]
+        Scores of samples whose sum is next to nothing say nothing about them. The balanced line fit of two clusters
+        uses the sums, too.
+
+        Parameters
+        ----------
+        X : array-like as in ``fit``, or an iterator of such blocks
+            Samples.
+
+        Returns
+        -------
+        sums : ndarray of shape (n_new,)
+            Sums over the training samples.
+        """
+        return super().kernel_row_sums(X)[0]
+
+    def _set_input_tags(self, tags: Any) -> None:
+        set_kernel_tags(tags, self.kernel)
+
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return (read_kernel_input(self, X, reset=False),)
+
+    def _fit_kernel(self, table: Array) -> FittedKernel:
+        ones = np.ones(table.shape[0])
+        return fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=False, weights=ones)
 
     def _cross(self, X: Any) -> KernelOperator:
-        X = self._read(X, reset=False)
-        if is_precomputed(self.kernel):
-            X = X[:, self.train_indices_]
-        return self._kernel.cross(X)
+        """Return the kernel between samples and those trained on, which pictures draw."""
+        return self._model.views[0].trained.cross(self._read_new(X)[0])

@@ -1,106 +1,102 @@
 """The multi-view kernel spectral clustering estimator."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators.shared.center_clusterer import is_precomputed
-from kernelweave.estimators.shared.multi_view import ViewKernelTags
+from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.scores import (
+    CentredScores,
+    Codebook,
     ScoreClusterer,
-    chosen_samples,
-    chunks,
-    joined,
+    ScoreModel,
+    TrainedKernel,
+    averaged,
+    distinct_codebook,
     refuse_iterators,
-    training_part,
 )
+from kernelweave.estimators.shared.view_kernels import FittedViewKernels, fit_view_kernels, set_view_kernel_tags
+from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.estimators.spectral.faults import explained
+from kernelweave.estimators.spectral.training_samples import training_rows, training_samples
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
-from kernelweave.foundation.sklearn_internals import CallbackSupportMixin, Interval, StrOptions, fit_context
+from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_view_weights, read_views
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.spec.fitting import KERNELS, FittedKernel, fit_kernel
 from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.partitions.silhouettes import silhouettes
 from kernelweave.solvers.spectral.kernel_spectral import (
     CoupledScores,
-    codebook,
     committee_weights,
     coupled_kernel_spectral,
-    decode,
     degree_weights,
     kernel_spectral,
-    score_floor,
 )
 
 
 @dataclass(frozen=True)
-class TrainedView:
-    """What new samples need of a view: its kernel, how it is centred, and the coefficients of the scores."""
+class _Training:
+    """The coupled problem solved on the samples trained on."""
 
-    kernel: FittedKernel
-    shares: Floats
-    column_means: Floats
-    grand_mean: float
-    alphas: Floats
+    solution: CoupledScores
+    kernels: list[KernelOperator]  # of every view, among these samples
+    views: tuple[CentredScores, ...]
 
-    def scores(self, X: Matrix) -> Floats:
-        """Return the scores of new samples, centred by the training mean."""
-        cross = self.kernel.cross(X)
-        centred = CentredKernel(cross, self.shares, column_means=self.column_means, grand_mean=self.grand_mean)
-        return centred.matmat(self.alphas)
+    @property
+    def scores(self) -> Floats:
+        """Scores of these samples, shape (V, m, q)."""
+        return np.stack([model.scores for model in self.solution.models])
 
-    def row_sums(self, X: Matrix) -> Floats:
-        """Return the sums of the kernel rows of new samples."""
-        cross = self.kernel.cross(X)
-        return cross.matmat(np.ones((cross.shape[1], 1)))[:, 0]
+    @property
+    def degrees(self) -> Floats:
+        """Sums of their kernel rows, shape (V, m)."""
+        return np.stack([model.degrees for model in self.solution.models])
 
 
-class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, CallbackSupportMixin, BaseEstimator):
+class MultiViewKernelSpectralClustering(ScoreClusterer):
     """Multi-view kernel spectral clustering (MVKSC): one kernel spectral model per view, made to agree.
 
     Every view has scores as in kernel spectral clustering; a coupling term rewards scores of different views that go
-    together, so that all views are trained at once and still have models of their own. Clusters are sign patterns of
-    the scores, averaged over the views or view by view. New samples need no new eigenproblem: train on a part of the
-    data and assign the rest.
+    together, so that all views are trained at once and every view still has a model. Clusters are sign patterns of the
+    scores, averaged over the views or view by view. New samples need no new eigenproblem: train on some of the samples
+    and assign the rest.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     gamma : float, list or dict, default=1.0
-        Weight of each view's own spread of scores against agreement, for all views or one for each. It has an upper
+        Weight of the spread of each view's scores against agreement, for all views or one for each. It has an upper
         limit, which ``gamma_limits_`` reports and the error gives when it is passed.
     assignment : {"joint", "per_view"}, default="joint"
         Clusters from the averaged scores, or from those of each view (``view_labels_``).
-    view_weights : "silhouette", array-like or dict, default=None
-        Weights of the views in the average of ``assignment="joint"``; None is equal weights. ``"silhouette"`` takes
-        those of a committee of least error: the error of a view at a sample is one minus its silhouette, brought to
-        [0, 1], among the clusters of that view's own scores.
+    n_train_samples : int, default=None
+        Number of samples to train on; the others are assigned afterwards. None takes all.
+    selection : {"random", "entropy"}, default="random"
+        How these are chosen: at random, or spread out by swaps that raise their quadratic Renyi entropy.
+    view_weights : {"uniform", "silhouette"}, array-like or dict, default="uniform"
+        Weights of the views in the average of ``assignment="joint"``: all equal, those of a committee of least error,
+        or fixed numbers, one per view. The error of a view at a sample is one minus its silhouette, brought to [0, 1],
+        among the clusters of that view's scores.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
         Kernel of all views, as in :class:`KernelKMeans`, or one per view; values must not be negative on the whole.
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
-    n_train_samples : int, default=None
-        Number of samples to train on; the others are assigned afterwards. None takes all.
-    selection : {"random", "entropy"}, default="random"
-        How these are chosen: at random, or spread out by swaps that raise their quadratic Renyi entropy.
     memory_limit : float, default=2048
         MiB the kernel matrices of the training samples, which are stored, may take together.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples trained on.
     verbose : int, default=0
-        Taken for likeness with other estimators; there is nothing to wait for.
+        Has no effect, as the only step is one eigenproblem; other estimators have it.
 
     Attributes
     ----------
@@ -118,7 +114,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
     eigenvalues_ : ndarray of shape (n_clusters - 1,)
         Leading eigenvalues 1 / rho of the coupled problem.
     objective_ : float
-        Their sum.
+        Their sum; it is maximised.
     objective_path_, n_iter_, converged_ : ndarray of one value, 1, True
         There are no steps.
     gamma_limits_ : ndarray of shape (n_views,)
@@ -130,7 +126,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
     scores_ : ndarray of shape (n_views, n_train, n_clusters - 1)
         Scores of the samples trained on.
     degrees_ : ndarray of shape (n_views, n_train)
-        Sums of their kernel rows; 0 where a sample is like none in that view.
+        Sums of their kernel rows; 0 where a sample resembles no other in that view.
     train_indices_ : ndarray of shape (n_train,)
         Which samples these are.
     warnings_ : tuple of str
@@ -166,19 +162,15 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
     (True, (3, 200, 1))
     """
 
+    _objective = "maximize"
+
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="left"), list, tuple, dict],
         "assignment": [StrOptions({"joint", "per_view"})],
-        "view_weights": [StrOptions({"silhouette"}), "array-like", dict, None],
-        "views": ["array-like", dict, None],
-        "kernel": [StrOptions(set(KERNELS)), callable, list, tuple, dict],
-        "kernel_params": [dict, list, tuple, None],
         "n_train_samples": [Interval(Integral, 1, None, closed="left"), None],
         "selection": [StrOptions({"random", "entropy"})],
-        "memory_limit": [Interval(Real, 0, None, closed="neither")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
+        "view_weights": [StrOptions({"uniform", "silhouette"}), "array-like", dict],
+        **view_rules("n_clusters", "views", "kernel", "kernel_params", "memory_limit", "random_state", "verbose"),
     }
 
     def __init__(
@@ -187,12 +179,12 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         *,
         gamma: Any = 1.0,
         assignment: str = "joint",
-        view_weights: Any = None,
+        n_train_samples: int | None = None,
+        selection: str = "random",
+        view_weights: Any = "uniform",
         views: Any = None,
         kernel: Any = "rbf",
         kernel_params: Any = None,
-        n_train_samples: int | None = None,
-        selection: str = "random",
         memory_limit: float = 2048,
         random_state: Any = None,
         verbose: int = 0,
@@ -200,12 +192,12 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
         self.n_clusters = n_clusters
         self.gamma = gamma
         self.assignment = assignment
+        self.n_train_samples = n_train_samples
+        self.selection = selection
         self.view_weights = view_weights
         self.views = views
         self.kernel = kernel
         self.kernel_params = kernel_params
-        self.n_train_samples = n_train_samples
-        self.selection = selection
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
@@ -227,46 +219,59 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
             The fitted estimator.
         """
         refuse_iterators(X)
-        given = read_views(self, X, reset=True)
-        n = given.n_samples
+        views = read_views(self, X, reset=True)
+        n = views.n_samples
         check_cluster_count(self.n_clusters, np.ones(n))
-        self._specs = list(
-            zip(
-                per_view(self.kernel, given.names, "kernel"),
-                per_view(self.kernel_params, given.names, "kernel_params"),
-                strict=True,
-            )
-        )
-        gammas = self._gammas(given.names)
-        weights = self._given_weights(given.names)
-        rng = streams(self.random_state, 1)[0]
-        self.train_indices_: Ints = chosen_samples(
-            n, self.n_train_samples, self.selection, self.n_clusters, lambda: self._all_operators(given), rng
+        gammas = view_numbers(self.gamma, views.names, "gamma")
+        fixed = self._fixed_weights(views.names)
+        indices = training_samples(
+            n,
+            self.n_train_samples,
+            self.selection,
+            self.n_clusters,
+            lambda: self._fit_kernels(views).operators("blockwise", self.memory_limit, check_definite=False),
+            streams(self.random_state, 1, "training samples")[0],
         )
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
-            kernels = self._train(given, gammas)
+            training = self._train(views, indices, gammas)
+        self.train_indices_: Ints = indices
+        self.scores_: Floats = training.scores
+        self.degrees_: Floats = training.degrees
+        self.eigenvalues_: Floats = training.solution.eigenvalues
+        self.gamma_limits_: Floats = training.solution.limits
+        self.objective_ = float(self.eigenvalues_.sum())
+        self.objective_path_ = np.array([self.objective_])
+        self.n_iter_ = 1
+        self.converged_ = True
         for name in ("view_codebooks_", "view_labels_", "best_view_"):
-            self.__dict__.pop(name, None)
-        self._n_features_out = self.n_clusters - 1
+            self.__dict__.pop(name, None)  # of an earlier fit
         if self.assignment == "joint":
-            self.view_weights_ = self._committee(kernels) if weights is None else weights
-            joint = self._average(self.scores_)
-            self.codebook_ = self._codebook(joint)
-            self._floor = score_floor(joint)
-            self.labels_: Ints = decode(joint, self.codebook_, self._floor) if self._whole(n) else self.predict(X)
-            return self
-        self.view_weights_ = np.full(len(given), 1.0 / len(given))
-        self.view_codebooks_ = [
-            self._codebook(own, f" of view {name!r}") for name, own in zip(given.names, self.scores_, strict=True)
-        ]
-        clear = [float(own.mean()) for own in self._silhouettes(kernels, self.view_codebooks_)]
-        best = int(np.argmax(clear))
-        self.best_view_ = given.names[best]
-        self.codebook_ = self.view_codebooks_[best]
-        self._floor = score_floor(self.scores_[best])
-        self.view_labels_ = self._decoded(self.scores_) if self._whole(n) else self.predict_views(X)
-        self.labels_ = self.view_labels_[best]
+            self.view_weights_: Floats = _committee(training, self.n_clusters) if fixed is None else fixed
+            self._assign_jointly(training, X, whole=len(indices) == n)
+        else:
+            self.view_weights_ = np.full(len(views), 1.0 / len(views))
+            self._assign_by_view(training, views.names, X, whole=len(indices) == n)
         return self
+
+    def _assign_jointly(self, training: _Training, X: Any, *, whole: bool) -> None:
+        """Make clusters of the averaged scores; ``whole`` where all samples were trained on."""
+        scores = averaged(training.scores, self.view_weights_)
+        book = distinct_codebook(scores, self.n_clusters)
+        self._model = ScoreModel(training.views, self.view_weights_, book)
+        self.codebook_ = book.patterns
+        self.labels_: Ints = book.labels(scores) if whole else self.predict(X)
+
+    def _assign_by_view(self, training: _Training, names: Sequence[str], X: Any, *, whole: bool) -> None:
+        """Make clusters of the scores of every view, and take those of the view with the clearest ones."""
+        pairs = zip(names, training.scores, strict=True)
+        books = [distinct_codebook(scores, self.n_clusters, f" of view {name!r}") for name, scores in pairs]
+        best = int(np.argmax([float(values.mean()) for values in _view_silhouettes(training, books)]))
+        self._model = ScoreModel(training.views, np.eye(len(names))[best], books[best], tuple(books))
+        self.best_view_ = names[best]
+        self.codebook_ = books[best].patterns
+        self.view_codebooks_ = [book.patterns for book in books]
+        self.view_labels_: Ints = _view_labels(training, books) if whole else self.predict_views(X)
+        self.labels_ = self.view_labels_[best]
 
     def transform_views(self, X: Any) -> Floats:
         """Return the scores of samples view by view.
@@ -282,7 +287,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
             The scores of every view; ``transform`` has their weighted average.
         """
         check_is_fitted(self)
-        return joined((self._view_scores(block) for block in chunks(X)), axis=1)
+        return self._by_blocks(self._model.view_scores, X, axis=1)
 
     def predict_views(self, X: Any) -> Ints:
         """Return the clusters of samples view by view, for models with ``assignment="per_view"``.
@@ -303,15 +308,17 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
                 f"assignment={self.assignment!r} makes one codebook for all views. Fit with assignment='per_view' for "
                 "labels of every view, or call predict."
             )
-        return joined((self._decoded(self._view_scores(block)) for block in chunks(X)), axis=1)
+        return self._by_blocks(self._model.assign_by_view, X, axis=1)
 
-    def _whole(self, n: int) -> bool:
-        """Whether all samples were trained on."""
-        return len(self.train_indices_) == n
+    def _set_input_tags(self, tags: Any) -> None:
+        set_view_kernel_tags(tags, self.kernel, self.views)
 
-    def _given_weights(self, names: Sequence[str]) -> Floats | None:
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks
+
+    def _fixed_weights(self, names: Sequence[str]) -> Floats | None:
         """Return the weights of the views, or None where silhouettes decide."""
-        if self.view_weights is None:
+        if isinstance(self.view_weights, str) and self.view_weights == "uniform":
             return np.full(len(names), 1.0 / len(names))
         if self.assignment == "per_view":
             raise ParameterError(
@@ -322,105 +329,65 @@ class MultiViewKernelSpectralClustering(ScoreClusterer, ViewKernelTags, Callback
             return None
         return read_view_weights(self.view_weights, names, "view_weights")
 
-    def _committee(self, kernels: Sequence[KernelOperator]) -> Floats:
-        """Return the weights of least error, the error taken from silhouettes."""
-        books = [codebook(own, self.n_clusters, score_floor(own)) for own in self.scores_]
-        return committee_weights(np.stack([0.5 - 0.5 * own for own in self._silhouettes(kernels, books)]))
+    def _fit_kernels(self, views: Views) -> FittedViewKernels:
+        return fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False)
 
-    def _silhouettes(self, kernels: Sequence[KernelOperator], books: Sequence[Floats]) -> list[Floats]:
-        """Return the silhouettes of the training samples, view by view; -1 where all are in one cluster."""
-        found = []
-        for op, own, book in zip(kernels, self.scores_, books, strict=True):
-            labels = decode(own, book, score_floor(own))
-            alone = labels.min() == labels.max()
-            found.append(np.full(len(labels), -1.0) if alone else silhouettes(op, labels, len(book)))
-        return found
-
-    def _decoded(self, scores: Floats) -> Ints:
-        floors = map(score_floor, self.scores_)
-        return np.stack([decode(*each) for each in zip(scores, self.view_codebooks_, floors, strict=True)])
-
-    def _average(self, scores: Floats) -> Floats:
-        return np.asarray(np.tensordot(self.view_weights_, scores, axes=1))
-
-    def _gammas(self, names: Sequence[str]) -> Floats:
-        given = per_view(self.gamma, names, "gamma")
-        try:
-            if any(isinstance(value, str | bool) for value in given):
-                raise TypeError("text is no number")
-            found = np.array([float(value) for value in given])
-        except (TypeError, ValueError) as error:
-            raise ParameterError(
-                f"gamma={self.gamma!r} must hold numbers, one for all views or one per view."
-            ) from error
-        if not (np.isfinite(found).all() and (found >= 0).all()):
-            raise ParameterError(f"gamma={self.gamma!r} must hold finite numbers that are not negative.")
-        return found
-
-    def _all_operators(self, given: Views) -> list[KernelOperator]:
-        return [
-            fit_kernel(block, kernel, params, name=f"view {name!r}").operator("blockwise", self.memory_limit)
-            for name, block, (kernel, params) in zip(given.names, given.blocks, self._specs, strict=True)
-        ]
-
-    def _train(self, given: Views, gammas: Floats) -> list[KernelOperator]:
-        """Solve the coupled problem on the training samples; return their kernels."""
-        m = len(self.train_indices_)
-        needed = len(given) * m**2 * 8 / 2**20
-        if needed > self.memory_limit:
-            raise ParameterError(
-                f"{len(given)} kernels of {m} samples take {needed:.3g} MiB, more than "
-                f"memory_limit={self.memory_limit}. Set n_train_samples, or raise memory_limit."
-            )
-        kernels = []
+    def _train(self, views: Views, indices: Ints, gammas: Floats) -> _Training:
+        """Solve the coupled problem on the samples trained on."""
+        self._check_memory(len(views), len(indices))
+        specs = per_view(self.kernel, views.names, "kernel")
+        pairs = zip(views.blocks, specs, strict=True)
+        blocks = tuple(training_rows(block, spec, indices) for block, spec in pairs)
+        fitted = self._fit_kernels(Views(views.names, blocks))
+        kernels = fitted.operators("dense", np.inf, check_definite=False)
+        named = zip(kernels, views.names, strict=True)
         inverses = []
-        fitted = []
-        centred = []
-        for name, block, (spec, params) in zip(given.names, given.blocks, self._specs, strict=True):
-            part = training_part(block, spec, self.train_indices_)
-            kernel = fit_kernel(part, spec, params, name=f"view {name!r}")
-            op = kernel.operator("dense", np.inf)
-            kernels.append(op)
-            fitted.append(kernel.for_new_samples())
+        for op, name in named:
             with explained(where=f" of view {name!r}"):
                 inverses.append(degree_weights(op, f" of view {name!r}"))
-            centred.append(CentredKernel(op, inverses[-1]))
-        if len(given) == 1:  # nothing to couple
-            model = kernel_spectral(kernels[0], self.n_clusters - 1)
-            found = CoupledScores((model,), model.eigenvalues, np.array([np.inf]))
+        centred = [CentredKernel(op, inverse) for op, inverse in zip(kernels, inverses, strict=True)]
+        if len(views) == 1:  # nothing to couple
+            alone = kernel_spectral(kernels[0], self.n_clusters - 1)
+            solution = CoupledScores((alone,), alone.eigenvalues, np.array([np.inf]))
         else:
             every = slice(None)
-            matrices = [np.ascontiguousarray(part.block(every, every), dtype=np.float64) for part in centred]
-            with explained(given.names):
-                found = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1)
-        self.eigenvalues_ = found.eigenvalues
-        self.objective_ = float(found.eigenvalues.sum())
-        self.gamma_limits_ = found.limits
-        self.objective_path_ = np.array([self.objective_])
-        self.n_iter_ = 1
-        self.converged_ = True
-        self.scores_ = np.stack([model.scores for model in found.models])
-        self.degrees_ = np.stack([model.degrees for model in found.models])
-        self._trained = [
-            TrainedView(kernel, part.shares, part.column_means, part.grand_mean, model.alphas)
-            for kernel, part, model in zip(fitted, centred, found.models, strict=True)
+            matrices = [np.ascontiguousarray(op.block(every, every), dtype=np.float64) for op in centred]
+            with explained(views.names):
+                solution = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1)
+        trained = [
+            TrainedKernel.of(kernel, spec, indices, views.n_samples)
+            for kernel, spec in zip(fitted.kernels, specs, strict=True)
         ]
-        return kernels
+        scores = tuple(
+            CentredScores.of(kernel, op, model.alphas)
+            for kernel, op, model in zip(trained, centred, solution.models, strict=True)
+        )
+        return _Training(solution, kernels, scores)
 
-    def _parts(self, X: Any) -> Iterator[tuple[TrainedView, Matrix]]:
-        """Yield every trained view with the new samples as it sees them."""
-        blocks = read_views(self, X, reset=False)
-        for trained, block, (spec, _) in zip(self._trained, blocks, self._specs, strict=True):
-            yield trained, (block[:, self.train_indices_] if is_precomputed(spec) else block)
+    def _check_memory(self, n_views: int, n_samples: int) -> None:
+        needed = n_views * n_samples**2 * 8 / 2**20
+        if needed > self.memory_limit:
+            raise ParameterError(
+                f"{n_views} kernels of {n_samples} samples take {needed:.3g} MiB, more than "
+                f"memory_limit={self.memory_limit}. Set n_train_samples, or raise memory_limit."
+            )
 
-    def _view_scores(self, X: Any) -> Floats:
-        return np.stack([trained.scores(block) for trained, block in self._parts(X)])
 
-    def _row_sums(self, X: Any) -> Floats:
-        return np.stack([trained.row_sums(block) for trained, block in self._parts(X)])
+def _view_labels(training: _Training, books: Sequence[Codebook]) -> Ints:
+    """Return the clusters of the samples trained on, view by view."""
+    return np.stack([book.labels(scores) for book, scores in zip(books, training.scores, strict=True)])
 
-    def _scores(self, X: Any) -> Floats:
-        scores = self._view_scores(X)
-        if not hasattr(self, "best_view_"):
-            return self._average(scores)
-        return np.asarray(scores[self.view_names_.index(self.best_view_)])
+
+def _view_silhouettes(training: _Training, books: Sequence[Codebook]) -> list[Floats]:
+    """Return the silhouettes of the samples trained on, view by view; -1 where all are in one cluster."""
+    values = []
+    for op, labels, book in zip(training.kernels, _view_labels(training, books), books, strict=True):
+        alone = labels.min() == labels.max()
+        values.append(np.full(len(labels), -1.0) if alone else silhouettes(op, labels, len(book.patterns)))
+    return values
+
+
+def _committee(training: _Training, n_clusters: int) -> Floats:
+    """Return the weights of least error, the error taken from silhouettes."""
+    books = [Codebook.of(scores, n_clusters) for scores in training.scores]
+    return committee_weights(np.stack([0.5 - 0.5 * values for values in _view_silhouettes(training, books)]))

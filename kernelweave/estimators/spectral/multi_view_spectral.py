@@ -1,27 +1,45 @@
 """The multi-view spectral clustering estimator."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.shared.embedding import EmbeddingPlacer, rounding, unit_rows, warn_if_inexact
-from kernelweave.estimators.shared.kernel_estimator import warn_if_unfinished
-from kernelweave.estimators.shared.multi_view import MULTI_VIEW_RULES, MultiViewKernelEstimator
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.estimators.shared.embedding import (
+    EigenvectorExtension,
+    EmbeddingClusterer,
+    RelaxedClusters,
+    kmeans_labels,
+    relaxed_clusters,
+    unit_rows,
+)
+from kernelweave.estimators.shared.fit_warnings import (
+    warn_if_inexact,
+    warn_if_one_view_decides,
+    warn_if_unfinished,
+)
+from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.view_kernels import (
+    SummedKernels,
+    WeightedViewKernels,
+    fit_view_kernels,
+    set_view_kernel_tags,
+    sum_view_kernels,
+)
+from kernelweave.estimators.shared.view_weights import Exponent, choose_exponent, kernel_coefficients, start_weights
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.progress import Meter
-from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
+from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
-from kernelweave.inputs import check_cluster_count, read_views, read_weights
-from kernelweave.kernels.features import FeatureKernel
+from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights
+from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.weighted_sum import MultiViewKernel
-from kernelweave.solvers.shared.best_run import best_of
 from kernelweave.solvers.shared.exponent import EXPONENTS
-from kernelweave.solvers.spectral.eigenvectors import Spectrum, spectrum
-from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, multi_view_spectral
+from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum
 
 
-class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
+class MultiViewSpectralClustering(EmbeddingClusterer):
     """Multi-view spectral clustering (MVSpec): leading eigenvectors of a weighted sum of kernels, weights learned.
 
     Minimises sum_v w_v^p D_v over orthonormal Y and view weights, D_v = tr(K_v) - tr(Y^T K_v Y): the objective of
@@ -35,12 +53,12 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
     n_clusters : int, default=8
         Number of clusters, and of eigenvectors.
     p : float or "auto", default=2.0
-        Exponent of the weights, at least 1. 1 keeps one view alone, larger values make the weights more alike, and
-        are safer here than in :class:`MultiViewKernelKMeans`. ``"auto"`` takes the exponent whose clusters are the
+        Exponent of the weights, at least 1. 1 keeps one view alone, larger values bring the weights closer together,
+        and are safer here than in :class:`MultiViewKernelKMeans`. ``"auto"`` takes the exponent whose clusters are the
         most stable under resampling, the largest of equals.
-    weights : {"learned", "uniform"} or array-like or dict of view weights, default="learned"
-        Whether view weights are learned, all equal, or fixed at given ones (scaled to add up to 1).
-    view_weights : array-like or dict, default=None
+    view_weights : {"learned", "uniform"}, array-like or dict, default="learned"
+        Whether view weights are learned, all equal, or fixed numbers, one per view (scaled to add up to 1).
+    init_view_weights : array-like or dict, default=None
         Weights that learning starts from; None is equal weights.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
@@ -93,7 +111,7 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
         Eigenvectors, rows scaled to unit length: what k-means worked on. ``n_vectors`` is ``n_clusters``, or fewer
         where there are fewer features than that.
     objective_ : float
-        The relaxed objective at the end.
+        The relaxed objective at the end; it is minimised.
     objective_path_ : ndarray
         Its value after every outer step; it never rises.
     n_iter_ : int
@@ -135,20 +153,21 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
     True
     """
 
-    _distances_only = False
-
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **MULTI_VIEW_RULES,
+        **view_rules("n_clusters", "p", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
+        **view_rules("n_init", "max_iter", "tol", "approximation", "n_components", "storage", "memory_limit"),
+        **view_rules("random_state", "verbose"),
         "normalize": ["boolean", StrOptions({"degrees"})],
     }
 
+    @renamed_parameters(weights="use view_weights, and init_view_weights for what learning starts from")
     def __init__(
         self,
         n_clusters: int = 8,
         *,
         p: Any = 2.0,
-        weights: Any = "learned",
-        view_weights: Any = None,
+        view_weights: Any = "learned",
+        init_view_weights: Any = None,
         views: Any = None,
         kernel: Any = "rbf",
         kernel_params: Any = None,
@@ -165,8 +184,8 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
     ) -> None:
         self.n_clusters = n_clusters
         self.p = p
-        self.weights = weights
         self.view_weights = view_weights
+        self.init_view_weights = init_view_weights
         self.views = views
         self.kernel = kernel
         self.kernel_params = kernel_params
@@ -202,60 +221,86 @@ class MultiViewSpectralClustering(EmbeddingPlacer, MultiViewKernelEstimator):
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
-        first, learned = self._first_weights(views.names)
-        op = self._settle(views, weights)
-        p = self._exponent(
-            lambda part, rng: self._by_exponent(op.take(part), weights[part], first, rng),
+        start = start_weights(self.view_weights, self.init_view_weights, views.names)
+        kernels = self._sum_kernels(views, weights)
+        op = kernels.operator
+        exponent = choose_exponent(
+            self.p,
+            start,
+            lambda samples, rng: self._labels_by_exponent(op.take(samples), weights[samples], start.values, rng),
             weights,
-            len(views),
-            learned=learned,
+            self.n_clusters,
+            self.random_state,
         )
-        found = spectrum(op, weights)
         meter = Meter(self, "steps")
-        relaxed = self._relaxed(found, self._totals(op, weights), p, first, learned=learned, on_step=meter)
+        relaxed = self._relax(
+            op, weights, p=exponent.value, view_weights=start.values, learned=start.learned, on_step=meter
+        )
         meter.close()
-        self._store_weights(relaxed.view_weights, relaxed.view_scatters, p)
-        self.eigenvalues_ = relaxed.eigenvalues
-        self.objective_ = relaxed.objective
-        self.objective_path_ = np.array(relaxed.history)
-        self.n_iter_ = relaxed.n_iter
-        self.converged_ = relaxed.converged
-        warn_if_unfinished(relaxed.converged, self.max_iter, "view weights")
-        warn_if_inexact(relaxed.residual)
-        self._sources = relaxed.sources()
-        self._keep_centers(self._round(unit_rows(relaxed.embedding()), X, y, weights), weights)
+        self._keep_relaxed(relaxed.result, exponent)
+        kernel = WeightedViewKernels(kernels.new_samples, relaxed.result.view_weights**exponent.power)
+        extension = EigenvectorExtension(kernel, relaxed.sources)
+        self._round(extension, unit_rows(relaxed.embedding), X, y, weights=weights)
         return self
 
-    def _relaxed(self, found: Spectrum, totals: Floats, p: float, first: Floats, **options: Any) -> MultiViewSpectrum:
-        options |= {"n_vectors": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
-        return multi_view_spectral(found, totals, p=p, view_weights=first, **options)
+    def _keep_relaxed(self, result: MultiViewSpectrum, exponent: Exponent) -> None:
+        self.view_weights_: Floats = result.view_weights
+        self.view_scatters_: Floats = result.view_scatters
+        self.kernel_coefficients_: Floats = kernel_coefficients(result.view_weights, exponent)
+        self.p_ = exponent.value
+        self.__dict__.pop("p_path_", None)  # of an earlier fit
+        if exponent.path is not None:
+            self.p_path_ = exponent.path
+        self.eigenvalues_: Floats = result.eigenvalues
+        self.objective_ = result.objective
+        self.objective_path_ = np.array(result.history)
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.converged
+        if isinstance(self.view_weights, str):
+            warn_if_one_view_decides(self.view_names_, result.view_weights, result.view_scatters)
+        warn_if_unfinished(result.converged, self.max_iter, "view weights")
+        warn_if_inexact(result.residual)
 
-    def _by_exponent(self, op: MultiViewKernel, weights: Floats, first: Floats, rng: np.random.Generator) -> list[Ints]:
+    def _set_input_tags(self, tags: Any) -> None:
+        set_view_kernel_tags(tags, self.kernel, self.views)
+
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks
+
+    def _sum_kernels(self, views: Views, weights: Floats) -> SummedKernels:
+        fitted = fit_view_kernels(
+            views,
+            self.kernel,
+            self.kernel_params,
+            centre_features=False,
+            weights=weights,
+            approximation=self.approximation,
+            n_components=self.n_components,
+            random_state=self.random_state,
+        )
+        return sum_view_kernels(
+            fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
+        )
+
+    def _relax(self, op: MultiViewKernel, weights: Floats, **options: Any) -> RelaxedClusters:
+        """Return the relaxed clusters; the options are p, the view weights to begin with, and how they are learned."""
+        k = self.n_clusters
+        # t_v, of which a view's D_v is what the eigenvectors leave
+        totals = np.full(len(op.coefficients), float(k)) if self.normalize == "degrees" else op.view_traces(weights)
+        return relaxed_clusters(op, weights, totals, n_vectors=k, max_iter=self.max_iter, tol=self.tol, **options)
+
+    def _labels_by_exponent(
+        self, op: MultiViewKernel, weights: Floats, start: Floats, rng: np.random.Generator
+    ) -> list[Ints]:
         """Return the labels for each exponent that ``p="auto"`` tries."""
-        totals = self._totals(op, weights)
         seeds = rng.spawn(self.n_init)
 
         def run(p: float) -> Ints:
-            found = spectrum(op, weights)
-            relaxed = self._relaxed(found, totals, p, first)
-            rows = FeatureKernel(unit_rows(relaxed.embedding()))
-            return best_of(map(rounding(rows, weights, self.n_clusters), seeds)).labels
+            embedding = unit_rows(self._relax(op, weights, p=p, view_weights=start).embedding)
+            return kmeans_labels(embedding, weights, self.n_clusters, seeds)
 
         return list(parallel_map(run, EXPONENTS))
 
-    def _totals(self, op: MultiViewKernel, weights: Floats) -> Floats:
-        """Return t_v: what is left of it after the eigenvectors is a view's D_v."""
-        if self.normalize == "degrees":
-            return np.full(len(op.coefficients), float(self.n_clusters))
-        return op.view_masses(weights)
-
-    def _embed(self, X: Any) -> Floats:
-        return unit_rows(self._cross(X).matmat(self._sources))
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Ints:
-        """Fit, then return the labels of the training samples."""
-        return self.fit(X, y, sample_weight=sample_weight).labels_
-
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Floats:
-        """Fit, then return the embedding of the training samples."""
-        return self.fit(X, y, sample_weight=sample_weight).embedding_
+    def _cross(self, X: Any) -> KernelOperator:
+        """Return the sum of the kernels between samples and the training samples, which pictures draw."""
+        return self._model.extension.kernel.cross(self._read_new(X))  # type: ignore[attr-defined]

@@ -366,7 +366,7 @@ def _several(estimator: Any, X: Any, least: float) -> list[_Panel]:
 
         return place
 
-    rows = zip(views.names, views.blocks, labels, books, estimator._trained, estimator.degrees_, strict=True)
+    rows = zip(views.names, views.blocks, labels, books, estimator._model.views, estimator.degrees_, strict=True)
     return [
         _Panel(block, own, placing(trained, book, degrees), _view_columns(estimator, X, name), name)
         for name, block, own, book, trained, degrees in rows

@@ -18,13 +18,13 @@ from kernelweave.foundation.array_types import Floats
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.solvers.spectral.subspaces import Subspace, gram_subspace, leading_subspace, overlap, stored_if_small
 
-#: What a view is drawn to: vectors, each set with its strength.
-Pull = list[tuple[float, Floats]]
+#: Vectors that a view is drawn to, each set with its strength.
+Targets = list[tuple[float, Floats]]
 
 
 @dataclass(frozen=True)
 class CoRegularized:
-    """Eigenvectors of every view, and what they have in common where that was sought."""
+    """Eigenvectors of every view, and the common ones of the centroid variant."""
 
     vectors: tuple[Floats, ...]  # V of shape (n, k)
     centroid: Floats | None  # (n, k)
@@ -63,52 +63,56 @@ def co_regularized(
     ``tol`` is a share of the objective.
     """
     ops = [stored_if_small(op) for op in ops]
-    found = [leading_subspace(op, n_vectors) for op in ops]
-    center = _consensus(found, strengths, n_vectors) if centroid else None
-    history = [_objective(ops, found, strengths, center)]
+    subspaces = [leading_subspace(op, n_vectors) for op in ops]
+    center = _consensus(subspaces, strengths, n_vectors) if centroid else None
+    history = [_objective(ops, subspaces, strengths, center)]
     converged = False
     while not converged and len(history) <= max_iter:
         for v, op in enumerate(ops):
-            added = _low_rank(_pull(v, found, strengths, center))
-            found[v] = leading_subspace(op, n_vectors, added, found[v].block)
+            added = _low_rank_factor(_targets(v, subspaces, strengths, center))
+            subspaces[v] = leading_subspace(op, n_vectors, added, subspaces[v].block)
         if centroid:
-            center = _consensus(found, strengths, n_vectors)
-        history.append(_objective(ops, found, strengths, center))
+            center = _consensus(subspaces, strengths, n_vectors)
+        history.append(_objective(ops, subspaces, strengths, center))
         converged = history[-1] - history[-2] <= tol * abs(history[-1])
         if on_step is not None:
             on_step(history[-1])
-    vectors = tuple(each.vectors for each in found)
-    residual = max(each.residual for each in found)
+    vectors = tuple(subspace.vectors for subspace in subspaces)
+    residual = max(subspace.residual for subspace in subspaces)
     return CoRegularized(vectors, center, tuple(history), converged, residual)
 
 
-def _pull(v: int, found: Sequence[Subspace], strengths: Floats, center: Floats | None) -> Pull:
-    """Return what view v is drawn to: the centroid, or every other view."""
+def _targets(v: int, subspaces: Sequence[Subspace], strengths: Floats, center: Floats | None) -> Targets:
+    """Return the vectors that view v is drawn to: the centroid, or those of every other view."""
     if center is not None:
         return [(float(strengths[v]), center)]
     pairs = 0.5 * (strengths[v] + strengths)
-    return [(float(pairs[u]), each.vectors) for u, each in enumerate(found) if u != v]
+    return [(float(pairs[u]), subspace.vectors) for u, subspace in enumerate(subspaces) if u != v]
 
 
-def _low_rank(pull: Pull) -> Floats | None:
-    parts = [np.sqrt(strength) * vectors for strength, vectors in pull if strength > 0]
-    return np.hstack(parts) if parts else None
+def _low_rank_factor(targets: Targets) -> Floats | None:
+    """Return W with W W^T the sum of the targets' projections, each times its strength."""
+    factors = [np.sqrt(strength) * vectors for strength, vectors in targets if strength > 0]
+    return np.hstack(factors) if factors else None
 
 
-def _consensus(found: Sequence[Subspace], strengths: Floats, n_vectors: int) -> Floats:
+def _consensus(subspaces: Sequence[Subspace], strengths: Floats, n_vectors: int) -> Floats:
     """Return U*, the leading eigenvectors of sum_v l_v U_v U_v^T; all views count the same where every l_v is zero."""
     shares = strengths if strengths.any() else np.ones_like(strengths)
-    joined = np.hstack([np.sqrt(share) * each.vectors for share, each in zip(shares, found, strict=True)])
-    return gram_subspace(joined, n_vectors).vectors
+    factors = [np.sqrt(share) * subspace.vectors for share, subspace in zip(shares, subspaces, strict=True)]
+    return gram_subspace(np.hstack(factors), n_vectors).vectors
 
 
 def _objective(
-    ops: Sequence[KernelOperator], found: Sequence[Subspace], strengths: Floats, center: Floats | None
+    ops: Sequence[KernelOperator], subspaces: Sequence[Subspace], strengths: Floats, center: Floats | None
 ) -> float:
-    own = sum(float(np.sum(each.vectors * op.matmat(each.vectors))) for op, each in zip(ops, found, strict=True))
-    agreed = sum(
-        strength * overlap(each.vectors, other)
-        for v, each in enumerate(found)
-        for strength, other in _pull(v, found, strengths, center)
+    traces = sum(
+        float(np.sum(subspace.vectors * op.matmat(subspace.vectors)))
+        for op, subspace in zip(ops, subspaces, strict=True)
     )
-    return own + (agreed if center is not None else 0.5 * agreed)  # every pair was met twice
+    agreement = sum(
+        strength * overlap(subspace.vectors, vectors)
+        for v, subspace in enumerate(subspaces)
+        for strength, vectors in _targets(v, subspaces, strengths, center)
+    )
+    return traces + (agreement if center is not None else 0.5 * agreement)  # every pair was met twice

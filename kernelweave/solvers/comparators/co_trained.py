@@ -1,12 +1,12 @@
 """Co-trained spectral clustering: every view's similarities are projected on the eigenvectors of the others.
 
-Objective   none. S_v = sym(sum over u != v of E_u E_u^T K_v), K_v as given; E_v are then the leading eigenvectors of
-            D^-1/2 S_v D^-1/2, D_ii = sum_j |S_ij|. What is recorded is the mean agreement of two views,
-            tr(E_v E_v^T E_u E_u^T) over the number of vectors
+Objective   none. S_v = sym(sum over u != v of E_u E_u^T K_v), K_v the kernel itself in every round; E_v are then
+            the leading eigenvectors of D^-1/2 S_v D^-1/2, D_ii = sum_j |S_ij|. What is recorded is the mean agreement
+            of two views, tr(E_v E_v^T E_u E_u^T) over the number of vectors
 Input       kernels, and the same divided by degrees, for the first vectors
 Cost        a round is one product of every kernel with (V - 1) k vectors, and O(n^2 V k) for the degrees. S_v has rank
             2 (V - 1) k and is kept as factors
-Guarantee   none; the order of the views plays no part
+Guarantee   none; the order of the views does not matter
 Source      Kumar and Daume, ICML 2011; PhD 1.2.3
 """
 
@@ -56,20 +56,20 @@ def co_trained(
     on_step: Callable[[float], object] | None = None,
 ) -> CoTrained:
     """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before."""
-    found = [leading_subspace(stored_if_small(op), n_vectors) for op in normalised]
-    residual = max(each.residual for each in found)
-    history = [mean_agreement(found)]
+    subspaces = [leading_subspace(stored_if_small(op), n_vectors) for op in normalised]
+    residual = max(subspace.residual for subspace in subspaces)
+    history = [mean_agreement(subspaces)]
     converged = False
     while not converged and len(history) <= max_iter:
-        before = found
-        if len(found) > 1:
-            found = [_projected(op, before[:v] + before[v + 1 :], n_vectors) for v, op in enumerate(kernels)]
-        history.append(mean_agreement(found))
-        stay = [agreement(one, other) for one, other in zip(before, found, strict=True)]
-        converged = 1.0 - float(np.mean(stay)) <= tol
+        before = subspaces
+        if len(subspaces) > 1:
+            subspaces = [_projected(op, before[:v] + before[v + 1 :], n_vectors) for v, op in enumerate(kernels)]
+        history.append(mean_agreement(subspaces))
+        kept = [agreement(one, other) for one, other in zip(before, subspaces, strict=True)]
+        converged = 1.0 - float(np.mean(kept)) <= tol
         if on_step is not None:
             on_step(history[-1])
-    return CoTrained(tuple(each.vectors for each in found), tuple(history), converged, residual)
+    return CoTrained(tuple(subspace.vectors for subspace in subspaces), tuple(history), converged, residual)
 
 
 def agreement(one: Subspace, other: Subspace) -> float:
@@ -78,9 +78,9 @@ def agreement(one: Subspace, other: Subspace) -> float:
     return overlap(one.vectors, other.vectors) / size if size else float(one.rank == other.rank)
 
 
-def mean_agreement(found: Sequence[Subspace]) -> float:
+def mean_agreement(subspaces: Sequence[Subspace]) -> float:
     """Return the mean agreement of two of the subspaces; 1 where there is one."""
-    pairs = [agreement(one, other) for one, other in combinations(found, 2)]
+    pairs = [agreement(one, other) for one, other in combinations(subspaces, 2)]
     return float(np.mean(pairs)) if pairs else 1.0
 
 

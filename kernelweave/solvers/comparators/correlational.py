@@ -19,11 +19,11 @@ from scipy.linalg import eigh
 
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.threads import single_threaded_blas
-from kernelweave.kernels.features import FeatureKernel
-from kernelweave.kernels.transforms import FLAT, CentredKernel
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.transforms import FLAT
 from kernelweave.solvers.spectral.eigenvectors import SMALL, ZERO_EIGENVALUE, leading_of, leading_vectors
 
-# Relative residual of eigenvectors found by products; values are right to about its square.
+# Relative residual of eigenvectors computed by products; values are right to about its square.
 RESIDUAL = 1e-5
 
 
@@ -35,8 +35,8 @@ class Projections:
     correlations: Floats  # (q,) largest first, at most 1
 
 
-def kernel_cca(kernels: Sequence[CentredKernel], kappas: Floats, n_components: int) -> Projections:
-    """Return the leading directions. One view has none to go with: its principal directions are taken.
+def kernel_cca(kernels: Sequence[KernelOperator], kappas: Floats, n_components: int) -> Projections:
+    """Return the leading directions of centred kernels. One view has none to go with: its principal directions.
 
     With K = Q C Q^T and B = Q (C / ((1 - kappa) C + kappa))^1/2 the problem is the ordinary one of the blocks
     B_v^T B_u beside zeros on the diagonal.
@@ -47,23 +47,22 @@ def kernel_cca(kernels: Sequence[CentredKernel], kappas: Floats, n_components: i
         shares = values / values.sum() if len(values) else values
         roots.append(np.sqrt(shares / ((1.0 - kappa) * shares + kappa)))
     bases = [Q * root for (_, Q), root in zip(spectra, roots, strict=True)]
-    found, parts = _coupled(bases, n_components) if len(bases) > 1 else _alone(roots[0], n_components)
+    correlations, coefficients = _coupled(bases, n_components) if len(bases) > 1 else _alone(roots[0], n_components)
     alphas = tuple(
-        Q @ ((root / values)[:, None] * part) for (values, Q), root, part in zip(spectra, roots, parts, strict=True)
+        Q @ ((root / values)[:, None] * weights)
+        for (values, Q), root, weights in zip(spectra, roots, coefficients, strict=True)
     )
-    if len(found) == 0:  # nothing to tell the samples apart
+    if len(correlations) == 0:  # all samples are equal
         return Projections(tuple(np.zeros((op.n_samples, 1)) for op in kernels), np.zeros(1))
-    return Projections(alphas, found)
+    return Projections(alphas, correlations)
 
 
-def principal_directions(op: CentredKernel) -> tuple[Floats, Floats]:
+def principal_directions(op: KernelOperator) -> tuple[Floats, Floats]:
     """Return the eigenvalues above zero of a centred kernel, largest first, and their vectors."""
     n = op.n_samples
-    base = op.base
     with single_threaded_blas():
-        if takes_features(op):
-            Phi = np.asarray(base.Phi.toarray() if hasattr(base.Phi, "toarray") else base.Phi)  # type: ignore[attr-defined]
-            vectors, lengths, _ = np.linalg.svd(Phi - Phi.mean(axis=0), full_matrices=False)
+        if has_small_factor(op):
+            vectors, lengths, _ = np.linalg.svd(op.gram_factor(), full_matrices=False)
             values = lengths**2
         else:
             values, vectors = eigh(op.block(slice(None), slice(None)), overwrite_a=True, check_finite=False)
@@ -74,9 +73,9 @@ def principal_directions(op: CentredKernel) -> tuple[Floats, Floats]:
     return values[keep], vectors[:, keep]
 
 
-def takes_features(op: CentredKernel) -> bool:
-    """Whether the kernel is decomposed through features, fewer than there are samples."""
-    return isinstance(op.base, FeatureKernel) and op.base.Phi.shape[1] < op.n_samples
+def has_small_factor(op: KernelOperator) -> bool:
+    """Whether the kernel is decomposed through a factor of fewer columns than there are samples."""
+    return op.rank_bound < op.n_samples
 
 
 def _alone(root: Floats, n_components: int) -> tuple[Floats, list[Floats]]:

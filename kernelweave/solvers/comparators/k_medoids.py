@@ -22,14 +22,14 @@ Distances = Callable[[Ints], Floats]
 #: How starting medoids may be chosen by name.
 MEDOID_INITS = ("k-medoids++", "build", "random")
 # Candidates weighed together: few after a swap, which makes the rest of a batch worthless, then more and more.
-FEWEST = 4
+SMALLEST_BATCH = 4
 # Distances of a batch held at a time.
-HELD = 2**20
+MOST_DISTANCES = 2**20
 
 
 @dataclass(frozen=True)
 class MedoidRun:
-    """What one run found."""
+    """Medoids and clusters of one run."""
 
     medoids: Ints  # (k,) sample that stands for each cluster
     labels: Ints  # (n,)
@@ -40,7 +40,7 @@ class MedoidRun:
 
     @property
     def objective(self) -> float:
-        """J of the medoids found."""
+        """J of the medoids."""
         return self.history[-1]
 
     @property
@@ -64,25 +64,25 @@ def k_medoids(distances: Distances, medoids: Ints, weights: Floats, *, max_iter:
 
 
 def _pass(state: "Medoids", distances: Distances, candidates: Ints, idle: int) -> int:
-    """Try every candidate once; return how many in a row, with those of the pass before, brought nothing."""
+    """Try every candidate once; return how many in a row, with those of the pass before, did not help."""
     at = 0
-    size = FEWEST
-    most = max(FEWEST, HELD // len(state.weights))
+    size = SMALLEST_BATCH
+    most = max(SMALLEST_BATCH, MOST_DISTANCES // len(state.weights))
     while at < len(candidates) and idle < len(candidates):
-        part = candidates[at : at + size]
-        rows = distances(part)
+        batch = candidates[at : at + size]
+        rows = distances(batch)
         changes, slots = state.changes(rows)
         useful = np.flatnonzero(changes < -state.noise)
         if len(useful) == 0:
-            at = at + len(part)
-            idle = idle + len(part)
+            at = at + len(batch)
+            idle = idle + len(batch)
             size = min(2 * size, most)
         else:
             taken = int(useful[0])
-            state.swap(int(slots[taken]), int(part[taken]), rows[taken])
+            state.swap(int(slots[taken]), int(batch[taken]), rows[taken])
             at = at + taken + 1
             idle = 0
-            size = FEWEST
+            size = SMALLEST_BATCH
     return idle
 
 
@@ -93,9 +93,11 @@ class Medoids:
         self.rows = np.array(rows)
         self.medoids = np.array(medoids, dtype=np.intp)
         self.weights = weights
-        self.near, self.second = np.zeros((2, rows.shape[1]), dtype=np.intp)
-        self.near_gap, self.second_gap = np.zeros((2, rows.shape[1]))
-        self._settle(np.ones(rows.shape[1], dtype=bool))
+        self.near = np.zeros(rows.shape[1], dtype=np.intp)
+        self.second = np.zeros(rows.shape[1], dtype=np.intp)
+        self.near_distance = np.zeros(rows.shape[1])
+        self.second_distance = np.zeros(rows.shape[1])
+        self._find_nearest(np.ones(rows.shape[1], dtype=bool))
         #: Distances that differ by no more than this are equal.
         self.slack = TIE_TOLERANCE * float(rows.max())
         #: J is known no better than this.
@@ -104,7 +106,7 @@ class Medoids:
     @property
     def objective(self) -> float:
         """J of the medoids."""
-        return float((self.weights * self.near_gap).sum())
+        return float((self.weights * self.near_distance).sum())
 
     def changes(self, rows: Floats) -> tuple[Floats, Ints]:
         """Return how J changes with each candidate in the place of the medoid it replaces best, and that medoid.
@@ -113,51 +115,54 @@ class Medoids:
         goes to the candidate or to its second nearest medoid, whichever is nearer.
         """
         k = len(self.medoids)
-        many = len(rows)
-        won = (self.weights * np.minimum(rows - self.near_gap, 0.0)).sum(axis=1)
-        lost = self.weights * (np.clip(rows, self.near_gap, self.second_gap) - self.near_gap)
-        places = (self.near + k * np.arange(many)[:, None]).ravel()
-        changes = won[:, None] + np.bincount(places, lost.ravel(), k * many).reshape(many, k)
-        slots = changes.argmin(axis=1)
-        return changes[np.arange(many), slots], slots
+        n_candidates = len(rows)
+        won = (self.weights * np.minimum(rows - self.near_distance, 0.0)).sum(axis=1)
+        lost = self.weights * (np.clip(rows, self.near_distance, self.second_distance) - self.near_distance)
+        places = (self.near + k * np.arange(n_candidates)[:, None]).ravel()
+        losses = np.bincount(places, lost.ravel(), k * n_candidates).reshape(n_candidates, k)
+        changes = won[:, None] + losses
+        least = changes.min(axis=1)
+        slots = (changes <= least[:, None] + self.noise).argmax(axis=1)  # the first of those equal but for rounding
+        return least, slots
 
     def losses(self) -> Floats:
         """Return how much J grows when each medoid is dropped; there must be two or more."""
-        gaps = self.weights * (self.second_gap - self.near_gap)
-        return algebra.cluster_weights(self.near, gaps, len(self.medoids))
+        growth = self.weights * (self.second_distance - self.near_distance)
+        return algebra.cluster_weights(self.near, growth, len(self.medoids))
 
     def swap(self, slot: int, sample: int, row: Floats) -> None:
         """Put a sample in the place of a medoid."""
         self.medoids[slot] = sample
         self.rows[slot] = row
-        self._settle((self.near == slot) | (self.second == slot) | (row < self.second_gap))
+        self._find_nearest((self.near == slot) | (self.second == slot) | (row < self.second_distance))
 
     def drop(self, slot: int) -> None:
         """Take a medoid away; the last one takes its place."""
         touched = (self.near == slot) | (self.second == slot)
         last = len(self.medoids) - 1
-        self.medoids[slot], self.rows[slot] = self.medoids[last], self.rows[last]
+        self.medoids[slot] = self.medoids[last]
+        self.rows[slot] = self.rows[last]
         self.medoids = self.medoids[:last]
         self.rows = self.rows[:last]
         self.near[self.near == last] = slot
         self.second[self.second == last] = slot
-        self._settle(touched)
+        self._find_nearest(touched)
 
     def labels(self) -> Ints:
         """Return the nearest medoid of every sample, the first of those equal but for rounding."""
-        return np.asarray((self.rows <= self.near_gap + self.slack).argmax(axis=0))
+        return np.asarray((self.rows <= self.near_distance + self.slack).argmax(axis=0))
 
-    def _settle(self, touched: np.ndarray) -> None:
-        """Find both medoids of the ``touched`` samples anew."""
+    def _find_nearest(self, touched: np.ndarray) -> None:
+        """Find the nearest and second nearest medoids of the ``touched`` samples."""
         rows = self.rows[:, touched]
         at = np.arange(rows.shape[1])
         near = rows.argmin(axis=0)
         self.near[touched] = near
-        self.near_gap[touched] = rows[near, at]
+        self.near_distance[touched] = rows[near, at]
         rows[near, at] = np.inf
         second = rows.argmin(axis=0)
         self.second[touched] = second
-        self.second_gap[touched] = rows[second, at]
+        self.second_distance[touched] = rows[second, at]
 
 
 # --- starting medoids ------------------------------------------------------------------------------------------------
@@ -175,13 +180,13 @@ def start_medoids(distances: Distances, init: str, weights: Floats, k: int, rng:
 def build_medoids(distances: Distances, weights: Floats, k: int) -> Ints:
     """Return k medoids, each the sample that lowers J most beside those before it (the BUILD phase of PAM)."""
     candidates = np.flatnonzero(weights > 0)
-    step = max(1, HELD // len(weights))
-    parts = [candidates[at : at + step] for at in range(0, len(candidates), step)]
-    costs = np.concatenate([(weights * distances(part)).sum(axis=1) for part in parts])
+    step = max(1, MOST_DISTANCES // len(weights))
+    batches = [candidates[at : at + step] for at in range(0, len(candidates), step)]
+    costs = np.concatenate([(weights * distances(batch)).sum(axis=1) for batch in batches])
     medoids = [int(candidates[_first_least(costs)])]
     closest = distances(np.array(medoids))[0]
     while len(medoids) < k:
-        costs = np.concatenate([(weights * np.minimum(closest, distances(part))).sum(axis=1) for part in parts])
+        costs = np.concatenate([(weights * np.minimum(closest, distances(batch))).sum(axis=1) for batch in batches])
         costs[np.searchsorted(candidates, medoids)] = np.inf
         medoids.append(int(candidates[_first_least(costs)]))
         closest = np.minimum(closest, distances(np.array(medoids[-1:]))[0])
@@ -205,10 +210,10 @@ def _far_apart(distances: Distances, weights: Floats, k: int, rng: np.random.Gen
             mass = weights.copy()
             mass[medoids] = 0.0
         drawn = _draw(mass, trials, rng)
-        gaps = np.minimum(closest, distances(drawn))
-        best = int(np.argmin((weights * gaps).sum(axis=1)))
+        after = np.minimum(closest, distances(drawn))
+        best = int(np.argmin((weights * after).sum(axis=1)))
         medoids.append(int(drawn[best]))
-        closest = gaps[best]
+        closest = after[best]
     return np.array(medoids, dtype=np.intp)
 
 

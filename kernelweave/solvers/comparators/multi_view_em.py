@@ -9,8 +9,8 @@ Guarantee   L of the result is the largest of all rounds. With one view this is 
 Source      PhD 1.2.3; Bickel and Scheffer, ICDM 2004, for two views; here any number, each handing on to the next
 
 A Gaussian has variances alone, no correlations: one per feature or one for all, of each cluster or shared. Variances
-stay above a small share of the view's own. A multinomial has probabilities of features; one average sample that looks
-like all samples together is added to every cluster, so that no probability becomes zero.
+stay above a small share of those of the view. A multinomial has probabilities of features; one average sample, the mean
+of all samples, is added to every cluster, so that no probability becomes zero.
 """
 
 from abc import ABC, abstractmethod
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
+from sklearn.preprocessing import normalize
 
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 
@@ -31,7 +32,7 @@ PATIENCE = 5
 FLOOR = 1e-3
 LOST = 1e-12
 # Posteriors that differ by no more than this are equal.
-SAME = 1e-9
+EQUAL_POSTERIORS = 1e-9
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,14 @@ class Density:
             logs = np.log(np.where(self.centres > 0, self.centres, 1.0))  # features never seen tell nothing
             return np.asarray(X @ logs.T) + self.log_weights
         inverse = 1.0 / self.variances
-        gaps = np.asarray(_squares(X) @ inverse.T) - 2.0 * np.asarray(X @ (self.centres * inverse).T)
-        gaps += (self.centres**2 * inverse).sum(axis=1)
+        distances = np.asarray(_squares(X) @ inverse.T) - 2.0 * np.asarray(X @ (self.centres * inverse).T)
+        distances += (self.centres**2 * inverse).sum(axis=1)
         sizes = np.log(2.0 * np.pi * self.variances).sum(axis=1)
-        return -0.5 * (np.maximum(gaps, 0.0) + sizes) + self.log_weights
+        return -0.5 * (np.maximum(distances, 0.0) + sizes) + self.log_weights
 
 
 class ViewModel(ABC):
-    """One view of the training samples: it fits a mixture to given posteriors."""
+    """One view of the training samples: it fits a mixture to posteriors."""
 
     def __init__(self, X: Matrix, weights: Floats) -> None:
         self.X = X
@@ -70,6 +71,10 @@ class ViewModel(ABC):
             log_weights = np.log(np.where(alive, totals / totals[alive].sum(), 0.0))
         centres, variances = self._parameters(shares, np.where(alive, totals, 1.0), alive)
         return Density(log_weights, centres, variances)
+
+    @abstractmethod
+    def start_features(self) -> Matrix:
+        """Return the features in which starting centres are drawn."""
 
     @abstractmethod
     def _parameters(self, shares: Floats, totals: Floats, alive: np.ndarray) -> tuple[Floats, Floats | None]: ...
@@ -88,16 +93,24 @@ class GaussianView(ViewModel):
         #: Variance of every feature; that of a constant one, or of equal samples, is a stand-in.
         self.spread = np.where(spread > 1e-12 * mean, spread, mean) if mean > 0 else np.ones_like(spread)
 
+    def start_features(self) -> Matrix:
+        """Return the features, of unit variance where variances differ between features."""
+        if self.covariance.endswith("spherical"):
+            return self.X
+        scale = 1.0 / np.sqrt(self.spread)
+        return sp.csr_array(self.X @ sp.diags_array(scale)) if sp.issparse(self.X) else self.X * scale
+
     def _parameters(self, shares: Floats, totals: Floats, alive: np.ndarray) -> tuple[Floats, Floats | None]:
         means = np.where(alive[:, None], _sums(self.X, shares) / totals[:, None], self.overall)
         variances = _sums(self.squares, shares) / totals[:, None] - means**2
         spread = np.broadcast_to(self.spread, means.shape)
         variances = np.where(alive[:, None], variances, spread)
         if self.covariance.endswith("spherical"):
-            variances, spread = (np.broadcast_to(v.mean(axis=1)[:, None], v.shape) for v in (variances, spread))
+            variances = _same_for_all_features(variances)
+            spread = _same_for_all_features(spread)
         if self.covariance.startswith("shared"):
-            part = np.where(alive, totals, 0.0)
-            variances = np.broadcast_to(part @ variances / part.sum(), means.shape)
+            sizes = np.where(alive, totals, 0.0)
+            variances = np.broadcast_to(sizes @ variances / sizes.sum(), means.shape)
         return means, np.maximum(variances, FLOOR * spread)
 
 
@@ -109,10 +122,18 @@ class MultinomialView(ViewModel):
         #: The average sample.
         self.overall = _means(X, weights)
 
+    def start_features(self) -> Matrix:
+        """Return the counts of every sample at unit length."""
+        return normalize(self.X)
+
     def _parameters(self, shares: Floats, totals: Floats, alive: np.ndarray) -> tuple[Floats, Floats | None]:
         counts = np.where(alive[:, None], _sums(self.X, shares), 0.0) + self.overall
         sums = counts.sum(axis=1, keepdims=True)
         return counts / np.where(sums > 0, sums, 1.0), None
+
+
+def _same_for_all_features(variances: Floats) -> Floats:
+    return np.broadcast_to(variances.mean(axis=1)[:, None], variances.shape)
 
 
 def _squares(X: Matrix) -> Matrix:
@@ -133,7 +154,7 @@ def _means(X: Matrix, weights: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class ExchangedMixtures:
-    """What one run found."""
+    """The mixtures of the best round of one run."""
 
     labels: Ints  # (n,) the cluster of largest mean posterior
     densities: tuple[Density, ...]  # per view
@@ -154,45 +175,56 @@ def exchange_em(
     posteriors = (labels[:, None] == np.arange(n_clusters)).astype(np.float64)
     history: list[float] = []
     best: tuple[Density, ...] = ()
-    mark = -np.inf
-    since = 0
+    last_gain = -np.inf  # the last value that counted as a gain
+    n_without = 0
     kept = 0
     converged = False
     while not converged and len(history) < max_iter:
-        found, value, posteriors = _round(views, posteriors)
+        densities, value, posteriors = _round(views, posteriors)
         if kept == 0 or value > history[kept - 1]:
-            best = found
+            best = densities
             kept = len(history) + 1
         history.append(value)
-        mark, since = (value, 0) if value > mark + tol else (mark, since + 1)
-        converged = since >= (1 if len(views) == 1 else PATIENCE)
+        last_gain, n_without = (value, 0) if value > last_gain + tol else (last_gain, n_without + 1)
+        converged = n_without >= (1 if len(views) == 1 else PATIENCE)
     proba = mean_posteriors(best, [view.X for view in views])
     return ExchangedMixtures(likeliest(proba), best, tuple(history[:kept]), len(history), converged)
 
 
 def _round(views: Sequence[ViewModel], posteriors: Floats) -> tuple[tuple[Density, ...], float, Floats]:
     """Let every view take the posteriors of the one before it; the first view, where runs begin, comes last."""
-    found: list[Density] = [Density(np.empty(0), np.empty(0), None)] * len(views)
+    densities: list[Density] = [Density(np.empty(0), np.empty(0), None)] * len(views)
     value = 0.0
     for v in [*range(1, len(views)), 0]:
         view = views[v]
-        found[v] = view.fit(posteriors)
-        posteriors, logs = _posteriors(found[v].log_joint(view.X))
-        value += float((view.weights * logs).sum() / view.weights.sum()) / len(views)
-    return tuple(found), value, posteriors
+        densities[v] = view.fit(posteriors)
+        posteriors, logs = _posteriors(densities[v].log_joint(view.X))
+        value += _mean(logs, view.weights) / len(views)
+    return tuple(densities), value, posteriors
 
 
 def _posteriors(joint: Floats) -> tuple[Floats, Floats]:
+    """Return the posteriors of the clusters and the log-likelihoods of the samples."""
     logs = logsumexp(joint, axis=1)
     return np.exp(joint - logs[:, None]), logs
 
 
+def _mean(logs: Floats, weights: Floats) -> float:
+    return float((weights * logs).sum() / weights.sum())
+
+
 def mean_posteriors(densities: Sequence[Density], blocks: Sequence[Matrix]) -> Floats:
     """Return the posteriors of the clusters, the mean over the views, shape (n, k)."""
-    parts = [_posteriors(density.log_joint(X))[0] for density, X in zip(densities, blocks, strict=True)]
-    return np.asarray(sum(parts) / len(parts))
+    posteriors = [_posteriors(density.log_joint(X))[0] for density, X in zip(densities, blocks, strict=True)]
+    return np.asarray(sum(posteriors) / len(posteriors))
+
+
+def mean_log_likelihood(densities: Sequence[Density], blocks: Sequence[Matrix], weights: Floats) -> float:
+    """Return L of any samples under fitted mixtures: the mean over samples and views of log p(x^(v))."""
+    logs = [logsumexp(density.log_joint(X), axis=1) for density, X in zip(densities, blocks, strict=True)]
+    return float(np.mean([_mean(each, weights) for each in logs]))
 
 
 def likeliest(proba: Floats) -> Ints:
     """Return the first cluster of largest posterior, equal but for rounding."""
-    return np.asarray((proba >= proba.max(axis=1, keepdims=True) - SAME).argmax(axis=1))
+    return np.asarray((proba >= proba.max(axis=1, keepdims=True) - EQUAL_POSTERIORS).argmax(axis=1))

@@ -25,12 +25,13 @@ PATIENCE = 10
 
 @dataclass(frozen=True)
 class ExchangedMeans:
-    """What one run found."""
+    """Centres and clusters of the best round of one run."""
 
     labels: Ints  # (n,) the cluster whose centres are nearest over all views
     means: tuple[Floats, ...]  # per view (k, d_v)
     filled: Bools  # (k,) whether the cluster has centres
     history: tuple[float, ...]  # J of every round up to the one kept
+    view_scatters: Floats  # (V,) share of every view in J of that round
     n_iter: int  # rounds taken
     converged: bool  # ended by itself
     totals: Floats  # (k,) weight of each cluster
@@ -45,12 +46,17 @@ class ExchangedMeans:
 class _Round:
     means: tuple[Floats, ...]
     filled: Bools
-    objective: float
+    scatters: Floats  # (V,)
     partition: Ints  # of the last view, which begins the next round
+
+    @property
+    def objective(self) -> float:
+        """J of the round."""
+        return float(self.scatters.sum())
 
 
 class _View:
-    """One view: centres of a given partition, and the partition of given centres."""
+    """One view: the centres of a partition, and the partition of centres."""
 
     def __init__(self, op: FeatureKernel, weights: Floats, n_clusters: int) -> None:
         self.op = op
@@ -90,38 +96,38 @@ def exchange_kmeans(
     history: list[float] = []
     best: _Round | None = None
     while not converged and len(history) < max_iter:
-        found = _round(views, partition)
-        history.append(found.objective)
-        if best is None or found.objective < best.objective - max(tol * best.objective, noise):
-            best = found
+        latest = _round(views, partition)
+        history.append(latest.objective)
+        if best is None or latest.objective < best.objective - max(tol * best.objective, noise):
+            best = latest
             kept = len(history)
-        converged = np.array_equal(found.partition, partition) or len(history) - kept >= PATIENCE
-        partition = found.partition
+        converged = np.array_equal(latest.partition, partition) or len(history) - kept >= PATIENCE
+        partition = latest.partition
     assert best is not None
     means, filled, assigned = _completed(ops, best, weights)
     totals = algebra.cluster_weights(assigned, weights, n_clusters)
-    return ExchangedMeans(assigned, means, filled, tuple(history[:kept]), len(history), converged, totals)
+    path = tuple(history[:kept])
+    return ExchangedMeans(assigned, means, filled, path, best.scatters, len(history), converged, totals)
 
 
 def _round(views: Sequence[_View], partition: Ints) -> _Round:
     """Let every view take the partition of the one before it; the first view, where runs begin, comes last."""
     means: list[Floats] = [np.empty(0)] * len(views)
     filled = np.ones(views[0].k, dtype=bool)
-    objective = 0.0
+    scatters = np.zeros(len(views))
     for v in [*range(1, len(views)), 0]:
-        means[v], norms, scatter = views[v].means(partition)
+        means[v], norms, scatters[v] = views[v].means(partition)
         filled &= np.isfinite(norms)
-        objective += scatter
         partition = views[v].nearest(means[v], norms)
-    return _Round(tuple(means), filled, objective, partition)
+    return _Round(tuple(means), filled, scatters, partition)
 
 
 def joint_distances(ops: Sequence[FeatureKernel], means: Sequence[Floats], filled: Bools) -> Floats:
     """Return the squared distances to the centres summed over the views, infinite where a cluster has none."""
-    gaps = np.zeros((ops[0].n_samples, len(filled)))
+    distances = np.zeros((ops[0].n_samples, len(filled)))
     for op, centres in zip(ops, means, strict=True):
-        gaps += op.diag()[:, None] - 2.0 * np.asarray(op.Phi @ centres.T) + op.lengths(centres)
-    return np.where(filled, np.maximum(gaps, 0.0), np.inf)
+        distances += op.diag()[:, None] - 2.0 * np.asarray(op.Phi @ centres.T) + op.lengths(centres)
+    return np.where(filled, np.maximum(distances, 0.0), np.inf)
 
 
 def joint_slack(ops: Sequence[FeatureKernel]) -> float:
@@ -129,28 +135,29 @@ def joint_slack(ops: Sequence[FeatureKernel]) -> float:
     return TIE_TOLERANCE * sum(float(op.diag().max(initial=0.0)) for op in ops)
 
 
-def nearest_joint(gaps: Floats, slack: float) -> Ints:
+def nearest_joint(distances: Floats, slack: float) -> Ints:
     """Return the first of the least distances, equal but for rounding."""
-    return np.asarray((gaps <= gaps.min(axis=1, keepdims=True) + slack).argmax(axis=1))
+    return np.asarray((distances <= distances.min(axis=1, keepdims=True) + slack).argmax(axis=1))
 
 
 def _completed(ops: Sequence[FeatureKernel], best: _Round, weights: Floats) -> tuple[tuple[Floats, ...], Bools, Ints]:
-    """Return centres and labels; a cluster that no sample is nearest to over all views is founded anew.
+    """Return centres and labels; a cluster that no sample is nearest to over all views gets new centres.
 
-    As in k-means, by the sample farthest from its centres that is not alone with them.
+    As in k-means, the sample farthest from its centres that is not alone with them.
     """
-    means = [part.copy() for part in best.means]
+    means = [centres.copy() for centres in best.means]
     filled = best.filled.copy()
     slack = joint_slack(ops)
     for _ in range(2 * len(filled)):
-        gaps = joint_distances(ops, means, filled)
-        labels = nearest_joint(gaps, slack)
+        distances = joint_distances(ops, means, filled)
+        labels = nearest_joint(distances, slack)
         counts = np.bincount(labels, weights > 0, len(filled))
-        own = np.where((weights > 0) & (counts[labels] > 1), gaps[np.arange(len(labels)), labels], -1.0)
+        movable = (weights > 0) & (counts[labels] > 1)
+        to_center = np.where(movable, distances[np.arange(len(labels)), labels], -1.0)
         empty = np.flatnonzero(counts == 0)
-        if len(empty) == 0 or not own.max() > slack:
+        if len(empty) == 0 or not to_center.max() > slack:
             break
-        far = int(np.argmax(np.round(own * (TIE_TOLERANCE / slack), 9)))
+        far = int(np.argmax(np.round(to_center * (TIE_TOLERANCE / slack), 9)))
         filled[empty[0]] = True
         for op, centres in zip(ops, means, strict=True):
             row = op.Phi[[far]]

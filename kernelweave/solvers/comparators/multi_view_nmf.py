@@ -26,7 +26,7 @@ from kernelweave.solvers.kmeans.starts import start_labels
 from kernelweave.solvers.shared.best_run import best_of
 
 # What a starting factor has beside the indicators of the start: no entry may be zero, or it stays so.
-BESIDE = 0.2
+BACKGROUND = 0.2
 # Starts of the k-means that makes clusters of the common factor.
 STARTS = 10
 _TINY = float(np.finfo(np.float64).tiny)
@@ -34,7 +34,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True)
 class Factors:
-    """What one run found."""
+    """Factors of all views and the common one."""
 
     consensus: Floats  # V*, (n, k)
     samples: tuple[Floats, ...]  # V_v, (n, k); U_v has columns of sum 1
@@ -53,17 +53,17 @@ class Factors:
         return len(self.history) - 1
 
 
-class _View:
+class FactoredView:
     """One view with its two factors."""
 
     def __init__(self, X: Matrix, weight: float, labels: Ints, k: int) -> None:
         self.X = X
         self.weight = weight
         self.size = float((X.multiply(X) if sp.issparse(X) else X * X).sum())
-        members = (labels[:, None] == np.arange(k)) + BESIDE
+        members = (labels[:, None] == np.arange(k)) + BACKGROUND
         # Every sample as heavy as the mean one, every cluster with the features of its samples and a little of all.
         self.V: Floats = members * (float(X.sum()) / members.sum())
-        self.U = np.asarray(X.T @ members) + BESIDE * np.asarray(X.sum(axis=0)).reshape(-1, 1)
+        self.U = np.asarray(X.T @ members) + BACKGROUND * np.asarray(X.sum(axis=0)).reshape(-1, 1)
         self.U /= np.maximum(self.U.sum(axis=0), _TINY)
         self.product = np.asarray(X @ self.U)
 
@@ -78,15 +78,15 @@ class _View:
         U = self.U
         V = self.V
         weight = self.weight
-        drawn = np.asarray(self.X.T @ V) + weight * (V * common).sum(axis=0)
-        pulled = U @ (V.T @ V) + weight * U.sum(axis=0) * (V * V).sum(axis=0)
-        U *= drawn / np.maximum(pulled, _TINY)
+        raising = np.asarray(self.X.T @ V) + weight * (V * common).sum(axis=0)
+        lowering = U @ (V.T @ V) + weight * U.sum(axis=0) * (V * V).sum(axis=0)
+        U *= raising / np.maximum(lowering, _TINY)
         self._balance()
         self.product = np.asarray(self.X @ U)
         V *= (self.product + weight * common) / np.maximum(V @ (U.T @ U) + weight * V, _TINY)
 
     def objective(self, common: Floats) -> float:
-        """Return the view's part of the objective."""
+        """Return the view's share of the objective."""
         inner = float((self.V * self.product).sum())
         error = self.size - 2.0 * inner + float(((self.V.T @ self.V) * (self.U.T @ self.U)).sum())
         return max(error, 0.0) + self.weight * float(((self.V - common) ** 2).sum())
@@ -99,7 +99,7 @@ def joint_factors(
 
     ``weights`` are the lambda_v, all positive.
     """
-    views = [_View(X, weight, labels, n_clusters) for X, weight in zip(blocks, weights, strict=True)]
+    views = [FactoredView(X, weight, labels, n_clusters) for X, weight in zip(blocks, weights, strict=True)]
     common = _consensus(views)
     size = sum(view.size for view in views)
     history = [sum(view.objective(common) for view in views)]
@@ -114,7 +114,7 @@ def joint_factors(
     return Factors(common, *factors, tuple(history), converged)
 
 
-def _consensus(views: Sequence[_View]) -> Floats:
+def _consensus(views: Sequence[FactoredView]) -> Floats:
     """Return V*, the mean of the V_v Q_v weighted by lambda_v; all Q_v are 1 here."""
     total = sum(view.weight for view in views)
     return np.asarray(sum(view.weight * view.V for view in views) / total)
@@ -124,17 +124,20 @@ def _consensus(views: Sequence[_View]) -> Floats:
 
 
 def nmf_start(op: FeatureKernel, n_clusters: int, rng: np.random.Generator) -> Ints:
-    """Return a starting partition by samples drawn far apart; equal samples are never parted, or their factors were."""
+    """Return a starting partition by samples drawn far apart.
+
+    Equal samples are never separated, or their factors would be.
+    """
     diag = op.diag()
     slack = TIE_TOLERANCE * op.scale()
 
-    def gaps(chosen: Ints) -> Floats:
-        found = algebra.distances_to_samples(op, chosen, diag).T
-        return np.where(found > slack, found, 0.0)
+    def distances(samples: Ints) -> Floats:
+        squared = algebra.distances_to_samples(op, samples, diag).T
+        return np.where(squared > slack, squared, 0.0)
 
-    medoids = start_medoids(gaps, "k-medoids++", np.ones(len(diag)), n_clusters, rng)
-    found = gaps(medoids)
-    return np.asarray((found <= found.min(axis=0) + slack).argmax(axis=0))
+    medoids = start_medoids(distances, "k-medoids++", np.ones(len(diag)), n_clusters, rng)
+    to_medoids = distances(medoids)
+    return np.asarray((to_medoids <= to_medoids.min(axis=0) + slack).argmax(axis=0))
 
 
 def consensus_labels(common: Floats, n_clusters: int, rng: np.random.Generator) -> Descent:

@@ -24,9 +24,9 @@ from kernelweave.kernels.parametric import WeightedKernels
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 
 # Share of F that the coefficients may still lie above their best, steps towards it, and halvings of one step.
-GAP = 1e-6
-STEPS = 200
-HALVINGS = 30
+OPTIMALITY_GAP = 1e-6
+MOST_STEPS = 200
+MOST_HALVINGS = 30
 # Share of the expected fall that a step must reach.
 ARMIJO = 1e-4
 
@@ -54,7 +54,7 @@ class FusedClusters:
 
 @dataclass(frozen=True)
 class Fusion:
-    """Kernels to be weighed: centred matrices, shifts of their diagonals, and lambda."""
+    """Kernels whose coefficients are sought: centred matrices, shifts of their diagonals, and lambda."""
 
     kernels: WeightedKernels
     shifts: Floats  # (V,)
@@ -65,11 +65,11 @@ class Fusion:
         matrix = self.kernels.matrix(theta)
         matrix[np.diag_indices_from(matrix)] += self.ridge + float(self.shifts @ theta)
         with single_threaded_blas():
-            # Turned, the symmetric matrix is in the order of LAPACK and is factored in place.
+            # Transposed, the symmetric matrix is in the order of LAPACK and is factored in place.
             A = cho_solve(cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False), Y)
-            own = float(np.square(A).sum())
+            squares = float(np.square(A).sum())
             slopes = np.array([float(np.sum(A * (K @ A))) for K in self.kernels.kernels])
-        return self.ridge * float(np.sum(Y * A)), -self.ridge * (slopes + own * self.shifts)
+        return self.ridge * float(np.sum(Y * A)), -self.ridge * (slopes + squares * self.shifts)
 
     def gap(self, theta: Floats, gradient: Floats) -> float:
         """Return a bound on how far F lies above its least value."""
@@ -92,25 +92,24 @@ def best_coefficients(fusion: Fusion, Y: Floats, theta: Floats) -> tuple[Floats,
     """
     value, gradient = fusion.unexplained(theta, Y)
     length = 1.0 / max(float(np.linalg.norm(gradient)), np.finfo(np.float64).tiny)
-    for _ in range(STEPS):
-        if fusion.gap(theta, gradient) <= GAP * value:
+    for _ in range(MOST_STEPS):
+        if fusion.gap(theta, gradient) <= OPTIMALITY_GAP * value:
             break
-        for _ in range(HALVINGS):
-            ahead = fusion.kernels.project(theta - length * gradient)
-            expected = float(gradient @ (theta - ahead))
-            there, slope = fusion.unexplained(ahead, Y)
-            if there <= value - ARMIJO * expected:
+        for _ in range(MOST_HALVINGS):
+            trial = fusion.kernels.project(theta - length * gradient)
+            expected = float(gradient @ (theta - trial))
+            trial_value, trial_gradient = fusion.unexplained(trial, Y)
+            if trial_value <= value - ARMIJO * expected:
                 break
             length *= 0.5
         else:
             break
-        step = ahead - theta
-        change = slope - gradient
-        curvature = float(step @ change)
+        step = trial - theta
+        curvature = float(step @ (trial_gradient - gradient))
         length = float(step @ step) / curvature if curvature > 0 else 2.0 * length
-        theta = ahead
-        value = there
-        gradient = slope
+        theta = trial
+        value = trial_value
+        gradient = trial_gradient
     return theta, value
 
 
@@ -130,16 +129,16 @@ def optimized_kernel_kmeans(
     converged = False
     while not converged and len(history) < max_iter:
         op = DenseKernel(fusion.kernels.matrix(theta))
-        found = kernel_kmeans(op, labels, weights, n_clusters=n_clusters).labels
-        if np.array_equal(found, labels) or len(np.unique(found)) < len(np.unique(labels)):
+        moved = kernel_kmeans(op, labels, weights, n_clusters=n_clusters).labels
+        if np.array_equal(moved, labels) or len(np.unique(moved)) < len(np.unique(labels)):
             converged = True
             break
-        ahead, value = best_coefficients(fusion, indicators(found, n_clusters), theta)
+        new_theta, value = best_coefficients(fusion, indicators(moved, n_clusters), theta)
         if not value < history[-1]:
             converged = True
             break
-        labels = found
-        theta = ahead
+        labels = moved
+        theta = new_theta
         history.append(value)
         converged = history[-2] - value <= tol * value
         if on_step is not None:

@@ -1,0 +1,66 @@
+"""The samples that a kernel spectral model is trained on: all, some at random, or some spread out."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelweave.estimators.shared.single_kernel import is_precomputed
+from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels.operator import KernelOperator
+
+#: Trials of a swap for each sample to train on.
+SWAPS = 4
+
+
+def training_rows(X: Array, kernel: Any, indices: Ints) -> Array:
+    """Return the samples to train on, or the block of a precomputed kernel that belongs to them."""
+    if not is_precomputed(kernel):
+        return X[indices]
+    square = X.shape[0] == X.shape[1]  # a matrix that is not is reported where kernels are read
+    return X[indices][:, indices] if square else X
+
+
+def training_samples(
+    n: int,
+    wanted: int | None,
+    selection: str,
+    n_clusters: int,
+    operators: Callable[[], Sequence[KernelOperator]],
+    rng: np.random.Generator,
+) -> Ints:
+    """Return the samples to train on: all, some at random, or some spread out.
+
+    ``"entropy"`` swaps samples while the sum of their kernel values falls, which raises the quadratic Renyi entropy of
+    the density they stand for.
+    """
+    if wanted is None or wanted >= n:
+        return np.arange(n)
+    if wanted < n_clusters:
+        raise ParameterError(f"n_train_samples={wanted} is fewer than n_clusters={n_clusters}; raise it.")
+    chosen = np.sort(rng.choice(n, wanted, replace=False))
+    if selection == "random":
+        return chosen
+    kernels = operators()
+    outside = np.setdiff1d(np.arange(n), chosen)
+    sums = np.sum([_sums_among(op, chosen) for op in kernels], axis=0)
+    for _ in range(SWAPS * wanted):
+        leaving = int(np.argmax(sums))
+        place = int(rng.integers(len(outside)))
+        entering = outside[place]
+        rows = [op.block(np.array([entering, chosen[leaving]]), np.append(chosen, entering)) for op in kernels]
+        new = np.sum([row[0] for row in rows], axis=0)
+        old = np.sum([row[1] for row in rows], axis=0)
+        arriving = float(new[:-1].sum() - new[leaving] + new[-1])
+        if arriving >= sums[leaving]:
+            continue
+        sums += new[:-1] - old[:-1]
+        sums[leaving] = arriving
+        outside[place] = chosen[leaving]
+        chosen[leaving] = entering
+    return np.sort(chosen)
+
+
+def _sums_among(op: KernelOperator, chosen: Ints) -> Floats:
+    return np.asarray(op.block(chosen, chosen), dtype=np.float64).sum(axis=1)
