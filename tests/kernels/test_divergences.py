@@ -14,7 +14,7 @@ from kernelweave.kernels.divergences import (
     BREGMAN,
     DIVERGENCES,
     BregmanDivergence,
-    GivenDivergence,
+    DivergenceMatrix,
     KernelDivergence,
     check_divergences,
     fit_divergence,
@@ -92,9 +92,9 @@ def test_a_divergence_is_zero_on_the_diagonal_and_nowhere_negative_and_never_nan
     assert (found >= 0).all()
     noise = 1e-12 * max(1.0, float((X**2).sum(axis=1).max()))
     np.testing.assert_allclose(np.diag(found), 0.0, atol=noise)
-    np.testing.assert_allclose(D.own(np.arange(len(X))), np.diag(found), atol=noise)
+    np.testing.assert_allclose(D.self_divergence(np.arange(len(X))), np.diag(found), atol=noise)
     some = np.random.default_rng(seed).permutation(len(X))[:3]
-    np.testing.assert_allclose(D.own(some), np.diag(found)[some], atol=noise)
+    np.testing.assert_allclose(D.self_divergence(some), np.diag(found)[some], atol=noise)
 
 
 @cases
@@ -173,7 +173,7 @@ def test_smoothing_moves_components_towards_the_weighted_mean(name, data, smooth
     scale = 1.0 + float((X**2).sum(axis=1).max())
     block = found.block(everything, everything)
     np.testing.assert_allclose(block[finite], expected[finite], rtol=1e-8, atol=1e-10 * scale)
-    np.testing.assert_allclose(found.own(np.arange(len(X))), np.diag(block), rtol=1e-8, atol=1e-10 * scale)
+    np.testing.assert_allclose(found.self_divergence(np.arange(len(X))), np.diag(block), rtol=1e-8, atol=1e-10 * scale)
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "poisson"])
@@ -199,10 +199,10 @@ def test_sparse_squared_distances_are_the_dense_ones(smoothing):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     rows, cols = np.array([3, 3, 0]), np.array([7, 1])
     np.testing.assert_allclose(sparse.divergence.block(rows, cols), expected[rows][:, cols], rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(sparse.divergence.own(rows), np.diag(expected)[rows], atol=1e-12)
+    np.testing.assert_allclose(sparse.divergence.self_divergence(rows), np.diag(expected)[rows], atol=1e-12)
     for new in (X[4:9], sp.csr_array(X[4:9])):
         for fitted in (dense, sparse):
-            placed = fitted.at(cols).divergences(new)
+            placed = fitted.placement(cols).divergences(new)
             np.testing.assert_allclose(placed, expected[4:9][:, cols], rtol=1e-10, atol=1e-12)
 
 
@@ -216,7 +216,7 @@ def test_a_kernel_divergence_is_the_squared_distance_in_feature_space(K):
     scale = float(np.abs(K).max())
     found = D.block(everything, everything)
     np.testing.assert_allclose(found, oracle.feature_space(K), rtol=1e-9, atol=1e-12 * scale)
-    np.testing.assert_array_equal(np.diag(found), D.own(np.arange(len(K))))
+    np.testing.assert_array_equal(np.diag(found), D.self_divergence(np.arange(len(K))))
     assert (found >= 0).all()
 
 
@@ -256,7 +256,7 @@ def test_training_samples_placed_as_new_ones_have_the_divergences_of_training(na
     X = data.draw(features(name, ends=True))
     fitted = of(X, name, smoothing=smoothing)
     chosen = np.arange(len(X))[::2]
-    placement = fitted.at(chosen)
+    placement = fitted.placement(chosen)
     assert placement.absolute
     scale = float((X**2).sum(axis=1).max())
     close(placement.divergences(X), fitted.divergence.block(everything, chosen), scale)
@@ -266,7 +266,7 @@ def test_training_samples_placed_as_new_ones_have_the_divergences_of_training(na
 def test_training_samples_placed_through_a_kernel_have_the_divergences_of_training(kernel):
     X, chosen = np.random.default_rng(0).uniform(0.5, 2.0, (15, 3)), np.array([4, 0, 9])
     fitted = of(X, "kernel", kernel=kernel)
-    placement = fitted.at(chosen)
+    placement = fitted.placement(chosen)
     assert placement.absolute
     np.testing.assert_allclose(placement.divergences(X), fitted.divergence.block(everything, chosen), atol=1e-10)
 
@@ -275,7 +275,7 @@ def test_rows_of_a_kernel_matrix_are_placed_up_to_a_constant():
     X, chosen = np.random.default_rng(0).standard_normal((15, 3)), np.array([4, 0, 9])
     K = fit_kernel(X, "rbf", {"gamma": 0.2}).operator("dense").block(everything, everything)
     fitted = of(K, "kernel", kernel="precomputed")
-    placement = fitted.at(chosen)
+    placement = fitted.placement(chosen)
     assert not placement.absolute
     apart = fitted.divergence.block(everything, chosen) - placement.divergences(K)
     np.testing.assert_allclose(apart, apart[:, :1] * np.ones(3), atol=1e-12)
@@ -287,14 +287,14 @@ def test_rows_of_given_divergences_are_placed_by_the_columns_of_the_components()
     fitted = of(D, "precomputed")
     np.testing.assert_array_equal(fitted.divergence.block(everything, everything), D)
     np.testing.assert_array_equal(fitted.divergence.block(np.array([2, 0]), np.array([1])), [[5.0], [1.0]])
-    np.testing.assert_array_equal(fitted.divergence.own(np.array([2, 1])), [0.0, 0.0])
+    np.testing.assert_array_equal(fitted.divergence.self_divergence(np.array([2, 1])), [0.0, 0.0])
     new = np.array([[7.0, 8.0, np.inf]])
-    np.testing.assert_array_equal(fitted.at(np.array([2, 0])).divergences(new), [[np.inf, 7.0]])
+    np.testing.assert_array_equal(fitted.placement(np.array([2, 0])).divergences(new), [[np.inf, 7.0]])
 
 
 def test_a_stored_divergence_gives_copies():
     D = np.ones((3, 3))
-    block = GivenDivergence(D).block(everything, everything)
+    block = DivergenceMatrix(D).block(everything, everything)
     block[:] = 5.0
     np.testing.assert_array_equal(D, np.ones((3, 3)))
 
@@ -320,7 +320,7 @@ def test_a_value_out_of_range_is_named_with_its_place_and_a_remedy(name, bad, ru
         of(X, name, label="view one")
     fitted = of(np.full((4, 3), 0.5), name)
     with pytest.raises(ParameterError, match=rf"X\[2, 1\] = {re.escape(str(bad))}"):
-        fitted.at(np.array([0])).divergences(X)
+        fitted.placement(np.array([0])).divergences(X)
 
 
 @pytest.mark.parametrize("name", ["poisson", "bernoulli", "exponential"])
@@ -338,7 +338,7 @@ def test_given_divergences_that_cannot_be_any_are_named_with_their_place(bad):
     with pytest.raises(ParameterError, match=message):
         of(D, "precomputed", label="view 'a'")
     with pytest.raises(ParameterError, match=r"X\[1, 2\]"):
-        of(np.ones((3, 3)), "precomputed").at(np.array([0])).divergences(D)
+        of(np.ones((3, 3)), "precomputed").placement(np.array([0])).divergences(D)
     check_divergences(np.array([[0.0, np.inf]]), "X")  # infinite ones are allowed
 
 

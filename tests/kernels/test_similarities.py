@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import floats, integers
 
 from kernelweave.kernels.dense import DenseKernel
-from kernelweave.kernels.divergences import GivenDivergence, KernelDivergence
+from kernelweave.kernels.divergences import DivergenceMatrix, KernelDivergence
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.similarities import (
     BlockwiseSimilarities,
@@ -37,12 +37,12 @@ def agree(found, expected, rng):
     scaled = expected * np.exp(-found.offsets)[:, None]
     priors, ratios, scale = rng.random(columns), rng.random(rows), rng.random(rows)
     chosen = chosen_samples(rng, columns)
-    np.testing.assert_allclose(found.mix(priors), scaled @ priors, rtol=1e-10)
-    np.testing.assert_allclose(found.pull(ratios), scaled.T @ ratios, rtol=1e-10)
+    np.testing.assert_allclose(found.product(priors), scaled @ priors, rtol=1e-10)
+    np.testing.assert_allclose(found.transposed_product(ratios), scaled.T @ ratios, rtol=1e-10)
     R = scaled[:, chosen] * scale[:, None]
     np.testing.assert_allclose(found.gram(chosen, scale), R.T @ R, rtol=1e-10, atol=1e-300)
     total = sum(np.split(scaled, found.n_views))[:, chosen]
-    strongest = found.strongest(chosen)
+    strongest = found.most_similar(chosen)
     np.testing.assert_allclose(total[np.arange(columns), strongest], total.max(axis=1), rtol=1e-12)
 
 
@@ -72,7 +72,7 @@ def test_two_nodes_and_a_third_without_an_edge_have_the_similarities_worked_out_
     A = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # squared distances 0 and 2
     S = graph_similarities(GraphKernel(sp.csr_array(A)), 0.5, np.arange(3))
     e = np.exp(-1.0)
-    np.testing.assert_allclose([S.mix(row) for row in np.eye(3)], [[1, 1, e], [1, 1, e], [e, e, 1]])
+    np.testing.assert_allclose([S.product(row) for row in np.eye(3)], [[1, 1, e], [1, 1, e], [e, e, 1]])
 
 
 def test_a_sample_far_from_all_others_keeps_a_similarity_of_one_to_itself():
@@ -85,17 +85,17 @@ def test_a_sample_far_from_all_others_keeps_a_similarity_of_one_to_itself():
         graph_similarities(GraphKernel(sp.csr_array(K)), 1.0, np.arange(3)),
     ):
         np.testing.assert_allclose(
-            [S.mix(row) for row in np.eye(3)], [[1.0, near, 0.0], [near, 1.0, 0.0], [0.0, 0.0, 1.0]], atol=1e-12
+            [S.product(row) for row in np.eye(3)], [[1.0, near, 0.0], [near, 1.0, 0.0], [0.0, 0.0, 1.0]], atol=1e-12
         )
-        assert np.isfinite(S.pull(np.ones(3))).all()
+        assert np.isfinite(S.transposed_product(np.ones(3))).all()
 
 
 @pytest.mark.parametrize("limit", [2048, 1e-9])
 def test_rows_far_from_every_component_do_not_vanish_and_infinite_divergences_are_zeros(limit):
     D = np.array([[1e5, 1e5 + 1.0, np.inf], [np.inf, 0.0, 2.0], [3.0, np.inf, 0.0]])
-    S = similarities(GivenDivergence(D), 1.0, np.arange(3), limit)
+    S = similarities(DivergenceMatrix(D), 1.0, np.arange(3), limit)
     np.testing.assert_allclose(S.offsets, [-1e5, 0.0, 0.0])
-    columns = np.array([S.mix(row) for row in np.eye(3)])
+    columns = np.array([S.product(row) for row in np.eye(3)])
     np.testing.assert_allclose(columns.T, [[1, np.exp(-1), 0], [0, 1, np.exp(-2)], [np.exp(-3), 0, 1]])
 
 
@@ -104,4 +104,4 @@ def test_similarities_of_edges_store_no_pair_without_an_edge():
     ring = sp.dia_array((np.ones((3, n)), [-1, 0, 1]), shape=(n, n)).tocsr()
     S = graph_similarities(GraphKernel(ring), 0.1, np.arange(n))
     assert S.C.nnz <= ring.nnz
-    assert S.mix(np.full(n, 1.0 / n)).shape == (n,)
+    assert S.product(np.full(n, 1.0 / n)).shape == (n,)

@@ -35,8 +35,10 @@ def svc(K, y, C, scale):
 
 
 def feasible(P):
-    bounds = np.where(P.y > 0, (P.b >= 0) & (P.b <= P.C), (P.b <= 0) & (P.b >= -P.C))
-    return bool(bounds.all()) and abs(P.b.sum()) <= 1e-9 * P.C * P.n
+    bounds = np.where(
+        P.labels > 0, (P.multipliers >= 0) & (P.multipliers <= P.C), (P.multipliers <= 0) & (P.multipliers >= -P.C)
+    )
+    return bool(bounds.all()) and abs(P.multipliers.sum()) <= 1e-9 * P.C * P.n_samples
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -59,9 +61,9 @@ def test_the_gap_is_the_distance_between_primal_and_dual(seed):
     K, y, C = problem(seed)
     P = MarginProblem(K, C, y)
     found = P.solve(1e-4)
-    w = P.b @ K @ P.b / found.variance
+    w = P.multipliers @ K @ P.multipliers / found.variance
     primal = 0.5 * w + C * np.maximum(0.0, 1.0 - y * found.scores).sum()
-    dual = np.abs(P.b).sum() - 0.5 * w
+    dual = np.abs(P.multipliers).sum() - 0.5 * w
     assert found.objective == pytest.approx(dual)
     assert found.gap == pytest.approx(primal - dual, abs=1e-9 * abs(primal))
     assert -1e-9 * primal <= found.gap <= 1e-4 * dual * (1 + 1e-9)
@@ -84,10 +86,10 @@ def test_flipped_labels_lead_where_a_fresh_start_leads(seed):
         warm.solve(1e-6)
         warm.flip(int(sample))
         assert feasible(warm)
-        np.testing.assert_allclose(warm.f, K @ warm.b, atol=1e-9 * np.abs(K).max() * C * len(K))
-    fresh = MarginProblem(K, C, warm.y)
+        np.testing.assert_allclose(warm.products, K @ warm.multipliers, atol=1e-9 * np.abs(K).max() * C * len(K))
+    fresh = MarginProblem(K, C, warm.labels)
     assert warm.variance == pytest.approx(fresh.variance, rel=1e-8, abs=1e-12 * np.trace(K))
-    assert warm.size == fresh.size
+    assert warm.n_positive == fresh.n_positive
     assert warm.solve(1e-9).objective == pytest.approx(fresh.solve(1e-9).objective, rel=1e-6)
 
 
@@ -110,7 +112,7 @@ def test_a_copy_goes_its_own_way():
     twin = P.copy()
     twin.flip(5)
     twin.solve(1e-9)
-    np.testing.assert_array_equal(P.y, y)
+    np.testing.assert_array_equal(P.labels, y)
     assert P.solve(1e-9).objective == pytest.approx(before, rel=1e-12)
 
 

@@ -67,7 +67,7 @@ def test_every_labelling_on_the_way_keeps_the_balance(limit, monkeypatch):
 
     def watched(self, sample):
         real(self, sample)
-        sums.append(self.y.sum())
+        sums.append(self.labels.sum())
 
     monkeypatch.setattr(MarginProblem, "flip", watched)
     start = np.where(np.arange(30) % 2 == 0, 1.0, -1.0)

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave.kernels.dense import DenseKernel
-from kernelweave.kernels.divergences import GivenDivergence, KernelDivergence
+from kernelweave.kernels.divergences import DivergenceMatrix, KernelDivergence
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.similarities import StackedSimilarities, graph_similarities, similarities
-from kernelweave.solvers.mixtures import priors
-from kernelweave.solvers.mixtures.priors import BURN_IN, STEADY, solve_priors
+from kernelweave.solvers.mixtures import nonnegative, priors
+from kernelweave.solvers.mixtures.nonnegative import minimize_nonnegative
+from kernelweave.solvers.mixtures.priors import EM_STEPS, STEADY_STEPS, solve_priors
 from tests.reference import convex_mixture as oracle
 from tests.reference import graph_cuts
 from tests.strategies import generators, sample_weights, samples
@@ -32,7 +33,7 @@ def squares(X):
 
 
 def stored(D, beta, limit=2048):
-    return similarities(GivenDivergence(np.asarray(D)), beta, np.arange(len(D)), limit)
+    return similarities(DivergenceMatrix(np.asarray(D)), beta, np.arange(len(D)), limit)
 
 
 def uneven(rng, n):
@@ -200,7 +201,7 @@ def test_second_order_steps_settle_a_problem_from_any_start_in_few_steps():
     for seed in [*range(100), 509, 534, 1031, 1333, 1404, 1574, 1752, 1783, 2659, 3250]:
         S, rows, rng = mixed_problem(seed)
         start = rng.dirichlet(np.full(S.n_columns, rng.choice([0.05, 0.5, 5.0])))
-        if S.mix(start)[rows > 0].min() < 0.01:
+        if S.product(start)[rows > 0].min() < 0.01:
             start = 0.9 * start + 0.1 / S.n_columns
         unsettled += [seed] * (not few_steps(S, rows, start=start))
     assert unsettled == []
@@ -257,7 +258,7 @@ def test_the_likelihood_never_falls_and_priors_add_up_to_one(problem, solver, to
     assert found.log_likelihood == found.history[-1]
     assert found.n_iter == len(found.history) - 1 <= 120
     assert found.converged == (found.gap <= tol)
-    np.testing.assert_allclose(found.mixture, S.mix(found.values), rtol=1e-12)
+    np.testing.assert_allclose(found.mixture, S.product(found.values), rtol=1e-12)
 
 
 @cases
@@ -360,7 +361,7 @@ def test_from_a_start_that_is_given_the_likelihood_only_rises_and_the_start_is_l
     start = rng.dirichlet(np.full(S.n_columns, sparsity))
     start = np.where(start < 1e-3, 0.0, start)
     start = start / start.sum()
-    if S.mix(start)[rows > 0].min() < 0.01:
+    if S.product(start)[rows > 0].min() < 0.01:
         start = 0.9 * start + 0.1 / S.n_columns
     kept, best = start.copy(), exact(S, rows)
     for solver in SOLVERS:
@@ -582,15 +583,15 @@ def test_em_can_stop_when_the_largest_priors_keep_their_order(n_leaders):
     S, shares = of_samples(blobs(3))
     found = solve_priors(S, shares, solver="em", stopping="order", n_leaders=n_leaders)
     assert found.converged
-    assert found.n_iter > STEADY
+    assert found.n_iter > STEADY_STEPS
     assert found.gap > 1e-6  # earlier than by the gap
     last = found.n_iter
     orders = [
-        np.argsort(-em_after(S, shares, t), kind="stable")[:n_leaders] for t in range(last - STEADY - 1, last + 1)
+        np.argsort(-em_after(S, shares, t), kind="stable")[:n_leaders] for t in range(last - STEADY_STEPS - 1, last + 1)
     ]
     for order in orders[1:]:
         np.testing.assert_array_equal(order, orders[-1])
-    assert last == STEADY + 1 or not np.array_equal(orders[0], orders[1])
+    assert last == STEADY_STEPS + 1 or not np.array_equal(orders[0], orders[1])
 
 
 @pytest.mark.parametrize("stopping", ["order", "change"])
@@ -612,11 +613,11 @@ def test_newton_stops_at_the_gap_whatever_the_rule(stopping):
 def test_auto_stays_with_em_where_too_many_priors_are_above_zero(monkeypatch):
     S, shares = of_samples(blobs(3, n=60, spread=2.0), 2.0)
     quick = solve_priors(S, shares, solver="auto")
-    monkeypatch.setattr(priors, "LARGEST", 1)
+    monkeypatch.setattr(priors, "LARGEST_SUPPORT", 1)
     slow = solve_priors(S, shares, solver="auto", max_iter=20_000)
     np.testing.assert_array_equal(solve_priors(S, shares, solver="newton").values, quick.values)
     assert slow.converged
-    assert slow.n_iter > quick.n_iter > BURN_IN
+    assert slow.n_iter > quick.n_iter > EM_STEPS
     assert slow.log_likelihood == pytest.approx(quick.log_likelihood, abs=2e-6)
 
 
@@ -647,7 +648,7 @@ def test_the_nonnegative_minimum_of_a_quadratic_meets_its_conditions(rng, n, ran
     c = G @ rng.standard_normal(n) - size * rng.random(n) * (rng.random(n) < 0.5)
     start = np.where(rng.random(n) < share, rng.random(n), 0.0)
     kept = G.copy(), c.copy(), start.copy()
-    x = priors._nonnegative(G, c, start)
+    x = minimize_nonnegative(G, c, start)
     for now, before in zip((G, c, start), kept, strict=True):
         np.testing.assert_array_equal(now, before)
     if x is None:
@@ -664,11 +665,13 @@ def test_the_slower_method_takes_over_where_active_sets_run_in_a_circle(seed, mo
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((8, 8))
     G, c = A.T @ A, rng.standard_normal(8)
-    usual = priors._nonnegative(G, c, np.zeros(8))
-    monkeypatch.setattr(priors, "ROUNDS", 0)
-    slower = priors._nonnegative(G, c, np.zeros(8))
+    usual = minimize_nonnegative(G, c, np.zeros(8))
+    monkeypatch.setattr(nonnegative, "ACTIVE_SET_ROUNDS", 0)
+    slower = minimize_nonnegative(G, c, np.zeros(8))
     np.testing.assert_allclose(slower, usual, atol=1e-7 * (1.0 + np.abs(usual).max()))
 
 
 def test_a_quadratic_that_rises_in_every_direction_has_its_minimum_at_zero():
-    np.testing.assert_array_equal(priors._nonnegative(np.eye(3), np.array([-1.0, -2.0, -0.1]), np.ones(3)), np.zeros(3))
+    np.testing.assert_array_equal(
+        minimize_nonnegative(np.eye(3), np.array([-1.0, -2.0, -0.1]), np.ones(3)), np.zeros(3)
+    )

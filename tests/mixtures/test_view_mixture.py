@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelweave.kernels.divergences import GivenDivergence
+from kernelweave.kernels.divergences import DivergenceMatrix
 from kernelweave.kernels.similarities import similarities
 from kernelweave.solvers.mixtures.priors import solve_priors
 from kernelweave.solvers.mixtures.view_mixture import solve_view_mixture
@@ -24,7 +24,7 @@ def squares(X):
 
 
 def stored(D, beta, limit=2048):
-    return similarities(GivenDivergence(np.asarray(D)), beta, np.arange(len(D)), limit)
+    return similarities(DivergenceMatrix(np.asarray(D)), beta, np.arange(len(D)), limit)
 
 
 def prepared(views, scale=1.0, limit=2048):
