@@ -19,7 +19,7 @@ both = pytest.mark.parametrize("cls", [RatioMultipleKernelClustering, IterativeS
 
 
 def fit(**options):
-    return RatioMultipleKernelClustering(**({"random_state": 0, "n_starts": 10} | options)).fit(X)
+    return RatioMultipleKernelClustering(**({"random_state": 0, "n_pairs": 10} | options)).fit(X)
 
 
 def test_ten_widths_are_the_default_on_one_view():
@@ -61,7 +61,7 @@ def test_new_samples_go_where_training_samples_went(cls, n_clusters):
 
 
 def test_decisions_are_those_of_the_support_vector_machine():
-    model = fit(kernel="rbf", kernel_params={"sigma": 2.0}, normalize=False, ridge=0.0, C=1.0)
+    model = fit(kernel="rbf", kernel_params={"sigma": 2.0}, normalize=False, regularization=0.0, C=1.0)
     K = rbf_kernel(X, gamma=0.125)
     y = np.where(model.labels_ == 1, 1.0, -1.0)
     decision = model.decision_function(X)
@@ -70,7 +70,7 @@ def test_decisions_are_those_of_the_support_vector_machine():
     assert margin.min() > 0
     assert np.isclose(margin, 1.0, atol=0.05).sum() >= 2  # support vectors on the margin
     new = X[:5] + 0.1
-    split = model._splits[0]
+    split = model._model.splits[0]
     np.testing.assert_allclose(
         model.decision_function(new), rbf_kernel(new, X, gamma=0.125) @ split.sources + split.bias, atol=1e-9
     )

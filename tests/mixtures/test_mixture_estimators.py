@@ -27,7 +27,7 @@ from kernelweave import (
     ViewError,
 )
 from kernelweave.foundation import threads
-from kernelweave.solvers.mixtures import exemplars as convex_mixture_solver
+from kernelweave.solvers.mixtures import exemplars as exemplar_solver
 from tests.estimators.discovery import blobs
 from tests.reference import convex_mixture as oracle
 
@@ -697,7 +697,7 @@ def test_first_view_weights_decide_where_views_disagree():
     y = [rng.permutation(np.arange(40) % 2) for _ in range(2)]
     views = {"one": rng.normal(6.0 * y[0][:, None], 0.5), "two": rng.normal(6.0 * y[1][:, None], 0.5)}
     for weights, right in (([0.95, 0.05], 0), ([0.05, 0.95], 1), ({"two": 9.0, "one": 1.0}, 1), ([1, 0], 0)):
-        model = MultiViewConvexMixture(2, view_weights=weights).fit(views)
+        model = MultiViewConvexMixture(2, init_view_weights=weights).fit(views)
         assert same_partition(model.labels_, y[right])
         assert model.view_weights_[right] > 0.9
     assert model.view_weights_.tolist() == pytest.approx([1.0, 0.0], abs=1e-15)
@@ -730,7 +730,7 @@ def test_rows_of_precomputed_kernels_are_placed_where_the_views_need_no_comparis
     learned_weights = MultiViewConvexMixture(kernel="precomputed", **options).fit(kernels)
     plain = MultiViewConvexMixture(**features, **options).fit(two_views)
     np.testing.assert_array_equal(learned_weights.labels_, plain.labels_)
-    with pytest.raises(KernelError, match=r"k\(x, x\).*weighted=False or refine='kernel_kmeans'"):
+    with pytest.raises(KernelError, match=r"k\(x, x\).*view_weights='uniform' or refine='kernel_kmeans'"):
         learned_weights.predict(kernels)
 
 
@@ -966,9 +966,10 @@ def test_kernel_parameters_without_a_kernel_are_refused(cls, name):
         ({"view_0": 1.0}, "names views"),
     ],
 )
-def test_first_view_weights_that_do_not_fit_are_refused(weights, match, two_views):
-    with pytest.raises(ViewError, match=rf"view_weights.*{match}"):
-        MultiViewConvexMixture(2, view_weights=weights).fit(two_views)
+def test_view_weights_that_do_not_fit_are_refused(weights, match, two_views):
+    for name in ("view_weights", "init_view_weights"):
+        with pytest.raises(ViewError, match=rf"^{name}.*{match}"):
+            MultiViewConvexMixture(2, **{name: weights}).fit(two_views)
 
 
 @pytest.mark.parametrize("name", ["poisson", "kernel", "precomputed"])
@@ -1127,13 +1128,13 @@ def test_global_kernel_k_means_tries_the_exemplars_of_the_mixture_on_an_indefini
 
 def test_the_search_for_exemplars_keeps_to_the_memory_limit(overlapping, monkeypatch):
     limits = []
-    real = convex_mixture_solver.similarities
+    real = exemplar_solver.feature_space_similarities
 
-    def watched(divergence, beta, samples, memory_limit):
+    def watched(op, beta, samples, memory_limit):
         limits.append(memory_limit)
-        return real(divergence, beta, samples, memory_limit)
+        return real(op, beta, samples, memory_limit)
 
-    monkeypatch.setattr(convex_mixture_solver, "similarities", watched)
+    monkeypatch.setattr(exemplar_solver, "feature_space_similarities", watched)
     small = GlobalKernelKMeans(4, search="exemplars", memory_limit=0.001).fit(overlapping)
     large = GlobalKernelKMeans(4, search="exemplars").fit(overlapping)
     assert limits == [0.001, 2048]
