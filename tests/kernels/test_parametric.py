@@ -18,8 +18,8 @@ Y = np.where(X[:, 0] + 0.4 * X[:, 1] > 0, 1.0, -1.0)
 
 
 def weighted(norm=1):
-    gaps = np.square(X[:, None] - X[None]).sum(axis=2)
-    return WeightedKernels([np.exp(-gaps / width) + 1e-8 * np.eye(24) for width in (0.5, 2.0, 8.0)], norm)
+    squared = np.square(X[:, None] - X[None]).sum(axis=2)
+    return WeightedKernels([np.exp(-squared / width) + 1e-8 * np.eye(24) for width in (0.5, 2.0, 8.0)], norm)
 
 
 FAMILIES = {
@@ -41,21 +41,21 @@ def test_the_gradient_is_that_of_finite_differences(name, C):
         return MarginProblem(family.matrix(at), C, Y).solve(1e-12).objective
 
     problem = MarginProblem(family.matrix(theta), C, Y)
-    found = ratio_gradient(family, theta, problem, problem.solve(1e-12))
+    result = ratio_gradient(family, theta, problem, problem.solve(1e-12))
     step = 1e-5
     expected = [(value(theta + step * unit) - value(theta - step * unit)) / (2 * step) for unit in np.eye(len(theta))]
-    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=2e-5 * max(1.0, value(theta)))
+    np.testing.assert_allclose(result, expected, rtol=2e-3, atol=2e-5 * max(1.0, value(theta)))
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_slope_of_the_variance_is_that_of_finite_differences(name):
     family, theta = FAMILIES[name]
     theta = family.first() if theta is None else theta
-    _, found = family.slopes(theta, np.zeros(24), Y)
+    _, result = family.slopes(theta, np.zeros(24), Y)
     step = 1e-6
     for i, unit in enumerate(np.eye(len(theta))):
         ends = [oracle.variance(family.matrix(theta + s * step * unit), Y) for s in (1, -1)]
-        assert found[i] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-8)
+        assert result[i] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-8)
 
 
 def test_scaling_the_weights_changes_nothing():
@@ -68,9 +68,9 @@ def test_scaling_the_weights_changes_nothing():
 @quick
 @given(theta=st.lists(st.floats(-5, 5), min_size=1, max_size=6).map(np.array))
 def test_the_projection_onto_the_simplex_is_the_nearest_point(theta):
-    found = onto_simplex(theta)
-    assert found.min() >= 0
-    assert found.sum() == pytest.approx(1)
+    result = onto_simplex(theta)
+    assert result.min() >= 0
+    assert result.sum() == pytest.approx(1)
     n = len(theta)
     best = minimize(
         lambda x: np.square(x - theta).sum(),
@@ -79,28 +79,28 @@ def test_the_projection_onto_the_simplex_is_the_nearest_point(theta):
         constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
         options={"ftol": 1e-12},
     )
-    assert np.square(found - theta).sum() <= best.fun + 1e-7
+    assert np.square(result - theta).sum() <= best.fun + 1e-7
 
 
 @quick
 @given(theta=st.lists(st.floats(-5, 5), min_size=1, max_size=6).map(np.array), norm=st.sampled_from([1, 2, None]))
 def test_projections_keep_signs_and_norms(theta, norm):
     family = WeightedKernels([np.eye(2)] * len(theta), norm)
-    found = family.project(theta)
-    assert (found >= 0).all()
-    assert found.sum() > 0
+    result = family.project(theta)
+    assert (result >= 0).all()
+    assert result.sum() > 0
     if norm is not None:
-        assert np.linalg.norm(found, norm) == pytest.approx(1)
-    np.testing.assert_allclose(family.project(found), found, atol=1e-12)
+        assert np.linalg.norm(result, norm) == pytest.approx(1)
+    np.testing.assert_allclose(family.project(result), result, atol=1e-12)
 
 
 def test_a_family_on_part_of_the_samples_is_the_part_of_the_family():
     chosen = np.array([1, 4, 7, 9])
     for family, theta in FAMILIES.values():
         theta = family.first() if theta is None else theta
-        part = family.take(chosen).matrix(theta)
+        subset = family.take(chosen).matrix(theta)
         whole = family.matrix(theta)[np.ix_(chosen, chosen)]
-        np.testing.assert_allclose(part, whole, atol=1e-5 * np.abs(whole).max())
+        np.testing.assert_allclose(subset, whole, atol=1e-5 * np.abs(whole).max())
 
 
 def test_hyperparameters_stay_within_their_bounds():

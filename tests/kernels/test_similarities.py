@@ -12,6 +12,7 @@ from kernelweave.kernels.similarities import (
     EdgeSimilarities,
     StackedSimilarities,
     StoredSimilarities,
+    feature_space_similarities,
     graph_similarities,
     similarities,
 )
@@ -31,18 +32,18 @@ def chosen_samples(rng, n):
     return np.sort(rng.choice(n, size=int(rng.integers(1, n + 1)), replace=False))
 
 
-def agree(found, expected, rng):
+def agree(result, expected, rng):
     """Assert that all a solver may ask for belongs to the matrix, rows taken back to their size."""
     rows, columns = expected.shape
-    scaled = expected * np.exp(-found.offsets)[:, None]
+    scaled = expected * np.exp(-result.offsets)[:, None]
     priors, ratios, scale = rng.random(columns), rng.random(rows), rng.random(rows)
     chosen = chosen_samples(rng, columns)
-    np.testing.assert_allclose(found.product(priors), scaled @ priors, rtol=1e-10)
-    np.testing.assert_allclose(found.transposed_product(ratios), scaled.T @ ratios, rtol=1e-10)
+    np.testing.assert_allclose(result.product(priors), scaled @ priors, rtol=1e-10)
+    np.testing.assert_allclose(result.transposed_product(ratios), scaled.T @ ratios, rtol=1e-10)
     R = scaled[:, chosen] * scale[:, None]
-    np.testing.assert_allclose(found.gram(chosen, scale), R.T @ R, rtol=1e-10, atol=1e-300)
-    total = sum(np.split(scaled, found.n_views))[:, chosen]
-    strongest = found.most_similar(chosen)
+    np.testing.assert_allclose(result.gram(chosen, scale), R.T @ R, rtol=1e-10, atol=1e-300)
+    total = sum(np.split(scaled, result.n_views))[:, chosen]
+    strongest = result.most_similar(chosen)
     np.testing.assert_allclose(total[np.arange(columns), strongest], total.max(axis=1), rtol=1e-12)
 
 
@@ -60,8 +61,8 @@ def test_similarities_from_edges_stored_and_computed_again_equal_the_plain_ones(
         StoredSimilarities,
         BlockwiseSimilarities,
     ]
-    for found in (edges, stored, again):
-        agree(found, dense_similarities(A, beta, samples), rng)
+    for result in (edges, stored, again):
+        agree(result, dense_similarities(A, beta, samples), rng)
     twice = dense_similarities(A, 2 * beta, samples)
     both = StackedSimilarities([stored, similarities(divergence, 2 * beta, samples)])
     assert both.n_views == 2
@@ -105,3 +106,16 @@ def test_similarities_of_edges_store_no_pair_without_an_edge():
     S = graph_similarities(GraphKernel(ring), 0.1, np.arange(n))
     assert S.C.nnz <= ring.nnz
     assert S.product(np.full(n, 1.0 / n)).shape == (n,)
+
+
+def test_a_kind_of_kernel_registers_its_way_to_similarities():
+    A = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    everyone = np.arange(3)
+    ways = {
+        EdgeSimilarities: feature_space_similarities(GraphKernel(sp.csr_array(A)), 0.5, everyone),
+        StoredSimilarities: feature_space_similarities(DenseKernel(A), 0.5, everyone),
+        BlockwiseSimilarities: feature_space_similarities(DenseKernel(A), 0.5, everyone, 1e-9),
+    }
+    for kind, S in ways.items():
+        assert type(S) is kind
+        np.testing.assert_allclose(S.product(np.ones(3)), [2 + np.exp(-1)] * 2 + [1 + 2 * np.exp(-1)])

@@ -50,7 +50,9 @@ def _has_posteriors(estimator: "MixtureClusterer") -> bool:
 
 
 def _has_likelihoods(estimator: "MixtureClusterer") -> bool:
-    if _names_divergence(estimator.divergence, "kernel") and is_precomputed(estimator.kernel):
+    model: MixtureModel | None = getattr(estimator, "_model", None)
+    relative = _names_divergence(estimator.divergence, "kernel") and is_precomputed(estimator.kernel)
+    if not model.absolute if model else relative:
         raise AttributeError(
             "With kernel='precomputed' the rows of new samples do not hold k(x, x), so their likelihood is not known. "
             "predict works; for score pass features and a kernel name."

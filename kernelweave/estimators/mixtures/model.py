@@ -48,10 +48,12 @@ class MixtureModel:
         with np.errstate(divide="ignore"):
             logs = self._log_similarities(divergences)
             of_exemplars = np.log(self.exemplar_priors)
+            if self.mixes_views and len(logs) == 1:
+                return of_exemplars + logs[0][:, self.columns]
             if self.mixes_views:
                 constants = np.log(self.view_weights) + self.log_normalizers
                 joint = [log[:, self.columns] + constant for log, constant in zip(logs, constants, strict=True)]
-                return of_exemplars + (joint[0] if len(joint) == 1 else logsumexp(np.stack(joint), axis=0))
+                return of_exemplars + logsumexp(np.stack(joint), axis=0)
             # Relative to the largest weight: equal weights then leave the posteriors as they are.
             constants = np.log(self.view_weights / self.view_weights.max())
             totals = [np.where(np.isfinite(total), total, 0.0)[:, None] for total in self._log_mixtures(logs)]
