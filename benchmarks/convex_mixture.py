@@ -9,8 +9,8 @@ from benchmarks._harness import Row, in_fresh_process, seconds
 from kernelweave.datasets import load_benchmark, standardize
 from kernelweave.foundation.errors import DataError
 from kernelweave.kernels.divergences import BregmanDivergence
+from kernelweave.kernels.sharpness import reference_beta
 from kernelweave.kernels.similarities import similarities
-from kernelweave.solvers.mixtures.exemplars import reference_beta
 from kernelweave.solvers.mixtures.priors import solve_priors
 
 SUITE = "convex mixtures"
@@ -66,7 +66,7 @@ def compared(X, scale, em_steps=EM_STEPS):
     return {
         "newton": seconds({"it": lambda: solve("newton", 5000)}, repeats=3)["it"],
         "em": seconds({"it": lambda: solve("em", em_steps)}, repeats=1)["it"],
-        "passes": seconds({"it": lambda: (S.mix(shares), S.pull(shares))}, repeats=5)["it"],
+        "passes": seconds({"it": lambda: (S.product(shares), S.transposed_product(shares))}, repeats=5)["it"],
         "found": found,
     }
 

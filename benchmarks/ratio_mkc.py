@@ -67,15 +67,15 @@ def search(K, C, labels, n_moves=30, tol=1e-5):
     for sign in (1.0, -1.0):
         path = first.copy()
         now = here
-        may_move = path.y == sign
+        may_move = path.labels == sign
         for _ in range(n_moves):
             start = time.perf_counter()
-            sample = int(np.argmin(np.where(may_move, path.y * now.scores, np.inf)))
+            sample = int(np.argmin(np.where(may_move, path.labels * now.scores, np.inf)))
             may_move[sample] = False
             path.flip(sample)
             now = path.solve(tol)
             spent += time.perf_counter() - start
-            problems.append((path.y.copy(), now.variance, now.objective))
+            problems.append((path.labels.copy(), now.variance, now.objective))
     return spent, problems
 
 

@@ -1,8 +1,11 @@
-"""Divergences d(x_i, x_j) of samples from the components of a mixture: Bregman, of a kernel's feature space, or given.
+"""Divergences d(x_i, x_j) of samples from the components of a mixture: Bregman, of a feature space, or a matrix.
 
 A Bregman divergence of phi is phi(x) - phi(y) - <phi'(y), x - y> = a(x) + b(y) - <x, g(y)>: one matrix product for a
-whole block. Rows are samples, columns the components; the two need not change places. Values are never negative and
-may be infinite, where a component leaves no probability to a sample.
+whole block. Rows are samples, columns the components; a divergence need not be symmetric. Values are never negative
+and may be infinite, where a component leaves no probability to a sample.
+
+fit_divergence ──▶ FittedDivergence ──▶ .divergence              among the training samples
+                                    ──▶ .placement(components)   of new samples from chosen components
 """
 
 from abc import ABC, abstractmethod
@@ -36,11 +39,11 @@ class Divergence(ABC):
         """Return the dense block of divergences, as a new array."""
 
     @abstractmethod
-    def own(self, samples: Ints) -> Floats:
-        """Return the divergences of samples from their own components."""
+    def self_divergence(self, samples: Ints) -> Floats:
+        """Return the divergence of each sample from the component at that sample."""
 
 
-class GivenDivergence(Divergence):
+class DivergenceMatrix(Divergence):
     """A stored matrix of divergences."""
 
     def __init__(self, D: Array) -> None:
@@ -52,7 +55,7 @@ class GivenDivergence(Divergence):
         where = (indices(rows, self.shape[0])[:, None], indices(cols, self.shape[1])[None, :])
         return np.array(self.D[where], dtype=np.float64)
 
-    def own(self, samples: Ints) -> Floats:
+    def self_divergence(self, samples: Ints) -> Floats:
         """Return the diagonal."""
         return np.array(self.D[samples, samples], dtype=np.float64)
 
@@ -67,10 +70,10 @@ class KernelDivergence(Divergence):
 
     def block(self, rows: Index, cols: Index) -> Floats:
         """Return k(x, x) + k(y, y) - 2 k(x, y); an indefinite kernel may make it negative, which counts as zero."""
-        gaps = self._diag[rows][:, None] + self._diag[cols][None, :] - 2.0 * self.op.block(rows, cols)
-        return np.maximum(gaps, 0.0, out=gaps)
+        squared = self._diag[rows][:, None] + self._diag[cols][None, :] - 2.0 * self.op.block(rows, cols)
+        return np.maximum(squared, 0.0, out=squared)
 
-    def own(self, samples: Ints) -> Floats:
+    def self_divergence(self, samples: Ints) -> Floats:
         """Return zeros."""
         return np.zeros(len(samples))
 
@@ -83,7 +86,8 @@ class BregmanDivergence(Divergence):
         self.X = X
         self.Y = X if Y is None else Y
         self.shape = (X.shape[0], self.Y.shape[0])
-        self._a, self._b, self._g = _sample_part(name, X), *_component_part(name, self.Y)
+        self._a = _sample_term(name, X)
+        self._b, self._g = _component_terms(name, self.Y)
         self._low, self._high = _bounds(name, self.Y)
 
     def block(self, rows: Index, cols: Index) -> Floats:
@@ -92,20 +96,20 @@ class BregmanDivergence(Divergence):
         g = self._g[cols]
         product = X @ g.T
         product = product.toarray() if sp.issparse(product) else np.asarray(product)
-        gaps = self._a[rows][:, None] + self._b[cols][None, :] - product
-        np.maximum(gaps, 0.0, out=gaps)
+        values = self._a[rows][:, None] + self._b[cols][None, :] - product
+        np.maximum(values, 0.0, out=values)
         if self._low is not None:
-            gaps[_meets(X > 0, self._low[cols])] = np.inf
+            values[_share_feature(X > 0, self._low[cols])] = np.inf
         if self._high is not None:
-            gaps[_meets(X < 1, self._high[cols])] = np.inf
-        return gaps
+            values[_share_feature(X < 1, self._high[cols])] = np.inf
+        return values
 
-    def own(self, samples: Ints) -> Floats:
+    def self_divergence(self, samples: Ints) -> Floats:
         """Return the divergences row by row; without smoothing they are zero."""
         return np.array([self.block(samples[i : i + 1], samples[i : i + 1])[0, 0] for i in range(len(samples))])
 
 
-def _sample_part(name: str, X: Matrix) -> Floats:
+def _sample_term(name: str, X: Matrix) -> Floats:
     """Return a(x)."""
     if name == "sqeuclidean":
         return _squared_lengths(X)
@@ -116,15 +120,15 @@ def _sample_part(name: str, X: Matrix) -> Floats:
     return np.asarray(-(np.log(X) + 1.0).sum(axis=1))
 
 
-def _component_part(name: str, Y: Matrix) -> tuple[Floats, Matrix]:
+def _component_terms(name: str, Y: Matrix) -> tuple[Floats, Matrix]:
     """Return b(y) and g(y); logarithms of zero are left out, ``_bounds`` marks where they stand."""
     if name == "sqeuclidean":
         return _squared_lengths(Y), 2.0 * Y
     if name == "poisson":
         return np.asarray(Y.sum(axis=1)), _safe_log(Y)
     if name == "bernoulli":
-        away = _safe_log(1.0 - Y)
-        return np.asarray(-away.sum(axis=1)), _safe_log(Y) - away
+        log_complement = _safe_log(1.0 - Y)
+        return np.asarray(-log_complement.sum(axis=1)), _safe_log(Y) - log_complement
     return np.asarray(np.log(Y).sum(axis=1)), -1.0 / Y
 
 
@@ -135,7 +139,7 @@ def _bounds(name: str, Y: Matrix) -> tuple[Bools | None, Bools | None]:
     return (low if low is not None and low.any() else None), (high if high is not None and high.any() else None)
 
 
-def _meets(samples: Bools, components: Bools) -> Bools:
+def _share_feature(samples: Bools, components: Bools) -> Bools:
     """Return which sample and component have a marked feature in common."""
     return np.asarray(samples.astype(np.float64) @ components.astype(np.float64).T > 0)
 
@@ -151,7 +155,7 @@ def _squared_lengths(X: Matrix) -> Floats:
 
 
 class Placement(ABC):
-    """What a fitted mixture keeps of its components: enough to measure new samples against them."""
+    """What a fitted mixture keeps of its components: enough to compute the divergences of new samples from them."""
 
     #: Whether the divergences are known as such, not only up to a constant for every sample.
     absolute = True
@@ -162,16 +166,21 @@ class Placement(ABC):
 
 
 class FittedDivergence(ABC):
-    """A divergence settled on the training samples."""
+    """A divergence with every parameter fixed on the training samples."""
 
     divergence: Divergence
 
+    @property
+    def kernel(self) -> FittedKernel | None:
+        """The kernel whose squared distances in feature space the divergences are, None where they are others."""
+        return None
+
     @abstractmethod
-    def at(self, components: Ints) -> Placement:
-        """Return what places new samples among chosen components."""
+    def placement(self, components: Ints) -> Placement:
+        """Return what a model keeps of the chosen components."""
 
 
-class FeatureDivergence(FittedDivergence):
+class FittedBregman(FittedDivergence):
     """A Bregman divergence of features; components move towards the mean by ``smoothing`` times their distance."""
 
     def __init__(self, name: str, X: Matrix, shares: Floats, smoothing: float, label: str) -> None:
@@ -184,14 +193,14 @@ class FeatureDivergence(FittedDivergence):
         self._components = X if smoothing == 0 else _smoothed(X, shares, smoothing)
         self.divergence = BregmanDivergence(name, X, self._components)
 
-    def at(self, components: Ints) -> "FeaturePlacement":
-        """Return the chosen components."""
+    def placement(self, components: Ints) -> "FeaturePlacement":
+        """Return the features of the chosen components."""
         return FeaturePlacement(self.name, self._components[components], self._origin)
 
 
 @dataclass(frozen=True)
 class FeaturePlacement(Placement):
-    """Components given by their features."""
+    """Components known by their features."""
 
     name: str
     components: Matrix
@@ -207,22 +216,27 @@ class FeaturePlacement(Placement):
         return BregmanDivergence(self.name, X, self.components).block(everything, everything)
 
 
-class FeatureSpaceDivergence(FittedDivergence):
+class FittedFeatureSpace(FittedDivergence):
     """Squared distances in the feature space of a kernel."""
 
     def __init__(self, kernel: FittedKernel, storage_limit: float) -> None:
-        self.kernel = kernel
+        self._kernel = kernel
         self.op = kernel.operator("auto", storage_limit)
         self.divergence = KernelDivergence(self.op)
 
-    def at(self, components: Ints) -> "KernelPlacement":
+    @property
+    def kernel(self) -> FittedKernel:
+        """The kernel."""
+        return self._kernel
+
+    def placement(self, components: Ints) -> "KernelPlacement":
         """Return the kernel with k(y, y) of the chosen components."""
-        return KernelPlacement(self.kernel.for_new_samples(), components, np.maximum(self.op.diag(), 0.0)[components])
+        return KernelPlacement(self._kernel.for_new_samples(), components, np.maximum(self.op.diag(), 0.0)[components])
 
 
 @dataclass(frozen=True)
 class KernelPlacement(Placement):
-    """Components seen through a kernel."""
+    """Components known by their kernel values."""
 
     kernel: FittedKernel
     components: Ints
@@ -236,12 +250,12 @@ class KernelPlacement(Placement):
     def divergences(self, X: Matrix) -> Floats:
         """Return the squared distances, without k(x, x) where it is not known."""
         cross = self.kernel.cross(X)
-        gaps = self.diag[None, :] - 2.0 * cross.block(slice(None), self.components)
-        return np.maximum(gaps + cross.diag()[:, None], 0.0) if self.absolute else gaps
+        relative = self.diag[None, :] - 2.0 * cross.block(slice(None), self.components)
+        return np.maximum(relative + cross.diag()[:, None], 0.0) if self.absolute else relative
 
 
-class GivenDivergences(FittedDivergence):
-    """A matrix of divergences given by the user."""
+class FittedMatrix(FittedDivergence):
+    """A precomputed matrix of divergences, checked."""
 
     def __init__(self, D: Array, label: str) -> None:
         check_divergences(D, label)
@@ -250,16 +264,16 @@ class GivenDivergences(FittedDivergence):
                 f"{label} has shape {D.shape}; divergence='precomputed' takes the square matrix of divergences of "
                 "every sample (row) from every sample as a component (column)."
             )
-        self.divergence = GivenDivergence(D)
+        self.divergence = DivergenceMatrix(D)
 
-    def at(self, components: Ints) -> "GivenPlacement":
+    def placement(self, components: Ints) -> "ColumnPlacement":
         """Return the numbers of the chosen columns."""
-        return GivenPlacement(components)
+        return ColumnPlacement(components)
 
 
 @dataclass(frozen=True)
-class GivenPlacement(Placement):
-    """Columns of the rows that new samples bring."""
+class ColumnPlacement(Placement):
+    """Components known as columns of the rows of divergences that stand for new samples."""
 
     components: Ints
 
@@ -280,13 +294,13 @@ def fit_divergence(
     memory_limit: float = 2048,
     label: str = "X",
 ) -> FittedDivergence:
-    """Settle a divergence on the training samples ``X``, which errors call ``label``."""
+    """Fix a divergence on the training samples ``X``, which errors call ``label``."""
     if name == "precomputed":
-        return GivenDivergences(X, label)
+        return FittedMatrix(X, label)
     if name == "kernel":
         fitted = fit_kernel(X, kernel, kernel_params, centre_features=True, weights=shares, name=label)
-        return FeatureSpaceDivergence(fitted, memory_limit)
-    return FeatureDivergence(name, X, shares, smoothing, label)
+        return FittedFeatureSpace(fitted, memory_limit)
+    return FittedBregman(name, X, shares, smoothing, label)
 
 
 def check_divergences(D: Array, label: str) -> None:

@@ -1,6 +1,6 @@
-"""Kernels with parameters that can be learned: weights of given matrices, or hyperparameters of a kernel object.
+"""Kernels with parameters that can be learned: weights of stored matrices, or hyperparameters of a kernel object.
 
-Each has its matrix at given parameters, the derivatives that the ratio of variance to margin needs, and the nearest
+Each has its matrix at any parameters, the derivatives that the ratio of variance to margin needs, and the nearest
 admissible parameters.
 """
 
@@ -43,15 +43,15 @@ class WeightedKernels:
     def slopes(self, theta: Floats, multipliers: Floats, labels: Floats) -> tuple[Floats, Floats]:
         """Return b^T K_v b and E_v, which are the derivatives of b^T K b and E by theta_v."""
         inside = (labels > 0).astype(np.float64)
-        both = np.stack([multipliers, inside], axis=1)
-        products = [K @ both for K in self.kernels]
+        columns = np.stack([multipliers, inside], axis=1)
+        products = [K @ columns for K in self.kernels]
         quadratic = np.array([multipliers @ Z[:, 0] for Z in products])
         within = np.array([inside @ Z[:, 1] for Z in products])
         outward = np.array([Z[:, 1].sum() for Z in products])
         return quadratic, _variances(self._traces, self._totals, within, outward, inside)
 
     def project(self, theta: Floats) -> Floats:
-        """Return the nearest weights that are not negative and have the norm; equal ones where none is left."""
+        """Return the nearest weights that are not negative and have the norm; equal ones where all would be zero."""
         if self.norm == 1:
             return onto_simplex(theta)
         positive = np.maximum(theta, 0.0)
@@ -61,24 +61,24 @@ class WeightedKernels:
             size = float(np.sqrt(len(theta)))
         return positive / size if self.norm == 2 else positive
 
-    def reach(self, theta: Floats) -> float:
-        """Return the length of the weights."""
+    def step_length(self, theta: Floats) -> float:
+        """Return the norm of the weights, the length of a first step along a gradient."""
         return float(np.linalg.norm(theta))
 
 
 class ProcessFamily:
     """A scikit-learn kernel object on samples X; theta are its free hyperparameters, as logarithms within bounds."""
 
-    def __init__(self, kernel: Any, X: Array, ridge: float = 0.0) -> None:
+    def __init__(self, kernel: Any, X: Array, regularization: float = 0.0) -> None:
         self.kernel = kernel
         self.X = X
-        self.ridge = ridge
+        self.regularization = regularization
         self.n = len(X)
         self._bounds = np.atleast_2d(kernel.bounds)
 
     def take(self, samples: Any) -> "ProcessFamily":
         """Return the family on chosen samples."""
-        return ProcessFamily(self.kernel, self.X[samples], self.ridge)
+        return ProcessFamily(self.kernel, self.X[samples], self.regularization)
 
     def first(self) -> Floats:
         """Return the hyperparameters the kernel came with."""
@@ -89,9 +89,9 @@ class ProcessFamily:
         return self.kernel.clone_with_theta(theta)
 
     def matrix(self, theta: Floats) -> Floats:
-        """Return the kernel matrix, the diagonal raised by ``ridge`` times its mean."""
+        """Return the kernel matrix, the diagonal raised by ``regularization`` times its mean."""
         K = np.ascontiguousarray(self.at(theta)(self.X), dtype=np.float64)
-        K[np.diag_indices_from(K)] += self.ridge * float(np.trace(K)) / len(K)
+        K[np.diag_indices_from(K)] += self.regularization * float(np.trace(K)) / len(K)
         return K
 
     def slopes(self, theta: Floats, multipliers: Floats, labels: Floats) -> tuple[Floats, Floats]:
@@ -101,28 +101,32 @@ class ProcessFamily:
         inside = (labels > 0).astype(np.float64)
         products = np.einsum("ijp,j->ip", gradients, inside)
         quadratic = np.einsum("ijp,i,j->p", gradients, multipliers, multipliers, optimize=True)
-        if self.ridge:
-            quadratic = quadratic + self.ridge * traces / self.n * float(multipliers @ multipliers)
+        if self.regularization:
+            quadratic = quadratic + self.regularization * traces / self.n * float(multipliers @ multipliers)
         slopes = _variances(traces, gradients.sum(axis=(0, 1)), inside @ products, products.sum(axis=0), inside)
-        if self.ridge:
-            slopes = slopes + self.ridge * traces / self.n * (self.n - 2.0) / self.n
+        if self.regularization:
+            slopes = slopes + self.regularization * traces / self.n * (self.n - 2.0) / self.n
         return quadratic, slopes
 
     def project(self, theta: Floats) -> Floats:
         """Return the hyperparameters within their bounds."""
         return np.clip(theta, self._bounds[:, 0], self._bounds[:, 1])
 
-    def reach(self, theta: Floats) -> float:
-        """Return one: logarithms have a unit of their own."""
+    def step_length(self, theta: Floats) -> float:
+        """Return one, the length of a first step along a gradient: factors of e are a unit that fits all logarithms."""
         return 1.0
 
 
 def _variances(traces: Floats, totals: Floats, within: Floats, outward: Floats, inside: Floats) -> Floats:
-    """Return E (PhD 5.7) of several matrices from sums over them: all, inside the first cluster, out of it."""
+    """Return E (PhD 5.7) of several matrices K from sums over each.
+
+    ``traces`` and ``totals`` are over all samples, ``within`` over pairs inside the first cluster, and ``outward`` over
+    pairs of one of its members and any sample; ``inside`` marks the members.
+    """
     size = float(inside.sum())
     n = len(inside)
-    other = totals - 2.0 * outward + within
-    return (traces - within / max(size, 1.0) - other / max(n - size, 1.0)) / n
+    within_other = totals - 2.0 * outward + within
+    return (traces - within / max(size, 1.0) - within_other / max(n - size, 1.0)) / n
 
 
 def onto_simplex(theta: Floats) -> Floats:

@@ -5,10 +5,14 @@ by its largest entry, so that none underflows as a whole; ``offsets`` holds the 
 matrix is stored where it fits and computed again at every pass where it does not. On a graph all pairs without an
 edge have u_i u_j, with u = exp(-beta K_ii), so that the edges alone are kept: S = u u^T + C, with C the difference
 where there is an edge.
+
+The sharpness beta that the divergences themselves suggest is in ``sharpness``.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import singledispatch
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,13 +20,14 @@ from scipy.linalg.blas import dsyrk
 
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
-from kernelweave.kernels.divergences import Divergence
+from kernelweave.kernels.divergences import Divergence, KernelDivergence
 from kernelweave.kernels.graph import GraphKernel
+from kernelweave.kernels.operator import KernelOperator
 
 # Rows of a tile where similarities are filled or computed again.
-TILE = 256
+TILE_ROWS = 256
 # Rows whose chosen columns are held at a time.
-PART = 2048
+HELD_ROWS = 2048
 
 
 class Similarities(ABC):
@@ -37,47 +42,47 @@ class Similarities(ABC):
         return len(self.offsets) // self.n_columns
 
     @abstractmethod
-    def mix(self, priors: Floats) -> Floats:
+    def product(self, priors: Floats) -> Floats:
         """Return S @ priors, the mixture at every row."""
 
     @abstractmethod
-    def pull(self, ratios: Floats) -> Floats:
+    def transposed_product(self, ratios: Floats) -> Floats:
         """Return S^T @ ratios, one number per component."""
 
     @abstractmethod
-    def part(self, lo: int, hi: int, chosen: Ints) -> Floats:
-        """Return rows lo:hi of chosen columns as a new dense array; the rows belong to one view."""
+    def block(self, start: int, stop: int, columns: Ints) -> Floats:
+        """Return rows start:stop of chosen columns as a new dense array; the rows belong to one view."""
 
-    def gram(self, chosen: Ints, scale: Floats) -> Floats:
-        """Return R^T R for R = diag(scale) S[:, chosen], added up part by part."""
-        out = np.zeros((len(chosen), len(chosen)), order="F")
-        for lo, hi in self._parts():
-            R = self.part(lo, hi, chosen)
-            R *= scale[lo:hi, None]
+    def gram(self, columns: Ints, scale: Floats) -> Floats:
+        """Return R^T R for R = diag(scale) S[:, columns], added up over ranges of rows."""
+        out = np.zeros((len(columns), len(columns)), order="F")
+        for start, stop in self._row_ranges(self.n_views):
+            R = self.block(start, stop, columns)
+            R *= scale[start:stop, None]
             out = dsyrk(1.0, R.T, beta=1.0, c=out, lower=1, overwrite_c=1)
-        for lo in range(0, len(out), TILE):  # the upper triangle, without a matrix for it
-            hi = lo + TILE
-            out[lo:hi, hi:] = out[hi:, lo:hi].T
-            tile = np.tril(out[lo:hi, lo:hi])
-            out[lo:hi, lo:hi] = tile + np.tril(tile, -1).T
+        for start in range(0, len(out), TILE_ROWS):  # the upper triangle, without a matrix for it
+            stop = start + TILE_ROWS
+            out[start:stop, stop:] = out[stop:, start:stop].T
+            tile = np.tril(out[start:stop, start:stop])
+            out[start:stop, start:stop] = tile + np.tril(tile, -1).T
         return out
 
-    def strongest(self, chosen: Ints) -> Ints:
-        """Return for every sample the position in ``chosen`` of the component it is most similar to, over all views."""
-        out = np.empty(self.n_columns, dtype=np.intp)
-        for lo, hi in self._parts(views=1):
-            total = self.part(lo, hi, chosen)
+    def most_similar(self, columns: Ints) -> Ints:
+        """Return for every sample the position in ``columns`` of the component most similar to it, over all views."""
+        nearest = np.empty(self.n_columns, dtype=np.intp)
+        for start, stop in self._row_ranges(1):
+            total = self.block(start, stop, columns)
             for view in range(1, self.n_views):
-                total += self.part(view * self.n_columns + lo, view * self.n_columns + hi, chosen)
-            out[lo:hi] = total.argmax(axis=1)
-        return out
+                total += self.block(view * self.n_columns + start, view * self.n_columns + stop, columns)
+            nearest[start:stop] = total.argmax(axis=1)
+        return nearest
 
-    def _parts(self, views: int | None = None) -> Iterator[tuple[int, int]]:
-        """Yield the ends of parts of the rows of every view, or of the first few."""
-        for view in range(self.n_views if views is None else views):
-            for lo in range(0, self.n_columns, PART):
-                first = view * self.n_columns
-                yield first + lo, first + min(lo + PART, self.n_columns)
+    def _row_ranges(self, n_views: int) -> Iterator[tuple[int, int]]:
+        """Yield the ends of ranges of the rows of the first views, none of which crosses from one view to the next."""
+        for view in range(n_views):
+            first = view * self.n_columns
+            for start in range(0, self.n_columns, HELD_ROWS):
+                yield first + start, first + min(start + HELD_ROWS, self.n_columns)
 
 
 class StoredSimilarities(Similarities):
@@ -88,17 +93,17 @@ class StoredSimilarities(Similarities):
         self.offsets = offsets
         self.n_columns = S.shape[1]
 
-    def mix(self, priors: Floats) -> Floats:
+    def product(self, priors: Floats) -> Floats:
         """Return S @ priors."""
         return self.S @ priors
 
-    def pull(self, ratios: Floats) -> Floats:
+    def transposed_product(self, ratios: Floats) -> Floats:
         """Return S^T @ ratios."""
         return self.S.T @ ratios
 
-    def part(self, lo: int, hi: int, chosen: Ints) -> Floats:
-        """Return a copy of the part."""
-        return self.S[lo:hi].take(chosen, axis=1)
+    def block(self, start: int, stop: int, columns: Ints) -> Floats:
+        """Return a copy of the block."""
+        return self.S[start:stop].take(columns, axis=1)
 
 
 class BlockwiseSimilarities(Similarities):
@@ -110,42 +115,43 @@ class BlockwiseSimilarities(Similarities):
         self._samples = samples
         self.n_columns = len(samples)
         self.offsets = np.empty(len(samples))
-        self._over_rows(self._measure)
+        self._over_rows(self._fill_offsets)
 
-    def mix(self, priors: Floats) -> Floats:
+    def product(self, priors: Floats) -> Floats:
         """Return S @ priors over the components that have a prior."""
         used = np.flatnonzero(priors)
         out = np.empty(self.n_columns)
 
-        def work(lo: int, hi: int) -> None:
-            out[lo:hi] = self.part(lo, hi, used) @ priors[used]
+        def fill(start: int, stop: int) -> None:
+            out[start:stop] = self.block(start, stop, used) @ priors[used]
 
-        self._over_rows(work)
+        self._over_rows(fill)
         return out
 
-    def pull(self, ratios: Floats) -> Floats:
+    def transposed_product(self, ratios: Floats) -> Floats:
         """Return S^T @ ratios, tiles added in their order."""
-        parts = self._over_rows(lambda lo, hi: ratios[lo:hi] @ self.part(lo, hi, np.arange(self.n_columns)))
-        return np.sum(np.stack(parts), axis=0)
+        everyone = np.arange(self.n_columns)
+        terms = self._over_rows(lambda start, stop: ratios[start:stop] @ self.block(start, stop, everyone))
+        return np.sum(np.stack(terms), axis=0)
 
-    def part(self, lo: int, hi: int, chosen: Ints) -> Floats:
-        """Return the part, computed."""
-        gaps = self._divergence.block(self._samples[lo:hi], self._samples[chosen])
-        np.multiply(gaps, -self._beta, out=gaps)
-        gaps -= _finite(self.offsets[lo:hi])[:, None]
-        return np.exp(gaps, out=gaps)
+    def block(self, start: int, stop: int, columns: Ints) -> Floats:
+        """Return the block, computed."""
+        values = self._divergence.block(self._samples[start:stop], self._samples[columns])
+        np.multiply(values, -self._beta, out=values)
+        values -= _finite(self.offsets[start:stop])[:, None]
+        return np.exp(values, out=values)
 
-    def _measure(self, lo: int, hi: int) -> None:
-        gaps = self._divergence.block(self._samples[lo:hi], self._samples)
-        self.offsets[lo:hi] = -self._beta * gaps.min(axis=1)
+    def _fill_offsets(self, start: int, stop: int) -> None:
+        values = self._divergence.block(self._samples[start:stop], self._samples)
+        self.offsets[start:stop] = -self._beta * values.min(axis=1)
 
-    def _over_rows(self, work: object) -> list[Floats]:
+    def _over_rows(self, work: Callable[[int, int], Any]) -> list[Any]:
         with single_threaded_blas():
-            return for_ranges(work, self.n_columns, width=TILE, elements=self.n_columns**2)  # type: ignore[arg-type, return-value]
+            return for_ranges(work, self.n_columns, width=TILE_ROWS, elements=self.n_columns**2)
 
 
 class EdgeSimilarities(Similarities):
-    """The product u v^T plus a sparse part."""
+    """The product u u^T plus a sparse matrix."""
 
     def __init__(self, u: Floats, C: sp.csr_array) -> None:
         self.u = u
@@ -153,40 +159,40 @@ class EdgeSimilarities(Similarities):
         self.n_columns = len(u)
         self.offsets = np.zeros(len(u))
 
-    def mix(self, priors: Floats) -> Floats:
+    def product(self, priors: Floats) -> Floats:
         """Return u (u . priors) + C @ priors."""
         return self.u * (self.u @ priors) + self.C @ priors
 
-    def pull(self, ratios: Floats) -> Floats:
+    def transposed_product(self, ratios: Floats) -> Floats:
         """Return u (u . ratios) + C^T @ ratios."""
         return self.u * (self.u @ ratios) + self.C.T @ ratios
 
-    def part(self, lo: int, hi: int, chosen: Ints) -> Floats:
-        """Return the part, dense."""
-        return np.outer(self.u[lo:hi], self.u[chosen]) + self.C[lo:hi][:, chosen].toarray()
+    def block(self, start: int, stop: int, columns: Ints) -> Floats:
+        """Return the block, dense."""
+        return np.outer(self.u[start:stop], self.u[columns]) + self.C[start:stop][:, columns].toarray()
 
 
 class StackedSimilarities(Similarities):
     """Several views, one below the other."""
 
-    def __init__(self, parts: Sequence[Similarities]) -> None:
-        self.parts = tuple(parts)
-        self.n_columns = parts[0].n_columns
-        self.offsets = np.concatenate([part.offsets for part in parts])
+    def __init__(self, views: Sequence[Similarities]) -> None:
+        self.views = tuple(views)
+        self.n_columns = views[0].n_columns
+        self.offsets = np.concatenate([view.offsets for view in views])
 
-    def mix(self, priors: Floats) -> Floats:
+    def product(self, priors: Floats) -> Floats:
         """Return the mixtures of all views."""
-        return np.concatenate([part.mix(priors) for part in self.parts])
+        return np.concatenate([view.product(priors) for view in self.views])
 
-    def pull(self, ratios: Floats) -> Floats:
+    def transposed_product(self, ratios: Floats) -> Floats:
         """Return the sum over the views."""
-        pieces = np.split(ratios, len(self.parts))
-        return np.sum([part.pull(piece) for part, piece in zip(self.parts, pieces, strict=True)], axis=0)
+        pieces = np.split(ratios, len(self.views))
+        return np.sum([view.transposed_product(piece) for view, piece in zip(self.views, pieces, strict=True)], axis=0)
 
-    def part(self, lo: int, hi: int, chosen: Ints) -> Floats:
-        """Return the part from the view it belongs to."""
-        view, first = divmod(lo, self.n_columns)
-        return self.parts[view].part(first, first + hi - lo, chosen)
+    def block(self, start: int, stop: int, columns: Ints) -> Floats:
+        """Return the block of the view it belongs to."""
+        view, first = divmod(start, self.n_columns)
+        return self.views[view].block(first, first + stop - start, columns)
 
 
 def _finite(offsets: Floats) -> Floats:
@@ -202,24 +208,36 @@ def similarities(divergence: Divergence, beta: float, samples: Ints, memory_limi
     S = np.empty((n, n))
     offsets = np.empty(n)
 
-    def work(lo: int, hi: int) -> None:
-        tile = divergence.block(samples[lo:hi], samples)
+    def fill(start: int, stop: int) -> None:
+        tile = divergence.block(samples[start:stop], samples)
         np.multiply(tile, -beta, out=tile)
-        offsets[lo:hi] = tile.max(axis=1)
-        tile -= _finite(offsets[lo:hi])[:, None]
-        np.exp(tile, out=S[lo:hi])
+        offsets[start:stop] = tile.max(axis=1)
+        tile -= _finite(offsets[start:stop])[:, None]
+        np.exp(tile, out=S[start:stop])
 
     with single_threaded_blas():
-        for_ranges(work, n, width=TILE, elements=S.size)
+        for_ranges(fill, n, width=TILE_ROWS, elements=S.size)
     return StoredSimilarities(S, offsets)
 
 
-def graph_similarities(op: GraphKernel, beta: float, samples: Ints) -> Similarities:
+@singledispatch
+def feature_space_similarities(
+    op: KernelOperator, beta: float, samples: Ints, memory_limit: float = 2048
+) -> Similarities:
+    """Return the similarities among the chosen samples in the feature space of a kernel.
+
+    A kind of kernel that has a cheaper way than block by block registers its own function here.
+    """
+    return similarities(KernelDivergence(op), beta, samples, memory_limit)
+
+
+@feature_space_similarities.register
+def graph_similarities(op: GraphKernel, beta: float, samples: Ints, memory_limit: float = 2048) -> Similarities:
     """Return the similarities among chosen nodes of a graph, from its edges alone."""
     # An indefinite kernel may give negative squares of distances; they count as zero.
     diag = np.maximum(op.diag(), 0.0)
     edges = op.A.tocoo()
-    apart = diag[edges.row] + diag[edges.col]
-    values = np.exp(-beta * np.maximum(apart - 2.0 * edges.data, 0.0)) - np.exp(-beta * apart)
+    without_edge = diag[edges.row] + diag[edges.col]
+    values = np.exp(-beta * np.maximum(without_edge - 2.0 * edges.data, 0.0)) - np.exp(-beta * without_edge)
     C = sp.csr_array((values, (edges.row, edges.col)), op.shape)
     return EdgeSimilarities(np.exp(-beta * diag[samples]), C[samples][:, samples])

@@ -14,7 +14,7 @@ from kernelweave.kernels.divergences import (
     BREGMAN,
     DIVERGENCES,
     BregmanDivergence,
-    GivenDivergence,
+    DivergenceMatrix,
     KernelDivergence,
     check_divergences,
     fit_divergence,
@@ -55,10 +55,10 @@ def largest(D):
     return float(np.abs(finite).max()) if finite.size else 1.0
 
 
-def close(found, expected, scale=None):
+def close(result, expected, scale=None):
     """Assert that divergences agree up to the rounding of their largest term, infinite ones in the same places."""
-    np.testing.assert_array_equal(np.isinf(found), np.isinf(expected))
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11 * max(1.0, scale or largest(expected)))
+    np.testing.assert_array_equal(np.isinf(result), np.isinf(expected))
+    np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-11 * max(1.0, scale or largest(expected)))
 
 
 def of(X, name, shares=None, **options):
@@ -87,46 +87,46 @@ def test_a_bregman_divergence_is_phi_of_x_less_its_tangent_at_y(name, data):
 def test_a_divergence_is_zero_on_the_diagonal_and_nowhere_negative_and_never_nan(name, data, seed):
     X = data.draw(features(name, ends=True))
     D = of(X, name).divergence
-    found = D.block(everything, everything)
-    assert not np.isnan(found).any()
-    assert (found >= 0).all()
+    result = D.block(everything, everything)
+    assert not np.isnan(result).any()
+    assert (result >= 0).all()
     noise = 1e-12 * max(1.0, float((X**2).sum(axis=1).max()))
-    np.testing.assert_allclose(np.diag(found), 0.0, atol=noise)
-    np.testing.assert_allclose(D.own(np.arange(len(X))), np.diag(found), atol=noise)
+    np.testing.assert_allclose(np.diag(result), 0.0, atol=noise)
+    np.testing.assert_allclose(D.self_divergence(np.arange(len(X))), np.diag(result), atol=noise)
     some = np.random.default_rng(seed).permutation(len(X))[:3]
-    np.testing.assert_allclose(D.own(some), np.diag(found)[some], atol=noise)
+    np.testing.assert_allclose(D.self_divergence(some), np.diag(result)[some], atol=noise)
 
 
 @cases
 @given(X=features("poisson", ends=True))
 def test_a_poisson_component_excludes_exactly_the_samples_with_a_count_where_it_has_none(X):
-    found = of(X, "poisson").divergence.block(everything, everything)
+    result = of(X, "poisson").divergence.block(everything, everything)
     for i, x in enumerate(X):
         for j, y in enumerate(X):
-            assert np.isinf(found[i, j]) == ((y == 0) & (x > 0)).any()
+            assert np.isinf(result[i, j]) == ((y == 0) & (x > 0)).any()
 
 
 @cases
 @given(X=features("bernoulli", ends=True))
 def test_a_bernoulli_component_excludes_exactly_the_samples_that_differ_where_it_is_certain(X):
-    found = of(X, "bernoulli").divergence.block(everything, everything)
+    result = of(X, "bernoulli").divergence.block(everything, everything)
     for i, x in enumerate(X):
         for j, y in enumerate(X):
-            assert np.isinf(found[i, j]) == (((y == 0) & (x > 0)) | ((y == 1) & (x < 1))).any()
+            assert np.isinf(result[i, j]) == (((y == 0) & (x > 0)) | ((y == 1) & (x < 1))).any()
 
 
 def test_divergences_worked_out_by_hand():
     one, two = np.array([[0.0, 3.0]]), np.array([[4.0, 0.0]])
     assert BregmanDivergence("sqeuclidean", one, two).block(everything, everything).item() == 25.0
     counts, rates = np.array([[2.0, 0.0]]), np.array([[1.0, 3.0]])
-    found = BregmanDivergence("poisson", counts, rates).block(everything, everything).item()
-    assert found == pytest.approx((2 * np.log(2) - 2 + 1) + 3)
+    result = BregmanDivergence("poisson", counts, rates).block(everything, everything).item()
+    assert result == pytest.approx((2 * np.log(2) - 2 + 1) + 3)
     bits, chances = np.array([[1.0, 0.0]]), np.array([[0.8, 0.3]])
-    found = BregmanDivergence("bernoulli", bits, chances).block(everything, everything).item()
-    assert found == pytest.approx(-np.log(0.8) - np.log(0.7))
+    result = BregmanDivergence("bernoulli", bits, chances).block(everything, everything).item()
+    assert result == pytest.approx(-np.log(0.8) - np.log(0.7))
     waits, means = np.array([[2.0]]), np.array([[4.0]])
-    found = BregmanDivergence("exponential", waits, means).block(everything, everything).item()
-    assert found == pytest.approx(0.5 - np.log(0.5) - 1)
+    result = BregmanDivergence("exponential", waits, means).block(everything, everything).item()
+    assert result == pytest.approx(0.5 - np.log(0.5) - 1)
     assert BregmanDivergence("exponential", means, waits).block(everything, everything).item() == pytest.approx(
         2 - np.log(2) - 1
     )
@@ -144,8 +144,8 @@ def test_a_block_is_the_part_of_the_whole_whatever_rows_and_columns_are_asked_fo
     close(D.block(rows, cols), whole[rows][:, cols], scale)
     close(D.block(slice(1, None), cols), whole[1:][:, cols], scale)
     close(D.block(rows, slice(0, 2)), whole[rows][:, :2], scale)
-    found = D.block(rows, cols)
-    found[:] = -1.0  # a new array every time
+    result = D.block(rows, cols)
+    result[:] = -1.0  # a new array every time
     close(D.block(everything, everything), whole, scale)
 
 
@@ -167,13 +167,13 @@ def test_smoothing_moves_components_towards_the_weighted_mean(name, data, smooth
     weights = data.draw(sample_weights(len(X)))
     shares = weights / weights.sum()
     expected = oracle.divergences(name, X, oracle.smoothed(X, shares, smoothing))
-    found = of(X, name, shares, smoothing=smoothing).divergence
+    result = of(X, name, shares, smoothing=smoothing).divergence
     # The mean of a feature that is always 1 may miss it by the last digit: infinite or large is then up to rounding.
     finite = np.isfinite(expected) & (expected < 20)
     scale = 1.0 + float((X**2).sum(axis=1).max())
-    block = found.block(everything, everything)
+    block = result.block(everything, everything)
     np.testing.assert_allclose(block[finite], expected[finite], rtol=1e-8, atol=1e-10 * scale)
-    np.testing.assert_allclose(found.own(np.arange(len(X))), np.diag(block), rtol=1e-8, atol=1e-10 * scale)
+    np.testing.assert_allclose(result.self_divergence(np.arange(len(X))), np.diag(block), rtol=1e-8, atol=1e-10 * scale)
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "poisson"])
@@ -194,15 +194,15 @@ def test_sparse_squared_distances_are_the_dense_ones(smoothing):
     dense = of(X, "sqeuclidean", shares, smoothing=smoothing)
     sparse = of(sp.csr_array(X), "sqeuclidean", shares, smoothing=smoothing)
     expected = dense.divergence.block(everything, everything)
-    found = sparse.divergence.block(everything, everything)
-    assert isinstance(found, np.ndarray)
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    result = sparse.divergence.block(everything, everything)
+    assert isinstance(result, np.ndarray)
+    np.testing.assert_allclose(result, expected, rtol=1e-10, atol=1e-12)
     rows, cols = np.array([3, 3, 0]), np.array([7, 1])
     np.testing.assert_allclose(sparse.divergence.block(rows, cols), expected[rows][:, cols], rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(sparse.divergence.own(rows), np.diag(expected)[rows], atol=1e-12)
+    np.testing.assert_allclose(sparse.divergence.self_divergence(rows), np.diag(expected)[rows], atol=1e-12)
     for new in (X[4:9], sp.csr_array(X[4:9])):
         for fitted in (dense, sparse):
-            placed = fitted.at(cols).divergences(new)
+            placed = fitted.placement(cols).divergences(new)
             np.testing.assert_allclose(placed, expected[4:9][:, cols], rtol=1e-10, atol=1e-12)
 
 
@@ -214,10 +214,10 @@ def test_sparse_squared_distances_are_the_dense_ones(smoothing):
 def test_a_kernel_divergence_is_the_squared_distance_in_feature_space(K):
     D = KernelDivergence(DenseKernel(K))
     scale = float(np.abs(K).max())
-    found = D.block(everything, everything)
-    np.testing.assert_allclose(found, oracle.feature_space(K), rtol=1e-9, atol=1e-12 * scale)
-    np.testing.assert_array_equal(np.diag(found), D.own(np.arange(len(K))))
-    assert (found >= 0).all()
+    result = D.block(everything, everything)
+    np.testing.assert_allclose(result, oracle.feature_space(K), rtol=1e-9, atol=1e-12 * scale)
+    np.testing.assert_array_equal(np.diag(result), D.self_divergence(np.arange(len(K))))
+    assert (result >= 0).all()
 
 
 @cases
@@ -234,8 +234,8 @@ def test_a_linear_kernel_gives_squared_distances_and_any_kernel_those_of_its_fea
     K = np.exp(-0.3 * expected)
     params = {"kernel": "rbf", "kernel_params": {"gamma": 0.3}}
     for limit in (2048, 1e-9):
-        found = of(X, "kernel", memory_limit=limit, **params).divergence.block(everything, everything)
-        np.testing.assert_allclose(found, oracle.feature_space(K), atol=1e-12)
+        result = of(X, "kernel", memory_limit=limit, **params).divergence.block(everything, everything)
+        np.testing.assert_allclose(result, oracle.feature_space(K), atol=1e-12)
     np.testing.assert_allclose(
         of(K, "kernel", kernel="precomputed").divergence.block(everything, everything), 2 - 2 * K, atol=1e-12
     )
@@ -256,7 +256,7 @@ def test_training_samples_placed_as_new_ones_have_the_divergences_of_training(na
     X = data.draw(features(name, ends=True))
     fitted = of(X, name, smoothing=smoothing)
     chosen = np.arange(len(X))[::2]
-    placement = fitted.at(chosen)
+    placement = fitted.placement(chosen)
     assert placement.absolute
     scale = float((X**2).sum(axis=1).max())
     close(placement.divergences(X), fitted.divergence.block(everything, chosen), scale)
@@ -266,7 +266,7 @@ def test_training_samples_placed_as_new_ones_have_the_divergences_of_training(na
 def test_training_samples_placed_through_a_kernel_have_the_divergences_of_training(kernel):
     X, chosen = np.random.default_rng(0).uniform(0.5, 2.0, (15, 3)), np.array([4, 0, 9])
     fitted = of(X, "kernel", kernel=kernel)
-    placement = fitted.at(chosen)
+    placement = fitted.placement(chosen)
     assert placement.absolute
     np.testing.assert_allclose(placement.divergences(X), fitted.divergence.block(everything, chosen), atol=1e-10)
 
@@ -275,7 +275,7 @@ def test_rows_of_a_kernel_matrix_are_placed_up_to_a_constant():
     X, chosen = np.random.default_rng(0).standard_normal((15, 3)), np.array([4, 0, 9])
     K = fit_kernel(X, "rbf", {"gamma": 0.2}).operator("dense").block(everything, everything)
     fitted = of(K, "kernel", kernel="precomputed")
-    placement = fitted.at(chosen)
+    placement = fitted.placement(chosen)
     assert not placement.absolute
     apart = fitted.divergence.block(everything, chosen) - placement.divergences(K)
     np.testing.assert_allclose(apart, apart[:, :1] * np.ones(3), atol=1e-12)
@@ -287,14 +287,14 @@ def test_rows_of_given_divergences_are_placed_by_the_columns_of_the_components()
     fitted = of(D, "precomputed")
     np.testing.assert_array_equal(fitted.divergence.block(everything, everything), D)
     np.testing.assert_array_equal(fitted.divergence.block(np.array([2, 0]), np.array([1])), [[5.0], [1.0]])
-    np.testing.assert_array_equal(fitted.divergence.own(np.array([2, 1])), [0.0, 0.0])
+    np.testing.assert_array_equal(fitted.divergence.self_divergence(np.array([2, 1])), [0.0, 0.0])
     new = np.array([[7.0, 8.0, np.inf]])
-    np.testing.assert_array_equal(fitted.at(np.array([2, 0])).divergences(new), [[np.inf, 7.0]])
+    np.testing.assert_array_equal(fitted.placement(np.array([2, 0])).divergences(new), [[np.inf, 7.0]])
 
 
 def test_a_stored_divergence_gives_copies():
     D = np.ones((3, 3))
-    block = GivenDivergence(D).block(everything, everything)
+    block = DivergenceMatrix(D).block(everything, everything)
     block[:] = 5.0
     np.testing.assert_array_equal(D, np.ones((3, 3)))
 
@@ -320,7 +320,7 @@ def test_a_value_out_of_range_is_named_with_its_place_and_a_remedy(name, bad, ru
         of(X, name, label="view one")
     fitted = of(np.full((4, 3), 0.5), name)
     with pytest.raises(ParameterError, match=rf"X\[2, 1\] = {re.escape(str(bad))}"):
-        fitted.at(np.array([0])).divergences(X)
+        fitted.placement(np.array([0])).divergences(X)
 
 
 @pytest.mark.parametrize("name", ["poisson", "bernoulli", "exponential"])
@@ -338,7 +338,7 @@ def test_given_divergences_that_cannot_be_any_are_named_with_their_place(bad):
     with pytest.raises(ParameterError, match=message):
         of(D, "precomputed", label="view 'a'")
     with pytest.raises(ParameterError, match=r"X\[1, 2\]"):
-        of(np.ones((3, 3)), "precomputed").at(np.array([0])).divergences(D)
+        of(np.ones((3, 3)), "precomputed").placement(np.array([0])).divergences(D)
     check_divergences(np.array([[0.0, np.inf]]), "X")  # infinite ones are allowed
 
 

@@ -18,8 +18,8 @@ Y = np.where(X[:, 0] + 0.4 * X[:, 1] > 0, 1.0, -1.0)
 
 
 def weighted(norm=1):
-    distances = np.square(X[:, None] - X[None]).sum(axis=2)
-    return WeightedKernels([np.exp(-distances / width) + 1e-8 * np.eye(24) for width in (0.5, 2.0, 8.0)], norm)
+    squared = np.square(X[:, None] - X[None]).sum(axis=2)
+    return WeightedKernels([np.exp(-squared / width) + 1e-8 * np.eye(24) for width in (0.5, 2.0, 8.0)], norm)
 
 
 FAMILIES = {
@@ -98,9 +98,9 @@ def test_a_family_on_part_of_the_samples_is_the_part_of_the_family():
     chosen = np.array([1, 4, 7, 9])
     for family, theta in FAMILIES.values():
         theta = family.first() if theta is None else theta
-        few = family.take(chosen).matrix(theta)
+        subset = family.take(chosen).matrix(theta)
         whole = family.matrix(theta)[np.ix_(chosen, chosen)]
-        np.testing.assert_allclose(few, whole, atol=1e-5 * np.abs(whole).max())
+        np.testing.assert_allclose(subset, whole, atol=1e-5 * np.abs(whole).max())
 
 
 def test_hyperparameters_stay_within_their_bounds():

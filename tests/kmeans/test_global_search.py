@@ -18,12 +18,13 @@ from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.divergences import KernelDivergence
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
+from kernelweave.kernels.sharpness import graph_beta, kernel_beta, reference_beta
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
 from kernelweave.solvers.kmeans import global_search
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 from kernelweave.solvers.kmeans.kernel_kmeans import descend_from, kernel_kmeans
-from kernelweave.solvers.mixtures.exemplars import exemplars, graph_beta, kernel_beta, reference_beta
+from kernelweave.solvers.mixtures.exemplars import exemplars
 from tests.reference import global_search as oracle
 from tests.reference import kernel_kmeans as entrywise
 from tests.strategies import generators, indefinite_kernels, psd_kernels, sample_weights

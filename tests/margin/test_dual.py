@@ -1,4 +1,4 @@
-"""The dual of the ratio objective: against general solvers, from warm starts, and with its own proof."""
+"""The dual of the ratio objective: against general solvers, from warm starts, and with a proof of its optimum."""
 
 import numpy as np
 import pytest
@@ -17,9 +17,9 @@ def problem(seed, n=None, C=None):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 40)) if n is None else n
     X = rng.normal(size=(n, 3)) * 10.0 ** rng.uniform(-1, 1)
-    gaps = np.square(X[:, None] - X[None]).sum(axis=2)
+    squared = np.square(X[:, None] - X[None]).sum(axis=2)
     if rng.random() < 0.5:
-        K = np.exp(-gaps / np.median(gaps + np.eye(n)))
+        K = np.exp(-squared / np.median(squared + np.eye(n)))
     else:
         K = X @ X.T + 0.02 * np.square(X).mean() * np.eye(n)
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
@@ -35,22 +35,24 @@ def svc(K, y, C, scale):
 
 
 def feasible(P):
-    bounds = np.where(P.y > 0, (P.b >= 0) & (P.b <= P.C), (P.b <= 0) & (P.b >= -P.C))
-    return bool(bounds.all()) and abs(P.b.sum()) <= 1e-9 * P.C * P.n
+    bounds = np.where(
+        P.labels > 0, (P.multipliers >= 0) & (P.multipliers <= P.C), (P.multipliers <= 0) & (P.multipliers >= -P.C)
+    )
+    return bool(bounds.all()) and abs(P.multipliers.sum()) <= 1e-9 * P.C * P.n_samples
 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_the_optimum_is_that_of_libsvm(seed):
     K, y, C = problem(seed)
-    found = MarginProblem(K, C, y).solve(1e-9)
-    assert found.objective == pytest.approx(svc(K, y, C, found.variance), rel=1e-6, abs=1e-9)
+    result = MarginProblem(K, C, y).solve(1e-9)
+    assert result.objective == pytest.approx(svc(K, y, C, result.variance), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_optimum_is_that_of_a_general_solver(seed):
     K, y, C = problem(seed, n=9)
-    found = MarginProblem(K, C, y).solve(1e-9)
-    assert found.objective == pytest.approx(oracle.objective(K, y, C), rel=1e-6)
+    result = MarginProblem(K, C, y).solve(1e-9)
+    assert result.objective == pytest.approx(oracle.objective(K, y, C), rel=1e-6)
 
 
 @quick
@@ -58,14 +60,16 @@ def test_the_optimum_is_that_of_a_general_solver(seed):
 def test_the_gap_is_the_distance_between_primal_and_dual(seed):
     K, y, C = problem(seed)
     P = MarginProblem(K, C, y)
-    found = P.solve(1e-4)
-    w = P.b @ K @ P.b / found.variance
-    primal = 0.5 * w + C * np.maximum(0.0, 1.0 - y * found.scores).sum()
-    dual = np.abs(P.b).sum() - 0.5 * w
-    assert found.objective == pytest.approx(dual)
-    assert found.gap == pytest.approx(primal - dual, abs=1e-9 * abs(primal))
-    assert -1e-9 * primal <= found.gap <= 1e-4 * dual * (1 + 1e-9)
-    assert found.objective <= svc(K, y, C, found.variance) * (1 + 1e-7) <= (found.objective + found.gap) * (1 + 1e-6)
+    result = P.solve(1e-4)
+    w = P.multipliers @ K @ P.multipliers / result.variance
+    primal = 0.5 * w + C * np.maximum(0.0, 1.0 - y * result.scores).sum()
+    dual = np.abs(P.multipliers).sum() - 0.5 * w
+    assert result.objective == pytest.approx(dual)
+    assert result.gap == pytest.approx(primal - dual, abs=1e-9 * abs(primal))
+    assert -1e-9 * primal <= result.gap <= 1e-4 * dual * (1 + 1e-9)
+    assert (
+        result.objective <= svc(K, y, C, result.variance) * (1 + 1e-7) <= (result.objective + result.gap) * (1 + 1e-6)
+    )
 
 
 @quick
@@ -84,10 +88,10 @@ def test_flipped_labels_lead_where_a_fresh_start_leads(seed):
         warm.solve(1e-6)
         warm.flip(int(sample))
         assert feasible(warm)
-        np.testing.assert_allclose(warm.f, K @ warm.b, atol=1e-9 * np.abs(K).max() * C * len(K))
-    fresh = MarginProblem(K, C, warm.y)
+        np.testing.assert_allclose(warm.products, K @ warm.multipliers, atol=1e-9 * np.abs(K).max() * C * len(K))
+    fresh = MarginProblem(K, C, warm.labels)
     assert warm.variance == pytest.approx(fresh.variance, rel=1e-8, abs=1e-12 * np.trace(K))
-    assert warm.size == fresh.size
+    assert warm.n_positive == fresh.n_positive
     assert warm.solve(1e-9).objective == pytest.approx(fresh.solve(1e-9).objective, rel=1e-6)
 
 
@@ -110,13 +114,46 @@ def test_a_copy_goes_its_own_way():
     twin = P.copy()
     twin.flip(5)
     twin.solve(1e-9)
-    np.testing.assert_array_equal(P.y, y)
+    np.testing.assert_array_equal(P.labels, y)
     assert P.solve(1e-9).objective == pytest.approx(before, rel=1e-12)
 
 
 def test_clusters_of_equal_samples_have_no_variance_and_still_an_objective():
     X = np.repeat([[0.0], [1.0]], 5, axis=0)
     y = np.repeat([-1.0, 1.0], 5)
-    found = MarginProblem(X @ X.T, 1.0, y).solve()
-    assert 0 <= found.objective < 1e-6
-    assert (np.sign(found.scores) == y).all()
+    result = MarginProblem(X @ X.T, 1.0, y).solve()
+    assert 0 <= result.objective < 1e-6
+    assert (np.sign(result.scores) == y).all()
+
+
+def test_what_a_problem_shows_of_itself_cannot_be_changed():
+    K, y, C = problem(4, n=12)
+    P = MarginProblem(K, C, y)
+    P.solve()
+    for shown in (P.labels, P.multipliers, P.products):
+        with pytest.raises(ValueError, match="read-only"):
+            shown[0] = 5.0
+    y[0] = -y[0]  # labels were copied
+    assert P.labels[0] == -y[0]
+
+
+def test_a_flip_is_undone_by_another():
+    K, y, C = problem(5, n=16)
+    P = MarginProblem(K, C, y)
+    variance, before = P.variance, P.solve(1e-9).objective
+    P.flip(3)
+    assert P.labels[3] == -y[3]
+    P.flip(3)
+    np.testing.assert_array_equal(P.labels, y)
+    assert P.variance == pytest.approx(variance)
+    assert P.n_positive == np.count_nonzero(y > 0)
+    assert P.solve(1e-9).objective == pytest.approx(before, rel=1e-6)
+
+
+def test_a_problem_goes_on_from_other_multipliers():
+    K, y, C = problem(6, n=30)
+    first = MarginProblem(K, C, y)
+    solution = first.solve(1e-9)
+    again = MarginProblem(1.0001 * K, C, y, first.multipliers)
+    np.testing.assert_allclose(again.products, 1.0001 * K @ solution.multipliers)
+    assert again.solve(1e-6).steps < MarginProblem(1.0001 * K, C, y).solve(1e-6).steps

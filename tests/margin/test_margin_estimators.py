@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 from kernelweave import ConvergenceWarning, IterativeSVR, KernelError, ParameterError, RatioMultipleKernelClustering
+from kernelweave.estimators.margin import iterative_svr, ratio_clustering
 from kernelweave.kernels.spec.bandwidths import rbf_widths
 
 X, Y = make_blobs(60, centers=[[0, 0], [5, 0]], cluster_std=1.0, random_state=0)
@@ -19,7 +20,7 @@ both = pytest.mark.parametrize("cls", [RatioMultipleKernelClustering, IterativeS
 
 
 def fit(**options):
-    return RatioMultipleKernelClustering(**({"random_state": 0, "n_starts": 10} | options)).fit(X)
+    return RatioMultipleKernelClustering(**({"random_state": 0, "n_pairs": 10} | options)).fit(X)
 
 
 def test_ten_widths_are_the_default_on_one_view():
@@ -33,8 +34,8 @@ def test_ten_widths_are_the_default_on_one_view():
 
 
 def test_widths_are_shares_of_the_range_of_distances():
-    gaps = np.sqrt(np.square(X[:, None] - X[None]).sum(axis=2))[np.triu_indices(60, 1)]
-    np.testing.assert_allclose(rbf_widths(X), np.arange(1, 11) / 10 * (gaps.max() - gaps.min()))
+    squared = np.sqrt(np.square(X[:, None] - X[None]).sum(axis=2))[np.triu_indices(60, 1)]
+    np.testing.assert_allclose(rbf_widths(X), np.arange(1, 11) / 10 * (squared.max() - squared.min()))
 
 
 def test_a_noisy_view_gets_little_weight():
@@ -61,7 +62,7 @@ def test_new_samples_go_where_training_samples_went(cls, n_clusters):
 
 
 def test_decisions_are_those_of_the_support_vector_machine():
-    model = fit(kernel="rbf", kernel_params={"sigma": 2.0}, normalize=False, ridge=0.0, C=1.0)
+    model = fit(kernel="rbf", kernel_params={"sigma": 2.0}, normalize=False, regularization=0.0, C=1.0)
     K = rbf_kernel(X, gamma=0.125)
     y = np.where(model.labels_ == 1, 1.0, -1.0)
     decision = model.decision_function(X)
@@ -70,7 +71,7 @@ def test_decisions_are_those_of_the_support_vector_machine():
     assert margin.min() > 0
     assert np.isclose(margin, 1.0, atol=0.05).sum() >= 2  # support vectors on the margin
     new = X[:5] + 0.1
-    split = model._splits[0]
+    split = model._model.splits[0]
     np.testing.assert_allclose(
         model.decision_function(new), rbf_kernel(new, X, gamma=0.125) @ split.sources + split.bias, atol=1e-9
     )
@@ -163,12 +164,12 @@ def test_a_fitted_model_survives_pickling(cls):
 
 @both
 def test_the_number_of_threads_does_not_matter(cls):
-    found = []
+    result = []
     for threads in (1, 2):
         with threadpool_limits(threads):
-            found.append(cls(random_state=0).fit(X))
-    np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
-    assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-9)
+            result.append(cls(random_state=0).fit(X))
+    np.testing.assert_array_equal(result[0].labels_, result[1].labels_)
+    assert result[0].objective_ == pytest.approx(result[1].objective_, rel=1e-9)
 
 
 def test_a_view_of_two_values_takes_all_the_weight_and_a_warning_names_it():
@@ -182,3 +183,66 @@ def test_the_balance_of_iterative_regression_holds():
     data = np.concatenate([X[Y == 0][:10], X[Y == 1]])
     model = IterativeSVR(balance=0.1, random_state=0).fit(data)
     assert abs(2 * int(model.labels_.sum()) - len(data)) <= 0.1 * len(data)
+
+
+def test_regressions_that_would_take_hours_are_ended_with_a_warning(monkeypatch):
+    monkeypatch.setattr(iterative_svr, "STEPS_PER_SAMPLE", 200)
+    cubes = 1e3 * X
+    with pytest.warns(ConvergenceWarning, match=r"not solved after 200 steps for every sample.*Scale the features"):
+        model = IterativeSVR(kernel="poly", n_init=2, random_state=0).fit(cubes)
+    assert not model.converged_
+    assert model.n_iter_ == 1
+    assert set(model.labels_) == {0, 1}
+    np.testing.assert_array_equal(model.predict(cubes), model.labels_)
+
+
+def test_regressions_of_everyday_data_are_solved(recwarn):
+    for C in (0.1, 1.0, 10.0):
+        assert IterativeSVR(C=C, n_init=2, random_state=0).fit(X).converged_
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(("n_pairs", "expected"), [(None, 15), (7, 7)])
+def test_the_start_is_sought_among_pairs(n_pairs, expected, monkeypatch):
+    counts = []
+    real = ratio_clustering.balanced_pairs
+
+    def watched(K, rng, count, limit):
+        counts.append(count)
+        return real(K, rng, count, limit)
+
+    monkeypatch.setattr(ratio_clustering, "balanced_pairs", watched)
+    fit(n_pairs=n_pairs, n_init=2, kernel="rbf")
+    assert counts == [expected] * 2
+
+
+def test_labels_to_start_from_hold_for_the_first_division_alone(monkeypatch):
+    starts = []
+    real = ratio_clustering.ratio_clustering
+
+    def watched(family, theta, start, **options):
+        starts.append(start)
+        return real(family, theta, start, **options)
+
+    monkeypatch.setattr(ratio_clustering, "ratio_clustering", watched)
+    fit(n_clusters=3, init=Y, kernel="rbf")
+    np.testing.assert_array_equal(starts[0], np.where(Y == 1, 1.0, -1.0))
+    assert len(starts) == 2
+    assert len(starts[1]) < 60
+
+
+def test_kernel_matrices_are_not_kept():
+    for model in (fit(), IterativeSVR(random_state=0).fit(X)):
+        assert len(pickle.dumps(model)) < 8 * 60 * 60
+
+
+@both
+def test_margins_have_no_score(cls):
+    assert not hasattr(cls(), "score")
+    assert "There is no ``score``" in cls.__doc__
+
+
+def test_fitting_again_forgets_a_learned_kernel():
+    model = fit(kernel=RBF(0.3), learn="hyperparameters")
+    model.set_params(learn="weights").fit(X)
+    assert not hasattr(model, "kernel_")

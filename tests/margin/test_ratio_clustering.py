@@ -22,9 +22,9 @@ def samples(seed, n=40, apart=3.0):
 
 
 def kernels(X, widths=(0.5, 1.0, 2.0, 4.0)):
-    gaps = np.square(X[:, None] - X[None]).sum(axis=2)
-    found = [np.exp(-gaps / (2 * w * w)) + 1e-8 * np.eye(len(X)) for w in widths]
-    return [K / (np.trace(K) / len(K) - K.mean()) for K in found]
+    squared = np.square(X[:, None] - X[None]).sum(axis=2)
+    result = [np.exp(-squared / (2 * w * w)) + 1e-8 * np.eye(len(X)) for w in widths]
+    return [K / (np.trace(K) / len(K) - K.mean()) for K in result]
 
 
 def run(family, y, C=1.0, limit=None, **options):
@@ -48,15 +48,15 @@ def test_the_objective_never_rises_and_the_balance_holds(seed, C, norm, limit):
     def watch(_):
         visited.append(None)
 
-    found = run(WeightedKernels(kernels(X), norm), start, C, limit * 24, n_moves=5, on_step=watch)
-    assert (np.diff(found.history) <= 0).all()
-    assert len(visited) == found.n_iter
-    assert abs(found.labels.sum()) <= limit * 24
-    assert found.labels[0] == -1
-    assert (found.theta >= 0).all()
-    K = WeightedKernels(kernels(X), norm).matrix(found.theta)
-    fresh = MarginProblem(K, C, found.labels).solve(1e-9)
-    assert found.objective == pytest.approx(fresh.objective, rel=1e-4)
+    result = run(WeightedKernels(kernels(X), norm), start, C, limit * 24, n_moves=5, on_step=watch)
+    assert (np.diff(result.history) <= 0).all()
+    assert len(visited) == result.n_iter
+    assert abs(result.labels.sum()) <= limit * 24
+    assert result.labels[0] == -1
+    assert (result.theta >= 0).all()
+    K = WeightedKernels(kernels(X), norm).matrix(result.theta)
+    fresh = MarginProblem(K, C, result.labels).solve(1e-9)
+    assert result.objective == pytest.approx(fresh.objective, rel=1e-4)
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.25, 0.5])
@@ -67,7 +67,7 @@ def test_every_labelling_on_the_way_keeps_the_balance(limit, monkeypatch):
 
     def watched(self, sample):
         real(self, sample)
-        sums.append(self.y.sum())
+        sums.append(self.labels.sum())
 
     monkeypatch.setattr(MarginProblem, "flip", watched)
     start = np.where(np.arange(30) % 2 == 0, 1.0, -1.0)
@@ -92,9 +92,9 @@ def test_the_best_labelling_of_a_small_set_is_never_beaten_and_often_found(seed)
 def test_separated_groups_are_found_from_poor_starts():
     X, y = samples(0, n=40, apart=8.0)
     start = np.where(np.random.default_rng(1).permutation(40) < 20, 1.0, -1.0)
-    found = run(WeightedKernels(kernels(X)), start, n_moves=20)
-    assert abs(found.labels @ y) == 40
-    assert found.converged
+    result = run(WeightedKernels(kernels(X)), start, n_moves=20)
+    assert abs(result.labels @ y) == 40
+    assert result.converged
 
 
 def test_learning_weights_lowers_the_objective_below_that_of_equal_ones():
@@ -116,10 +116,10 @@ def test_the_norm_of_the_weights_hardly_matters():
 def test_hyperparameters_of_a_kernel_object_are_learned():
     X, y = samples(7, n=40, apart=4.0)
     family = ProcessFamily(RBF(0.05, (1e-3, 1e3)), X, 1e-8)
-    found = run(family, y, tol=1e-6)
-    assert (np.diff(found.history) <= 0).all()
-    assert found.objective < 0.5 * found.history[0]
-    assert np.exp(found.theta[0]) > 0.3
+    result = run(family, y, tol=1e-6)
+    assert (np.diff(result.history) <= 0).all()
+    assert result.objective < 0.5 * result.history[0]
+    assert np.exp(result.theta[0]) > 0.3
 
 
 @quick
@@ -136,22 +136,22 @@ def test_pairs_give_labellings_within_the_balance(seed, limit, n):
 def test_pairs_that_break_the_balance_are_drawn_again():
     X = np.concatenate([np.random.default_rng(0).normal(size=(20, 2)), [[40.0, 0.0]]])
     K = X @ X.T
-    gaps = np.square(X[:, None] - X[None]).sum(axis=2)
+    squared = np.square(X[:, None] - X[None]).sum(axis=2)
     natural = set()
     for first in range(21):
         for second in range(21):
-            labels = np.where(gaps[second] > gaps[first], 1.0, -1.0)
+            labels = np.where(squared[second] > squared[first], 1.0, -1.0)
             natural.add((-labels * labels[0]).tobytes())
-    found = balanced_pairs(K, np.random.default_rng(1), 8, 10.0)
-    assert len(found) == 8
-    assert all(labels.tobytes() in natural for labels in found)  # no border was moved
+    result = balanced_pairs(K, np.random.default_rng(1), 8, 10.0)
+    assert len(result) == 8
+    assert all(labels.tobytes() in natural for labels in result)  # no border was moved
 
 
 def test_where_no_pair_keeps_the_balance_the_border_moves():
     X = np.concatenate([np.zeros((10, 1)), [[1.0], [1.1]]]) + 1e-3 * np.arange(12)[:, None]
-    found = balanced_pairs(X @ X.T, np.random.default_rng(0), 3, 0.0)
-    assert len(found) == 3
-    assert all(labels.sum() == 0 for labels in found)
+    result = balanced_pairs(X @ X.T, np.random.default_rng(0), 3, 0.0)
+    assert len(result) == 3
+    assert all(labels.sum() == 0 for labels in result)
 
 
 def test_the_best_start_is_the_one_of_least_objective():
@@ -165,15 +165,15 @@ def test_the_best_start_is_the_one_of_least_objective():
 @given(seed=st.integers(0, 10**6), limit=st.sampled_from([0.0, 2.0, 6.0, 18.0]))
 def test_the_bias_is_the_best_of_all_that_keep_the_balance(seed, limit):
     scores = np.random.default_rng(seed).normal(size=20)
-    found = balanced_bias(scores, limit)
+    result = balanced_bias(scores, limit)
 
     def loss(b):
         return np.abs(1.0 - np.abs(scores + b)).sum()
 
     rising = np.sort(scores)
     borders = [-0.5 * (rising[m - 1] + rising[m]) for m in range(1, 20) if abs(20 - 2 * m) <= limit]
-    assert loss(found) == pytest.approx(min(map(loss, borders)))
-    assert abs(np.where(scores + found > 0, 1, -1).sum()) <= limit
+    assert loss(result) == pytest.approx(min(map(loss, borders)))
+    assert abs(np.where(scores + result > 0, 1, -1).sum()) <= limit
 
 
 def test_iterative_regression_finds_separated_groups_and_its_decision_repeats_them():
@@ -181,14 +181,36 @@ def test_iterative_regression_finds_separated_groups_and_its_decision_repeats_th
     K = X @ X.T + 1e4  # far from the origin: only the bias changes
     start = y.copy()
     start[:8] *= -1
-    found = iterative_svr(K, start, C=1.0, limit=4.0)
-    assert abs(found.labels @ y) == 40
-    assert found.converged
-    assert found.objective == min(found.history)
-    np.testing.assert_array_equal(np.where(K @ found.multipliers + found.bias > 0, 1.0, -1.0), found.labels)
+    result = iterative_svr(K, start, C=1.0, limit=4.0)
+    assert abs(result.labels @ y) == 40
+    assert result.converged
+    assert result.objective == min(result.history)
+    np.testing.assert_array_equal(np.where(K @ result.multipliers + result.bias > 0, 1.0, -1.0), result.labels)
 
 
 def test_iterative_regression_stops_when_steps_run_out():
     X, _ = samples(10, n=30, apart=0.0)
-    found = iterative_svr(X @ X.T, np.where(np.arange(30) < 15, 1.0, -1.0), C=1.0, limit=2.0, max_iter=1)
-    assert found.n_iter == 1
+    result = iterative_svr(X @ X.T, np.where(np.arange(30) < 15, 1.0, -1.0), C=1.0, limit=2.0, max_iter=1)
+    assert result.n_iter == 1
+
+
+def test_a_regression_that_is_not_solved_ends_the_run():
+    X, _ = samples(10, n=30, apart=0.5)
+    start = np.where(np.arange(30) < 15, 1.0, -1.0)
+    cut_short = iterative_svr(X @ X.T, start, C=10.0, limit=2.0, regression_steps=5)
+    assert not cut_short.solved
+    assert not cut_short.converged
+    assert cut_short.n_iter == 1
+    assert np.isfinite(cut_short.objective)
+    whole = iterative_svr(X @ X.T, start, C=10.0, limit=2.0)
+    assert whole.solved
+    assert whole.objective <= cut_short.objective
+
+
+def test_enough_steps_for_a_regression_change_nothing():
+    X, _ = samples(11, n=30, apart=1.0)
+    start = np.where(np.arange(30) < 15, 1.0, -1.0)
+    plain = iterative_svr(X @ X.T, start, C=1.0, limit=4.0)
+    limited = iterative_svr(X @ X.T, start, C=1.0, limit=4.0, regression_steps=25_000 * 30)
+    assert limited.history == plain.history
+    np.testing.assert_array_equal(limited.multipliers, plain.multipliers)

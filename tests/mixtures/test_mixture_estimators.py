@@ -1,4 +1,4 @@
-"""ConvexMixture and MultiViewConvexMixture: what is their own beyond the promises of every estimator."""
+"""ConvexMixture and MultiViewConvexMixture: what they promise beyond what every estimator does."""
 
 import pickle
 import warnings
@@ -27,7 +27,7 @@ from kernelweave import (
     ViewError,
 )
 from kernelweave.foundation import threads
-from kernelweave.solvers.mixtures import exemplars as convex_mixture_solver
+from kernelweave.solvers.mixtures import exemplars as exemplar_solver
 from tests.estimators.discovery import blobs
 from tests.reference import convex_mixture as oracle
 
@@ -130,9 +130,9 @@ def test_names_of_columns_and_views_are_kept(two_views):
     columns = {"one": ["a", "b"], "two": ["c", "d"]}
     table = MultiViewConvexMixture(3, views=columns).fit(frame)
     assert table.view_names_ == ["one", "two"]
-    parts = MultiViewConvexMixture(3).fit(dict(zip(columns, two_views, strict=True)))
-    np.testing.assert_array_equal(table.labels_, parts.labels_)
-    np.testing.assert_array_equal(table.predict(frame), parts.predict({"two": two_views[1], "one": two_views[0]}))
+    separate = MultiViewConvexMixture(3).fit(dict(zip(columns, two_views, strict=True)))
+    np.testing.assert_array_equal(table.labels_, separate.labels_)
+    np.testing.assert_array_equal(table.predict(frame), separate.predict({"two": two_views[1], "one": two_views[0]}))
 
 
 @pytest.mark.parametrize("weights", [None, "uneven"])
@@ -277,10 +277,10 @@ def test_new_samples_of_several_views_have_probabilities_that_add_up(weighted, t
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.predict([new[:, :2], new[:, 2:]]), proba.argmax(axis=1))
     chosen, values = model.exemplar_indices_, np.zeros((45, 3))
-    for v, (X, part) in enumerate(zip(two_views, (new[:, :2], new[:, 2:]), strict=True)):
-        f = oracle.components(squares(part, X), model.betas_[v])
-        own = model.priors_[chosen] * f[:, chosen]
-        values += model.view_weights_[v] * own if weighted else own / (f @ model.priors_)[:, None]
+    for v, (X, view) in enumerate(zip(two_views, (new[:, :2], new[:, 2:]), strict=True)):
+        f = oracle.components(squares(view, X), model.betas_[v])
+        joint = model.priors_[chosen] * f[:, chosen]
+        values += model.view_weights_[v] * joint if weighted else joint / (f @ model.priors_)[:, None]
     np.testing.assert_allclose(proba, values / values.sum(axis=1, keepdims=True), rtol=1e-6, atol=1e-12)
 
 
@@ -405,11 +405,11 @@ def test_squared_distances_are_the_divergence_of_a_linear_kernel(cls, overlappin
     plain = cls(**options).fit(overlapping)
     kernel = cls(divergence="kernel", kernel="linear", **options).fit(overlapping)
     K = linear_kernel(overlapping)
-    given = cls(divergence="kernel", kernel="precomputed", **options).fit(K)
+    precomputed = cls(divergence="kernel", kernel="precomputed", **options).fit(K)
     D = cls(divergence="precomputed", **options).fit(squares(overlapping))
     new = blobs(10, seed=4, spread=6.0)[0]
     rows = {"kernel": new, "given": linear_kernel(new, overlapping), "D": squares(new, overlapping)}
-    for other, X in zip((kernel, given, D), rows.values(), strict=True):
+    for other, X in zip((kernel, precomputed, D), rows.values(), strict=True):
         np.testing.assert_array_equal(other.labels_, plain.labels_)
         np.testing.assert_array_equal(other.exemplar_indices_, plain.exemplar_indices_)
         assert other.log_likelihood_ == pytest.approx(plain.log_likelihood_, abs=1e-7)
@@ -421,13 +421,13 @@ def test_squared_distances_are_the_divergence_of_a_linear_kernel(cls, overlappin
 def test_given_divergences_are_those_of_the_features(name):
     X, new = (np.random.default_rng(seed).uniform(0.05, 0.95, (20, 3)) for seed in (0, 1))
     features = ConvexMixture(3, divergence=name, **TIGHT).fit(X)
-    given = ConvexMixture(3, divergence="precomputed", **TIGHT).fit(oracle.divergences(name, X))
-    assert given.beta_ == pytest.approx(features.beta_)
-    np.testing.assert_array_equal(given.exemplar_indices_, features.exemplar_indices_)
-    np.testing.assert_array_equal(given.labels_, features.labels_)
+    precomputed = ConvexMixture(3, divergence="precomputed", **TIGHT).fit(oracle.divergences(name, X))
+    assert precomputed.beta_ == pytest.approx(features.beta_)
+    np.testing.assert_array_equal(precomputed.exemplar_indices_, features.exemplar_indices_)
+    np.testing.assert_array_equal(precomputed.labels_, features.labels_)
     D = oracle.divergences(name, new, X)
-    np.testing.assert_array_equal(given.predict(D), features.predict(new))
-    np.testing.assert_allclose(given.predict_proba(D), features.predict_proba(new), atol=1e-5)
+    np.testing.assert_array_equal(precomputed.predict(D), features.predict(new))
+    np.testing.assert_allclose(precomputed.predict_proba(D), features.predict_proba(new), atol=1e-5)
 
 
 def test_divergences_go_from_rows_to_columns():
@@ -502,11 +502,11 @@ def test_a_precomputed_kernel_gives_the_labels_of_its_features(overlapping):
     features = ConvexMixture(kernel_params={"sigma": 6.0}, **options).fit(overlapping)
     new = blobs(10, seed=4, spread=6.0)[0]
     for form in (K, sp.csr_array(K)):
-        given = ConvexMixture(kernel="precomputed", **options).fit(form)
-        np.testing.assert_array_equal(given.labels_, features.labels_)
+        precomputed = ConvexMixture(kernel="precomputed", **options).fit(form)
+        np.testing.assert_array_equal(precomputed.labels_, features.labels_)
         cross = rbf_kernel(new, overlapping, gamma=1.0 / 72.0)
-        np.testing.assert_array_equal(given.predict(cross), features.predict(new))
-        np.testing.assert_allclose(given.predict_proba(cross), features.predict_proba(new), atol=1e-6)
+        np.testing.assert_array_equal(precomputed.predict(cross), features.predict(new))
+        np.testing.assert_allclose(precomputed.predict_proba(cross), features.predict_proba(new), atol=1e-6)
 
 
 # --- binary data -----------------------------------------------------------------------------------------------------
@@ -697,7 +697,7 @@ def test_first_view_weights_decide_where_views_disagree():
     y = [rng.permutation(np.arange(40) % 2) for _ in range(2)]
     views = {"one": rng.normal(6.0 * y[0][:, None], 0.5), "two": rng.normal(6.0 * y[1][:, None], 0.5)}
     for weights, right in (([0.95, 0.05], 0), ([0.05, 0.95], 1), ({"two": 9.0, "one": 1.0}, 1), ([1, 0], 0)):
-        model = MultiViewConvexMixture(2, view_weights=weights).fit(views)
+        model = MultiViewConvexMixture(2, init_view_weights=weights).fit(views)
         assert same_partition(model.labels_, y[right])
         assert model.view_weights_[right] > 0.9
     assert model.view_weights_.tolist() == pytest.approx([1.0, 0.0], abs=1e-15)
@@ -723,14 +723,14 @@ def test_rows_of_precomputed_kernels_are_placed_where_the_views_need_no_comparis
     options = {"n_clusters": 3, "divergence": "kernel"}
     features = {"kernel_params": {"gamma": 0.01}}
     for choice in ({"weighted": False}, {"refine": "kernel_kmeans"}):
-        given = MultiViewConvexMixture(kernel="precomputed", **options, **choice).fit(kernels)
+        precomputed = MultiViewConvexMixture(kernel="precomputed", **options, **choice).fit(kernels)
         plain = MultiViewConvexMixture(**features, **options, **choice).fit(two_views)
-        np.testing.assert_array_equal(given.labels_, plain.labels_)
-        np.testing.assert_array_equal(given.predict(kernels), plain.predict(two_views))
+        np.testing.assert_array_equal(precomputed.labels_, plain.labels_)
+        np.testing.assert_array_equal(precomputed.predict(kernels), plain.predict(two_views))
     learned_weights = MultiViewConvexMixture(kernel="precomputed", **options).fit(kernels)
     plain = MultiViewConvexMixture(**features, **options).fit(two_views)
     np.testing.assert_array_equal(learned_weights.labels_, plain.labels_)
-    with pytest.raises(KernelError, match=r"k\(x, x\).*weighted=False or refine='kernel_kmeans'"):
+    with pytest.raises(KernelError, match=r"k\(x, x\).*view_weights='uniform' or refine='kernel_kmeans'"):
         learned_weights.predict(kernels)
 
 
@@ -738,11 +738,11 @@ def test_rows_of_precomputed_kernels_are_placed_where_the_views_need_no_comparis
 def test_given_divergences_of_several_views_are_those_of_the_features(weighted, two_views):
     options = {"n_clusters": 3, "weighted": weighted}
     plain = MultiViewConvexMixture(**options).fit(two_views)
-    given = MultiViewConvexMixture(divergence="precomputed", **options).fit([squares(X) for X in two_views])
-    np.testing.assert_array_equal(given.labels_, plain.labels_)
-    new = [part for X in [blobs(6, seed=9, spread=6.0)[0]] for part in (X[:, :2], X[:, 2:])]
-    rows = [squares(part, X) for part, X in zip(new, two_views, strict=True)]
-    np.testing.assert_allclose(given.predict_proba(rows), plain.predict_proba(new), atol=1e-5)
+    precomputed = MultiViewConvexMixture(divergence="precomputed", **options).fit([squares(X) for X in two_views])
+    np.testing.assert_array_equal(precomputed.labels_, plain.labels_)
+    new = [view for X in [blobs(6, seed=9, spread=6.0)[0]] for view in (X[:, :2], X[:, 2:])]
+    rows = [squares(view, X) for view, X in zip(new, two_views, strict=True)]
+    np.testing.assert_allclose(precomputed.predict_proba(rows), plain.predict_proba(new), atol=1e-5)
 
 
 # --- k-means afterwards ----------------------------------------------------------------------------------------------
@@ -891,11 +891,11 @@ def test_fewer_distinct_samples_than_clusters_give_a_warning(cls):
 def test_warnings_point_at_the_call_of_fit(cls, overlapping):
     alike = np.repeat([[0.0, 0.0], [5.0, 5.0]], 5, axis=0)
     for model, X in ((cls(3, max_iter=2), overlapping), (cls(4, beta_scale=0.01), overlapping), (cls(4), alike)):
-        with warnings.catch_warnings(record=True) as seen:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(X)
-        assert seen
-        assert {warning.filename for warning in seen} == {__file__}
+        assert caught
+        assert {warning.filename for warning in caught} == {__file__}
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
@@ -918,8 +918,8 @@ def test_a_beta_of_one_view_that_is_not_positive_is_refused(beta, two_views):
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])
 def test_a_beta_of_any_number_type_is_taken(cls, kind, overlapping):
     model = cls(2, beta=kind(2)).fit(overlapping)
-    found = model.beta_ if cls is ConvexMixture else model.betas_[0]
-    assert found == 2.0
+    result = model.beta_ if cls is ConvexMixture else model.betas_[0]
+    assert result == 2.0
 
 
 @both
@@ -966,9 +966,10 @@ def test_kernel_parameters_without_a_kernel_are_refused(cls, name):
         ({"view_0": 1.0}, "names views"),
     ],
 )
-def test_first_view_weights_that_do_not_fit_are_refused(weights, match, two_views):
-    with pytest.raises(ViewError, match=rf"view_weights.*{match}"):
-        MultiViewConvexMixture(2, view_weights=weights).fit(two_views)
+def test_view_weights_that_do_not_fit_are_refused(weights, match, two_views):
+    for name in ("view_weights", "init_view_weights"):
+        with pytest.raises(ViewError, match=rf"^{name}.*{match}"):
+            MultiViewConvexMixture(2, **{name: weights}).fit(two_views)
 
 
 @pytest.mark.parametrize("name", ["poisson", "kernel", "precomputed"])
@@ -1049,13 +1050,13 @@ def test_similarities_that_are_not_stored_give_the_same_labels(options, overlapp
 @pytest.mark.parametrize("limit", [2048, 1e-6])
 def test_labels_do_not_depend_on_the_number_of_threads(limit, monkeypatch):
     X = np.random.default_rng(0).standard_normal((700, 3)) + 3.0 * np.random.default_rng(1).integers(0, 3, (700, 1))
-    found = []
+    result = []
     for count in (1, 2):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
         with threadpool_limits(count):
-            found.append(ConvexMixture(5, memory_limit=limit, tol=1e-4).fit(X))
-    np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
-    np.testing.assert_array_equal(found[0].exemplar_indices_, found[1].exemplar_indices_)
+            result.append(ConvexMixture(5, memory_limit=limit, tol=1e-4).fit(X))
+    np.testing.assert_array_equal(result[0].labels_, result[1].labels_)
+    np.testing.assert_array_equal(result[0].exemplar_indices_, result[1].exemplar_indices_)
 
 
 @pytest.mark.parametrize(
@@ -1127,13 +1128,13 @@ def test_global_kernel_k_means_tries_the_exemplars_of_the_mixture_on_an_indefini
 
 def test_the_search_for_exemplars_keeps_to_the_memory_limit(overlapping, monkeypatch):
     limits = []
-    real = convex_mixture_solver.similarities
+    real = exemplar_solver.feature_space_similarities
 
-    def watched(divergence, beta, samples, memory_limit):
+    def watched(op, beta, samples, memory_limit):
         limits.append(memory_limit)
-        return real(divergence, beta, samples, memory_limit)
+        return real(op, beta, samples, memory_limit)
 
-    monkeypatch.setattr(convex_mixture_solver, "similarities", watched)
+    monkeypatch.setattr(exemplar_solver, "feature_space_similarities", watched)
     small = GlobalKernelKMeans(4, search="exemplars", memory_limit=0.001).fit(overlapping)
     large = GlobalKernelKMeans(4, search="exemplars").fit(overlapping)
     assert limits == [0.001, 2048]

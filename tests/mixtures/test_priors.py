@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave.kernels.dense import DenseKernel
-from kernelweave.kernels.divergences import GivenDivergence, KernelDivergence
+from kernelweave.kernels.divergences import DivergenceMatrix, KernelDivergence
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.similarities import StackedSimilarities, graph_similarities, similarities
-from kernelweave.solvers.mixtures import priors
-from kernelweave.solvers.mixtures.priors import BURN_IN, STEADY, solve_priors
+from kernelweave.solvers.mixtures import nonnegative, priors
+from kernelweave.solvers.mixtures.nonnegative import minimize_nonnegative
+from kernelweave.solvers.mixtures.priors import EM_STEPS, STEADY_STEPS, solve_priors
 from tests.reference import convex_mixture as oracle
 from tests.reference import graph_cuts
 from tests.strategies import generators, sample_weights, samples
@@ -32,7 +33,7 @@ def squares(X):
 
 
 def stored(D, beta, limit=2048):
-    return similarities(GivenDivergence(np.asarray(D)), beta, np.arange(len(D)), limit)
+    return similarities(DivergenceMatrix(np.asarray(D)), beta, np.arange(len(D)), limit)
 
 
 def uneven(rng, n):
@@ -55,18 +56,18 @@ def problems(draw, max_n=12, max_views=3, scales=(0.03, 0.3, 1.0, 3.0, 30.0), we
     Views count alike; some samples have no weight but stay as components.
     """
     n, n_views = draw(st.integers(2, max_n)), draw(st.integers(1, max_views))
-    parts, components = [], []
+    views, components = [], []
     for _ in range(n_views):
         if draw(st.integers(0, 3)) == 0:
             D = uneven(draw(generators()), n)
         else:
             D = squares(draw(samples(min_n=n, max_n=n, n_features=2)))
         beta = first_beta(D, draw(st.sampled_from(scales)))
-        parts.append(stored(D, beta, draw(st.sampled_from([2048, 1e-9]))))
+        views.append(stored(D, beta, draw(st.sampled_from([2048, 1e-9]))))
         components.append(oracle.components(D, beta))
     weights = draw(sample_weights(n)) if weighted else np.ones(n)
     shares = weights / weights.sum()
-    S = parts[0] if n_views == 1 else StackedSimilarities(parts)
+    S = views[0] if n_views == 1 else StackedSimilarities(views)
     return S, np.tile(shares, n_views) / n_views, components, shares
 
 
@@ -109,11 +110,11 @@ def test_the_first_steps_are_those_of_the_plain_update(problem, steps):
     S, rows, components, shares = problem
     expected, path = oracle.em(components, shares, steps=steps)
     for solver in SOLVERS:
-        found = solve_priors(S, rows, solver=solver, tol=-1.0, max_iter=steps)
-        np.testing.assert_allclose(found.values, expected, rtol=1e-8, atol=1e-14)
-        np.testing.assert_allclose(found.history, path, rtol=1e-9, atol=1e-10)
-        assert found.n_iter == steps
-        assert not found.converged
+        result = solve_priors(S, rows, solver=solver, tol=-1.0, max_iter=steps)
+        np.testing.assert_allclose(result.values, expected, rtol=1e-8, atol=1e-14)
+        np.testing.assert_allclose(result.history, path, rtol=1e-9, atol=1e-10)
+        assert result.n_iter == steps
+        assert not result.converged
 
 
 @cases
@@ -122,9 +123,9 @@ def test_the_likelihood_is_that_a_general_solver_ends_at(problem):
     S, rows, components, shares = problem
     best = oracle.largest_likelihood(components, shares)
     for solver in ("newton", "auto"):
-        found = solve_priors(S, rows, solver=solver, tol=1e-9, max_iter=MOST)
-        assert -1e-8 - found.gap <= found.log_likelihood - best <= 1e-6  # the other one may end early
-        assert found.log_likelihood == pytest.approx(oracle.likelihood(components, shares, found.values), abs=1e-9)
+        result = solve_priors(S, rows, solver=solver, tol=1e-9, max_iter=MOST)
+        assert -1e-8 - result.gap <= result.log_likelihood - best <= 1e-6  # the other one may end early
+        assert result.log_likelihood == pytest.approx(oracle.likelihood(components, shares, result.values), abs=1e-9)
 
 
 @cases
@@ -135,9 +136,9 @@ def test_the_gap_bounds_what_is_missing_wherever_the_search_stands(problem, rng,
     start = rng.dirichlet(np.full(S.n_columns, 0.5)) + 1e-6
     for solver in SOLVERS:
         for first in (None, start / start.sum()):
-            found = solve_priors(S, rows, solver=solver, start=first, max_iter=steps, tol=1e-12)
-            assert best - found.log_likelihood <= found.gap + 1e-10
-            assert found.gap == pytest.approx(found.gradient.max() - 1.0)
+            result = solve_priors(S, rows, solver=solver, start=first, max_iter=steps, tol=1e-12)
+            assert best - result.log_likelihood <= result.gap + 1e-10
+            assert result.gap == pytest.approx(result.gradient.max() - 1.0)
 
 
 @cases
@@ -155,17 +156,17 @@ def test_em_newton_and_auto_end_at_the_same_likelihood(problem):
 def mixed_problem(seed):
     """Return similarities of one to three views, some of them uneven or of few distinct samples, and row weights."""
     rng = np.random.default_rng(seed)
-    n, n_views, parts = int(rng.integers(2, 13)), int(rng.integers(1, 4)), []
+    n, n_views, views = int(rng.integers(2, 13)), int(rng.integers(1, 4)), []
     for _ in range(n_views):
         D = squares(rng.standard_normal((n, 2)))
         if rng.random() < 0.3:
             D = uneven(rng, n)
         elif rng.random() < 0.2:
             D = squares(rng.integers(-1, 2, (n, 2)))
-        parts.append(stored(D, first_beta(D, rng.choice([0.03, 0.3, 1.0, 3.0, 30.0]))))
+        views.append(stored(D, first_beta(D, rng.choice([0.03, 0.3, 1.0, 3.0, 30.0]))))
     weights = np.ones(n) if rng.random() < 0.4 else rng.random(n) * (rng.random(n) < 0.7)
     weights = weights if weights.any() else np.ones(n)
-    return StackedSimilarities(parts), np.tile(weights / weights.sum(), n_views) / n_views, rng
+    return StackedSimilarities(views), np.tile(weights / weights.sum(), n_views) / n_views, rng
 
 
 def few_steps(S, rows, **options):
@@ -200,7 +201,7 @@ def test_second_order_steps_settle_a_problem_from_any_start_in_few_steps():
     for seed in [*range(100), 509, 534, 1031, 1333, 1404, 1574, 1752, 1783, 2659, 3250]:
         S, rows, rng = mixed_problem(seed)
         start = rng.dirichlet(np.full(S.n_columns, rng.choice([0.05, 0.5, 5.0])))
-        if S.mix(start)[rows > 0].min() < 0.01:
+        if S.product(start)[rows > 0].min() < 0.01:
             start = 0.9 * start + 0.1 / S.n_columns
         unsettled += [seed] * (not few_steps(S, rows, start=start))
     assert unsettled == []
@@ -251,13 +252,13 @@ def test_on_a_graph_the_likelihood_is_that_of_all_pairs(A, beta, data):
 @given(problem=problems(max_n=14), solver=st.sampled_from(SOLVERS), tol=st.sampled_from([1e-3, 1e-6, 1e-10]))
 def test_the_likelihood_never_falls_and_priors_add_up_to_one(problem, solver, tol):
     S, rows, _, _ = problem
-    found = solve_priors(S, rows, solver=solver, tol=tol, max_iter=120)
-    never_falls(found.history)
-    is_distribution(found.values)
-    assert found.log_likelihood == found.history[-1]
-    assert found.n_iter == len(found.history) - 1 <= 120
-    assert found.converged == (found.gap <= tol)
-    np.testing.assert_allclose(found.mixture, S.mix(found.values), rtol=1e-12)
+    result = solve_priors(S, rows, solver=solver, tol=tol, max_iter=120)
+    never_falls(result.history)
+    is_distribution(result.values)
+    assert result.log_likelihood == result.history[-1]
+    assert result.n_iter == len(result.history) - 1 <= 120
+    assert result.converged == (result.gap <= tol)
+    np.testing.assert_allclose(result.mixture, S.product(result.values), rtol=1e-12)
 
 
 @cases
@@ -266,25 +267,25 @@ def test_the_gradient_is_that_of_finite_differences_and_averages_to_one(problem,
     S, rows, components, shares = problem
     priors = rng.dirichlet(np.ones(S.n_columns)) + 1e-3
     priors /= priors.sum()
-    found = value_at(S, rows, priors)
-    np.testing.assert_array_equal(found.values, priors)
-    assert found.n_iter == 0
-    assert found.values @ found.gradient == pytest.approx(1.0)
-    np.testing.assert_allclose(found.gradient, oracle.gradient(components, shares, priors), rtol=1e-8)
+    result = value_at(S, rows, priors)
+    np.testing.assert_array_equal(result.values, priors)
+    assert result.n_iter == 0
+    assert result.values @ result.gradient == pytest.approx(1.0)
+    np.testing.assert_allclose(result.gradient, oracle.gradient(components, shares, priors), rtol=1e-8)
     step = 1e-7
     for j in range(S.n_columns):
         nudge = step * np.eye(S.n_columns)[j]
         up, down = (oracle.likelihood(components, shares, priors + sign * nudge) for sign in (1, -1))
-        assert found.gradient[j] == pytest.approx((up - down) / (2 * step), rel=1e-4, abs=1e-5)
+        assert result.gradient[j] == pytest.approx((up - down) / (2 * step), rel=1e-4, abs=1e-5)
 
 
 @cases
 @given(problem=problems())
 def test_no_prior_worth_mentioning_has_a_gradient_far_below_one_where_the_gap_is_small(problem):
     S, rows, _, _ = problem
-    found = solve_priors(S, rows, tol=EXACT, max_iter=100)
+    result = solve_priors(S, rows, tol=EXACT, max_iter=100)
     # sum_j q_j (1 - g_j) = 0 with no term below -q_j gap.
-    assert (found.values * (1.0 - found.gradient)).max() <= found.gap + 1e-12
+    assert (result.values * (1.0 - result.gradient)).max() <= result.gap + 1e-12
 
 
 @cases
@@ -321,13 +322,13 @@ def test_the_priors_of_equal_samples_together_do_not_depend_on_their_order(seed)
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((12, 2))[rng.integers(12, size=40)]
     order = rng.permutation(40)
-    found = []
+    result = []
     for Z in (X, X[order]):
         S, shares = of_samples(Z, 2.0)
         values = solve_priors(S, shares, tol=EXACT).values
-        found.append({tuple(z): values[(z == Z).all(axis=1)].sum() for z in Z})
-    for z, prior in found[0].items():
-        assert found[1][z] == pytest.approx(prior, abs=1e-4)
+        result.append({tuple(z): values[(z == Z).all(axis=1)].sum() for z in Z})
+    for z, prior in result[0].items():
+        assert result[1][z] == pytest.approx(prior, abs=1e-4)
 
 
 @cases
@@ -360,7 +361,7 @@ def test_from_a_start_that_is_given_the_likelihood_only_rises_and_the_start_is_l
     start = rng.dirichlet(np.full(S.n_columns, sparsity))
     start = np.where(start < 1e-3, 0.0, start)
     start = start / start.sum()
-    if S.mix(start)[rows > 0].min() < 0.01:
+    if S.product(start)[rows > 0].min() < 0.01:
         start = 0.9 * start + 0.1 / S.n_columns
     kept, best = start.copy(), exact(S, rows)
     for solver in SOLVERS:
@@ -376,8 +377,8 @@ def test_from_a_start_that_is_given_the_likelihood_only_rises_and_the_start_is_l
 @pytest.mark.parametrize("distance", [1.0, 10.0, 30.0, 200.0, 700.0])
 def test_a_start_that_leaves_next_to_nothing_for_a_sample_leads_to_the_solution(solver, distance):
     S = stored([[0.0, distance], [distance, 0.0]], 1.0)
-    found = solve_priors(S, np.full(2, 0.5), solver=solver, start=np.array([1.0, 0.0]), tol=1e-9, max_iter=MOST)
-    np.testing.assert_allclose(found.values, [0.5, 0.5], atol=1e-6)
+    result = solve_priors(S, np.full(2, 0.5), solver=solver, start=np.array([1.0, 0.0]), tol=1e-9, max_iter=MOST)
+    np.testing.assert_allclose(result.values, [0.5, 0.5], atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -407,8 +408,8 @@ def test_a_start_at_the_solution_needs_no_step():
 
 @solvers
 def test_one_sample_has_all_of_the_prior(solver):
-    found = solve_priors(stored([[0.0]], 1.0), np.ones(1), solver=solver)
-    assert (found.values.tolist(), found.log_likelihood, found.n_iter, found.converged) == ([1.0], 0.0, 0, True)
+    result = solve_priors(stored([[0.0]], 1.0), np.ones(1), solver=solver)
+    assert (result.values.tolist(), result.log_likelihood, result.n_iter, result.converged) == ([1.0], 0.0, 0, True)
 
 
 @both
@@ -418,11 +419,11 @@ def test_two_samples_have_the_priors_worked_out_by_hand(solver, weight, distance
     near = np.exp(-distance)
     prior = np.clip((weight - (1 - weight) * near) / (1 - near), 0.0, 1.0)
     D, shares = [[0.0, distance], [distance, 0.0]], np.array([weight, 1 - weight])
-    found = solve_priors(stored(D, 1.0), shares, solver=solver, tol=1e-9, max_iter=20_000)
-    assert found.values[0] == pytest.approx(prior, abs=1e-4)
+    result = solve_priors(stored(D, 1.0), shares, solver=solver, tol=1e-9, max_iter=20_000)
+    assert result.values[0] == pytest.approx(prior, abs=1e-4)
     mixture = np.array([prior + (1 - prior) * near, prior * near + 1 - prior])
     expected = shares[shares > 0] @ np.log(mixture[shares > 0])
-    assert found.log_likelihood == pytest.approx(expected, abs=1e-8)
+    assert result.log_likelihood == pytest.approx(expected, abs=1e-8)
 
 
 @cases
@@ -432,11 +433,11 @@ def test_with_a_tiny_beta_the_medoid_is_the_only_exemplar(X, data):
     shares = weights / weights.sum()
     means = np.sort(shares @ D)
     S = stored(D, 1e-6 / D.max())
-    found = solve_priors(S, shares, tol=1e-14)
+    result = solve_priors(S, shares, tol=1e-14)
     if means[1] > 1.001 * means[0]:
         best = oracle.medoid(D, shares)
-        assert found.values[best] == pytest.approx(1.0, abs=1e-9)
-    np.testing.assert_allclose(found.log_likelihood, -1e-6 / D.max() * means[0], rtol=1e-3)
+        assert result.values[best] == pytest.approx(1.0, abs=1e-9)
+    np.testing.assert_allclose(result.log_likelihood, -1e-6 / D.max() * means[0], rtol=1e-3)
 
 
 @solvers
@@ -445,10 +446,10 @@ def test_with_a_huge_beta_every_sample_is_its_own_exemplar(solver, beta):
     rng = np.random.default_rng(0)
     X, shares = rng.permutation(25)[:, None] * np.ones((1, 2)), rng.dirichlet(np.ones(25))
     for limit in (2048, 1e-9):
-        found = solve_priors(stored(squares(X), beta, limit), shares, solver=solver)
-        assert found.converged
-        np.testing.assert_allclose(found.values, shares, rtol=1e-9)
-        assert found.log_likelihood == pytest.approx(shares @ np.log(shares))
+        result = solve_priors(stored(squares(X), beta, limit), shares, solver=solver)
+        assert result.converged
+        np.testing.assert_allclose(result.values, shares, rtol=1e-9)
+        assert result.log_likelihood == pytest.approx(shares @ np.log(shares))
 
 
 @solvers
@@ -456,18 +457,18 @@ def test_with_a_huge_beta_every_sample_is_its_own_exemplar(solver, beta):
 def test_divergences_of_any_size_leave_no_overflow_behind(solver, size):
     D = size * squares(np.random.default_rng(3).standard_normal((12, 2)))
     for beta in (1.0, 1.0 / size):
-        found = solve_priors(stored(D, beta), np.full(12, 1 / 12), solver=solver, max_iter=200)
-        is_distribution(found.values)
-        assert np.isfinite(found.history).all()
-        assert np.isfinite([found.gap, *found.gradient]).all()
+        result = solve_priors(stored(D, beta), np.full(12, 1 / 12), solver=solver, max_iter=200)
+        is_distribution(result.values)
+        assert np.isfinite(result.history).all()
+        assert np.isfinite([result.gap, *result.gradient]).all()
 
 
 @solvers
 def test_almost_all_samples_stay_where_components_are_sharp(solver):
     S, shares = of_samples(np.random.default_rng(0).uniform(0, 1, (60, 2)), 60.0)
-    found = solve_priors(S, shares, solver=solver, tol=1e-8)
-    assert found.converged
-    assert np.count_nonzero(found.values > 1e-6) > 50
+    result = solve_priors(S, shares, solver=solver, tol=1e-8)
+    assert result.converged
+    assert np.count_nonzero(result.values > 1e-6) > 50
 
 
 @solvers
@@ -477,15 +478,15 @@ def test_equal_samples_share_what_one_of_them_would_have(solver):
     assert same.n_iter == 0
     X = np.repeat([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]], [5, 3, 2], axis=0)
     S, shares = stored(squares(X), 1.0), np.full(10, 0.1)
-    found = solve_priors(S, shares, solver=solver, tol=1e-9)
-    assert found.converged
-    np.testing.assert_allclose(np.add.reduceat(found.values, [0, 5, 8]), [0.5, 0.3, 0.2], atol=1e-8)
+    result = solve_priors(S, shares, solver=solver, tol=1e-9)
+    assert result.converged
+    np.testing.assert_allclose(np.add.reduceat(result.values, [0, 5, 8]), [0.5, 0.3, 0.2], atol=1e-8)
 
 
 def test_a_sample_without_weight_can_be_the_exemplar_of_others():
     X = np.array([[-1.0], [0.0], [1.0]])
-    found = solve_priors(stored(squares(X), 0.1), np.array([0.5, 0.0, 0.5]), tol=1e-12)
-    assert found.values[1] == pytest.approx(1.0, abs=1e-6)
+    result = solve_priors(stored(squares(X), 0.1), np.array([0.5, 0.0, 0.5]), tol=1e-12)
+    assert result.values[1] == pytest.approx(1.0, abs=1e-6)
 
 
 @solvers
@@ -494,9 +495,9 @@ def test_components_that_exclude_samples_leave_them_to_others(solver):
     for group in ([0, 1], [2, 3], [4, 5]):
         D[np.ix_(group, group)] = 0.5
     np.fill_diagonal(D, 0.0)
-    found = solve_priors(stored(D, 1.0), np.full(6, 1 / 6), solver=solver, tol=1e-9)
-    np.testing.assert_allclose(np.add.reduceat(found.values, [0, 2, 4]), np.full(3, 1 / 3), atol=1e-8)
-    assert np.isfinite(found.log_likelihood)
+    result = solve_priors(stored(D, 1.0), np.full(6, 1 / 6), solver=solver, tol=1e-9)
+    np.testing.assert_allclose(np.add.reduceat(result.values, [0, 2, 4]), np.full(3, 1 / 3), atol=1e-8)
+    assert np.isfinite(result.log_likelihood)
 
 
 @pytest.mark.parametrize("share", [1e-9, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-300])
@@ -504,18 +505,18 @@ def test_a_far_sample_of_almost_no_weight_does_not_stand_in_the_way(share):
     # Its prior is its share: too small to matter, but the mixture there vanishes without it.
     X = np.concatenate([blobs(0), [[500.0, 500.0]]])
     weights = np.append(np.full(30, 1.0), 30 * share)
-    found = solve_priors(stored(squares(X), 1.0), weights / weights.sum(), max_iter=500)
+    result = solve_priors(stored(squares(X), 1.0), weights / weights.sum(), max_iter=500)
     alone = solve_priors(stored(squares(X[:-1]), 1.0), np.full(30, 1 / 30), max_iter=500)
     assert alone.converged
-    assert found.converged
-    np.testing.assert_allclose(found.values[:-1], alone.values, atol=1e-4)
+    assert result.converged
+    np.testing.assert_allclose(result.values[:-1], alone.values, atol=1e-4)
 
 
 def test_a_thousand_samples_take_few_steps():
     S, shares = of_samples(blobs(2, n=1000, k=6))
-    found = solve_priors(S, shares)
-    assert found.converged
-    assert found.n_iter < 60
+    result = solve_priors(S, shares)
+    assert result.converged
+    assert result.n_iter < 60
 
 
 # --- where the search ends -------------------------------------------------------------------------------------------
@@ -525,40 +526,40 @@ def test_a_thousand_samples_take_few_steps():
 @pytest.mark.parametrize("max_iter", [0, 1, 7, 19, 20, 21, 23])
 def test_no_more_steps_are_taken_than_allowed(solver, max_iter):
     S, shares = of_samples(blobs(1, n=60, spread=2.0))
-    found = solve_priors(S, shares, solver=solver, tol=1e-13, max_iter=max_iter)
-    assert found.n_iter == max_iter
-    assert not found.converged
+    result = solve_priors(S, shares, solver=solver, tol=1e-13, max_iter=max_iter)
+    assert result.n_iter == max_iter
+    assert not result.converged
     if solver != "em":
-        assert max_iter <= 1 or found.log_likelihood > found.history[0]
+        assert max_iter <= 1 or result.log_likelihood > result.history[0]
 
 
 @solvers
 def test_a_deadline_in_the_past_returns_the_start(solver):
     S, shares = of_samples(blobs(1))
-    found = solve_priors(S, shares, solver=solver, deadline=time.monotonic() - 1.0)
-    assert found.n_iter == 0
-    assert not found.converged
-    np.testing.assert_array_equal(found.values, np.full(30, 1 / 30))
+    result = solve_priors(S, shares, solver=solver, deadline=time.monotonic() - 1.0)
+    assert result.n_iter == 0
+    assert not result.converged
+    np.testing.assert_array_equal(result.values, np.full(30, 1 / 30))
 
 
 @solvers
 def test_a_deadline_ends_the_search_at_the_next_step(solver):
     S, shares = of_samples(blobs(1, n=60, spread=2.0))
-    found = solve_priors(
+    result = solve_priors(
         S, shares, solver=solver, tol=1e-15, deadline=time.monotonic() + 0.05, on_step=lambda gap: time.sleep(0.02)
     )
-    assert 1 <= found.n_iter <= 5
-    assert not found.converged
-    never_falls(found.history)
+    assert 1 <= result.n_iter <= 5
+    assert not result.converged
+    never_falls(result.history)
 
 
 @solvers
 def test_every_step_is_reported_with_its_gap(solver):
     S, shares = of_samples(blobs(1))
-    gaps = []
-    found = solve_priors(S, shares, solver=solver, tol=1e-6, on_step=gaps.append, max_iter=300)
-    assert len(gaps) == found.n_iter
-    assert gaps[-1] == found.gap
+    reported = []
+    result = solve_priors(S, shares, solver=solver, tol=1e-6, on_step=reported.append, max_iter=300)
+    assert len(reported) == result.n_iter
+    assert reported[-1] == result.gap
 
 
 def em_after(S, shares, steps):
@@ -568,11 +569,11 @@ def em_after(S, shares, steps):
 @pytest.mark.parametrize("tol", [1e-2, 1e-4])
 def test_em_can_stop_when_the_priors_hardly_change(tol):
     S, shares = of_samples(blobs(3))
-    found = solve_priors(S, shares, solver="em", stopping="change", tol=tol)
-    assert found.converged
-    assert found.gap > 0
+    result = solve_priors(S, shares, solver="em", stopping="change", tol=tol)
+    assert result.converged
+    assert result.gap > 0
     changes = [
-        np.abs(em_after(S, shares, t) - em_after(S, shares, t - 1)).sum() for t in (found.n_iter - 1, found.n_iter)
+        np.abs(em_after(S, shares, t) - em_after(S, shares, t - 1)).sum() for t in (result.n_iter - 1, result.n_iter)
     ]
     assert changes[1] < tol <= changes[0]
 
@@ -580,43 +581,43 @@ def test_em_can_stop_when_the_priors_hardly_change(tol):
 @pytest.mark.parametrize("n_leaders", [1, 3, 6])
 def test_em_can_stop_when_the_largest_priors_keep_their_order(n_leaders):
     S, shares = of_samples(blobs(3))
-    found = solve_priors(S, shares, solver="em", stopping="order", n_leaders=n_leaders)
-    assert found.converged
-    assert found.n_iter > STEADY
-    assert found.gap > 1e-6  # earlier than by the gap
-    last = found.n_iter
+    result = solve_priors(S, shares, solver="em", stopping="order", n_leaders=n_leaders)
+    assert result.converged
+    assert result.n_iter > STEADY_STEPS
+    assert result.gap > 1e-6  # earlier than by the gap
+    last = result.n_iter
     orders = [
-        np.argsort(-em_after(S, shares, t), kind="stable")[:n_leaders] for t in range(last - STEADY - 1, last + 1)
+        np.argsort(-em_after(S, shares, t), kind="stable")[:n_leaders] for t in range(last - STEADY_STEPS - 1, last + 1)
     ]
     for order in orders[1:]:
         np.testing.assert_array_equal(order, orders[-1])
-    assert last == STEADY + 1 or not np.array_equal(orders[0], orders[1])
+    assert last == STEADY_STEPS + 1 or not np.array_equal(orders[0], orders[1])
 
 
 @pytest.mark.parametrize("stopping", ["order", "change"])
 def test_other_stopping_rules_respect_the_limit_on_steps(stopping):
     S, shares = of_samples(blobs(3, spread=2.0))
-    found = solve_priors(S, shares, solver="em", stopping=stopping, n_leaders=30, tol=1e-15, max_iter=8)
-    assert found.n_iter == 8
-    assert not found.converged
+    result = solve_priors(S, shares, solver="em", stopping=stopping, n_leaders=30, tol=1e-15, max_iter=8)
+    assert result.n_iter == 8
+    assert not result.converged
 
 
 @pytest.mark.parametrize("stopping", ["order", "change"])
 def test_newton_stops_at_the_gap_whatever_the_rule(stopping):
     S, shares = of_samples(blobs(3))
-    found = solve_priors(S, shares, solver="newton", stopping=stopping, n_leaders=3)
-    assert found.gap <= 1e-6
-    assert found.converged
+    result = solve_priors(S, shares, solver="newton", stopping=stopping, n_leaders=3)
+    assert result.gap <= 1e-6
+    assert result.converged
 
 
 def test_auto_stays_with_em_where_too_many_priors_are_above_zero(monkeypatch):
     S, shares = of_samples(blobs(3, n=60, spread=2.0), 2.0)
     quick = solve_priors(S, shares, solver="auto")
-    monkeypatch.setattr(priors, "LARGEST", 1)
+    monkeypatch.setattr(priors, "LARGEST_SUPPORT", 1)
     slow = solve_priors(S, shares, solver="auto", max_iter=20_000)
     np.testing.assert_array_equal(solve_priors(S, shares, solver="newton").values, quick.values)
     assert slow.converged
-    assert slow.n_iter > quick.n_iter > BURN_IN
+    assert slow.n_iter > quick.n_iter > EM_STEPS
     assert slow.log_likelihood == pytest.approx(quick.log_likelihood, abs=2e-6)
 
 
@@ -647,7 +648,7 @@ def test_the_nonnegative_minimum_of_a_quadratic_meets_its_conditions(rng, n, ran
     c = G @ rng.standard_normal(n) - size * rng.random(n) * (rng.random(n) < 0.5)
     start = np.where(rng.random(n) < share, rng.random(n), 0.0)
     kept = G.copy(), c.copy(), start.copy()
-    x = priors._nonnegative(G, c, start)
+    x = minimize_nonnegative(G, c, start)
     for now, before in zip((G, c, start), kept, strict=True):
         np.testing.assert_array_equal(now, before)
     if x is None:
@@ -664,11 +665,13 @@ def test_the_slower_method_takes_over_where_active_sets_run_in_a_circle(seed, mo
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((8, 8))
     G, c = A.T @ A, rng.standard_normal(8)
-    usual = priors._nonnegative(G, c, np.zeros(8))
-    monkeypatch.setattr(priors, "ROUNDS", 0)
-    slower = priors._nonnegative(G, c, np.zeros(8))
+    usual = minimize_nonnegative(G, c, np.zeros(8))
+    monkeypatch.setattr(nonnegative, "ACTIVE_SET_ROUNDS", 0)
+    slower = minimize_nonnegative(G, c, np.zeros(8))
     np.testing.assert_allclose(slower, usual, atol=1e-7 * (1.0 + np.abs(usual).max()))
 
 
 def test_a_quadratic_that_rises_in_every_direction_has_its_minimum_at_zero():
-    np.testing.assert_array_equal(priors._nonnegative(np.eye(3), np.array([-1.0, -2.0, -0.1]), np.ones(3)), np.zeros(3))
+    np.testing.assert_array_equal(
+        minimize_nonnegative(np.eye(3), np.array([-1.0, -2.0, -0.1]), np.ones(3)), np.zeros(3)
+    )

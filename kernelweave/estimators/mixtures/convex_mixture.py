@@ -6,22 +6,30 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from kernelweave.estimators.mixtures.mixture import MIXTURE_RULES, MixtureEstimator, ViewSpec
+from kernelweave.estimators.mixtures.fitted_views import (
+    FittedView,
+    ViewChoices,
+    check_normalizer,
+    check_smoothing,
+    fit_view,
+)
+from kernelweave.estimators.mixtures.mixture_clusterer import MIXTURE_RULES, MixtureClusterer, set_mixture_tags
+from kernelweave.estimators.shared.parameters import rules
 from kernelweave.foundation.array_types import Array, Floats, Matrix
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count, read_samples, read_weights
 from kernelweave.kernels.divergences import DIVERGENCES
-from kernelweave.kernels.spec.fitting import KERNELS
-from kernelweave.solvers.mixtures.priors import solve_priors
+from kernelweave.kernels.similarities import Similarities
+from kernelweave.solvers.mixtures.priors import Priors, Solver, Stopping, solve_priors
 
 
-class ConvexMixture(MixtureEstimator):
-    """Convex mixture model: exemplars among the samples, found without a start.
+class ConvexMixture(MixtureClusterer):
+    """Convex mixture model: exemplars among the samples, without a start.
 
     A mixture with one component at every sample, f_j(x) proportional to exp(-beta d(x, x_j)), of which only the shares
     q_j, the priors, are learned. Their likelihood is concave, so the best priors are found for certain, and few of them
-    stay above zero: these samples are the exemplars. Use it when a cluster should be represented by one of its own
+    stay above zero: these samples are the exemplars. Use it when a cluster should be represented by one of its
     members, when only divergences between samples are known, or to find candidates for other methods.
 
     Parameters
@@ -41,24 +49,30 @@ class ConvexMixture(MixtureEstimator):
     smoothing : float, default=0.0
         Moves every component this share of the way to the mean of the samples, for families whose divergence is
         infinite where a component has a 0 or 1 and the sample has not (``"bernoulli"`` and ``"poisson"``).
-    kernel : str, kernel object or callable, default="rbf"
-        Kernel of ``divergence="kernel"``, as in :class:`KernelKMeans`.
-    kernel_params : dict, default=None
-        Parameters of a named kernel.
+    normalizer : {"gaussian"} or None, default=None
+        Whether ``objective_`` and ``score`` are those of densities (``"gaussian"``: exp(-beta d) is multiplied by
+        (beta / pi)^(d / 2), for squared Euclidean divergences), which can be compared between values of beta. It
+        changes nothing else.
     solver : {"auto", "newton", "em"}, default="auto"
         ``"newton"``: some steps of EM, then second-order steps on the priors above zero. ``"em"``: EM alone, with the
         pruning of the source. ``"auto"``: ``"newton"`` while at most 4,000 priors are above zero, else EM.
     stopping : {"gap", "order", "change"}, default="gap"
         When EM stops: at an optimality gap of ``tol``; when the order of the largest ``n_clusters`` priors has held for
         ten steps; or when the priors change by less than ``tol`` in all. Other solvers always stop at the gap.
-    tol : float, default=1e-6
-        See ``stopping``.
-    max_iter : int, default=5000
-        Most steps.
     refine : {"kernel_kmeans"} or None, default=None
         Run kernel k-means from the labels, with a linear kernel or that of ``divergence="kernel"``.
+    kernel : str, kernel object or callable, default="rbf"
+        Kernel of ``divergence="kernel"``, as in :class:`KernelKMeans`.
+    kernel_params : dict, default=None
+        Parameters of a named kernel.
+    max_iter : int, default=5000
+        Most steps.
+    tol : float, default=1e-6
+        See ``stopping``.
     memory_limit : float, default=2048
         MiB the n x n similarities may take; beyond it they are computed again at every step.
+    random_state : int, RandomState instance or None, default=None
+        Nothing is random here; accepted so that programs can pass it to any estimator.
     verbose : int, default=0
         1 shows a progress bar with the optimality gap.
 
@@ -73,7 +87,8 @@ class ConvexMixture(MixtureEstimator):
     beta_ : float
         The sharpness used.
     log_likelihood_, objective_ : float
-        Mean log-likelihood of the samples, without the part that does not depend on the priors.
+        Mean log-likelihood of the samples, which is maximised. Without ``normalizer`` it leaves out the factor of the
+        densities, which does not depend on the priors.
     objective_path_ : ndarray
         Its value at the start and after every step; it never falls.
     optimality_gap_ : float
@@ -120,11 +135,11 @@ class ConvexMixture(MixtureEstimator):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **MIXTURE_RULES,
+        **rules("kernel", "kernel_params"),
         "divergence": [StrOptions(set(DIVERGENCES))],
         "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions(set(KERNELS)), callable],
-        "kernel_params": [dict, None],
         "stopping": [StrOptions({"gap", "order", "change"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
@@ -135,14 +150,16 @@ class ConvexMixture(MixtureEstimator):
         beta: Any = "auto",
         beta_scale: float = 1.0,
         smoothing: float = 0.0,
+        normalizer: str | None = None,
+        solver: Solver = "auto",
+        stopping: Stopping = "gap",
+        refine: str | None = None,
         kernel: Any = "rbf",
         kernel_params: dict[str, Any] | None = None,
-        solver: Any = "auto",
-        stopping: Any = "gap",
-        tol: float = 1e-6,
         max_iter: int = 5000,
-        refine: str | None = None,
+        tol: float = 1e-6,
         memory_limit: float = 2048,
+        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
@@ -150,23 +167,17 @@ class ConvexMixture(MixtureEstimator):
         self.beta = beta
         self.beta_scale = beta_scale
         self.smoothing = smoothing
-        self.kernel = kernel
-        self.kernel_params = kernel_params
+        self.normalizer = normalizer
         self.solver = solver
         self.stopping = stopping
-        self.tol = tol
-        self.max_iter = max_iter
         self.refine = refine
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.max_iter = max_iter
+        self.tol = tol
         self.memory_limit = memory_limit
+        self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.divergence in ("sqeuclidean", "kernel")
-        given = self.divergence == "kernel" and isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.input_tags.pairwise = given or self.divergence == "precomputed"
-        tags.input_tags.positive_only = self.divergence in ("poisson", "exponential", "bernoulli")
-        return tags
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "ConvexMixture":
@@ -189,35 +200,52 @@ class ConvexMixture(MixtureEstimator):
         X = self._read(X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters or 1, weights)
+        check_smoothing(self.smoothing, [self.divergence])
+        check_normalizer(self.normalizer, self.divergence)
         shares = weights / weights.sum()
-        self._check_smoothing([self.divergence])
-        spec = ViewSpec(self.divergence, self.beta, self.kernel, self.kernel_params)
         for _ in track(self, [None], total=1, what="mixture", X=X, y=y):
-            view = self._settle_view(X, spec, shares, "X")
-            found = self._solve(view.similarities, shares[shares > 0])
+            view = self._fit_view(X, shares)
+            solution = self._solve(view.similarities, shares[shares > 0])
         self.beta_ = view.beta
-        self._store([view], found, weights)
-        self._refine([view], weights, np.ones(1))
+        self._store_fit([view], solution, weights, view_weights=np.ones(1), mixes_views=True)
         return self
 
-    def _solve(self, S: Any, shares: Floats) -> Any:
+    def _fit_view(self, X: Array, shares: Floats) -> FittedView:
+        return fit_view(
+            X,
+            ViewChoices(self.divergence, self.beta, self.kernel, self.kernel_params),
+            shares,
+            smoothing=self.smoothing,
+            beta_scale=self.beta_scale,
+            memory_limit=self.memory_limit,
+            name="X",
+        )
+
+    def _solve(self, S: Similarities, shares: Floats) -> Priors:
         meter = Meter(self, "steps")
-        options = {"solver": self.solver, "stopping": self.stopping, "tol": self.tol, "max_iter": self.max_iter}
-        found = solve_priors(S, shares, n_leaders=self.n_clusters or len(shares), on_step=meter, **options)
+        solution = solve_priors(
+            S,
+            shares,
+            solver=self.solver,
+            stopping=self.stopping,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            n_leaders=self.n_clusters or len(shares),
+            on_step=meter,
+        )
         meter.close()
-        return found
+        return solution
 
     def _read(self, X: Any, *, reset: bool) -> Array:
         if self.divergence != "precomputed":
             return read_samples(self, X, reset=reset, dense=self.divergence not in ("sqeuclidean", "kernel"))
-        # Infinite divergences are allowed; what else is wrong is found where they are read.
+        # Infinite divergences are allowed; where they are read, other faults are reported.
         return validate_data(
             self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + reset
         )
 
-    def _blocks(self, X: Any) -> list[Matrix]:
+    def _read_new(self, X: Any) -> list[Matrix]:
         return [self._read(X, reset=False)]
 
-    def _log_posteriors(self, gaps: list[Floats]) -> Floats:
-        with np.errstate(divide="ignore"):
-            return np.log(self._exemplar_priors) - self._betas[0] * gaps[0][:, self._columns]
+    def _set_input_tags(self, tags: Any) -> None:
+        set_mixture_tags(tags, self.divergence, self.kernel)

@@ -5,40 +5,51 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
-from kernelweave.estimators.mixtures.mixture import MIXTURE_RULES, MixtureEstimator, SettledView, ViewSpec
+from kernelweave.estimators.mixtures.fitted_views import (
+    FittedView,
+    ViewChoices,
+    check_normalizer,
+    check_smoothing,
+    fit_view,
+    log_normalizers,
+)
+from kernelweave.estimators.mixtures.mixture_clusterer import MIXTURE_RULES, MixtureClusterer, set_mixture_tags
+from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.view_weights import start_weights
 from kernelweave.foundation.array_types import Floats, Matrix
-from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import Views, check_cluster_count, per_view, read_view_weights, read_views, read_weights
+from kernelweave.inputs import Views, check_cluster_count, per_view, read_views, read_weights
 from kernelweave.kernels.divergences import DIVERGENCES
 from kernelweave.kernels.similarities import StackedSimilarities
-from kernelweave.kernels.spec.fitting import KERNELS
-from kernelweave.solvers.mixtures.priors import Priors, solve_priors
+from kernelweave.solvers.mixtures.priors import Priors, Solver, solve_priors
 from kernelweave.solvers.mixtures.view_mixture import ViewMixture, solve_view_mixture
 
+#: The default of ``tol``: a rise of the mean log-likelihood where view weights are learned, elsewhere a gap.
+LEARNED_TOL = 1e-4
+FIXED_TOL = 1e-6
 
-class MultiViewConvexMixture(MixtureEstimator):
+
+class MultiViewConvexMixture(MixtureClusterer):
     """Convex mixture of several views: exemplars that serve all of them, and how far each view can be trusted.
 
     Every view has its own convex mixture, with its own divergence, and all share one set of priors: an exemplar is a
-    sample, in all its views. With ``weighted=False`` all views count alike and the best priors are found for certain.
-    With ``weighted=True`` the views are components of a mixture themselves; their weights are learned, noisy views
-    get small ones, and the likelihood reaches a local maximum. Such a weight says how much likelier a view makes the
-    samples than the other views do, which compares views of like dimension and scale. With one view both
-    are :class:`ConvexMixture`.
+    sample, in all its views. With ``view_weights="learned"`` the views are components of a mixture themselves; their
+    weights are learned, noisy views get small ones, and the likelihood reaches a local maximum. Such a weight says how
+    much likelier a view makes the samples than the other views do, which compares views of like dimension and scale.
+    With ``"uniform"`` or fixed weights the mean of the views' log-likelihoods is maximised, and the best priors are
+    found for certain. With one view all are :class:`ConvexMixture`.
 
     Parameters
     ----------
     n_clusters : int or None, default=None
         Number of clusters: that many samples of largest prior become exemplars. None keeps every sample whose prior is
         above zero.
-    weighted : bool, default=True
-        Whether the weights of the views are learned.
-    views : list or dict, default=None
-        Columns of each view where X is one table: slices, column numbers or column names. None means one view.
+    weighted : bool or None, default=None
+        Another way to say ``view_weights="learned"`` (True) or ``view_weights="uniform"`` (False). None leaves it to
+        ``view_weights``.
     divergence : str, list or dict, default="sqeuclidean"
         As in :class:`ConvexMixture`, one for all views or one per view; precomputed ones must be finite here.
     beta : float or "auto", list or dict, default="auto"
@@ -46,28 +57,35 @@ class MultiViewConvexMixture(MixtureEstimator):
     beta_scale : float, default=1.0
         Factor of every beta.
     smoothing : float, default=0.0
-        As in :class:`ConvexMixture`; views with kernels or given divergences have no components to move and stay.
+        As in :class:`ConvexMixture`; views with kernels or precomputed divergences have no components to move and stay.
+    normalizer : {"gaussian"} or None, default=None
+        Whether densities of different views are compared as such (``"gaussian"``: multiplied by (beta / pi)^(d / 2),
+        for squared Euclidean divergences) or by exp(-beta d) alone, as in the experiments of the source.
+    solver : {"auto", "newton", "em"}, default="auto"
+        How priors are found, as in :class:`ConvexMixture`; with learned view weights within each step.
+    refine : {"kernel_kmeans"} or None, default=None
+        Run kernel k-means from the labels, on the sum of the views' kernels times the view weights.
+    view_weights : {"learned", "uniform"}, list or dict, default="learned"
+        Weights of the views: learned, equal, or fixed, in the order of the views or by name. Fixed ones are scaled to
+        add up to 1 and weigh the views' log-likelihoods; equal fixed ones are ``"uniform"``.
+    init_view_weights : list or dict, default=None
+        Weights that learning starts from, for what is known of the views beforehand; None is equal weights.
+    views : list or dict, default=None
+        Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
         Kernel of views with ``divergence="kernel"``.
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
-    view_weights : list or dict, default=None
-        First view weights of ``weighted=True``, for what is known of the views beforehand; None is equal weights.
-    normalizer : {"gaussian"} or None, default=None
-        Whether densities of different views are compared as such (``"gaussian"``: divided by (pi / beta)^(d / 2), for
-        squared Euclidean divergences) or by exp(-beta d) alone, as in the experiments of the source.
-    solver : {"auto", "newton", "em"}, default="auto"
-        How priors are found, as in :class:`ConvexMixture`; with ``weighted=True`` within each step.
-    tol : float or None, default=None
-        Optimality gap of ``weighted=False``, by default 1e-6. With ``weighted=True``, the rise of the mean
-        log-likelihood in a step at which it ends, by default 1e-4: noisy views have lost their weight by then, and the
-        slow drift apart of equally good views has not begun. The source's figures belong to about 0.015.
     max_iter : int, default=5000
         Most steps.
-    refine : {"kernel_kmeans"} or None, default=None
-        Run kernel k-means from the labels, on the sum of the views' kernels times the view weights.
+    tol : float or None, default=None
+        With learned view weights, the rise of the mean log-likelihood in a step at which it ends, by default 1e-4:
+        noisy views have lost their weight by then, and the slow drift apart of equally good views has not begun. The
+        source's figures belong to about 0.015. With others the optimality gap, by default 1e-6.
     memory_limit : float, default=2048
         MiB the similarities of one view may take; beyond it they are computed again at every step.
+    random_state : int, RandomState instance or None, default=None
+        Nothing is random here; accepted so that programs can pass it to any estimator.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -80,18 +98,19 @@ class MultiViewConvexMixture(MixtureEstimator):
     priors_ : ndarray of shape (n_samples,)
         Priors of all samples; they add up to 1.
     view_weights_ : ndarray of shape (n_views,)
-        Weights of the views; they add up to 1, and are equal with ``weighted=False``.
+        Weights of the views, learned or fixed; they add up to 1.
     view_names_ : list of str
         Names of the views.
     betas_ : ndarray of shape (n_views,)
         The sharpness used in each view.
     log_likelihood_, objective_ : float
-        Mean log-likelihood; with ``weighted=False`` also the mean over the views.
+        Mean log-likelihood of the samples, which is maximised; without learned view weights also the weighted mean over
+        the views. Without ``normalizer`` it leaves out the factors of the densities.
     objective_path_ : ndarray
         Its value at the start and after every step; it never falls.
     optimality_gap_ : float
-        With ``weighted=False``: no priors have a log-likelihood larger by more than this. With ``weighted=True``: the
-        same for the priors of the last step, given the views' posteriors.
+        No priors have a log-likelihood larger by more than this; with learned view weights the same for the priors of
+        the last step at the views' posteriors.
     n_iter_ : int
         Steps taken.
     converged_ : bool
@@ -107,8 +126,8 @@ class MultiViewConvexMixture(MixtureEstimator):
 
     Notes
     -----
-    Cost: as :class:`ConvexMixture` for the views one below the other, V n rows; with ``weighted=True`` that for every
-    step of an outer loop, each from where the last one ended. Memory: 8 V n^2 bytes or, beyond ``memory_limit``,
+    Cost: as :class:`ConvexMixture` for the views one below the other, V n rows; with learned view weights that for
+    every step of an outer loop, each from where the last one ended. Memory: 8 V n^2 bytes or, beyond ``memory_limit``,
     O(V n).
 
     Source: PhD 3.2 and 3.3, Alg. 3.1; G. Tzortzis and A. Likas, "Multiple view clustering using a weighted combination
@@ -126,14 +145,10 @@ class MultiViewConvexMixture(MixtureEstimator):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **MIXTURE_RULES,
-        "weighted": ["boolean"],
-        "views": ["array-like", dict, None],
+        **view_rules("view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
+        "weighted": ["boolean", None],
         "divergence": [StrOptions(set(DIVERGENCES)), list, tuple, dict],
         "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), list, tuple, dict],
-        "kernel": [StrOptions(set(KERNELS)), callable, list, tuple, dict],
-        "kernel_params": [dict, list, tuple, None],
-        "view_weights": ["array-like", dict, None],
-        "normalizer": [StrOptions({"gaussian"}), None],
         "tol": [Interval(Real, 0, None, closed="neither"), None],
     }
 
@@ -141,49 +156,44 @@ class MultiViewConvexMixture(MixtureEstimator):
         self,
         n_clusters: int | None = None,
         *,
-        weighted: bool = True,
-        views: Any = None,
+        weighted: bool | None = None,
         divergence: Any = "sqeuclidean",
         beta: Any = "auto",
         beta_scale: float = 1.0,
         smoothing: float = 0.0,
+        normalizer: str | None = None,
+        solver: Solver = "auto",
+        refine: str | None = None,
+        view_weights: Any = "learned",
+        init_view_weights: Any = None,
+        views: Any = None,
         kernel: Any = "rbf",
         kernel_params: Any = None,
-        view_weights: Any = None,
-        normalizer: str | None = None,
-        solver: Any = "auto",
-        tol: float | None = None,
         max_iter: int = 5000,
-        refine: str | None = None,
+        tol: float | None = None,
         memory_limit: float = 2048,
+        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.weighted = weighted
-        self.views = views
         self.divergence = divergence
         self.beta = beta
         self.beta_scale = beta_scale
         self.smoothing = smoothing
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.view_weights = view_weights
         self.normalizer = normalizer
         self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
         self.refine = refine
+        self.view_weights = view_weights
+        self.init_view_weights = init_view_weights
+        self.views = views
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.max_iter = max_iter
+        self.tol = tol
         self.memory_limit = memory_limit
+        self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        single = self.divergence if isinstance(self.divergence, str) else None
-        tags.input_tags.sparse = single in ("sqeuclidean", "kernel")
-        given = single == "kernel" and isinstance(self.kernel, str) and self.kernel == "precomputed"
-        tags.input_tags.pairwise = (given or single == "precomputed") and self.views is None
-        tags.input_tags.positive_only = single in ("poisson", "exponential", "bernoulli")
-        return tags
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewConvexMixture":
@@ -206,85 +216,88 @@ class MultiViewConvexMixture(MixtureEstimator):
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters or 1, weights)
+        asked_for = _view_weights_asked_for(self.view_weights, self.weighted)
+        start = start_weights(asked_for, self.init_view_weights, views.names)
+        learned = start.learned and len(views) > 1
         shares = weights / weights.sum()
         for _ in track(self, [None], total=1, what="mixture", X=X, y=y):
-            settled = self._settle(views, shares)
-            start = self._first_weights(views.names)
-            found = self._solve(settled, shares[shares > 0], start)
-        self.betas_ = np.array([view.beta for view in settled])
-        n_views = len(settled)
-        self.view_weights_ = found.view_weights if isinstance(found, ViewMixture) else np.full(n_views, 1.0 / n_views)
-        self._store(settled, found, weights)
-        self._refine(settled, weights, self.view_weights_)
+            fitted = self._fit_views(views, shares)
+            solve = self._learn_view_weights if learned else self._keep_view_weights
+            solution, self.view_weights_ = solve(fitted, shares[shares > 0], start.values)
+        self.betas_ = np.array([view.beta for view in fitted])
+        self._store_fit(fitted, solution, weights, view_weights=self.view_weights_, mixes_views=learned)
         return self
 
-    def _settle(self, views: Views, shares: Floats) -> list[SettledView]:
-        """Return every view with its divergence fixed."""
-        choices = [
-            per_view(getattr(self, name), views.names, name)
-            for name in ("divergence", "beta", "kernel", "kernel_params")
-        ]
-        self._check_smoothing(choices[0])
-        settled = []
+    def _fit_views(self, views: Views, shares: Floats) -> list[FittedView]:
+        """Return every view with its divergence and sharpness fixed."""
+        names = ("divergence", "beta", "kernel", "kernel_params")
+        choices = [per_view(getattr(self, name), views.names, name) for name in names]
+        check_smoothing(self.smoothing, choices[0])
+        fitted = []
         for name, block, *chosen in zip(views.names, views.blocks, *choices, strict=True):
-            if chosen[0] not in DIVERGENCES:
-                known = ", ".join(map(repr, DIVERGENCES))
-                raise ParameterError(f"divergence={chosen[0]!r} of view {name!r} is unknown. Choose one of {known}.")
-            if self.normalizer is not None and chosen[0] != "sqeuclidean":
-                raise ParameterError(
-                    f"normalizer={self.normalizer!r} belongs to divergence='sqeuclidean', but view {name!r} has "
-                    f"divergence={chosen[0]!r}. Set normalizer=None."
-                )
-            settled.append(self._settle_view(block, ViewSpec(*chosen), shares, f"view {name!r}"))
-        self._log_normalizers = np.array(
-            [
-                0.0 if self.normalizer is None else 0.5 * view.block.shape[1] * np.log(view.beta / np.pi)
-                for view in settled
-            ]
-        )
-        return settled
+            _check_divergence(chosen[0], name)
+            check_normalizer(self.normalizer, chosen[0], f"view {name!r} has ")
+            options: dict[str, Any] = {"smoothing": self.smoothing, "beta_scale": self.beta_scale}
+            options |= {"memory_limit": self.memory_limit, "name": f"view {name!r}"}
+            fitted.append(fit_view(block, ViewChoices(*chosen), shares, **options))
+        return fitted
 
-    def _solve(self, settled: Sequence[SettledView], shares: Floats, start: Floats) -> Priors | ViewMixture:
+    def _learn_view_weights(
+        self, fitted: Sequence[FittedView], shares: Floats, first: Floats
+    ) -> tuple[Priors | ViewMixture, Floats]:
+        """Return priors and view weights of a mixture of the views, learned from the first weights."""
         meter = Meter(self, "steps")
-        parts = [view.similarities for view in settled]
-        learned = self.weighted and len(parts) > 1
-        tol = (1e-4 if learned else 1e-6) if self.tol is None else self.tol
-        options: dict[str, Any] = {"tol": tol, "max_iter": self.max_iter, "on_step": meter}
-        if learned:
-            found: Any = solve_view_mixture(
-                parts, shares, self._log_normalizers, view_weights=start, solver=self.solver, **options
-            )
-        else:
-            rows = np.tile(shares, len(parts)) / len(parts)
-            found = solve_priors(StackedSimilarities(parts), rows, solver=self.solver, **options)
+        solution = solve_view_mixture(
+            [view.similarities for view in fitted],
+            shares,
+            log_normalizers(fitted, self.normalizer),
+            view_weights=first,
+            solver=self.solver,
+            tol=LEARNED_TOL if self.tol is None else self.tol,
+            max_iter=self.max_iter,
+            on_step=meter,
+        )
         meter.close()
-        return found
+        return solution, solution.view_weights
 
-    def _first_weights(self, names: Sequence[str]) -> Floats:
-        if self.view_weights is None:
-            return np.full(len(names), 1.0 / len(names))
-        return read_view_weights(self.view_weights, names, "view_weights")
+    def _keep_view_weights(
+        self, fitted: Sequence[FittedView], shares: Floats, view_weights: Floats
+    ) -> tuple[Priors | ViewMixture, Floats]:
+        """Return the priors that maximise the mean of the views' log-likelihoods, and the view weights as they are."""
+        meter = Meter(self, "steps")
+        relative = view_weights / view_weights.max()
+        solution = solve_priors(
+            StackedSimilarities([view.similarities for view in fitted]),
+            np.outer(relative, shares).ravel() / relative.sum(),
+            solver=self.solver,
+            tol=FIXED_TOL if self.tol is None else self.tol,
+            max_iter=self.max_iter,
+            on_step=meter,
+        )
+        meter.close()
+        return solution, view_weights
 
-    def _blocks(self, X: Any) -> list[Matrix]:
-        blocks = list(read_views(self, X, reset=False))
-        absolute = all(place.absolute for place in self._placements)
-        if self.weighted and len(blocks) > 1 and self.refine is None and not absolute:
-            raise KernelError(
-                "Rows of precomputed kernels do not hold k(x, x) of new samples, which comparing views with learned "
-                "weights needs. Pass features and a kernel name, or use weighted=False or refine='kernel_kmeans'."
-            )
-        return blocks
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        return read_views(self, X, reset=False).blocks
 
-    def _log_posteriors(self, gaps: list[Floats]) -> Floats:
-        with np.errstate(divide="ignore"):
-            logs = [-beta * gap for beta, gap in zip(self._betas, gaps, strict=True)]
-            own = np.log(self._exemplar_priors)
-            if self.weighted and len(gaps) > 1:
-                views = np.log(self.view_weights_) + self._log_normalizers
-                joint = np.stack([log[:, self._columns] + view for log, view in zip(logs, views, strict=True)])
-            else:
-                support = np.log(self.priors_[self._support])
-                totals = [logsumexp(log + support, axis=1, keepdims=True) for log in logs]
-                totals = [np.where(np.isfinite(total), total, 0.0) for total in totals]
-                joint = np.stack([log[:, self._columns] - total for log, total in zip(logs, totals, strict=True)])
-            return own + logsumexp(joint, axis=0)
+    def _set_input_tags(self, tags: Any) -> None:
+        set_mixture_tags(tags, self.divergence, self.kernel, self.views)
+
+
+def _view_weights_asked_for(view_weights: Any, weighted: bool | None) -> Any:
+    """Return ``view_weights``, or what ``weighted`` says in its place where the two do not contradict each other."""
+    if weighted is None:
+        return view_weights
+    meant = "learned" if weighted else "uniform"
+    if not isinstance(view_weights, str) or view_weights not in ("learned", meant):
+        raise ParameterError(
+            f"weighted={weighted!r} means view_weights={meant!r}, which contradicts view_weights={view_weights!r}. "
+            "Leave weighted out."
+        )
+    return meant
+
+
+def _check_divergence(divergence: Any, view: str) -> None:
+    if divergence not in DIVERGENCES:
+        known = ", ".join(map(repr, DIVERGENCES))
+        raise ParameterError(f"divergence={divergence!r} of view {view!r} is unknown. Choose one of {known}.")

@@ -19,13 +19,13 @@ from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.solvers.margin.dual import MarginProblem, MarginSolution
 
-# The part of the promised fall of J that a gradient step must keep, and halvings before it is given up.
+# The share of the promised fall of J that a gradient step must reach, and halvings before it is given up.
 ARMIJO = 1e-4
 HALVINGS = 30
-# Starts are equal if their objectives differ by less than this, relatively.
-NEARLY = 1e-3
+# Starts are equally good if their objectives differ by less than this, relatively.
+EQUAL_STARTS = 1e-3
 # Draws for every pair wanted, where some have to be drawn again.
-DRAWS = 10
+DRAWS_PER_PAIR = 10
 
 
 class KernelFamily(Protocol):
@@ -40,13 +40,13 @@ class KernelFamily(Protocol):
     def project(self, theta: Floats) -> Floats:
         """Return the nearest admissible parameters."""
 
-    def reach(self, theta: Floats) -> float:
+    def step_length(self, theta: Floats) -> float:
         """Return the length of a first step."""
 
 
 @dataclass(frozen=True)
 class RatioRun:
-    """What one run found."""
+    """The end of one run."""
 
     labels: Floats  # (n,) +1 and -1
     theta: Floats
@@ -94,20 +94,21 @@ def ratio_clustering(
         if learned:
             theta, problem, here, length, solved = _gradient_step(family, theta, problem, here, length, dual_tol)
             n_duals += solved
-        moved, found, solved = _best_labels(problem, here, limit, n_moves, dual_tol)
+        moved, solution, solved = _best_labels(problem, here, limit, n_moves, dual_tol)
         n_duals += solved
         stayed = moved is problem
         problem = moved
-        here = found
+        here = solution
         fall = history[-1] - here.objective
         history.append(min(here.objective, history[-1]))
         converged = stayed and fall <= tol * abs(here.objective)
         if on_step is not None:
             on_step(history[-1])
-    if problem.y[0] > 0:  # labels and decision change sides together
-        problem.y *= -1.0
+    ends = np.array(problem.labels)
+    if ends[0] > 0:  # labels and decision change sides together
+        ends = -ends
         here = replace(here, multipliers=-here.multipliers, scores=-here.scores, bias=-here.bias)
-    return RatioRun(problem.y.copy(), theta, here, tuple(history), converged, n_duals)
+    return RatioRun(ends, theta, here, tuple(history), converged, n_duals)
 
 
 def _gradient_step(
@@ -119,23 +120,23 @@ def _gradient_step(
     if size == 0.0:
         return theta, problem, here, length, 0
     for tried in range(HALVINGS):
-        step = length * family.reach(theta) / size
+        step = length * family.step_length(theta) / size
         ahead = family.project(theta - step * gradient)
         expected = float(gradient @ (theta - ahead))
         if not expected > 0:
             return theta, problem, here, length, tried
-        there = MarginProblem(family.matrix(ahead), problem.C, problem.y, problem.b)
-        found = there.solve(dual_tol)
-        if found.objective + found.gap <= here.objective - ARMIJO * expected:
-            return ahead, there, found, 2.0 * length, tried + 1
+        there = MarginProblem(family.matrix(ahead), problem.C, problem.labels, problem.multipliers)
+        solution = there.solve(dual_tol)
+        if solution.objective + solution.gap <= here.objective - ARMIJO * expected:
+            return ahead, there, solution, 2.0 * length, tried + 1
         length *= 0.5
     return theta, problem, here, length, HALVINGS
 
 
 def ratio_gradient(family: KernelFamily, theta: Floats, problem: MarginProblem, at: MarginSolution) -> Floats:
     """Return the derivatives of J by the parameters, PhD (5.13)."""
-    quadratic = float(problem.b @ problem.f)
-    by_kernel, by_variance = family.slopes(theta, problem.b, problem.y)
+    quadratic = float(problem.multipliers @ problem.products)
+    by_kernel, by_variance = family.slopes(theta, problem.multipliers, problem.labels)
     return (quadratic * by_variance / at.variance - by_kernel) / (2.0 * at.variance)
 
 
@@ -143,18 +144,18 @@ def _best_labels(
     problem: MarginProblem, here: MarginSolution, limit: float, n_moves: int, dual_tol: float
 ) -> tuple[MarginProblem, MarginSolution, int]:
     """Return the best labelling on two paths, each moving samples out of one cluster (Alg. 5.2)."""
-    total = float(problem.y.sum())
+    total = float(problem.labels.sum())
     tasks = [(sign, min(n_moves, int((limit + sign * total) // 2))) for sign in (1.0, -1.0)]
     paths = parallel_map(lambda task: _path(problem, here, *task, dual_tol), tasks)
     best = problem
-    found = here
+    solution = here
     solved = 0
-    for end, value, count in paths:
+    for end, at_end, count in paths:
         solved += count
-        if value.objective + value.gap < found.objective:
+        if at_end.objective + at_end.gap < solution.objective:
             best = end
-            found = value
-    return best, found, solved
+            solution = at_end
+    return best, solution, solved
 
 
 def _path(
@@ -164,53 +165,54 @@ def _path(
     problem = start.copy()
     now = here
     best = start
-    found = here
-    may_move = problem.y == sign
+    solution = here
+    may_move = problem.labels == sign
     for _ in range(n_moves):
-        confidence = np.where(may_move, problem.y * now.scores, np.inf)
+        confidence = np.where(may_move, problem.labels * now.scores, np.inf)
         sample = int(np.argmin(confidence))
         if not may_move[sample]:
             break
         may_move[sample] = False
         problem.flip(sample)
         now = problem.solve(dual_tol)
-        if now.objective < found.objective:
+        if now.objective < solution.objective:
             best = problem.copy()
-            found = now
-    return best, found, n_moves
+            solution = now
+    return best, solution, n_moves
 
 
 def best_start(K: Floats, candidates: Sequence[Floats], C: float, dual_tol: float = 1e-5) -> Floats:
     """Return the labelling of least J, the first of those that are nearly as good."""
     distinct = list({labels.tobytes(): labels for labels in candidates}.values())
     values = np.array(list(parallel_map(lambda y: MarginProblem(K, C, y).solve(dual_tol).objective, distinct)))
-    return distinct[int(np.argmax(values <= values.min() * (1.0 + NEARLY)))]
+    return distinct[int(np.argmax(values <= values.min() * (1.0 + EQUAL_STARTS)))]
 
 
 def balanced_pairs(K: Floats, rng: np.random.Generator, count: int, limit: float) -> list[Floats]:
     """Return labellings by the nearer of two samples: the first drawn at random, the second far from it.
 
     A pair whose clusters differ in size by more than ``limit`` is drawn again, some times; then its border moves to
-    where they do not. Labellings with a border that was moved can look good and end badly, so that they come in only
+    where they do not. Labellings with a border that was moved can look good and end badly, so that they are used only
     where there are no others.
     """
     n = len(K)
     diag = np.diagonal(K)
     least = int(np.ceil((n - limit) / 2.0))
-    fair: list[Floats] = []
-    moved: list[Floats] = []
-    for _ in range(DRAWS * count):
+    balanced: list[Floats] = []
+    shifted: list[Floats] = []
+    for _ in range(DRAWS_PER_PAIR * count):
         first = int(rng.integers(n))
-        apart = np.sqrt(np.maximum(diag + diag[first] - 2.0 * K[first], 0.0))
-        reach = np.cumsum(apart)
-        second = min(int(np.searchsorted(reach, rng.random() * reach[-1], side="right")), n - 1)
-        lean = (diag[second] - 2.0 * K[second]) - (diag[first] - 2.0 * K[first])  # positive: nearer to the first
-        found = int(np.count_nonzero(lean > 0))
-        size = int(np.clip(found, least, n - least))
+        distances = np.sqrt(np.maximum(diag + diag[first] - 2.0 * K[first], 0.0))
+        cumulative = np.cumsum(distances)
+        second = min(int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")), n - 1)
+        # Difference of squared distances, positive where a sample is nearer to the first.
+        preference = (diag[second] - 2.0 * K[second]) - (diag[first] - 2.0 * K[first])
+        natural = int(np.count_nonzero(preference > 0))
+        size = int(np.clip(natural, least, n - least))
         labels = -np.ones(n)
-        labels[np.argsort(-np.round(lean, 12), kind="stable")[:size]] = 1.0
+        labels[np.argsort(-np.round(preference, 12), kind="stable")[:size]] = 1.0
         # The first sample is always on the same side.
-        (fair if size == found else moved).append(-labels * labels[0])
-        if len(fair) == count:
+        (balanced if size == natural else shifted).append(-labels * labels[0])
+        if len(balanced) == count:
             break
-    return fair or moved[:count]
+    return balanced or shifted[:count]

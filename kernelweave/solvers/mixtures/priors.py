@@ -1,4 +1,4 @@
-"""Priors of a convex mixture: the components are given, only their shares are sought.
+"""Priors of a convex mixture: the components are fixed, only their shares are sought.
 
 Objective   maximise L(q) = sum_r w_r log (S q)_r over the simplex, row weights w adding up to 1
 Input       Similarities (rows: samples, in every view; columns: components) and row weights
@@ -18,44 +18,41 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
-from scipy.optimize import nnls
 
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.similarities import Similarities
+from kernelweave.solvers.mixtures.nonnegative import minimize_nonnegative
 
 Solver = Literal["em", "newton", "auto"]
 Stopping = Literal["gap", "order", "change"]
 
 # Steps of EM before the first of second order: by then most components that will go have little left.
-BURN_IN = 20
+EM_STEPS = 20
 # Samples at least this similar are neighbours.
-NEAR = 0.5
+NEIGHBOR_SIMILARITY = 0.5
 # A neighbourhood enters the first second-order step if it has at least this share of the uniform prior, or
 # if some row's mixture would fall below that share of itself without it.
-KEPT = 0.5
-COVERED = 0.01
+KEPT_SHARE = 0.5
+COVERED_SHARE = 0.01
 # Priors below this share of the uniform one are dropped by EM, as in the source, every so many steps.
-DROP = 1e-3
-DROP_EVERY = 10
+DROPPED_SHARE = 1e-3
+DROP_INTERVAL = 10
 # With more priors above zero than this "auto" stays with EM.
-LARGEST = 4000
+LARGEST_SUPPORT = 4000
 # Similarities of a view below this number are worked on by one thread.
-SMALL = 4_000_000
+ONE_THREAD_ENTRIES = 4_000_000
 # Consecutive steps of EM the order of the largest priors must hold.
-STEADY = 10
-# Rounds of the active-set method before the slower one that always ends.
-ROUNDS = 40
+STEADY_STEPS = 10
 # A rise of the likelihood by less than this, relatively, is rounding.
-STALLED = 1e-14
+NEGLIGIBLE_RISE = 1e-14
 # Priors below this are zero, and so are the weights of rows that could ask for no more.
-NOTHING = 1e-14
+NEGLIGIBLE_SHARE = 1e-14
 
 
 @dataclass(frozen=True)
 class Priors:
-    """Priors found, and how good they are."""
+    """The priors at the end of a search, and how good they are."""
 
     values: Floats  # (n,) add up to 1
     gap: float  # max gradient - 1
@@ -82,7 +79,7 @@ class _Point:
         self.S = S
         self.weights = weights
         self.priors = priors
-        self.mixture = S.mix(priors)
+        self.mixture = S.product(priors)
         counted = weights > 0
         with np.errstate(divide="ignore"):
             logs = np.log(self.mixture[counted]) + S.offsets[counted]
@@ -94,20 +91,20 @@ class _Point:
         if self._gradient is None:
             ratios = np.zeros_like(self.mixture)
             np.divide(self.weights, self.mixture, out=ratios, where=self.weights > 0)
-            self._gradient = self.S.pull(ratios)
+            self._gradient = self.S.transposed_product(ratios)
         return self._gradient
 
     @property
     def gap(self) -> float:
         return float(self.gradient.max()) - 1.0
 
-    def at(self, priors: Floats) -> "_Point":
+    def with_priors(self, priors: Floats) -> "_Point":
         return _Point(self.S, self.weights, priors)
 
 
 @dataclass
 class _Run:
-    """A search under way: where it stands and when it has to stop."""
+    """A search under way: the present point, what was visited, and when to stop."""
 
     point: _Point
     tol: float
@@ -116,7 +113,7 @@ class _Run:
     on_step: Callable[[float], object] | None
     history: list[float] = field(default_factory=list)
 
-    def go_to(self, point: _Point) -> None:
+    def move_to(self, point: _Point) -> None:
         self.point = point
         self.history.append(point.likelihood)
         if self.on_step is not None:
@@ -127,7 +124,7 @@ class _Run:
         return self.point.gap <= self.tol
 
     @property
-    def spent(self) -> bool:
+    def out_of_time(self) -> bool:
         return len(self.history) > self.max_iter or time.monotonic() > self.deadline
 
 
@@ -153,15 +150,15 @@ def solve_priors(
     else EM. Both end early where a second-order step raises L by no more than ``min_gain``.
     """
     n = S.n_columns
-    weights = np.where(weights < NOTHING, 0.0, weights)
+    weights = np.where(weights < NEGLIGIBLE_SHARE, 0.0, weights)
     # Waking threads for small products takes longer than the products.
-    with single_threaded_blas() if n * n < SMALL else nullcontext():
+    with single_threaded_blas() if n * n < ONE_THREAD_ENTRIES else nullcontext():
         point = _Point(S, weights, np.full(n, 1.0 / n) if start is None else start)
         run = _Run(point, tol, max_iter, deadline, on_step, [point.likelihood])
         if solver == "em":
             done = _em(run, stopping, n_leaders)
         else:
-            limit = LARGEST if solver == "auto" else n
+            limit = LARGEST_SUPPORT if solver == "auto" else n
             done = _second_order(run, uniform=start is None, limit=limit, min_gain=min_gain)
     return Priors(run.point.priors, run.point.gap, tuple(run.history), done, run.point.mixture, run.point.gradient)
 
@@ -171,33 +168,33 @@ def _em(run: _Run, stopping: Stopping, n_leaders: int) -> bool:
     leaders = np.empty(0, dtype=np.intp)
     held = 0
     done = stopping == "gap" and run.solved
-    while not done and not run.spent:
+    while not done and not run.out_of_time:
         before = run.point.priors
-        run.go_to(_em_step(run.point, drop=len(run.history) % DROP_EVERY == 0))
+        run.move_to(_em_step(run.point, drop=len(run.history) % DROP_INTERVAL == 0))
         if stopping == "change":
             done = float(np.abs(run.point.priors - before).sum()) < run.tol
         elif stopping == "order":
             now = np.argsort(-run.point.priors, kind="stable")[:n_leaders]
             held = held + 1 if np.array_equal(now, leaders) else 0
             leaders = now
-            done = held >= STEADY
+            done = held >= STEADY_STEPS
         else:
             done = run.solved
     return done
 
 
 def _em_step(point: _Point, *, drop: bool) -> _Point:
-    """Return the point after q_j <- q_j g_j; dropped components come back where their gradient asks for it."""
+    """Return the point after q_j <- q_j g_j; dropped components come back where their gradient is above 1."""
     priors = point.priors * point.gradient
-    least = DROP / len(priors)
+    least = DROPPED_SHARE / len(priors)
     missed = (point.priors == 0) & (point.gradient > 1.0)
     if missed.any():
-        revived = point.at(_normed(np.where(missed, least, priors)))
+        revived = point.with_priors(_normed(np.where(missed, least, priors)))
         if revived.likelihood >= point.likelihood:
             return revived
-    after = point.at(_normed(priors))
+    after = point.with_priors(_normed(priors))
     if drop and ((priors > 0) & (priors < least)).any():
-        fewer = after.at(_normed(np.where(priors < least, 0.0, priors)))
+        fewer = after.with_priors(_normed(np.where(priors < least, 0.0, priors)))
         if fewer.likelihood >= point.likelihood:
             return fewer
     return after
@@ -206,29 +203,29 @@ def _em_step(point: _Point, *, drop: bool) -> _Point:
 def _second_order(run: _Run, *, uniform: bool, limit: int, min_gain: float) -> bool:
     """Take second-order steps on the priors above zero, after some of EM where the start is uniform."""
     trim = uniform
-    for _ in range(BURN_IN if uniform else 0):
-        if run.solved or run.spent:
+    for _ in range(EM_STEPS if uniform else 0):
+        if run.solved or run.out_of_time:
             break
-        run.go_to(_em_step(run.point, drop=False))
-    while not run.solved and not run.spent:
+        run.move_to(_em_step(run.point, drop=False))
+    while not run.solved and not run.out_of_time:
         first = _thinned(run.point) if trim else run.point
         if np.count_nonzero(first.priors) <= limit:
-            found = _newton_step(first)
-            gain = -np.inf if found is None else found.likelihood - run.point.likelihood
-            if found is not None and gain > 0:
+            after = _newton_step(first)
+            gain = -np.inf if after is None else after.likelihood - run.point.likelihood
+            if after is not None and gain > 0:
                 trim = False
-                run.go_to(found)
+                run.move_to(after)
             if min_gain > 0 and not trim and gain <= min_gain:
                 break
             if gain > 0:
                 continue
             trim = False  # thinning cost more than a step gained: go on with all components
         before = run.point.likelihood
-        for _ in range(BURN_IN // 2):
-            run.go_to(_em_step(run.point, drop=False))
-            if run.solved or run.spent:
+        for _ in range(EM_STEPS // 2):
+            run.move_to(_em_step(run.point, drop=False))
+            if run.solved or run.out_of_time:
                 break
-        if run.point.likelihood - before <= STALLED * max(1.0, abs(before)):
+        if run.point.likelihood - before <= NEGLIGIBLE_RISE * max(1.0, abs(before)):
             break  # a row of next to no weight keeps the gap open; what it could still add is below rounding
     return run.solved
 
@@ -247,15 +244,15 @@ def _thinned(point: _Point) -> _Point:
     for j in np.argsort(-point.priors, kind="stable"):
         if not left[j]:
             continue
-        likeness = sum(S.part(view * n + j, view * n + j + 1, everyone)[0] for view in range(S.n_views)) / S.n_views
-        near = left & (likeness >= NEAR)
+        rows = [S.block(view * n + j, view * n + j + 1, everyone)[0] for view in range(S.n_views)]
+        near = left & (sum(rows) / S.n_views >= NEIGHBOR_SIMILARITY)
         near[j] = True
         gathered[j] = point.priors[near].sum()
         left &= ~near
-    keep = gathered >= KEPT / n
-    part = S.mix(np.where(keep, gathered, 0.0))
-    keep[np.flatnonzero((part < COVERED * point.mixture) & (point.weights > 0)) % n] = True
-    return point.at(_normed(np.where(keep, np.maximum(gathered, NOTHING), 0.0)))
+    keep = gathered >= KEPT_SHARE / n
+    covered = S.product(np.where(keep, gathered, 0.0))
+    keep[np.flatnonzero((covered < COVERED_SHARE * point.mixture) & (point.weights > 0)) % n] = True
+    return point.with_priors(_normed(np.where(keep, np.maximum(gathered, NEGLIGIBLE_SHARE), 0.0)))
 
 
 def _newton_step(point: _Point) -> _Point | None:
@@ -271,7 +268,7 @@ def _newton_step(point: _Point) -> _Point | None:
     G = point.S.gram(chosen, scale)
     gradient = point.gradient[chosen]
     here = point.priors[chosen]
-    target = _nonnegative(G, 2.0 * gradient - 1.0, here)
+    target = minimize_nonnegative(G, 2.0 * gradient - 1.0, here)
     if target is None:
         return None
     direction = np.zeros_like(point.priors)
@@ -281,17 +278,17 @@ def _newton_step(point: _Point) -> _Point | None:
 
 def _candidates(point: _Point, support: Ints) -> Ints:
     """Return the sample of largest gradient among those nearest to each component of the support, where above 1."""
-    cell = point.S.strongest(support)
-    order = np.lexsort((-point.gradient, cell))
-    heads = order[np.concatenate([[True], np.diff(cell[order]) > 0])]
-    return heads[point.gradient[heads] > 1.0]
+    nearest = point.S.most_similar(support)
+    order = np.lexsort((-point.gradient, nearest))
+    best = order[np.concatenate([[True], np.diff(nearest[order]) > 0])]
+    return best[point.gradient[best] > 1.0]
 
 
 def _line_search(point: _Point, direction: Floats) -> _Point | None:
     """Return the first of the points 1, 1/2, 1/4, ... of the way that raises the likelihood enough."""
     slope = float((point.gradient - 1.0) @ direction)
     counted = point.weights > 0
-    change = point.S.mix(direction)[counted] / point.mixture[counted]
+    change = point.S.product(direction)[counted] / point.mixture[counted]
     length = 1.0
     total = float(direction.sum())
     while length > 1e-10:
@@ -300,43 +297,9 @@ def _line_search(point: _Point, direction: Floats) -> _Point | None:
             gain = float(point.weights[counted] @ np.log(factors)) - length * total
             if gain >= 1e-4 * length * slope:
                 moved = np.maximum(point.priors + length * direction, 0.0)
-                return point.at(_normed(np.where(moved < NOTHING, 0.0, moved)))
+                return point.with_priors(_normed(np.where(moved < NEGLIGIBLE_SHARE, 0.0, moved)))
         length /= 2.0
     return None
-
-
-def _nonnegative(G: Floats, c: Floats, start: Floats) -> Floats | None:
-    """Return the x >= 0 that minimises x^T G x / 2 - c^T x, or None where rounding stands in the way.
-
-    Primal-dual active sets: solve on the set, drop what became negative, add what would gain, until nothing changes.
-    That takes a few rounds but need not end; scipy's nnls on the factor of G then does.
-    """
-    if not np.isfinite(G).all() or not (np.diagonal(G) > 0).all():
-        return None
-    size = np.sqrt(np.diagonal(G))  # a unit diagonal, so that components of any size bear the same jitter
-    G = G / size / size[:, None]
-    c = c / size
-    start = start * size
-    G[np.diag_indices_from(G)] += 1e-13
-    active = (start > 0) | (c - G @ start > 0)
-    tiny = 1e-13 * np.abs(c).max()
-    seen = set()
-    try:
-        for _ in range(ROUNDS):
-            if active.tobytes() in seen or not active.any():
-                break
-            seen.add(active.tobytes())
-            on = np.flatnonzero(active)
-            x = np.zeros(len(c))
-            x[on] = cho_solve(cho_factor(G[np.ix_(on, on)], overwrite_a=True, check_finite=False), c[on])
-            after = np.where(active, x > 0, c - G @ x > tiny)
-            if np.array_equal(after, active):
-                return np.asarray(x / size)
-            active = after
-        factor = cholesky(G, lower=False, check_finite=False)
-        return np.asarray(nnls(factor, solve_triangular(factor, c, trans=1))[0] / size)
-    except (LinAlgError, RuntimeError):
-        return None
 
 
 def _normed(priors: Floats) -> Floats:

@@ -19,15 +19,15 @@ from kernelweave.kernels.similarities import Similarities, StackedSimilarities
 from kernelweave.solvers.mixtures.priors import Solver, solve_priors
 
 # Views with less weight than this no longer take part.
-NOTHING = 1e-12
+NEGLIGIBLE_WEIGHT = 1e-12
 # An M-step ends where a step within it raises L by less than this share of what ends the whole. Rows that hardly
 # belong to a view any more would keep the gap open for ever.
-SLACK = 0.01
+INNER_SHARE = 0.01
 
 
 @dataclass(frozen=True)
 class ViewMixture:
-    """Priors and view weights found."""
+    """The priors and view weights at the end of a search."""
 
     values: Floats  # (n,) priors, add up to 1
     view_weights: Floats  # (V,)
@@ -48,7 +48,7 @@ class ViewMixture:
 
 
 def solve_view_mixture(
-    parts: Sequence[Similarities],
+    views: Sequence[Similarities],
     shares: Floats,
     log_normalizers: Floats,
     *,
@@ -62,12 +62,12 @@ def solve_view_mixture(
     on_step: Callable[[float], object] | None = None,
 ) -> ViewMixture:
     """Run EM from uniform priors and ``view_weights`` until L rises by at most ``tol`` in a step."""
-    S = StackedSimilarities(parts)
-    n = parts[0].n_columns
+    S = StackedSimilarities(views)
+    n = views[0].n_columns
     weights = view_weights
-    priors = np.full(n, 1.0 / n)
+    uniform = np.full(n, 1.0 / n)
     start: Floats | None = None
-    logs = _log_mixtures(S, S.mix(priors), log_normalizers)
+    logs = _log_mixtures(S, S.product(uniform), log_normalizers)
     history = [_likelihood(logs, weights, shares)]
     converged = False
     gap = np.inf
@@ -75,7 +75,7 @@ def solve_view_mixture(
     while not converged and len(history) <= max_iter and time.monotonic() <= deadline:
         posteriors = _posteriors(logs, weights)
         weights = posteriors @ shares
-        found = solve_priors(
+        solution = solve_priors(
             S,
             (posteriors * shares).ravel(),
             solver=solver,
@@ -83,18 +83,18 @@ def solve_view_mixture(
             tol=inner_tol,
             max_iter=inner_max_iter,
             deadline=deadline,
-            min_gain=SLACK * tol,
+            min_gain=INNER_SHARE * tol,
             stopping="change" if solver == "em" else "gap",
         )
-        priors = start = found.values
-        gap = found.gap
-        gradient = found.gradient
-        logs = _log_mixtures(S, found.mixture, log_normalizers)
+        start = solution.values
+        gap = solution.gap
+        gradient = solution.gradient
+        logs = _log_mixtures(S, solution.mixture, log_normalizers)
         history.append(_likelihood(logs, weights, shares))
         converged = history[-1] - history[-2] <= tol
         if on_step is not None:
             on_step(history[-1])
-    return ViewMixture(priors, weights, gap, gradient, tuple(history), converged)
+    return ViewMixture(uniform if start is None else start, weights, gap, gradient, tuple(history), converged)
 
 
 def _log_mixtures(S: StackedSimilarities, mixture: Floats, log_normalizers: Floats) -> Floats:
@@ -106,7 +106,7 @@ def _log_mixtures(S: StackedSimilarities, mixture: Floats, log_normalizers: Floa
 def _posteriors(logs: Floats, weights: Floats) -> Floats:
     """Return P(z_i = v | x_i) of (3.14), shape (V, n)."""
     with np.errstate(divide="ignore"):
-        joint = logs + np.log(np.where(weights > NOTHING, weights, 0.0))[:, None]
+        joint = logs + np.log(np.where(weights > NEGLIGIBLE_WEIGHT, weights, 0.0))[:, None]
     return np.exp(joint - logsumexp(joint, axis=0))
 
 

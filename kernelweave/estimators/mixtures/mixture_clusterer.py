@@ -1,0 +1,272 @@
+"""The base of convex mixtures: what a fit stores, and how new samples are assigned and scored."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from kernelweave.estimators.mixtures.exemplar_choice import Exemplars, choose_exemplars
+from kernelweave.estimators.mixtures.fitted_views import FittedView, log_normalizers
+from kernelweave.estimators.mixtures.model import MixtureModel, mixture_model
+from kernelweave.estimators.mixtures.refinement import refine_by_kernel_kmeans
+from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.fit_warnings import warn_if_empty
+from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.single_kernel import is_precomputed
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.errors import ConvergenceWarning, KernelError, ParameterError
+from kernelweave.foundation.notices import warn
+from kernelweave.foundation.sklearn_internals import Interval, StrOptions
+from kernelweave.inputs import read_weights
+from kernelweave.kernels.divergences import BREGMAN
+from kernelweave.solvers.mixtures.priors import Priors
+from kernelweave.solvers.mixtures.view_mixture import ViewMixture
+
+#: Rules of the parameters both mixtures have.
+MIXTURE_RULES: dict[str, list[Any]] = {
+    **rules("max_iter", "memory_limit", "random_state", "verbose"),
+    "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+    "beta_scale": [Interval(Real, 0, None, closed="neither")],
+    "smoothing": [Interval(Real, 0, 1, closed="left")],
+    "normalizer": [StrOptions({"gaussian"}), None],
+    "solver": [StrOptions({"em", "newton", "auto"})],
+    "refine": [StrOptions({"kernel_kmeans"}), None],
+}
+
+
+def _has_posteriors(estimator: "MixtureClusterer") -> bool:
+    if estimator.refine is not None:
+        raise AttributeError(
+            f"After refine={estimator.refine!r} the nearest centre decides and there are no posterior probabilities. "
+            "Set refine=None for predict_proba."
+        )
+    return True
+
+
+def _has_likelihoods(estimator: "MixtureClusterer") -> bool:
+    model: MixtureModel | None = getattr(estimator, "_model", None)
+    relative = _names_divergence(estimator.divergence, "kernel") and is_precomputed(estimator.kernel)
+    if not model.absolute if model else relative:
+        raise AttributeError(
+            "With kernel='precomputed' the rows of new samples do not hold k(x, x), so their likelihood is not known. "
+            "predict works; for score pass features and a kernel name."
+        )
+    return True
+
+
+def _names_divergence(divergence: Any, name: str) -> bool:
+    """Whether a divergence, or that of some view, is the one named."""
+    if isinstance(divergence, str):
+        return divergence == name
+    return name in (divergence.values() if isinstance(divergence, dict) else divergence)
+
+
+class MixtureClusterer(Clusterer):
+    """Base of the convex mixtures; ``fit`` stores the ``_model``, and the ``_centers`` of kernel k-means after it."""
+
+    _objective = "maximize"
+    _model: MixtureModel
+    _centers: CenterModel | None
+
+    @abstractmethod
+    def _read_new(self, X: Any) -> Sequence[Matrix]:
+        """Return new samples, checked, view by view."""
+
+    def predict(self, X: Any) -> Ints:
+        """Return the most probable cluster of new samples; after ``refine``, the nearest centre.
+
+        Parameters
+        ----------
+        X : array-like or views, as in ``fit``
+            New samples; with ``divergence="precomputed"`` their divergences from the training samples.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_new,)
+            Position of the exemplar in ``exemplar_indices_``.
+        """
+        check_is_fitted(self)
+        blocks = self._read_new(X)
+        return self._log_posteriors(blocks).argmax(axis=1) if self._centers is None else self._centers.assign(blocks)
+
+    @available_if(_has_posteriors)
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the posterior probabilities of the clusters for new samples.
+
+        Parameters
+        ----------
+        X : array-like or views, as in ``fit``
+            New samples.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_new, n_clusters)
+            They add up to 1 over the exemplars chosen.
+        """
+        check_is_fitted(self)
+        logs = self._log_posteriors(self._read_new(X))
+        return np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+
+    @available_if(_has_likelihoods)
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean log-likelihood of samples under the fitted mixture, all its components counted.
+
+        On the training samples it is ``objective_``. It compares samples, and models of the same divergence and beta;
+        other values of beta are comparable only with ``normalizer="gaussian"``, which makes densities of the
+        components.
+
+        Parameters
+        ----------
+        X : array-like or views, as in ``fit``
+            Samples; with ``divergence="precomputed"`` their divergences from the training samples.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_new,), default=None
+            Weights of the samples; one of weight 2 counts as two.
+
+        Returns
+        -------
+        score : float
+            The weighted mean; -inf where no component has a probability for some sample.
+        """
+        check_is_fitted(self)
+        logs = self._model.log_likelihoods(self._model.divergences(self._read_new(X)))
+        weights = read_weights(sample_weight, len(logs))
+        counted = weights > 0
+        return float(weights[counted] @ logs[counted]) / float(weights.sum())
+
+    def _log_posteriors(self, blocks: Sequence[Matrix]) -> Floats:
+        model = self._model
+        if model.compares_views and not model.absolute:
+            raise KernelError(
+                "Rows of precomputed kernels do not hold k(x, x) of new samples, which comparing views with learned "
+                "weights needs. Pass features and a kernel name, or use view_weights='uniform' or "
+                "refine='kernel_kmeans'."
+            )
+        logs = model.log_posteriors(model.divergences(blocks))
+        excluded = ~np.isfinite(logs.max(axis=1))
+        if excluded.any():
+            raise ParameterError(
+                f"Sample {int(np.argmax(excluded))} of X has an infinite divergence from every exemplar, so no cluster "
+                f"can have produced it. {_remedy(self.smoothing)}"
+            )
+        return logs
+
+    def _store_fit(
+        self,
+        views: Sequence[FittedView],
+        solution: Priors | ViewMixture,
+        weights: Floats,
+        *,
+        view_weights: Floats,
+        mixes_views: bool,
+    ) -> None:
+        """Store what a solution says, choose the exemplars, and assign the training samples."""
+        constants = log_normalizers(views, self.normalizer)
+        # A mixture of views has the normalisers in its likelihood; elsewhere they are a constant that is added here.
+        constant = 0.0 if mixes_views and len(views) > 1 else float(view_weights @ constants)
+        counted = np.flatnonzero(weights > 0)
+        self.priors_: Floats = np.zeros(len(weights))
+        self.priors_[counted] = solution.values
+        self.log_likelihood_ = solution.log_likelihood + constant
+        self.objective_ = self.log_likelihood_
+        self.objective_path_ = np.array(solution.history) + constant
+        self.optimality_gap_ = solution.gap
+        self.n_iter_ = solution.n_iter
+        self.converged_ = solution.converged
+        _warn_if_unfinished(solution, self.max_iter)
+        likely = counted[np.argsort(-np.round(solution.gradient, 12), kind="stable")]
+        exemplars = choose_exemplars(views, self.priors_, likely, self.n_clusters)
+        _warn_if_filled(exemplars, self.n_clusters)
+        self.exemplar_indices_ = exemplars.indices
+        self._model, support = mixture_model(
+            views,
+            self.priors_,
+            exemplars,
+            log_normalizers=constants,
+            view_weights=view_weights,
+            mixes_views=mixes_views,
+        )
+        logs = self._model.log_posteriors([view.fitted.divergence.block(slice(None), support) for view in views])
+        self.labels_ = _exemplars_with_themselves(logs.argmax(axis=1), exemplars)
+        excluded = ~np.isfinite(logs.max(axis=1)) & (weights > 0)
+        excluded[exemplars.indices] = False
+        _warn_if_excluded(int(np.count_nonzero(excluded)))
+        self._refine(views, weights, view_weights)
+
+    def _refine(self, views: Sequence[FittedView], weights: Floats, coefficients: Floats) -> None:
+        """Run kernel k-means from the labels where ``refine`` asks for it."""
+        self.__dict__.pop("inertia_", None)
+        self._centers = None
+        if self.refine is None:
+            return
+        n_clusters = len(self.exemplar_indices_)
+        options: dict[str, Any] = {"n_clusters": n_clusters, "memory_limit": self.memory_limit}
+        descent, self._centers = refine_by_kernel_kmeans(views, self.labels_, weights, coefficients, **options)
+        self.labels_ = descent.labels
+        self.inertia_ = descent.objective
+
+
+def set_mixture_tags(tags: Any, divergence: Any, kernel: Any, views: Any = None) -> None:
+    """Set the input tags of a convex mixture; divergences that differ between views say nothing about one table."""
+    single = divergence if isinstance(divergence, str) else None
+    matrix = single == "precomputed" or (single == "kernel" and isinstance(kernel, str) and kernel == "precomputed")
+    tags.sparse = single in ("sqeuclidean", "kernel")
+    tags.pairwise = matrix and views is None
+    tags.positive_only = single in BREGMAN and single != "sqeuclidean"
+
+
+def _exemplars_with_themselves(labels: Ints, exemplars: Exemplars) -> Ints:
+    """Return the labels with every exemplar in the cluster it stands for."""
+    labels[exemplars.indices] = np.arange(len(exemplars.indices))
+    return labels
+
+
+def _remedy(smoothing: float) -> str:
+    if smoothing > 0:
+        return "A feature that was the same in all training samples excludes other values; leave that feature out."
+    return "Fit with smoothing above 0, which leaves every component some probability for any value."
+
+
+def _warn_if_excluded(n_excluded: int) -> None:
+    if n_excluded:
+        warn(
+            f"{n_excluded} samples have an infinite divergence from every exemplar and were put into the first "
+            "cluster. Raise n_clusters or set smoothing.",
+            ConvergenceWarning,
+        )
+
+
+def _warn_if_unfinished(solution: Priors | ViewMixture, max_iter: int) -> None:
+    if solution.converged:
+        return
+    if solution.n_iter < max_iter:
+        why = (
+            f"after {solution.n_iter} steps: no step raises the likelihood by more than rounding. Raise tol to accept "
+            "this."
+        )
+    else:
+        why = f"before it settled (max_iter={max_iter}). Raise max_iter or tol, or use solver='auto'."
+    warn(f"The mixture stopped with an optimality gap of {solution.gap:.2g} {why}", ConvergenceWarning)
+
+
+def _warn_if_filled(exemplars: Exemplars, n_clusters: int | None) -> None:
+    """Warn that fewer samples than clusters have a prior, and that even equal ones could not make up for them."""
+    if n_clusters is None:
+        return
+    count = len(exemplars.indices)
+    n_filled = exemplars.n_without_prior
+    if n_filled:
+        warn(
+            f"Only {count - n_filled} samples have a prior above zero, fewer than n_clusters={count}; the other "
+            f"{n_filled} exemplars are those nearest to having one and hold themselves alone. Raise beta_scale for "
+            "more clusters.",
+            ConvergenceWarning,
+        )
+    warn_if_empty(np.arange(n_clusters) < count, n_clusters)
