@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from kernelweave.backends import Assignment, Backend, BackendArray, Moves
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 
 class Kernel(Protocol):
@@ -21,6 +21,9 @@ class Kernel(Protocol):
 
     def scale(self) -> float:
         """Return a bound on the size of kernel values."""
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return a dense block as NumPy."""
 
     def columns(self, samples: Ints) -> BackendArray:
         """Return some columns."""

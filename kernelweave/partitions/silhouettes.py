@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from kernelweave.foundation.array_types import Floats, Ints
-from kernelweave.kernels.operator import KernelOperator
+from kernelweave.partitions.kernel import Kernel
 
 #: Entries of a block of rows: 4 MiB as float64, small enough to stay near the caches.
 BLOCK_ELEMENTS = 2**19
 
 
-def silhouettes(kernel: KernelOperator, labels: Ints, n_clusters: int, rows: Ints | None = None) -> Floats:
+def silhouettes(kernel: Kernel, labels: Ints, n_clusters: int, rows: Ints | None = None) -> Floats:
     """Return the silhouette of every sample, or of ``rows``; labels are 0..n_clusters-1, clusters may be empty."""
     rows = np.arange(kernel.n_samples) if rows is None else rows
     membership = np.eye(n_clusters)[labels]
@@ -39,7 +39,7 @@ def coefficients(sums: Floats, own: Ints, sizes: Ints) -> Floats:
     return np.divide(b - a, widest, out=np.zeros(len(own)), where=(widest > 0) & (sizes[own] > 1))
 
 
-def _distances(kernel: KernelOperator, diag: Floats, rows: Ints) -> Floats:
+def _distances(kernel: Kernel, diag: Floats, rows: Ints) -> Floats:
     """Return the distances from ``rows`` to all samples, in the memory of the kernel's block."""
     block = np.array(kernel.block(rows, slice(None)), dtype=np.float64)
     block *= -2.0
