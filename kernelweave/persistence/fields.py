@@ -76,16 +76,24 @@ def assembled(name: str, fields: Mapping[str, Any]) -> Any:
     value: Any = object.__new__(cls)
     for key, field in fields.items():
         object.__setattr__(value, key, field)
-    fault = fault_of(value)
+    unknown = sorted(fields.keys() - fields_in(value).keys())
+    fault = f"has {unknown[0]!r}, which is no field" if unknown else fault_of(value)
     if fault is not None:
         raise ValueError(f"{cls.__name__} {fault}")
     return value
 
 
+def fields_in(value: Any) -> Mapping[str, Any]:
+    """Return what of an object belongs into a file: all attributes, of a dataclass only its fields."""
+    if not is_dataclass(value):
+        return {key: field for key, field in vars(value).items() if not key.startswith("_skl_")}
+    return {field.name: vars(value)[field.name] for field in fields_of(value) if field.name in vars(value)}
+
+
 def fault_of(value: Any) -> str | None:
     """Describe a field that an object cannot have, or lacks, or that is wrong; None where there is no fault."""
-    cls = type(value)
-    present = vars(value)
+    cls: Any = type(value)
+    present = fields_in(value)
     for key in present:
         if callable(getattr(cls, key, None)):
             return f"has {key!r}, which is no field"
@@ -100,7 +108,7 @@ def fault_of(value: Any) -> str | None:
 
 
 @cache
-def _expected(cls: type) -> tuple[list[str], Mapping[str, Any]]:
+def _expected(cls: Any) -> tuple[list[str], Mapping[str, Any]]:
     """Return the names of fields that objects of a class must have, and the types of fields that are known."""
     if issubclass(cls, BaseEstimator):
         return cls._get_param_names(), FITTED
@@ -156,8 +164,8 @@ def _array_fault(value: Any, letters: str, sizes: dict[str, int]) -> str | None:
 
 
 def _sized(value: Any, name: str = "estimator") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the name and the fields of an estimator, then of the objects in its fields, alone or in lists, and so on."""
-    fields = vars(value)
+    """Yield name and fields of an estimator, then of the objects in its fields, alone or in lists, and in theirs."""
+    fields = fields_in(value)
     if isinstance(fields.get("cluster_centers_"), list) and "_offset" not in fields:  # those of every view
         fields = {key: field for key, field in fields.items() if key != "cluster_centers_"}
     yield name, fields
@@ -187,7 +195,10 @@ def _kernel_fault(model: Any) -> str | None:
 
 
 def _is_kernel_of(kernel: Any, n_samples: int, width: int | None) -> bool:
-    """Whether a fitted kernel, possibly scaled, is of so many samples; a matrix that was passed in has a row for each."""
+    """Whether a fitted kernel, alone or in an object that scales it, is of so many samples.
+
+    Of a precomputed kernel nothing is kept; the width of its view is the number of samples.
+    """
     fitted = kernel if isinstance(kernel, FittedKernel) else kernel.kernel
     samples = getattr(fitted, "features", getattr(fitted, "prepared", None))
     known = width if isinstance(fitted, Precomputed) else getattr(samples, "shape", [None])[0]

@@ -4,8 +4,9 @@ model.json  format, versions, and the tree of the model: numbers, text, lists, d
 arrays/     every array as .npy, without pickles
 SHA256SUMS  the checksum of every other member, as sha256sum writes it
 
-Classes are looked up by name in a fixed list (``names``); a name that is not in it is refused. Fields of older files are
-brought up to date (``upgrades``). Objects are made without their constructor, and their fields are checked (``fields``).
+Classes are looked up by name in a fixed list (``names``); a name that is not in it is refused. Fields of older files
+are brought up to date (``upgrades``). Objects are made without their constructor, and their fields checked
+(``fields``).
 """
 
 import io
@@ -89,19 +90,8 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
         )
     check_is_fitted(last)
     path = Path(path)
-    if path.is_dir():
-        raise ParameterError(f"path={str(path)!r} is a folder. Name a file in it, such as {str(path / 'model.kwm')!r}.")
-    if not path.parent.is_dir():
-        raise ParameterError(
-            f"path={str(path)!r} lies in {str(path.parent)!r}, and there is no such folder. Make it first, or name "
-            "another one."
-        )
-    try:
-        json.dumps(notes or {}, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"notes must hold what JSON can: text, finite numbers, lists and dicts ({one_line(error)})."
-        ) from error
+    _check_folder(path)
+    _check_notes(notes)
     arrays: list[np.ndarray] = []
     tree = {
         "format": FORMAT,
@@ -119,6 +109,25 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
         )
     _replace(path, lambda partial: _write(partial, text, arrays))
     return path
+
+
+def _check_folder(path: Path) -> None:
+    if path.is_dir():
+        raise ParameterError(f"path={str(path)!r} is a folder. Name a file in it, such as {str(path / 'model.kwm')!r}.")
+    if not path.parent.is_dir():
+        raise ParameterError(
+            f"path={str(path)!r} lies in {str(path.parent)!r}, and there is no such folder. Make it first, or name "
+            "another one."
+        )
+
+
+def _check_notes(notes: Mapping[str, Any] | None) -> None:
+    try:
+        json.dumps(notes or {}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"notes must hold what JSON can: text, finite numbers, lists and dicts ({one_line(error)})."
+        ) from error
 
 
 def _replace(path: Path, write: Callable[[Path], None]) -> None:
@@ -147,7 +156,7 @@ def _archive(path: Path, text: bytes, arrays: list[np.ndarray], method: int) -> 
             name = f"arrays/{i}.npy"
             with archive.open(name, "w", force_zip64=True) as member:
                 summed = _Summed(member)
-                np.lib.format.write_array(summed, np.asarray(array, order="C"), allow_pickle=False)
+                np.lib.format.write_array(summed, array, allow_pickle=False)
             sums[name] = summed.sum.hexdigest()
         archive.writestr(SUMS, "".join(f"{digest}  {name}\n" for name, digest in sums.items()))
         return sum(entry.file_size for entry in archive.infolist())

@@ -23,6 +23,7 @@ from kernelweave.estimators.margin.dividing import Split
 from kernelweave.estimators.margin.ratio_clustering import BasisKernel
 from kernelweave.estimators.shared.multi_view import ViewKernel
 from kernelweave.estimators.spectral.multi_view_kernel_spectral import TrainedView
+from kernelweave.inputs import Views
 from kernelweave.kernels import divergences
 from kernelweave.kernels.spec import fitting, formulas
 from kernelweave.kernels.spec.neighbors import NeighborGraph
@@ -81,6 +82,7 @@ CLASSES: dict[str, type] = {
     "gaussian_process/RationalQuadratic": gaussian_process.RationalQuadratic,
     "gaussian_process/Sum": gaussian_process.Sum,
     "gaussian_process/WhiteKernel": gaussian_process.WhiteKernel,
+    "input/Views": Views,
     "kernel/BasisKernel": BasisKernel,
     "kernel/FeatureMap": fitting.FeatureMap,
     "kernel/FormulaKernel": fitting.FormulaKernel,
@@ -248,9 +250,12 @@ def name_of(cls: type) -> str | None:
     return next((name for name, known in CLASSES.items() if known is cls), None)
 
 
-def names_since(written: str, version: int) -> list[str | None]:
-    """Return what a class named in a file was called in the version of that file and in every one since."""
-    names = [VERSION_1.get(written) if version == 1 else written]
+def names_since(written: str, version: int) -> list[str]:
+    """Return what a class named in a file is called in the version of that file and in every one since.
+
+    The last is a name of ``CLASSES``, or the class may not occur in a model.
+    """
+    names = [VERSION_1.get(written, "") if version == 1 else written]
     for step in range(version, VERSION):
         names.append(REPLACED[step].get(names[-1], names[-1]))
     return names

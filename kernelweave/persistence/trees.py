@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 
 from kernelweave.foundation.errors import DataError, ParameterError
-from kernelweave.persistence.fields import KINDS, assembled, fault_of, one_line
+from kernelweave.persistence.fields import KINDS, assembled, fault_of, fields_in, one_line
 from kernelweave.persistence.names import CLASSES, ESTIMATORS, name_of, names_since
 from kernelweave.persistence.upgrades import upgraded
 
@@ -111,8 +111,8 @@ class Writer:
         fault = fault_of(value)
         if fault is not None:
             raise ParameterError(f"{where} cannot be saved: {type(value).__name__} {fault}.")
-        fields = {key: field for key, field in vars(value).items() if not key.startswith("_skl_")}
-        return {"$object": [name, {key: self.encoded(field, f"{where}.{key}") for key, field in fields.items()}]}
+        trees = {key: self.encoded(field, f"{where}.{key}") for key, field in fields_in(value).items()}
+        return {"$object": [name, trees]}
 
 
 class Reader:

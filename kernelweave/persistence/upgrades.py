@@ -2,7 +2,7 @@
 
 A file carries the version of its format. Objects of an older version pass through the upgrades of every version since,
 each of which gets the fields of one object, as values, and returns those of the next version. Then the object is made
-and checked like any other. Fields an object holds are made first, so an upgrade sees arrays and finished objects.
+and checked like any other. What an object holds is made before it, so an upgrade sees arrays and finished objects.
 
 To add one
 ----------
@@ -13,16 +13,22 @@ a composed object. Files of the older version must keep loading, so write a func
     def _some_kernel_clustering(fields: Fields) -> Fields:
         fields = renamed(fields, weights="view_weights", view_weights="init_view_weights", ridge="regularization")
         fields.setdefault("random_state", None)  # new, and without effect on what was fitted
-        return composed(
-            fields, "_model", "model/KernelMeans", kernel="_kernel", weights="_weights", totals="_totals", norms="_norms"
-        )
+        sources = {"kernel": "_kernel", "weights": "_weights", "totals": "_totals", "norms": "_norms"}
+        return composed(fields, "_model", "model/KernelMeans", **sources)
 
     UPGRADES = {1: {"estimator/SomeKernelClustering": _some_kernel_clustering, ...}}
 
-``model/KernelMeans`` is a frozen dataclass with the fields kernel, weights, totals and norms. It needs a line in
-``names.CLASSES``, and one in ``fields.SIZES`` that takes over what was said there of ``_weights`` and the others.
-Then run ``pytest tests/persistence``: files of all versions are kept in ``tests/fixtures/models`` and must load and
-answer as they did. They are never saved again.
+``model/KernelMeans`` is a frozen dataclass (without slots) with the fields kernel, weights, totals and norms; what else
+it may cache does not go into a file. It needs
+
+- a line in ``names.CLASSES``;
+- type hints, which are checked: a field of another type is refused;
+- a line in ``fields.SIZES``, ``"model/KernelMeans": {"weights": "n", "totals": "k", "norms": "k"}``, in place of those
+  of ``_weights``, ``_totals`` and ``_norms``;
+- a line in ``fields.SUMMED_KERNELS``, ``"model/KernelMeans": ("kernel",)``, where sums over clusters are taken of it.
+
+Then run ``pytest tests/persistence``: files of all versions are kept in ``tests/fixtures/models``, must load and must
+give the results they gave. They are never saved again.
 
 What to write, and what not:
 
@@ -59,7 +65,7 @@ def composed(fields: Fields, field: str, name: str, **sources: str) -> Fields:
     """
     missing = [old for old in sources.values() if old not in fields]
     if missing:
-        raise ValueError(f"has no {missing[0]!r}")
+        raise ValueError(f"it has no {missing[0]!r}")
     rest = {key: value for key, value in fields.items() if key not in sources.values()}
     return rest | {field: assembled(name, {new: fields[old] for new, old in sources.items()})}
 

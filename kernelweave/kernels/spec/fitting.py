@@ -146,6 +146,7 @@ class LinearFeatures:
     centre: Floats | None = None
 
     def __call__(self, X: Matrix) -> Matrix:
+        """Return the features of samples."""
         if self.constant is not None:
             column = np.full((X.shape[0], 1), self.constant)
             X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
@@ -161,6 +162,7 @@ class FourierFeatures:
     offset: Floats
 
     def __call__(self, X: Matrix) -> Floats:
+        """Return the features of samples."""
         angles = np.asarray(X @ self.weights, dtype=np.float64) + self.offset
         return np.asarray(np.sqrt(2.0 / len(self.offset)) * np.cos(angles))
 
@@ -175,6 +177,7 @@ class NystroemFeatures:
     normalization: Floats
 
     def __call__(self, X: Matrix) -> Floats:
+        """Return the features of samples."""
         K = pairwise_kernels(X, self.components, metric=self.kernel, filter_params=True, **self.params)
         return np.asarray(K @ self.normalization.T)
 
