@@ -16,9 +16,11 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 
 from kernelweave import (
+    ConvexMixture,
     DataError,
     KernelKMeans,
     MinMaxKMeans,
+    MultiViewConvexMixture,
     MultiViewKernelKMeans,
     NgSpectralClustering,
     ParameterError,
@@ -27,10 +29,9 @@ from kernelweave import (
 )
 from kernelweave.persistence import models
 from kernelweave.preprocessing import ViewScaler
-from tests.estimators.discovery import blobs
-from tests.persistence.test_saved_models import FIXTURES, packed, rewritten, unpacked
+from tests.persistence.stored_models import FOLDER, X
+from tests.persistence.test_saved_models import packed, rewritten, unpacked
 
-X = np.abs(blobs(10)[0])
 MIB = 2**20
 
 
@@ -66,7 +67,7 @@ def fields(tree):
 # Damage
 
 
-def test_every_flipped_byte_is_found_or_harmless(saved):
+def test_every_flipped_byte_is_noticed_or_harmless(saved):
     content, expected = saved.read_bytes(), load_model(saved).predict(X).tolist()
     refused = 0
     for place in range(0, len(content), 7):
@@ -195,14 +196,14 @@ def test_files_without_checksums_are_read(saved):
         ("view_names_", ["a", "b", "c"], "different numbers of views"),
         ("objective_path_", None, "'objective_path_' of a wrong kind"),
         ("predict", 5, "'predict', which is no field"),
-        ("_kernels", [{"$object": ["kernelweave.estimators.shared.multi_view.ViewKernel", {}]}], "has no 'kernel'"),
-        ("odd_", {"$object": ["kernelweave.kernels.spec.fitting.GraphFit", {"graph": "x"}]}, "'graph' of a wrong kind"),
+        ("_kernels", [{"$object": ["kernel/ViewKernel", {}]}], "has no 'kernel'"),
+        ("odd_", {"$object": ["kernel/GraphFit", {"graph": "x"}]}, "'graph' of a wrong kind"),
         (
             "odd_",
-            {"$object": ["kernelweave.kernels.spec.formulas.Laplacian", {"gamma": True}]},
+            {"$object": ["formula/Laplacian", {"gamma": True}]},
             "'gamma' of a wrong kind",
         ),
-        ("odd_", {"$object": ["sklearn.gaussian_process.kernels.RBF", {}]}, "has no 'length_scale'"),
+        ("odd_", {"$object": ["gaussian_process/RBF", {}]}, "has no 'length_scale'"),
         ("odd_", {"$scalar": ["V1", 10**12]}, "is no number"),
         ("odd_", {"$scalar": ["<f8", "x"]}, "is no number"),
         ("odd_", {"$bool": [1]}, "is no truth value"),
@@ -241,6 +242,8 @@ def npy(array):
         (MinMaxKMeans(2), "cluster_centers_", np.ones((2, 3))),
         (MinMaxKMeans(2), "_coefs", np.ones(1)),
         (NgSpectralClustering(2), "_centers", np.ones((1, 2))),
+        (ConvexMixture(2, refine="kernel_kmeans"), "labels_", np.full(30, 10**6)),
+        (ConvexMixture(2, refine="kernel_kmeans"), "_refined_norms", np.ones(10**5)),
     ],
 )
 def test_arrays_whose_sizes_do_not_agree_are_refused(tmp_path, model, name, value):
@@ -262,6 +265,24 @@ def test_kernels_of_other_samples_are_refused(tmp_path, kernel):
     model.labels_, model._weights = np.tile(model.labels_, 2), np.tile(model._weights, 2)
     with pytest.raises(ParameterError, match="has a kernel of other samples"):
         save_model(model, tmp_path / "model.kwm")
+
+
+@pytest.mark.parametrize("cls", [ConvexMixture, MultiViewConvexMixture])
+def test_kernels_of_refined_mixtures_must_be_of_the_same_samples(tmp_path, cls):
+    model = cls(2, refine="kernel_kmeans").fit(X)
+    model.labels_, model._weights = np.tile(model.labels_, 2), np.tile(model._weights, 2)
+    with pytest.raises(ParameterError, match="has a kernel of other samples"):
+        save_model(model, tmp_path / "model.kwm")
+
+
+def test_kernel_models_without_a_kernel_are_refused(saved):
+    rewritten(saved, lambda tree: fields(tree).pop("_kernel"))
+    assert "KernelKMeans has no kernel" in refusal(saved)
+
+
+def test_fields_that_a_class_does_not_have_are_refused(saved):
+    rewritten(saved, lambda tree: fields(tree)["_kernel"]["$object"][1].update(more=5))
+    assert "FormulaKernel has 'more', which is no field" in refusal(saved)
 
 
 def test_centres_that_are_lists_are_refused(tmp_path):
@@ -378,11 +399,11 @@ def test_arrays_of_every_form_come_back_as_they_were(tmp_path):
     arrays = [np.array(2.5), np.empty((0, 3)), np.asfortranarray(X), X[::2, ::-1], np.array(["a", "bc"]), X > 1, 1j * X]
     model.arrays_, model.sparse_ = arrays, sp.csr_array(X)
     again = load_model(save_model(model, tmp_path / "model.kwm"))
-    for found, array in zip(again.arrays_, arrays, strict=True):
-        assert (found.dtype, found.shape) == (array.dtype, array.shape)
-        np.testing.assert_array_equal(found, array)
-        assert found.flags.writeable
-        assert found.flags.aligned
+    for loaded, array in zip(again.arrays_, arrays, strict=True):
+        assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
+        np.testing.assert_array_equal(loaded, array)
+        assert loaded.flags.writeable
+        assert loaded.flags.aligned
     assert (again.sparse_ != model.sparse_).nnz == 0
 
 
@@ -457,5 +478,5 @@ def fuzz(files, folder, rounds, seed):
 
 @pytest.mark.filterwarnings("ignore")
 def test_changes_by_chance_are_refused_or_load(tmp_path, saved, scaled):
-    files = [saved, scaled, *sorted(FIXTURES.glob("*.kwm"))]
+    files = [saved, scaled, *sorted(FOLDER.glob("*.kwm"))]
     assert fuzz(files, tmp_path, rounds=400, seed=0) > 200
