@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
+from kernelweave.backends.host import HostBackend
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.parametric import WeightedKernels
@@ -51,7 +52,7 @@ def test_the_change_of_low_rank_is_part_of_the_matrix(monkeypatch):
     K, W = linear_kernel(rng.standard_normal((40, 60))), 3.0 * rng.standard_normal((40, 2))
     values, vectors = oracle.leading(K + W @ W.T, 3)
     whole = leading_subspace(DenseKernel(K), 3, W)
-    monkeypatch.setattr(subspaces, "SMALL", 10)
+    monkeypatch.setattr(HostBackend, "direct_limit", 10)
     by_products = leading_subspace(DenseKernel(K), 3, W)
     for found in (whole, by_products):
         np.testing.assert_allclose(found.values, values, rtol=1e-9)
@@ -118,7 +119,7 @@ def test_products_and_matrices_lead_to_the_same_subspaces(centroid, monkeypatch)
     data = [groups + rng.standard_normal((45, 2)) for _ in range(3)]
     options = {"n_vectors": 3, "centroid": centroid, "tol": 1e-12}
     whole = co_regularized(affinities(data), np.full(3, 0.3), **options)
-    monkeypatch.setattr(subspaces, "SMALL", 10)
+    monkeypatch.setattr(HostBackend, "direct_limit", 10)
     steps = []
     by_products = co_regularized(affinities(data), np.full(3, 0.3), on_step=steps.append, **options)
     assert by_products.objective == pytest.approx(whole.objective, rel=1e-8)
