@@ -88,9 +88,9 @@ class Case:
 
     @property
     def least_samples(self) -> int:
-        """The smallest number of samples in which two clusters can be found, as the docstring says."""
+        """The smallest number of samples that can be divided into two clusters, as the docstring says."""
         words = ("Takes four samples or more", "as two always are, are one cluster")
-        return 4 if any(said in (self.cls.__doc__ or "") for said in words) else 2
+        return 4 if any(text in (self.cls.__doc__ or "") for text in words) else 2
 
     @property
     def takes_weights(self) -> bool:
@@ -100,8 +100,8 @@ class Case:
     @property
     def takes_start_labels(self) -> bool:
         """Whether ``init`` may be an array of labels, as the docstring says (centres have another shape)."""
-        found = re.search(r"^\s*init : (.*)$", self.cls.__doc__ or "", flags=re.MULTILINE)
-        return self.has("init") and found is not None and "(n_samples,)" in found.group(1)
+        entry = re.search(r"^\s*init : (.*)$", self.cls.__doc__ or "", flags=re.MULTILINE)
+        return self.has("init") and entry is not None and "(n_samples,)" in entry.group(1)
 
     @property
     def has_predict(self) -> bool:
@@ -110,7 +110,7 @@ class Case:
 
     @property
     def has_transform(self) -> bool:
-        """Whether samples can be turned into distances or scores."""
+        """Whether there are distances or scores of samples."""
         return hasattr(self.make(), "transform")
 
     @property
@@ -154,7 +154,7 @@ def for_estimators(condition: Callable[[Case], bool] = lambda case: True) -> Any
 def blobs(n_per_cluster: int = 20, *, seed: int = 0, spread: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return three groups of samples in four dimensions, shuffled, and their true labels.
 
-    The first two columns tell the groups apart, and so do the last two: they can serve as views. With ``spread`` 1
+    The first two columns separate the groups, and so do the last two: they can serve as views. With ``spread`` 1
     the groups lie more than ten standard deviations apart.
     """
     rng = np.random.default_rng(seed)

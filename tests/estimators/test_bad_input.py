@@ -1,4 +1,4 @@
-"""Bad input gets its own clear error from every estimator, odd but valid input works, and arguments stay untouched.
+"""Each fault of the input gets a clear error from every estimator, odd but valid input works, and nothing is changed.
 
 ``FAULTS`` is the list; each fault says of which estimators it can be asked, what to pass, and what the message must
 contain: the argument's name or the offending value. The walk tries every fault on every estimator it applies to.
@@ -84,7 +84,7 @@ def in_weights(name, match, weights):
 
 
 def in_start(name, labels):
-    """Return a fault in given starting labels."""
+    """Return a fault in starting labels."""
     return Fault(
         f"start {name}",
         "init",
@@ -94,7 +94,7 @@ def in_start(name, labels):
 
 
 def in_kernel_matrix(name, match, spoil):
-    """Return a fault in a given kernel matrix."""
+    """Return a fault in a kernel matrix."""
     return Fault(
         f"kernel matrix {name}",
         match,
@@ -105,7 +105,7 @@ def in_kernel_matrix(name, match, spoil):
 
 
 def in_views(name, match, views=None, X=X):
-    """Return a fault in how several views are given."""
+    """Return a fault in how several views are passed."""
     return Fault(
         f"views {name}",
         match,
@@ -347,7 +347,7 @@ def test_the_warning_about_distinct_samples_is_that_of_scikit_learn():
 @pytest.mark.parametrize("kernel", ["default", "linear"])
 @for_estimators(lambda case: case.takes_weights and not case.pairwise)
 def test_samples_of_weight_zero_get_a_label_and_change_nothing(case, kernel):
-    # Three far samples that would each take a cluster of their own if they counted.
+    # Three far samples that would each become a cluster if they counted.
     outliers = np.array([[500.0, 0.0, 0.0, 0.0], [0.0, -500.0, 0.0, 0.0], [0.0, 0.0, 500.0, 500.0]])
     table, weights = np.vstack([X, outliers]), np.r_[np.ones(N), np.zeros(3)]
     parameters = {"kernel": kernel} if kernel != "default" and case.takes_kernel else {}

@@ -1,4 +1,4 @@
-"""What every estimator promises, checked on each one that discovery finds: scikit-learn's checks, then our own."""
+"""What every estimator promises, checked on each one that discovery finds: scikit-learn's checks, then ours."""
 
 import copy
 import inspect
@@ -48,7 +48,7 @@ multi_view = for_estimators(lambda case: case.multi_view)
 single_kernel = for_estimators(lambda case: case.takes_kernel and not case.pairwise)
 
 
-# scikit-learn's own checks
+# scikit-learn's checks
 
 
 def subjects():
@@ -63,30 +63,29 @@ def subjects():
 
 def expected_failures(estimator):
     """Return the checks an estimator need not pass, each with the reason."""
-    found = {}
+    exempt = {}
+    clustering = ("check_clustering", "check_clustering(readonly_memmap=True)")
     if get_tags(estimator).input_tags.pairwise:
         reason = "The check passes features, not the square matrix that a pairwise estimator takes."
-        found["check_clustering"] = found["check_clustering(readonly_memmap=True)"] = reason
+        exempt |= dict.fromkeys(clustering, reason)
     if get_tags(estimator).input_tags.positive_only:
         reason = "The check passes negative values, which the tag rules out."
-        found["check_clustering"] = found["check_clustering(readonly_memmap=True)"] = reason
+        exempt |= dict.fromkeys(clustering, reason)
     if hasattr(estimator, "predict_proba"):
         reason = "The check takes whatever has predict_proba for a classifier; the sparse tests below make the claim."
-        found["check_estimator_sparse_array"] = found["check_estimator_sparse_matrix"] = reason
-        found["check_estimator_sparse_tag"] = reason
+        exempt |= {f"check_estimator_sparse_{form}": reason for form in ("array", "matrix", "tag")}
     if "sample_weight" in inspect.signature(estimator.fit).parameters:
-        reason = WEIGHTS if hasattr(estimator, "random_state") else FOUNDERS
-        found["check_sample_weight_equivalence_on_dense_data"] = reason
-        found["check_sample_weight_equivalence_on_sparse_data"] = reason
-    return found
+        reason = REPEATED if "Nothing is random here" in (type(estimator).__doc__ or "") else DRAWN
+        exempt |= {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
+    return exempt
 
 
-WEIGHTS = (
-    "Random starts draw other samples when rows are repeated and shuffled; scikit-learn exempts its own KMeans for "
+DRAWN = (
+    "Random starts draw other samples when rows are repeated and shuffled; scikit-learn exempts KMeans for "
     "the same reason. test_a_weight_counts_as_repetition_from_a_given_start makes the claim without the draws."
 )
-FOUNDERS = (
-    "A sample of weight 2 founds a cluster with both its copies, a repeated one with a single copy: on data without "
+REPEATED = (
+    "A sample of weight 2 starts a cluster with both its copies, a repeated one with a single copy: on data without "
     "groups, as here, the runs may end elsewhere."
 )
 
@@ -104,10 +103,10 @@ def test_scikit_learn_finds_no_fault(estimator, check):
 
 
 def test_discovery_finds_the_public_estimators_and_a_multi_view_one():
-    found = all_estimators()
-    assert KernelKMeans in {case.cls for case in found}
-    assert any(case.multi_view for case in found)
-    kernel_kmeans = next(case for case in found if case.cls is KernelKMeans)
+    cases = all_estimators()
+    assert KernelKMeans in {case.cls for case in cases}
+    assert any(case.multi_view for case in cases)
+    kernel_kmeans = next(case for case in cases if case.cls is KernelKMeans)
     assert kernel_kmeans.takes_kernel
     assert kernel_kmeans.takes_weights
     assert kernel_kmeans.takes_start_labels
@@ -231,21 +230,21 @@ def test_arguments_are_left_untouched(case):
         parameters["views"] = {"front": [0, 1], "back": slice(2, 4)}
     weights = {"sample_weight": np.linspace(0.5, 2.0, len(X))} if case.takes_weights else {}
     tables = [case.form(X), np.asfortranarray(case.form(X)), pd.DataFrame(case.form(X)).add_prefix("x")]
-    for given in tables + ([sp.csc_array(case.form(X))] if case.sparse else []):
-        before = copy.deepcopy((given, parameters, weights))
-        model = case.make(**parameters).fit(given, **weights)
+    for samples in tables + ([sp.csc_array(case.form(X))] if case.sparse else []):
+        before = copy.deepcopy((samples, parameters, weights))
+        model = case.make(**parameters).fit(samples, **weights)
         if case.has_predict:
-            model.predict(given)
-        assert same((given, parameters, weights), before)
+            model.predict(samples)
+        assert same((samples, parameters, weights), before)
 
 
 @multi_view
 def test_separate_views_are_left_untouched(case):
     table, frame = case.form(X), case.form(FRAME)
-    for given in ([table[:, :2], frame[["c", "d"]]], {"front": sp.csc_array(table[:, :2]), "back": table[:, 2:]}):
-        before = copy.deepcopy(given)
-        case.make().fit(given)
-        assert same(given, before)
+    for views in ([table[:, :2], frame[["c", "d"]]], {"front": sp.csc_array(table[:, :2]), "back": table[:, 2:]}):
+        before = copy.deepcopy(views)
+        case.make().fit(views)
+        assert same(views, before)
 
 
 # Forms of one table
@@ -305,12 +304,12 @@ def test_column_names_are_remembered_and_compared(case):
 def test_transform_can_return_a_data_frame(case):
     model = case.make().set_output(transform="pandas").fit(FRAME)
     rows = FRAME.iloc[5:9]
-    found = model.transform(rows)
-    assert isinstance(found, pd.DataFrame)
-    assert found.columns.tolist() == model.get_feature_names_out().tolist()
-    assert found.index.equals(rows.index)
+    table = model.transform(rows)
+    assert isinstance(table, pd.DataFrame)
+    assert table.columns.tolist() == model.get_feature_names_out().tolist()
+    assert table.index.equals(rows.index)
     plain = case.make().fit(FRAME).transform(rows)
-    np.testing.assert_array_equal(found.to_numpy(), plain)
+    np.testing.assert_array_equal(table.to_numpy(), plain)
     assert isinstance(case.make().set_output(transform="pandas").fit_transform(FRAME), pd.DataFrame)
 
 
@@ -327,8 +326,8 @@ def pipeline(case, **parameters):
 def test_the_estimator_works_at_the_end_of_a_pipeline(case):
     scaled = X if case.pairwise else case.scaler().fit_transform(X)
     expected = case.make().fit(case.form(scaled)).labels_
-    found = pipeline(case).fit_predict(case.form(X))
-    assert found.tolist() == expected.tolist()
+    labels = pipeline(case).fit_predict(case.form(X))
+    assert labels.tolist() == expected.tolist()
 
 
 @for_estimators(lambda case: case.has_predict)
@@ -342,8 +341,8 @@ def test_a_grid_search_finds_the_number_of_clusters(case):
 
 @for_estimators(lambda case: case.has_predict)
 def test_cross_validation_scores_samples_left_out(case):
-    found = cross_validate(case.make(), case.form(X), Y, cv=3, scoring="adjusted_rand_score", error_score="raise")
-    assert found["test_score"] == pytest.approx(1.0)
+    scores = cross_validate(case.make(), case.form(X), Y, cv=3, scoring="adjusted_rand_score", error_score="raise")
+    assert scores["test_score"] == pytest.approx(1.0)
 
 
 # Precomputed kernels
@@ -357,11 +356,11 @@ def test_a_precomputed_kernel_gives_the_labels_of_its_features(case, name):
     if case.needs_affinities:
         overlapping, other = np.abs(overlapping), np.abs(other)
     features = case.make(kernel=kernel, **case.refined).fit(overlapping)
-    given = case.make(**case.precomputed).fit(matrix(overlapping, overlapping))
-    assert given.labels_.tolist() == features.labels_.tolist()
-    assert given.objective_ == pytest.approx(features.objective_)
+    precomputed = case.make(**case.precomputed).fit(matrix(overlapping, overlapping))
+    assert precomputed.labels_.tolist() == features.labels_.tolist()
+    assert precomputed.objective_ == pytest.approx(features.objective_)
     if case.has_predict:
-        assert given.predict(matrix(other, overlapping)).tolist() == features.predict(other).tolist()
+        assert precomputed.predict(matrix(other, overlapping)).tolist() == features.predict(other).tolist()
 
 
 @single_kernel
@@ -376,18 +375,18 @@ def test_order_type_and_place_of_a_precomputed_kernel_make_no_difference(case, t
         "data frame": pd.DataFrame(K),
     }
     forms |= {"sparse": sp.csr_array(K)} if case.sparse else {}
-    found = {name: case.make(**case.precomputed).fit(form).labels_.tolist() == labels for name, form in forms.items()}
-    assert found == dict.fromkeys(forms, True)
+    equal = {name: case.make(**case.precomputed).fit(form).labels_.tolist() == labels for name, form in forms.items()}
+    assert equal == dict.fromkeys(forms, True)
 
 
 @for_estimators(lambda case: case.takes_kernel and case.has_predict and not case.pairwise)
 def test_cross_validation_slices_rows_and_columns_of_a_precomputed_kernel(case):
     kernel, matrix = TWINS["rbf"]
     options = {"cv": 3, "scoring": "adjusted_rand_score", "error_score": "raise", "return_estimator": True}
-    given = cross_validate(case.make(**case.precomputed), matrix(X, X), Y, **options)
+    precomputed = cross_validate(case.make(**case.precomputed), matrix(X, X), Y, **options)
     features = cross_validate(case.make(kernel=kernel, **case.refined), X, Y, **options)
-    assert given["test_score"].tolist() == features["test_score"].tolist()
-    assert [model.n_features_in_ for model in given["estimator"]] == [40, 40, 40]
+    assert precomputed["test_score"].tolist() == features["test_score"].tolist()
+    assert [model.n_features_in_ for model in precomputed["estimator"]] == [40, 40, 40]
 
 
 @for_estimators(lambda case: case.takes_kernel and case.has_predict and not case.pairwise)
@@ -404,13 +403,13 @@ def test_a_precomputed_kernel_works_in_pipelines_and_grid_searches(case):
 @for_estimators(lambda case: case.takes_kernel and case.multi_view)
 def test_precomputed_kernels_of_several_views_give_the_labels_of_their_features(case):
     table = np.abs(blobs(spread=3.0)[0]) if case.needs_affinities else blobs(spread=3.0)[0]
-    parts = [table[:, half] for half in HALVES]
-    features = case.make(kernel="linear", **case.refined).fit(parts)
-    given = case.make(**case.precomputed).fit([linear_kernel(part) for part in parts])
-    assert given.labels_.tolist() == features.labels_.tolist()
+    halves = [table[:, half] for half in HALVES]
+    features = case.make(kernel="linear", **case.refined).fit(halves)
+    precomputed = case.make(**case.precomputed).fit([linear_kernel(block) for block in halves])
+    assert precomputed.labels_.tolist() == features.labels_.tolist()
     if case.has_predict:
-        rows = [linear_kernel(part[:7], part) for part in parts]
-        assert given.predict(rows).tolist() == features.predict([part[:7] for part in parts]).tolist()
+        rows = [linear_kernel(block[:7], block) for block in halves]
+        assert precomputed.predict(rows).tolist() == features.predict([block[:7] for block in halves]).tolist()
 
 
 # Several views
@@ -435,11 +434,11 @@ def test_list_dict_table_and_frame_give_the_same_labels(case):
     }
     if not case.sparse:
         forms = {name: form for name, form in forms.items() if "sparse" not in name}
-    found = {}
+    results = {}
     for name, (views, X_train, X_new) in forms.items():
         model = case.make(views=views).fit(X_train)
-        found[name] = (model.labels_.tolist(), model.predict(X_new).tolist() if case.has_predict else None)
-    assert found == dict.fromkeys(forms, found["list"])
+        results[name] = (model.labels_.tolist(), model.predict(X_new).tolist() if case.has_predict else None)
+    assert results == dict.fromkeys(forms, results["list"])
 
 
 @multi_view
@@ -471,8 +470,8 @@ def test_views_work_in_grid_searches_and_cross_validation(case):
     options = {"cv": 3, "scoring": "adjusted_rand_score", "error_score": "raise"}
     search = GridSearchCV(pipeline(case, views=HALVES), grid, **options).fit(X, Y)
     assert search.best_params_["model__n_clusters"] == 3
-    found = cross_validate(case.make(views=HALVES), X, Y, **options)
-    assert found["test_score"] == pytest.approx(1.0)
+    scores = cross_validate(case.make(views=HALVES), X, Y, **options)
+    assert scores["test_score"] == pytest.approx(1.0)
 
 
 @multi_view
@@ -507,7 +506,7 @@ def test_a_weight_counts_as_repetition_from_a_given_start(case):
 
 
 class Recorder:
-    """A callback of scikit-learn that writes down what it is told, and may ask to stop."""
+    """A callback of scikit-learn that writes down what it is called with, and may ask to stop."""
 
     def __init__(self, stop_after=None):
         self.events, self.stop_after = [], stop_after

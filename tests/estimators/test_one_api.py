@@ -55,7 +55,7 @@ INTERMEDIATE = {
     "DividingClusterer",
 }
 
-# Reasons are told elsewhere; here the tables are small.
+# Other tests are about these warnings; here the tables are small.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Every start left a cluster without variance"),
     pytest.mark.filterwarnings("ignore:Only .* samples have a prior above zero"),
@@ -84,10 +84,10 @@ def methods():
 
 def described(cls, attribute):
     """Return the description of a fitted attribute in a class docstring."""
-    found = re.search(
+    entry = re.search(
         rf"^    (?:\w+, )*{attribute}(?:, \w+)* : .*\n((?:        .*\n)+)", cls.__doc__, flags=re.MULTILINE
     )
-    return found.group(1) if found else None
+    return entry.group(1) if entry else None
 
 
 def data(case):
@@ -291,9 +291,9 @@ def test_view_scatters_make_up_the_objective(case):
     assert factors @ model.view_scatters_ == pytest.approx(model.objective_, rel=1e-6)
 
 
-def test_scatters_by_view_are_told_wherever_the_objective_is_their_sum():
-    told = {case.cls.__name__ for case in all_estimators() if described(case.cls, "view_scatters_")}
-    assert told == {"MultiViewKMeans", "MultiViewKernelKMeans", "MultiViewSpectralClustering"}
+def test_scatters_by_view_are_documented_wherever_the_objective_is_their_sum():
+    documented = {case.cls.__name__ for case in all_estimators() if described(case.cls, "view_scatters_")}
+    assert documented == {"MultiViewKMeans", "MultiViewKernelKMeans", "MultiViewSpectralClustering"}
 
 
 # --- methods ---------------------------------------------------------------------------------------------------------

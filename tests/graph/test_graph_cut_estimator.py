@@ -29,10 +29,12 @@ def weighted_graph(seed=0, n=40, density=0.2):
     return A + A.T
 
 
-def ring_lattice(n, reach):
-    """Return n nodes in a ring, each tied to its ``reach`` next on either side, as a sparse matrix."""
-    near = (np.arange(n)[:, None] + np.arange(1, reach + 1)) % n
-    one_way = sp.csr_array((np.ones(n * reach), (np.repeat(np.arange(n), reach), near.ravel())), shape=(n, n))
+def ring_lattice(n, n_neighbors):
+    """Return n nodes in a ring, each tied to its ``n_neighbors`` next on either side, as a sparse matrix."""
+    near = (np.arange(n)[:, None] + np.arange(1, n_neighbors + 1)) % n
+    one_way = sp.csr_array(
+        (np.ones(n * n_neighbors), (np.repeat(np.arange(n), n_neighbors), near.ravel())), shape=(n, n)
+    )
     return one_way + one_way.T
 
 
@@ -135,7 +137,7 @@ def test_as_many_clusters_as_nodes_leave_every_node_alone(search, objective):
     assert sorted(model.labels_.tolist()) == list(range(7))
 
 
-# --- parts and nodes without edges -----------------------------------------------------------------------------------
+# --- pieces and nodes without edges -----------------------------------------------------------------------------------
 
 
 @searches
@@ -171,7 +173,7 @@ def test_parts_are_split_off_at_no_cost_with_or_without_polish(search, objective
         np.testing.assert_allclose(model.cut_path_, 0.0, atol=1e-10)
 
 
-# --- given starts ----------------------------------------------------------------------------------------------------
+# --- starts ----------------------------------------------------------------------------------------------------
 
 
 @quick
@@ -230,11 +232,11 @@ def test_exemplars_are_distinct_nodes_that_have_edges_and_at_most_as_many_as_ask
     A = np.zeros((30, 30))
     A[:28, :28] = oracle.cliques(7, 7, 7, 7)
     for asked, most in ((None, 8), (3, 3), (20, 20)):
-        found = GraphCut(4, objective=objective, search="exemplars", n_exemplars=asked).fit(A).exemplar_indices_
-        assert 1 <= len(found) <= most
-        assert len(set(found.tolist())) == len(found)
+        exemplars = GraphCut(4, objective=objective, search="exemplars", n_exemplars=asked).fit(A).exemplar_indices_
+        assert 1 <= len(exemplars) <= most
+        assert len(set(exemplars.tolist())) == len(exemplars)
         if objective == "normalized_cut":
-            assert set(found.tolist()) <= set(range(28))
+            assert set(exemplars.tolist()) <= set(range(28))
 
 
 @objectives

@@ -63,13 +63,13 @@ def test_predict_gives_the_training_samples_their_labels(search, overlapping):
     np.testing.assert_array_equal(model.predict(overlapping), model.labels_)
     assert -model.score(overlapping) == pytest.approx(model.inertia_)
     K = rbf_kernel(overlapping, gamma=1.0 / 72.0)
-    given = GlobalKernelKMeans(6, search=search, kernel="precomputed").fit(K)
-    np.testing.assert_array_equal(given.predict(K), given.labels_)
+    precomputed = GlobalKernelKMeans(6, search=search, kernel="precomputed").fit(K)
+    np.testing.assert_array_equal(precomputed.predict(K), precomputed.labels_)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_with_two_clusters_no_other_search_ends_below_the_exact_one(seed):
-    # All start from the same single cluster; from three clusters on their paths may part either way.
+    # All start from the same single cluster; from three clusters on their paths may go either way.
     X = blobs(40, seed=seed, spread=5.0)[0]
     inertias = {search: GlobalKernelKMeans(2, search=search, **SIGMA).fit(X).inertia_ for search in SEARCHES}
     assert inertias["exact"] <= min(inertias.values()) * (1 + 1e-10)
@@ -82,8 +82,8 @@ def test_with_two_clusters_no_other_search_ends_below_the_exact_one(seed):
 def test_a_precomputed_kernel_gives_the_labels_of_its_features(search, overlapping):
     features = GlobalKernelKMeans(5, search=search, **SIGMA).fit(overlapping)
     K = rbf_kernel(overlapping, gamma=1.0 / 72.0)
-    given = GlobalKernelKMeans(5, search=search, kernel="precomputed").fit(K)
-    np.testing.assert_array_equal(given.labels_path_, features.labels_path_)
+    precomputed = GlobalKernelKMeans(5, search=search, kernel="precomputed").fit(K)
+    np.testing.assert_array_equal(precomputed.labels_path_, features.labels_path_)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -159,9 +159,9 @@ def test_rows_of_weight_zero_get_a_label_and_change_nothing(search):
 
 def test_twice_as_many_exemplars_as_clusters_are_tried_unless_told_otherwise(overlapping):
     usual = GlobalKernelKMeans(4, search="exemplars", **SIGMA).fit(overlapping)
-    told = GlobalKernelKMeans(4, search="exemplars", n_exemplars=3, **SIGMA).fit(overlapping)
+    fewer = GlobalKernelKMeans(4, search="exemplars", n_exemplars=3, **SIGMA).fit(overlapping)
     assert usual.exemplar_indices_.shape == (8,)
-    assert told.exemplar_indices_.shape == (3,)
+    assert fewer.exemplar_indices_.shape == (3,)
     assert len(set(usual.exemplar_indices_.tolist())) == 8
 
 

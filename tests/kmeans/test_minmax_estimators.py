@@ -1,4 +1,4 @@
-"""MinMaxKMeans, MinMaxKernelKMeans and PifsKMeans: what is their own beyond the promises of every estimator."""
+"""MinMaxKMeans, MinMaxKernelKMeans and PifsKMeans: what they do beyond the promises of every estimator."""
 
 import itertools
 
@@ -61,7 +61,7 @@ def same_partition(one, other):
     return adjusted_rand_score(one, other) == 1.0
 
 
-def gaps(X, centres):
+def squared_distances(X, centres):
     return ((X[:, None] - centres[None]) ** 2).sum(axis=2)
 
 
@@ -109,9 +109,9 @@ def test_centres_and_variances_are_those_of_the_labels(overlapping):
         model.fit(overlapping, sample_weight=weights)
         wanted = means(overlapping, model.labels_, 4, weights)
         np.testing.assert_allclose(model.cluster_centers_, wanted)
-        own = gaps(overlapping, wanted)[np.arange(len(overlapping)), model.labels_]
-        np.testing.assert_allclose(model.cluster_variances_, np.bincount(model.labels_, weights * own))
-        assert model.inertia_ == pytest.approx(weights @ own)
+        within = squared_distances(overlapping, wanted)[np.arange(len(overlapping)), model.labels_]
+        np.testing.assert_allclose(model.cluster_variances_, np.bincount(model.labels_, weights * within))
+        assert model.inertia_ == pytest.approx(weights @ within)
 
 
 def test_pifs_tells_the_sizes_and_the_largest_variance(overlapping):
@@ -135,7 +135,7 @@ def test_columns_of_distances_are_named_after_the_class(cls, overlapping):
 def test_transform_and_score_are_distances_to_the_centres(cls, overlapping):
     model = cls(4, random_state=0).fit(overlapping)
     new = blobs(7, seed=3, spread=5.0)[0]
-    squared = gaps(new, model.cluster_centers_)
+    squared = squared_distances(new, model.cluster_centers_)
     np.testing.assert_allclose(model.transform(new), np.sqrt(squared))
     assert model.score(new) == pytest.approx(-squared.min(axis=1).sum())
     weights = np.linspace(0.0, 2.0, len(new))
@@ -188,7 +188,7 @@ def test_a_refined_solution_is_a_fixed_point_of_kernel_k_means(overlapping):
 @pytest.mark.parametrize("seed", range(5))
 def test_a_linear_kernel_is_the_method_on_vectors_from_the_same_start(seed, overlapping):
     init = overlapping[np.random.default_rng(seed).choice(120, 5, replace=False)]
-    labels = gaps(overlapping, init).argmin(axis=1)
+    labels = squared_distances(overlapping, init).argmin(axis=1)
     for refine in (False, True):
         plain = MinMaxKMeans(5, init=init, refine=refine).fit(overlapping)
         kernel = MinMaxKernelKMeans(5, init=labels, kernel="linear", refine=refine).fit(overlapping)
@@ -205,7 +205,7 @@ def test_after_a_bad_start_k_means_stays_bad_and_minmax_finds_the_groups(seed):
     # Figure 2.1 of the thesis: two centres in one group, a third for two groups.
     X, y, init = bad_start(seed)
     assert adjusted_rand_score(y, KMeans(3, init=init, n_init=1).fit(X).labels_) < 0.9
-    labels = gaps(X, init).argmin(axis=1)
+    labels = squared_distances(X, init).argmin(axis=1)
     for model in (
         MinMaxKMeans(3, init=init),
         MinMaxKMeans(3, init=init, refine=True),
@@ -238,12 +238,12 @@ def test_variances_are_more_alike_than_those_of_k_means():
 def test_new_samples_are_placed_by_weighted_distances(overlapping):
     model = MinMaxKMeans(5, random_state=0).fit(overlapping)
     new = blobs(200, seed=9, spread=8.0)[0]
-    squared = gaps(new, model.cluster_centers_)
+    squared = squared_distances(new, model.cluster_centers_)
     weighted = (model.cluster_weights_**model.p_ * squared).argmin(axis=1)
     np.testing.assert_array_equal(model.predict(new), weighted)
     assert (weighted != squared.argmin(axis=1)).any()
     refined = MinMaxKMeans(5, refine=True, random_state=0).fit(overlapping)
-    np.testing.assert_array_equal(refined.predict(new), gaps(new, refined.cluster_centers_).argmin(axis=1))
+    np.testing.assert_array_equal(refined.predict(new), squared_distances(new, refined.cluster_centers_).argmin(axis=1))
 
 
 def test_new_samples_of_a_kernel_are_placed_by_weighted_distances(overlapping):
@@ -302,7 +302,7 @@ def test_pifs_places_new_samples_by_size_times_squared_distance(overlapping):
     weights = np.random.default_rng(0).uniform(0.2, 2.0, len(overlapping))
     model = PifsKMeans(4, random_state=0).fit(overlapping, sample_weight=weights)
     new = blobs(200, seed=9, spread=8.0)[0]
-    wanted = (model.cluster_sizes_ * gaps(new, model.cluster_centers_)).argmin(axis=1)
+    wanted = (model.cluster_sizes_ * squared_distances(new, model.cluster_centers_)).argmin(axis=1)
     np.testing.assert_array_equal(model.predict(new), wanted)
 
 
@@ -327,8 +327,8 @@ def test_the_best_of_all_starts_is_kept(cls, refine, overlapping, monkeypatch):
 @pytest.mark.parametrize("cls", [*BOTH, PifsKMeans])
 def test_more_starts_never_end_worse(cls, overlapping):
     value = "inertia_" if cls is PifsKMeans else "max_variance_"
-    found = [getattr(cls(6, n_init=n, random_state=1).fit(overlapping), value) for n in (1, 2, 4, 8)]
-    assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(found))
+    values = [getattr(cls(6, n_init=n, random_state=1).fit(overlapping), value) for n in (1, 2, 4, 8)]
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(values))
 
 
 @pytest.mark.parametrize("n_init", [1, 2, 7])
@@ -388,7 +388,7 @@ def test_a_sample_as_near_to_one_given_centre_as_to_another_goes_to_the_first_in
         init = X[:3] + rng.integers(0, 2, (3, 2))
         for form in (np.asarray, sp.csr_array):
             model = MinMaxKMeans(3, init=init, max_iter=1).fit(form(X))
-            if model.p_ > 0 and not np.array_equal(model.labels_, gaps(X, init).argmin(axis=1)):
+            if model.p_ > 0 and not np.array_equal(model.labels_, squared_distances(X, init).argmin(axis=1)):
                 different.append((seed, form.__name__))
     assert different == []
 
@@ -398,8 +398,8 @@ def test_samples_on_a_grid_get_the_same_random_start_in_every_form():
     for seed in range(40):
         X = np.random.default_rng(seed).integers(-2, 3, (30, 2)) / 2.0
         forms = (FeatureKernel(X), FeatureKernel(X - X.mean(axis=0)), FeatureKernel(sp.csr_array(X)))
-        found = [start_labels(op, "random", np.ones(30), 3, np.random.default_rng(seed)).tolist() for op in forms]
-        different += [seed] * (found[0] != found[1] or found[0] != found[2])
+        starts = [start_labels(op, "random", np.ones(30), 3, np.random.default_rng(seed)).tolist() for op in forms]
+        different += [seed] * (starts[0] != starts[1] or starts[0] != starts[2])
     assert different == []
 
 
@@ -417,7 +417,7 @@ def test_samples_on_a_grid_get_the_same_random_start_in_every_form():
         ("minmax", r"init"),
         ("random_partition", r"init"),
     ],
-    ids=["rows", "columns", "turned", "nan", "inf", "text", "labels", "minmax", "random_partition"],
+    ids=["rows", "columns", "transposed", "nan", "inf", "text", "labels", "minmax", "random_partition"],
 )
 def test_centres_that_cannot_be_used_are_refused_by_name(cls, init, match):
     with pytest.raises(ValueError, match=match):
@@ -670,13 +670,13 @@ def test_minmax_as_a_start_follows_its_seed_and_is_the_refined_method(overlappin
 @pytest.mark.parametrize("kernel", [{"kernel": "linear"}, {"kernel_params": {"sigma": 6.0}}], ids=["linear", "rbf"])
 def test_on_many_groups_of_equal_size_single_minmax_starts_end_lower_than_random_ones(kernel):
     X, y = many_groups()
-    found = {
+    by_init = {
         init: [KernelKMeans(10, init=init, n_init=1, random_state=seed, **kernel).fit(X) for seed in range(12)]
         for init in ("random", "minmax")
     }
-    inertias = {init: np.array([model.inertia_ for model in models]) for init, models in found.items()}
+    inertias = {init: np.array([model.inertia_ for model in models]) for init, models in by_init.items()}
     assert inertias["minmax"].mean() < 0.8 * inertias["random"].mean()
-    hits = {init: sum(same_partition(model.labels_, y) for model in models) for init, models in found.items()}
+    hits = {init: sum(same_partition(model.labels_, y) for model in models) for init, models in by_init.items()}
     assert hits["minmax"] > hits["random"]
 
 
@@ -711,8 +711,8 @@ def test_pifs_carries_sizes_over_more_samples_than_are_held_at_a_time():
     model = PifsKMeans(3, init=X[[0, 1, -1]]).fit(X)
     sizes, labels = model.cluster_sizes_.copy(), model.labels_
     assert model.converged_
-    squared = gaps(X, model.cluster_centers_)
-    for i in range(0, len(X), 97):  # at rest every sample is where it belongs, its own weight left out
+    squared = squared_distances(X, model.cluster_centers_)
+    for i in range(0, len(X), 97):  # at rest every sample is where it belongs, without its weight
         sizes[labels[i]] -= 1.0
         assert (sizes * squared[i])[labels[i]] <= (sizes * squared[i]).min() + 1e-6
         sizes[labels[i]] += 1.0

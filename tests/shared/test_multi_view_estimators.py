@@ -1,4 +1,4 @@
-"""MultiViewKernelKMeans and MultiViewSpectralClustering: what is their own beyond the promises of every estimator."""
+"""MultiViewKernelKMeans and MultiViewSpectralClustering: what they do beyond the promises of every estimator."""
 
 import copy
 import pickle
@@ -48,7 +48,7 @@ GAMMA = 0.05
 
 
 def overlapping(n_per_cluster=15, seed=0, spread=1.0):
-    """Return two views in which the same overlapping groups can be seen, and one of noise.
+    """Return two views in which the same overlapping groups show, and one of noise.
 
     Each has more features than clusters: of fewer, three eigenvectors leave nothing.
     """
@@ -81,7 +81,7 @@ def matrices(kernel, data, others=None):
     return [fill(X if others is None else others[v], X) for v, X in enumerate(data)]
 
 
-def settled(kernel, data=VIEWS, weights=None):
+def normalised(kernel, data=VIEWS, weights=None):
     """Return the kernels after the normalisation of the thesis, and what each was divided by."""
     plain = matrices(kernel, data)
     spreads = [oracle.mean_squared_distance(K, weights) for K in plain]
@@ -92,9 +92,9 @@ def same_partition(one, other):
     return adjusted_rand_score(one, other) == 1.0
 
 
-def composed(model, parts):
+def composed(model, grams):
     """Return the weighted sum of plain kernels at the weights of a model."""
-    return oracle.composite(parts, model.view_weights_, model.p_)
+    return oracle.composite(grams, model.view_weights_, model.p_)
 
 
 # --- what is stored --------------------------------------------------------------------------------------------------
@@ -104,12 +104,12 @@ def composed(model, parts):
 @pytest.mark.parametrize("p", [1.0, 1.5, 3.0])
 def test_multi_view_kernel_k_means_is_the_plain_oracle_from_the_same_start(kernel, p):
     model = MultiViewKernelKMeans(3, p=p, init=START, **KERNELS[kernel][0]).fit(VIEWS)
-    parts, _ = settled(kernel)
-    labels, shares, path = oracle.mvkkm(parts, START, np.ones(N), 3, p)
+    grams, _ = normalised(kernel)
+    labels, shares, path = oracle.mvkkm(grams, START, np.ones(N), 3, p)
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_allclose(model.view_weights_, shares, rtol=1e-7)
     np.testing.assert_allclose(model.objective_path_, path, rtol=1e-8)
-    np.testing.assert_allclose(model.view_scatters_, oracle.scatters(parts, labels, np.ones(N)), rtol=1e-8)
+    np.testing.assert_allclose(model.view_scatters_, oracle.scatters(grams, labels, np.ones(N)), rtol=1e-8)
     np.testing.assert_allclose(model.kernel_coefficients_, shares**p / (shares**p).sum(), rtol=1e-7)
     assert model.objective_ == model.inertia_ == model.objective_path_[-1]
     assert model.cluster_variances_.sum() == pytest.approx(model.inertia_)
@@ -124,11 +124,11 @@ def test_multi_view_kernel_k_means_is_the_plain_oracle_from_the_same_start(kerne
 @kernels
 def test_multi_view_spectral_clustering_is_the_plain_oracle(kernel):
     model = MultiViewSpectralClustering(3, p=1.5, tol=1e-10, **SEEDED, **KERNELS[kernel][0]).fit(VIEWS)
-    parts, _ = settled(kernel)
-    shares, path, values, Y = oracle.mvspec(parts, np.ones(N), 3, 1.5, tol=1e-10)
+    grams, _ = normalised(kernel)
+    shares, path, values, Y = oracle.mvspec(grams, np.ones(N), 3, 1.5, tol=1e-10)
     np.testing.assert_allclose(model.view_weights_, shares, atol=1e-5)
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-5)
-    np.testing.assert_allclose(model.view_scatters_, oracle.relaxed_scatters(parts, np.ones(N), Y), rtol=1e-4)
+    np.testing.assert_allclose(model.view_scatters_, oracle.relaxed_scatters(grams, np.ones(N), Y), rtol=1e-4)
     assert model.objective_ == model.objective_path_[-1] == pytest.approx(path[-1], rel=1e-7)
     assert (np.diff(model.objective_path_) <= 1e-12 * model.objective_path_[0]).all()
     assert model.n_iter_ == len(model.objective_path_)
@@ -144,13 +144,13 @@ def test_multi_view_spectral_clustering_is_the_plain_oracle(kernel):
 def test_degrees_give_the_relaxed_normalized_cut_of_every_view():
     options = {"normalize": "degrees", "tol": 1e-10, **SEEDED, **KERNELS["rbf"][0]}
     model = MultiViewSpectralClustering(3, p=3.0, **options).fit(VIEWS)
-    parts = matrices("rbf", VIEWS)
-    parts = [K / np.sqrt(np.outer(K.sum(axis=1), K.sum(axis=1))) for K in parts]
-    shares, path, values, Y = oracle.mvspec(parts, np.ones(N), 3, 3.0, totals=np.full(3, 3.0), tol=1e-10)
+    grams = matrices("rbf", VIEWS)
+    grams = [K / np.sqrt(np.outer(K.sum(axis=1), K.sum(axis=1))) for K in grams]
+    shares, path, values, Y = oracle.mvspec(grams, np.ones(N), 3, 3.0, totals=np.full(3, 3.0), tol=1e-10)
     np.testing.assert_allclose(model.view_weights_, shares, atol=1e-5)
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-5)
     assert model.objective_ == pytest.approx(path[-1], rel=1e-6)
-    cuts = [3.0 - np.trace(Y.T @ K @ Y) for K in parts]
+    cuts = [3.0 - np.trace(Y.T @ K @ Y) for K in grams]
     np.testing.assert_allclose(model.view_scatters_, cuts, rtol=1e-4)
 
 
@@ -158,12 +158,12 @@ def test_degrees_give_the_relaxed_normalized_cut_of_every_view():
 @both
 def test_without_normalisation_the_kernels_stay_as_they_are(cls, kernel):
     model = cls(3, normalize=False, **SEEDED, **KERNELS[kernel][0]).fit(VIEWS)
-    parts = matrices(kernel, VIEWS)
+    grams = matrices(kernel, VIEWS)
     if cls is MultiViewKernelKMeans:
-        found = oracle.scatters(parts, model.labels_, np.ones(N))
+        scatters = oracle.scatters(grams, model.labels_, np.ones(N))
     else:
-        found = oracle.relaxed_scatters(parts, np.ones(N), oracle.leading(composed(model, parts), np.ones(N), 3)[1])
-    np.testing.assert_allclose(model.view_scatters_, found, rtol=1e-5)
+        scatters = oracle.relaxed_scatters(grams, np.ones(N), oracle.leading(composed(model, grams), np.ones(N), 3)[1])
+    np.testing.assert_allclose(model.view_scatters_, scatters, rtol=1e-5)
 
 
 @both
@@ -233,9 +233,9 @@ def test_without_normalisation_rescaling_a_view_decides_its_weight(cls):
 @both
 @pytest.mark.parametrize("factor", [1e-12, 1e12])
 def test_rescaling_a_given_kernel_changes_nothing(cls, factor):
-    parts = matrices("rbf", VIEWS)
-    plain = cls(3, kernel="precomputed", **SEEDED).fit(parts)
-    scaled = cls(3, kernel="precomputed", **SEEDED).fit([parts[0], parts[1], factor * parts[2]])
+    grams = matrices("rbf", VIEWS)
+    plain = cls(3, kernel="precomputed", **SEEDED).fit(grams)
+    scaled = cls(3, kernel="precomputed", **SEEDED).fit([grams[0], grams[1], factor * grams[2]])
     np.testing.assert_array_equal(scaled.labels_, plain.labels_)
     np.testing.assert_allclose(scaled.view_weights_, plain.view_weights_, rtol=1e-7)
 
@@ -293,9 +293,9 @@ def test_training_samples_are_placed_where_they_were(cls, options):
 def test_new_samples_go_to_the_nearest_centre_of_the_weighted_sum(kernel, weighted):
     weights = np.random.default_rng(0).uniform(0.0, 2.0, N) * (np.arange(N) % 6 > 0) if weighted else np.ones(N)
     model = MultiViewKernelKMeans(3, p=1.5, **SEEDED, **KERNELS[kernel][0]).fit(VIEWS, sample_weight=weights)
-    parts, spreads = settled(kernel, weights=weights)
+    grams, spreads = normalised(kernel, weights=weights)
     rows = [K / s for K, s in zip(matrices(kernel, VIEWS, NEW), spreads, strict=True)]
-    K, cross = composed(model, parts), composed(model, rows)
+    K, cross = composed(model, grams), composed(model, rows)
     np.testing.assert_array_equal(model.predict(NEW), oracle.nearest_centres(cross, K, model.labels_, weights, 3))
     # Samples without weight are placed in the same way, so that labels and predictions agree.
     np.testing.assert_array_equal(model.labels_, oracle.nearest_centres(K, K, model.labels_, weights, 3))
@@ -307,11 +307,11 @@ def test_new_samples_go_to_the_nearest_centre_of_the_weighted_sum(kernel, weight
 def test_new_samples_are_placed_by_the_nystroem_extension_of_the_eigenvectors(kernel, weighted):
     weights = np.random.default_rng(0).uniform(0.0, 2.0, N) * (np.arange(N) % 6 > 0) if weighted else np.ones(N)
     model = MultiViewSpectralClustering(3, p=1.5, **SEEDED, **KERNELS[kernel][0]).fit(VIEWS, sample_weight=weights)
-    parts, spreads = settled(kernel, weights=weights)
+    grams, spreads = normalised(kernel, weights=weights)
     rows = [K / s for K, s in zip(matrices(kernel, VIEWS, NEW), spreads, strict=True)]
-    values, Y = oracle.leading(composed(model, parts), weights, 3)
+    values, Y = oracle.leading(composed(model, grams), weights, 3)
     E = oracle.unit_rows(oracle.extended(composed(model, rows), weights, values, Y))
-    F = oracle.unit_rows(oracle.extended(composed(model, parts), weights, values, Y))
+    F = oracle.unit_rows(oracle.extended(composed(model, grams), weights, values, Y))
     np.testing.assert_allclose(np.abs(model.transform(NEW)), np.abs(E), atol=1e-6)
     np.testing.assert_allclose(model.transform(NEW) @ model.embedding_.T, E @ F.T, atol=1e-6)
     np.testing.assert_allclose(model.transform(VIEWS), model.embedding_, atol=1e-8)
@@ -340,9 +340,9 @@ def test_new_samples_are_divided_by_their_degrees_among_the_training_samples(wei
     model = MultiViewSpectralClustering(3, p=2.0, **options).fit(VIEWS, sample_weight=weights)
     plain, rows = matrices("rbf", VIEWS), matrices("rbf", VIEWS, NEW)
     degrees = [K @ weights for K in plain]
-    parts = [K / np.sqrt(np.outer(d, d)) for K, d in zip(plain, degrees, strict=True)]
+    grams = [K / np.sqrt(np.outer(d, d)) for K, d in zip(plain, degrees, strict=True)]
     rows = [R / np.sqrt(np.outer(R @ weights, d)) for R, d in zip(rows, degrees, strict=True)]
-    values, Y = oracle.leading(composed(model, parts), weights, 3)
+    values, Y = oracle.leading(composed(model, grams), weights, 3)
     E = oracle.unit_rows(oracle.extended(composed(model, rows), weights, values, Y))
     np.testing.assert_allclose(np.abs(model.transform(NEW)), np.abs(E), atol=1e-6)
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-6)
@@ -352,12 +352,12 @@ def test_new_samples_are_divided_by_their_degrees_among_the_training_samples(wei
 @kernels
 def test_distances_and_scores_are_those_of_the_weighted_sum(kernel):
     model = MultiViewKernelKMeans(3, p=1.5, **SEEDED, **KERNELS[kernel][0]).fit(VIEWS)
-    K = composed(model, settled(kernel)[0])
-    found = model.transform(VIEWS)
+    K = composed(model, normalised(kernel)[0])
+    distances = model.transform(VIEWS)
     for c in range(3):
         share = np.where(model.labels_ == c, 1.0, 0.0) / (model.labels_ == c).sum()
         squares = np.diagonal(K) - 2.0 * K @ share + share @ K @ share
-        np.testing.assert_allclose(found[:, c] ** 2, squares, atol=1e-9)
+        np.testing.assert_allclose(distances[:, c] ** 2, squares, atol=1e-9)
     assert model.score(VIEWS) == pytest.approx(-model.inertia_)
 
 
@@ -407,9 +407,9 @@ def test_list_dict_table_and_frame_give_the_same_weights(cls):
         np.testing.assert_allclose(model.view_weights_, models[0].view_weights_, rtol=1e-12)
         np.testing.assert_array_equal(model.labels_, models[0].labels_)
     assert models[3].view_names_ == list(columns)
-    turned = {name: NAMED[name] for name in ("noise", "back", "front")}
-    np.testing.assert_array_equal(models[1].predict(turned), models[1].predict(NAMED))
-    other = cls(3, **SEEDED).fit(turned)
+    reordered = {name: NAMED[name] for name in ("noise", "back", "front")}
+    np.testing.assert_array_equal(models[1].predict(reordered), models[1].predict(NAMED))
+    other = cls(3, **SEEDED).fit(reordered)
     assert other.view_names_ == ["noise", "back", "front"]
     np.testing.assert_allclose(other.view_weights_[::-1], models[0].view_weights_, rtol=1e-5)
 
@@ -439,8 +439,8 @@ def test_sparse_views_give_the_labels_and_weights_of_dense_ones(cls, kernel):
         model = clone(dense).fit([form(X) for form, X in zip(forms, data, strict=True)])
         assert same_partition(model.labels_, dense.labels_)
         np.testing.assert_allclose(model.view_weights_, dense.view_weights_, rtol=1e-5)
-        found = model.predict([form(X) for form, X in zip(forms, new, strict=True)])
-        assert same_partition(np.r_[found, model.labels_], np.r_[dense.predict(new), dense.labels_])
+        labels = model.predict([form(X) for form, X in zip(forms, new, strict=True)])
+        assert same_partition(np.r_[labels, model.labels_], np.r_[dense.predict(new), dense.labels_])
 
 
 @both
@@ -517,15 +517,15 @@ def test_learning_can_start_from_given_weights(cls):
     first = [5.0, 3.0, 2.0]
     options = {"kernel": "linear", "p": 1.5, **({"init": START} if cls is BOTH[0] else SEEDED)}
     model = cls(3, init_view_weights=first, **options).fit(NAMED)
-    parts, _ = settled("linear")
+    grams, _ = normalised("linear")
     if cls is BOTH[0]:
-        labels, shares, path = oracle.mvkkm(parts, START, np.ones(N), 3, 1.5, np.array(first) / 10.0)
+        labels, shares, path = oracle.mvkkm(grams, START, np.ones(N), 3, 1.5, np.array(first) / 10.0)
         np.testing.assert_array_equal(model.labels_, labels)
         np.testing.assert_allclose(model.objective_path_, path, rtol=1e-8)
         np.testing.assert_allclose(model.view_weights_, shares, rtol=1e-7)
     else:
-        _, Y = oracle.leading(oracle.composite(parts, np.array(first) / 10.0, 1.5), np.ones(N), 3)
-        left = oracle.relaxed_scatters(parts, np.ones(N), Y)
+        _, Y = oracle.leading(oracle.composite(grams, np.array(first) / 10.0, 1.5), np.ones(N), 3)
+        left = oracle.relaxed_scatters(grams, np.ones(N), Y)
         expected = oracle.view_objective(left, oracle.view_weights(left, 1.5), 1.5)
         assert model.objective_path_[0] == pytest.approx(expected)
     named = cls(3, init_view_weights={"noise": 0.2, "back": 0.3, "front": 0.5}, **options).fit(NAMED)
@@ -584,10 +584,10 @@ def test_an_exponent_chosen_is_that_of_the_stability_told_and_the_fit_is_that_of
     model = cls(3, p="auto", kernel="linear", n_init=2, **SEEDED)
     before = copy.deepcopy(model.get_params())
     data = [X - X.mean(axis=0) for X in VIEWS]
-    given = copy.deepcopy(data)
+    before = copy.deepcopy(data)
     model.fit(data)
     assert same(model.get_params(), before)
-    assert same(data, given)
+    assert same(data, before)
     assert set(model.p_path_) == {"p", "stability"}
     np.testing.assert_array_equal(model.p_path_["p"], EXPONENTS)
     stability = model.p_path_["stability"]
@@ -606,7 +606,7 @@ def test_an_exponent_chosen_is_that_of_the_stability_told_and_the_fit_is_that_of
 
 
 def test_an_exponent_is_chosen_that_leaves_noise_out():
-    # Four views of noise against one that tells the groups: equal weights are not stable.
+    # Four views of noise against one that shows the groups: equal weights are not stable.
     views = [CLEAR[0], *(np.random.default_rng(i).standard_normal((N, 4)) for i in range(4))]
     model = MultiViewKernelKMeans(3, p="auto", kernel="linear", n_init=2, **SEEDED).fit(views)
     assert model.p_ < 5.0
@@ -630,7 +630,7 @@ def test_samples_without_weight_have_no_part_in_the_choice_of_the_exponent():
     np.testing.assert_allclose(one.p_path_["stability"], other.p_path_["stability"])
 
 
-# --- views that tell nothing -----------------------------------------------------------------------------------------
+# --- views that say nothing ------------------------------------------------------------------------------------------
 
 
 @both
@@ -685,9 +685,9 @@ def test_every_start_finds_clear_groups_and_ends_where_nothing_moves(init, kerne
 @pytest.mark.parametrize("search", ["fast", "exact", "exemplars"])
 @kernels
 def test_a_search_by_itself_starts_from_the_labels_of_global_kernel_k_means(kernel, search):
-    parts, _ = settled(kernel)
+    grams, _ = normalised(kernel)
     for first in (np.full(3, 1 / 3), np.array([0.1, 0.1, 0.8])):
-        total = oracle.composite(parts, first, 1.5)
+        total = oracle.composite(grams, first, 1.5)
         start = GlobalKernelKMeans(4, kernel="precomputed", search=search).fit(total).labels_
         options = {"p": 1.5, "n_init": 1, "init_view_weights": first, **KERNELS[kernel][0]}
         model = MultiViewKernelKMeans(4, init=f"global_{search}", **options).fit(VIEWS)
@@ -749,12 +749,12 @@ def watched_search(monkeypatch):
 def test_a_search_looks_at_no_more_samples_than_asked_for(kernel, init, monkeypatch):
     sizes = watched_search(monkeypatch)
     whole = MultiViewKernelKMeans(3, kernel=kernel, init=init, **SEEDED).fit(CLEAR)
-    part = MultiViewKernelKMeans(3, kernel=kernel, init=init, init_size=20, **SEEDED).fit(CLEAR)
+    subset = MultiViewKernelKMeans(3, kernel=kernel, init=init, init_size=20, **SEEDED).fit(CLEAR)
     assert sizes == [N, 20]
-    assert same_partition(part.labels_, whole.labels_)
-    np.testing.assert_allclose(part.view_weights_, whole.view_weights_, rtol=1e-9)
+    assert same_partition(subset.labels_, whole.labels_)
+    np.testing.assert_allclose(subset.view_weights_, whole.view_weights_, rtol=1e-9)
     again = MultiViewKernelKMeans(3, kernel=kernel, init=init, init_size=20, **SEEDED).fit(CLEAR)
-    np.testing.assert_array_equal(again.labels_, part.labels_)
+    np.testing.assert_array_equal(again.labels_, subset.labels_)
 
 
 def test_a_search_looks_at_no_fewer_samples_than_clusters_and_leaves_out_none_for_its_weight(monkeypatch):
@@ -825,9 +825,9 @@ def watched_parts(monkeypatch):
     """Return the list that the operators of the views go to, without their scales."""
     kinds, real = [], shared.composite
 
-    def watch(parts, coefficients):
-        op = real(parts, coefficients)
-        kinds.append(JoinedFeatures if isinstance(op, JoinedFeatures) else {type(part.base) for part in parts})
+    def watch(operators, coefficients):
+        op = real(operators, coefficients)
+        kinds.append(JoinedFeatures if isinstance(op, JoinedFeatures) else {type(kernel.base) for kernel in operators})
         return op
 
     monkeypatch.setattr(shared, "composite", watch)
@@ -908,9 +908,9 @@ def test_a_tolerance_ends_a_fit_early():
 def test_a_kernel_that_is_not_semidefinite_is_named_and_the_fit_ends(cls):
     A = np.random.default_rng(0).standard_normal((N, N))
     views = {"fine": rbf_kernel(VIEWS[0]), "odd": A + A.T + 5.0 * np.eye(N)}
-    with pytest.warns(NotPSDWarning, match=r"kernel of view 'odd' is not positive semidefinite") as seen:
+    with pytest.warns(NotPSDWarning, match=r"kernel of view 'odd' is not positive semidefinite") as caught:
         model = cls(3, kernel="precomputed", **SEEDED).fit(views)
-    assert not any("'fine'" in str(warning.message) for warning in seen)
+    assert not any("'fine'" in str(warning.message) for warning in caught)
     assert model.view_weights_.sum() == pytest.approx(1.0)
     assert (np.diff(model.objective_path_) <= 1e-9).all()
 
@@ -922,9 +922,9 @@ def test_a_negative_mean_distance_is_not_the_same_as_none(cls, normalize):
     A = np.random.default_rng(0).standard_normal((N, N))
     views = {"odd": A + A.T, "fine": rbf_kernel(VIEWS[0], gamma=GAMMA)}
     assert oracle.mean_squared_distance(views["odd"]) < 0
-    with pytest.warns(NotPSDWarning) as seen:
+    with pytest.warns(NotPSDWarning) as caught:
         model = cls(3, kernel="precomputed", normalize=normalize, **SEEDED).fit(views)
-    assert "of view 'odd'" in str(seen[0].message)
+    assert "of view 'odd'" in str(caught[0].message)
     assert model.view_weights_.sum() == pytest.approx(1.0)
     assert (np.diff(model.objective_path_) <= 1e-9 * np.abs(model.objective_path_).max()).all()
 
@@ -932,9 +932,9 @@ def test_a_negative_mean_distance_is_not_the_same_as_none(cls, normalize):
 @both
 def test_warnings_point_at_the_line_that_called_fit(cls):
     A = np.random.default_rng(0).standard_normal((N, N))
-    with pytest.warns(NotPSDWarning) as seen:
+    with pytest.warns(NotPSDWarning) as caught:
         cls(3, kernel="precomputed", **SEEDED).fit([A + A.T + 5.0 * np.eye(N), rbf_kernel(VIEWS[0])])
-    assert {warning.filename for warning in seen if "of view" in str(warning.message)} == {__file__}
+    assert {warning.filename for warning in caught if "of view" in str(warning.message)} == {__file__}
 
 
 @pytest.mark.parametrize(
@@ -946,9 +946,9 @@ def test_warnings_point_at_the_line_that_called_fit(cls):
 )
 def test_the_warning_about_steps_points_at_the_line_that_called_fit(cls):
     start = {"init": START} if cls is MultiViewKernelKMeans else SEEDED
-    with pytest.warns(ConvergenceWarning) as seen:
+    with pytest.warns(ConvergenceWarning) as caught:
         cls(3, max_iter=1, p=1.2, **start).fit(VIEWS)
-    assert seen[0].filename == __file__
+    assert caught[0].filename == __file__
 
 
 def test_similarities_below_zero_cannot_be_divided_by_degrees():
@@ -998,9 +998,9 @@ def test_weights_named_by_numbers_and_text_get_a_clear_error(cls):
 @both
 def test_the_warning_about_a_view_without_scatter_points_at_the_line_that_called_fit(cls):
     clean = np.eye(3)[TRUTH]
-    with pytest.warns(ConvergenceWarning, match="no scatter") as seen:
+    with pytest.warns(ConvergenceWarning, match="no scatter") as caught:
         cls(3, kernel="linear", **SEEDED).fit([clean, VIEWS[2]])
-    assert seen[0].filename == __file__
+    assert caught[0].filename == __file__
 
 
 @both

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_rose, warn_if_unfinished
 from kernelweave.estimators.shared.models import CenterModel, Model, Samples
-from kernelweave.estimators.shared.single_kernel import is_precomputed as is_precomputed
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.inputs import read_weights
 from kernelweave.kernels.operator import KernelOperator

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from sklearn.pipeline import Pipeline
 
-from kernelweave.estimators.shared.center_clusterer import is_precomputed
 from kernelweave.estimators.shared.scores import chunks
+from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.evaluation.plots.look import (
     COLOURS,
     EDGE,
