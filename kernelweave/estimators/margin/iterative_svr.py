@@ -211,8 +211,9 @@ class IterativeSVR(DividingClusterer):
         options: dict[str, Any] = {"C": self.C, "epsilon": self.epsilon, "max_iter": self.max_iter, "tol": self.tol}
         options |= {"limit": largest_difference(self.balance, len(members), first=new == 1)}
         options |= {"regression_steps": STEPS_PER_SAMPLE * len(members)}
-        signs = [np.where(start == 1, 1.0, -1.0) for start in self._starts(K, new)]
-        return best_of(iterative_svr(K, sign, **options) for sign in signs)
+        # Kernel k-means often ends where it did before, and a run depends on its start alone.
+        starts = {start.tobytes(): np.where(start == 1, 1.0, -1.0) for start in self._starts(K, new)}
+        return best_of(iterative_svr(K, signs, **options) for signs in starts.values())
 
     def _starts(self, K: Floats, new: int) -> list[Ints]:
         """Return the labels that runs start from."""
