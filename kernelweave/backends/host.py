@@ -147,7 +147,7 @@ class HostBackend:
         place = int(np.argmax(condition)) if len(condition) else 0
         return place if len(condition) and condition[place] else -1
 
-    def at(self, values: Array, samples: Ints) -> Array:
+    def at(self, values: Matrix, samples: Ints) -> Array:
         """Return the values of a few samples."""
         chosen = values[samples]
         return chosen.toarray() if sp.issparse(chosen) else np.asarray(chosen)
