@@ -25,6 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.foundation.errors import DataError, ParameterError
+from kernelweave.foundation.files import replacement
 from kernelweave.persistence.fields import KINDS, our_estimators, told
 from kernelweave.persistence.trees import Reader, Writer
 
@@ -117,14 +118,10 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
             f"The parameters and notes of the model take {_mib(len(text))} as text; {_mib(LARGEST_DESCRIPTION)} can be "
             "saved. Keep fewer notes, and give long lists as arrays."
         )
-    partial = path.with_name(f"{path.name}.partial")
-    try:
+    with replacement(path) as partial:
         unpacked = _write(partial, text, arrays, zipfile.ZIP_DEFLATED)
         if unpacked > _allowed(partial):
             _write(partial, text, arrays, zipfile.ZIP_STORED)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
     return path
 
 
