@@ -30,6 +30,7 @@ from typing import Any
 from joblib import Parallel, delayed, effective_n_jobs
 
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.files import write_atomically
 from reproduction.experiment import Cell, CellFunction, Experiment, Printed, Verdict
 
 _PACKAGE = Path(__file__).parents[2]
@@ -363,16 +364,9 @@ def _check_record(record: Record, task: Task) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file whole or not at all: under another name first, then moved into place."""
+    """Write a file whole or not at all, in a folder that is made for it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(file, text)
 
 
 def _versions() -> dict[str, str]:

@@ -178,7 +178,7 @@ def _search(
         for k, model in models.items():
             bar.update(task, description=f"{k} clusters")
             fitted = outcome.timed_fit(model, X)
-            tried[k] = input_data.silhouette(fitted[0], X, kind, seed)
+            tried[k] = input_data.silhouette(fitted[0], X, seed)
             bar.update(task, advance=1)
             if best is None or _worth(tried[k]) > _worth(best[3]):
                 best = (*fitted, tried[k])

@@ -330,12 +330,12 @@ def _are_texts(found: Any) -> bool:
 
 def as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Any]) -> list[Any]:
     """Return the tables in the order of the model's views, their columns checked, or say how they differ."""
-    from kernelweave.evaluation.model_selection.criteria import last_step
+    from kernelweave.evaluation.describe import final_step
     from kernelweave.foundation.errors import DataError
 
     columns = notes.get("columns") or {}
     if notes.get("kind") == catalogue.VIEWS:
-        known = list(notes.get("views") or last_step(fitted).view_names_)
+        known = list(notes.get("views") or final_step(fitted).view_names_)
         found = {table.name: table for table in tables}
         if set(found) != set(known):
             raise DataError(

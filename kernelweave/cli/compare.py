@@ -130,7 +130,7 @@ def _run(
             try:
                 seen, scaler = input_data.scaled(data, scale, method)
                 model, seconds, messages = outcome.timed_fit(input_data.build(method, data.kind, k, {}, seed), seen)
-                score = input_data.silhouette(model, seen, data.kind, seed)
+                score = input_data.silhouette(model, seen, seed)
                 one = outcome.Outcome(data, method, model, scaler, seen, seconds, score, messages, seed=seed)
                 one.truth = truth
                 found.append(one)
@@ -170,7 +170,8 @@ def _show(
         return
     table = Table(box=None, pad_edge=False)
     scores = list(found[0].scores()) if found else []
-    for name in ("method", "clusters", "silhouette", *scores, "seconds"):
+    drawn = found[0].drawn if found else ""
+    for name in ("method", "clusters", f"silhouette{drawn}", *scores, "seconds"):
         table.add_column(name, justify="left" if name == "method" else "right")
     for one in found:
         own = one.scores()

@@ -291,20 +291,8 @@ def with_scaler(model: Any, scaler: Any) -> Any:
     return model if scaler is None else Pipeline([("scale", scaler), ("model", model)])
 
 
-def silhouette(model: Any, X: Any, kind: str, seed: int) -> float | None:
+def silhouette(model: Any, X: Any, seed: int) -> float | None:
     """Return the mean silhouette, or None where there is none: graphs, one cluster."""
-    from kernelweave.model_selection import score_clustering
+    from kernelweave.evaluation.describe import describe
 
-    if kind == catalogue.GRAPH or len(np.unique(model.labels_)) < 2:
-        return None
-    if getattr(model, "metric", None) == "precomputed":
-        return _silhouette_of_distances(np.asarray(X), model.labels_)
-    return float(score_clustering(model, X, random_state=seed))
-
-
-def _silhouette_of_distances(D: np.ndarray, labels: np.ndarray) -> float | None:
-    from sklearn.metrics import silhouette_score
-
-    if len(np.unique(labels)) >= len(labels):
-        return None
-    return float(silhouette_score(D, labels, metric="precomputed"))
+    return describe(model, X, random_state=seed).silhouette

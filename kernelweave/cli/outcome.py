@@ -58,6 +58,18 @@ class Outcome:
         """Number of samples in every cluster."""
         return np.bincount(self.labels, minlength=int(self.model.n_clusters)).tolist()
 
+    @property
+    def judged(self) -> int:
+        """Number of samples the silhouette is computed on."""
+        from kernelweave.evaluation.sampling import MOST_JUDGED
+
+        return min(self.data.n_samples, MOST_JUDGED)
+
+    @property
+    def drawn(self) -> str:
+        """What stands beside a silhouette that is not of all samples."""
+        return "" if self.judged == self.data.n_samples else f" ({self.judged:,} samples drawn)"
+
     def scores(self) -> dict[str, float]:
         """Return agreement with the true labels, where there are some."""
         from kernelweave.metrics import adjusted_rand_index, clustering_accuracy, normalized_mutual_info
@@ -100,6 +112,7 @@ class Outcome:
             "iterations": int(model.n_iter_),
             "converged": bool(model.converged_),
             "silhouette": self.silhouette,
+            "silhouette_samples": None if self.silhouette is None else self.judged,
             "tried": [{"clusters": k, "silhouette": score} for k, score in self.tried.items()] or None,
             "scores": self.scores() or None,
             "seconds": round(self.seconds, 3),
@@ -159,7 +172,7 @@ def tables(outcome: Outcome, encoding: str | None = "utf-8") -> list[Screen | st
     about.add_row("samples", f"{found['input']['samples']:,}")
     about.add_row("clusters", f"{found['clusters']}, sizes {', '.join(f'{size:,}' for size in outcome.sizes)}")
     if found["silhouette"] is not None:
-        about.add_row("silhouette", f"{found['silhouette']:.3f}")
+        about.add_row("silhouette", f"{found['silhouette']:.3f}{outcome.drawn}")
     for name, score in outcome.scores().items():
         about.add_row(name, f"{score:.3f}")
     about.add_row("time", f"{found['seconds']:.2f} s, {'converged' if found['converged'] else 'not converged'}")
@@ -325,12 +338,9 @@ def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    partial = partial_of(path)
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    from kernelweave.foundation.files import write_atomically
+
+    write_atomically(path, text)
 
 
 def partial_of(path: Path) -> Path:

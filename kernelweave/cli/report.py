@@ -88,7 +88,7 @@ def _as_fitted(model: Path, fitted: Any, notes: dict[str, Any], data: "Data") ->
     """Return the data with views, rows and columns as the model knows them, and the order of rows where ids gave it."""
     from dataclasses import replace
 
-    from kernelweave.evaluation.model_selection.criteria import last_step
+    from kernelweave.evaluation.describe import final_step
     from kernelweave.foundation.errors import DataError
     from kernelweave.inputs.files.tables import short
 
@@ -97,7 +97,7 @@ def _as_fitted(model: Path, fitted: Any, notes: dict[str, Any], data: "Data") ->
     if kind != data.kind and not (kind in tabular and data.kind in tabular):
         said = common.SAID
         raise DataError(f"{model} was fitted on {said[kind]}, not on {said[data.kind]}; give {_asked(notes)}.")
-    n_fitted = len(last_step(fitted).labels_)
+    n_fitted = len(final_step(fitted).labels_)
     if data.n_samples != n_fitted:
         raise DataError(f"{model} was made from {n_fitted} samples, and the files hold {data.n_samples}.")
     if kind in tabular and notes:

@@ -14,7 +14,7 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import version
@@ -26,6 +26,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.foundation.errors import DataError, ParameterError
+from kernelweave.foundation.files import replacement
 from kernelweave.persistence.fields import KINDS, one_line
 from kernelweave.persistence.names import ESTIMATORS, VERSION
 from kernelweave.persistence.trees import Reader, Writer
@@ -107,7 +108,8 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
             f"The parameters and notes of the model take {_mib(len(text))} as text; {_mib(LARGEST_DESCRIPTION)} can be "
             "saved. Keep fewer notes, and give long lists as arrays."
         )
-    _replace(path, lambda partial: _write(partial, text, arrays))
+    with replacement(path) as partial:
+        _write(partial, text, arrays)
     return path
 
 
@@ -128,16 +130,6 @@ def _check_notes(notes: Mapping[str, Any] | None) -> None:
         raise ParameterError(
             f"notes must hold what JSON can: text, finite numbers, lists and dicts ({one_line(error)})."
         ) from error
-
-
-def _replace(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file beside ``path`` and rename it once it is complete, so that ``path`` never holds half a file."""
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        write(partial)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _write(path: Path, text: bytes, arrays: list[np.ndarray]) -> None:

@@ -15,7 +15,7 @@ from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read
 from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
-from kernelweave.foundation.notices import warn
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context

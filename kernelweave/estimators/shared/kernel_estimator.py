@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ConvergenceWarning, NotPSDWarning
-from kernelweave.foundation.notices import warn
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.sklearn_internals import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.foundation.threads import parallel_map

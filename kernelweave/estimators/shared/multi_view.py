@@ -12,7 +12,7 @@ from kernelweave.estimators.shared.center_clusterer import is_precomputed
 from kernelweave.estimators.shared.kernel_estimator import warn_if_indefinite
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError, ViewError
-from kernelweave.foundation.notices import warn
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import CallbackSupportMixin, Interval, StrOptions
 from kernelweave.inputs import Views, per_view, read_view_weights, read_views

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelweave import AffinityPropagation, KernelKMeans, MultiViewKernelKMeans, MultiViewSpectralClustering
 from kernelweave.foundation.errors import ConvergenceWarning
-from kernelweave.foundation.notices import listening, warn
+from kernelweave.foundation.logged_warnings import logged_warnings, warn
 from kernelweave.model_selection import choose_n_clusters
 
 SAME = np.full((12, 3), 0.5)
@@ -26,9 +26,9 @@ def raised(call):
 
 def test_nested_listeners_hear_each_warning_once_and_in_order():
     def talk():
-        with listening() as outer:
+        with logged_warnings() as outer:
             warn("first", UserWarning)
-            with listening() as inner:
+            with logged_warnings() as inner:
                 warn("second", UserWarning)
                 warn("second", UserWarning)
             warn("first", UserWarning)
@@ -40,9 +40,9 @@ def test_nested_listeners_hear_each_warning_once_and_in_order():
     assert {one.filename for one in seen} == {__file__}
 
 
-def test_listening_ends_with_an_error():
-    with listening() as outer:
-        with pytest.raises(KeyError), listening():
+def test_logged_warnings_ends_with_an_error():
+    with logged_warnings() as outer:
+        with pytest.raises(KeyError), logged_warnings():
             raise KeyError
         with pytest.warns(UserWarning, match="after"):
             warn("after", UserWarning)

@@ -4,6 +4,7 @@ import html
 import inspect
 import math
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,8 +16,8 @@ LONGEST = 400
 LONGEST_NAME = 80
 # Where an object lies in memory says nothing and changes from run to run.
 ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-# Signs that are not seen, or that change the order in which others are: controls, marks of direction, halves of signs.
-UNSEEN = re.compile(
+# Characters that cannot be seen, or that change the order of others: controls, marks of direction, lone surrogates.
+INVISIBLE = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -31,8 +32,8 @@ def esc(text: Any) -> str:
 
 
 def visible(text: Any) -> str:
-    """Return text with signs that cannot be seen written as in code: U+202E as a backslash and u202e."""
-    return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], str(text))
+    """Return text with characters that cannot be seen written as in code: U+202E as a backslash and u202e."""
+    return INVISIBLE.sub(lambda match: ascii(match[0])[1:-1], str(text))
 
 
 def one_line(text: Any) -> str:
@@ -86,7 +87,7 @@ def count(n: int, what: str, several: str | None = None) -> str:
 def sentence(cls: type) -> str:
     """Return the first sentence of a class's docstring without markup."""
     text = inspect.cleandoc(cls.__doc__ or "").split("\n\n")[0]
-    text = re.sub(r":\w+:`~?([^`]*)`", lambda found: found[1].rsplit(".", 1)[-1], text).replace("``", "")
+    text = re.sub(r":\w+:`~?([^`]*)`", lambda match: match[1].rsplit(".", 1)[-1], text).replace("``", "")
     return " ".join(text.split())
 
 
@@ -104,14 +105,14 @@ def parameters(model: Any) -> tuple[dict[str, str], dict[str, str]]:
     """Return the parameters that differ from their default, and the others."""
     changed: dict[str, str] = {}
     others: dict[str, str] = {}
-    given = model.get_params(deep=False)
+    values = model.get_params(deep=False)
     for name, item in inspect.signature(type(model)).parameters.items():
-        if name in given:
-            (others if _same(given[name], item.default) else changed)[name] = value_text(given[name])
+        if name in values:
+            (others if _is_default(values[name], item.default) else changed)[name] = value_text(values[name])
     return changed, others
 
 
-def _same(value: Any, default: Any) -> bool:
+def _is_default(value: Any, default: Any) -> bool:
     if value is default:
         return True
     plain = (str, int, float, bool, type(None))
@@ -120,35 +121,34 @@ def _same(value: Any, default: Any) -> bool:
 
 def code_for(steps: Iterable[Any], model: Any, seed: Any) -> str:
     """Return code that makes, fits and reports the model again."""
-    parts = [*steps, model]
-    homes: dict[str, set[str]] = {"kernelweave.report": {"write_report"}}
-    for part in parts:
-        if not isinstance(part, str):
-            homes.setdefault(_home(type(part)), set()).add(type(part).__name__)
-    made = [_made(part) for part in parts]
-    if len(parts) > 1:
-        homes.setdefault("sklearn.pipeline", set()).add("make_pipeline")
-    imports = [f"from {home} import {', '.join(sorted(names))}" for home, names in sorted(homes.items())]
-    lines = "".join(f"\n    {part}," for part in made)
-    whole = made[0] if len(made) == 1 else f"make_pipeline({lines}\n)"
+    estimators = [*steps, model]
+    imported: dict[str, set[str]] = {"kernelweave.report": {"write_report"}}
+    for each in estimators:
+        if not isinstance(each, str):
+            imported.setdefault(_public_module(type(each)), set()).add(type(each).__name__)
+    calls = [_call(each) for each in estimators]
+    if len(calls) > 1:
+        imported.setdefault("sklearn.pipeline", set()).add("make_pipeline")
+    imports = [f"from {module} import {', '.join(sorted(names))}" for module, names in sorted(imported.items())]
+    lines = "".join(f"\n    {call}," for call in calls)
+    whole = calls[0] if len(calls) == 1 else f"make_pipeline({lines}\n)"
     last = f'write_report("report.html", model, X, random_state={value_text(seed)})'
     return "\n".join([*imports, "", f"model = {whole}", "model.fit(X)", last])
 
 
-def _made(part: Any) -> str:
-    if isinstance(part, str):
-        return repr(part)
-    arguments = ", ".join(f"{name}={text}" for name, text in parameters(part)[0].items())
-    return f"{type(part).__name__}({arguments})"
+def _call(step: Any) -> str:
+    """Return the call that makes a step of a pipeline."""
+    if isinstance(step, str):
+        return repr(step)
+    arguments = ", ".join(f"{name}={text}" for name, text in parameters(step)[0].items())
+    return f"{type(step).__name__}({arguments})"
 
 
-def _home(cls: type) -> str:
-    """Return the public module that a class is imported from."""
-    if cls.__module__.startswith("kernelweave.estimators"):
-        return "kernelweave.preprocessing" if cls.__module__.endswith("_scaling") else "kernelweave"
-    public = []
-    for part in cls.__module__.split("."):
-        if part.startswith("_") and part != "__main__":
-            break
-        public.append(part)
-    return ".".join(public)
+def _public_module(cls: type) -> str:
+    """Return the shortest module that a class can be imported from."""
+    names = cls.__module__.split(".")
+    for count in range(1, len(names)):
+        module = ".".join(names[:count])
+        if getattr(sys.modules.get(module), cls.__name__, None) is cls:
+            return module
+    return cls.__module__
