@@ -1,4 +1,4 @@
-"""The few parts of scikit-learn that are not public API, gathered here and nowhere else."""
+"""The few functions and classes of scikit-learn that are not public API, gathered here and nowhere else."""
 
 import os
 from collections.abc import Callable
@@ -7,7 +7,9 @@ from inspect import signature
 from typing import Any, ParamSpec
 
 from sklearn.base import _fit_context as checked_fit
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _get_feature_names as get_feature_names
 
 from kernelweave.foundation.logged_warnings import logged_warnings
 from kernelweave.foundation.registry import provided
@@ -91,6 +93,8 @@ __all__ = [
     "StrOptions",
     "checked_fit",
     "fit_context",
+    "get_feature_names",
     "openmp_threads",
     "renamed_parameters",
+    "safe_indexing",
 ]

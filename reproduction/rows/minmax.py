@@ -1,13 +1,13 @@
 """How the rows of PhD chapter 2 are computed: data as the thesis prepared them, one restart, figures of all restarts.
 
-Starts      points drawn at random as first centres, the same ones for every method of a table; k-means++ draws its own,
+Starts      points drawn at random as first centres, the same ones for every method of a table; k-means++ draws others,
             with probability proportional to the squared distance, one draw per centre
 Figures     E_max and E_sum, the largest cluster variance and the sum of them; NMI with the arithmetic mean of the
             entropies; ``refined_...`` after k-means from the solution, columns of the tables (b)
 Circles     many runs of MinMax k-means come back to a partition they have left and never end. The thesis measures the
             last assignment by the centres it was made with, those of the partition before, and starts k-means from
             these centres. For runs that end it makes no difference; for the others it decides the figures, so they are
-            measured in the same way here. ``own_...`` are the variances about the centres of the partition itself
+            measured in the same way here. ``own_...`` are the variances about the centres of the last assignment
 Collapses   a start that leaves an empty or singleton cluster at p = 0 has no solution in the thesis; it is left out of
             the means of that row and counted in ``share_collapsed``
 """
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 P_MAX = 0.5
 STEPS = 500
+PERFECT_NMI = 1e-9  # an NMI this close to 1 is 1
 
 
 class Measures(NamedTuple):
@@ -43,11 +44,11 @@ class Measures(NamedTuple):
 
 @dataclass(frozen=True)
 class Restart:
-    """What a method made of one start."""
+    """The result of a method from one start."""
 
-    found: Measures
-    refined: Measures | None = None
-    own: Measures | None = None
+    measures: Measures
+    refined: Measures | None = None  # after k-means
+    recentred: Measures | None = None  # variances about the centres of the last assignment
     converged: bool = True
     collapsed: bool = False
     free: bool = True  # p was never lowered
@@ -63,7 +64,7 @@ class Problem:
     n_clusters: int
 
     def measures(self, labels: ArrayLike, variances: "Floats") -> Measures:
-        """Return the columns of a table for a partition with the given cluster variances."""
+        """Return the columns of a table for a partition and the variances of its clusters."""
         from kernelweave.metrics import normalized_mutual_info
 
         return Measures(variances.max(), variances.sum(), normalized_mutual_info(self.target, labels))
@@ -104,14 +105,14 @@ def _figures(
 
     runs = list(parallel_map(work, streams(seed, restarts)))
     kept = [run for run in runs if not run.collapsed]
-    figures = _columns("", [run.found for run in kept])
-    figures["share_correct"] = _share_correct([run.found for run in runs])
+    figures = _columns("", [run.measures for run in kept])
+    figures["share_correct"] = _share_correct([run.measures for run in runs])
     if method in ("minmax", "pifs"):
         refined = [run.refined for run in kept if run.refined]
         figures |= _columns("refined_", refined)
         figures["refined_share_correct"] = _share_correct(refined)
     if method == "minmax":
-        figures |= _columns("own_", [run.own for run in kept if run.own], names=("e_max", "e_sum"))
+        figures |= _columns("own_", [run.recentred for run in kept if run.recentred], names=("e_max", "e_sum"))
         figures["share_collapsed"] = float(np.mean([run.collapsed for run in runs]))
         figures["share_converged"] = float(np.mean([run.converged and not run.collapsed for run in runs]))
         figures["share_free"] = float(np.mean([run.free for run in runs]))
@@ -127,15 +128,15 @@ def _columns(prefix: str, runs: list[Measures], names: tuple[str, ...] = Measure
 
 
 def _share_correct(runs: list[Measures]) -> float:
-    """Return the share of runs that found the true classes, all of them to the point."""
-    return sum(run.nmi > 1.0 - 1e-9 for run in runs) / len(runs) if runs else math.nan
+    """Return the share of runs whose clusters are the true classes, without exception."""
+    return sum(run.nmi > 1.0 - PERFECT_NMI for run in runs) / len(runs) if runs else math.nan
 
 
 # --- one restart -----------------------------------------------------------------------------------------------------
 
 
 def one_restart(problem: Problem, method: str, memory: float, rng: np.random.Generator) -> Restart:
-    """Run a method from the start that ``rng`` draws, then k-means from what it found."""
+    """Run a method from the start that ``rng`` draws, then k-means from its result."""
     from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
     from kernelweave.solvers.kmeans.minmax import minmax_kmeans
     from kernelweave.solvers.kmeans.pifs import pifs_kmeans
@@ -149,24 +150,25 @@ def one_restart(problem: Problem, method: str, memory: float, rng: np.random.Gen
         # One step less than the thesis allows: the last one is the assignment that is measured.
         run = minmax_kmeans(op, labels, weights, n_clusters=k, p_max=P_MAX, memory=memory, max_iter=STEPS - 1)
         return _minmax_restart(problem, run)
-    found: Descent
+    descent: Descent
     if method == "pifs":
-        found = pifs_kmeans(op, labels, weights, n_clusters=k)  # type: ignore[arg-type]
-        refined = kernel_kmeans(op, found.labels, weights, n_clusters=k)
-        return Restart(problem.measures(found.labels, found.scatter), problem.measures(refined.labels, refined.scatter))
-    found = kernel_kmeans(op, labels, weights, n_clusters=k)
-    return Restart(problem.measures(found.labels, found.scatter))
+        descent = pifs_kmeans(op, labels, weights, n_clusters=k)  # type: ignore[arg-type]
+        refined = kernel_kmeans(op, descent.labels, weights, n_clusters=k)
+        measures = problem.measures(descent.labels, descent.scatter)
+        return Restart(measures, problem.measures(refined.labels, refined.scatter))
+    descent = kernel_kmeans(op, labels, weights, n_clusters=k)
+    return Restart(problem.measures(descent.labels, descent.scatter))
 
 
 def _minmax_restart(problem: Problem, run: "MinMaxRun") -> Restart:
     from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 
     refined = kernel_kmeans(problem.op, run.labels, problem.weights, n_clusters=problem.n_clusters)
-    labels, variances, own = last_assignment(problem, run)
+    labels, variances, recentred = last_assignment(problem, run)
     return Restart(
-        found=problem.measures(labels, variances),
+        measures=problem.measures(labels, variances),
         refined=problem.measures(refined.labels, refined.scatter),
-        own=problem.measures(labels, own),
+        recentred=problem.measures(labels, recentred),
         converged=run.converged,
         collapsed=run.collapsed,
         free=not run.collapsed and math.isclose(run.p, P_MAX),
@@ -174,9 +176,9 @@ def _minmax_restart(problem: Problem, run: "MinMaxRun") -> Restart:
 
 
 def last_assignment(problem: Problem, run: "MinMaxRun") -> "tuple[Ints, Floats, Floats]":
-    """Return the assignment that follows ``run``, its variances about the centres of ``run``, and about its own.
+    """Return the assignment that follows ``run``, its variances about the centres of ``run``, and about new centres.
 
-    Where it would leave an empty or singleton cluster, the partition of ``run`` stands.
+    Where it would leave an empty or singleton cluster, the partition of ``run`` is returned.
     """
     from kernelweave.partitions import algebra
 
@@ -203,19 +205,19 @@ def random_labels(problem: Problem, rng: np.random.Generator) -> "Ints":
 def plusplus_labels(problem: Problem, rng: np.random.Generator) -> "Ints":
     """Return the nearest of centres drawn one by one, with probability proportional to the squared distance.
 
-    The library's own k-means++ takes the best of several draws for each centre; the thesis does not.
+    The k-means++ of the library takes the best of several draws for each centre; the thesis does not.
     """
     from kernelweave.partitions import algebra
 
     op = problem.op
     diag = problem.op.diag()
-    gaps = np.empty((op.n_samples, problem.n_clusters))
+    distances = np.empty((op.n_samples, problem.n_clusters))
     mass = np.ones(op.n_samples)
     for c in range(problem.n_clusters):
         drawn = rng.choice(op.n_samples, 1, p=mass / mass.sum())
-        gaps[:, c] = np.maximum(algebra.distances_to_samples(op, drawn, diag)[:, 0], 0.0)
-        mass = gaps[:, : c + 1].min(axis=1)
-    return gaps.argmin(axis=1)
+        distances[:, c] = np.maximum(algebra.distances_to_samples(op, drawn, diag)[:, 0], 0.0)
+        mass = distances[:, : c + 1].min(axis=1)
+    return distances.argmin(axis=1)
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -258,7 +260,7 @@ def dermatology() -> "tuple[Floats, Ints]":
 
 
 def olivetti(*, folded: bool) -> "tuple[Floats, Ints]":
-    """Ten persons: 100 faces, each smoothed, turned by -10, 0, 10 degrees and scaled by 0.9, 1, 1.1.
+    """Ten persons: 100 faces, each smoothed, rotated by -10, 0, 10 degrees and scaled by 0.9, 1, 1.1.
 
     The central 50 x 50 pixels are kept, with mean 0 and standard deviation 0.1 in each image. ``folded`` gives the same
     points in 900 coordinates, by a rotation.
@@ -270,7 +272,7 @@ def olivetti(*, folded: bool) -> "tuple[Floats, Ints]":
     faces = load_benchmark("olivetti")
     smooth = [gaussian_filter(face.reshape(64, 64), 0.5) for face in faces.data[:100]]
     windows = [
-        _turned(face, degrees, scale) for face in smooth for degrees in (-10, 0, 10) for scale in (0.9, 1.0, 1.1)
+        _rotated(face, degrees, scale) for face in smooth for degrees in (-10, 0, 10) for scale in (0.9, 1.0, 1.1)
     ]
     X = np.array([window.ravel() for window in windows])
     X = 0.1 * (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, ddof=1, keepdims=True)
@@ -280,23 +282,23 @@ def olivetti(*, folded: bool) -> "tuple[Floats, Ints]":
     return X, np.repeat(faces.target[:100], 9)
 
 
-def _turned(face: "Floats", degrees: float, scale: float) -> "Floats":
-    """Return the central window of a face turned and scaled about its centre, by one bilinear interpolation."""
+def _rotated(face: "Floats", degrees: float, scale: float) -> "Floats":
+    """Return the central window of a face rotated and scaled about its centre, by one bilinear interpolation."""
     from scipy.ndimage import affine_transform
 
     angle = np.deg2rad(degrees)
     centre = (np.array(face.shape) - 1) / 2
     back = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) / scale
-    turned = affine_transform(face, back, offset=centre - back @ centre, order=1)
-    return np.asarray(turned[7:57, 7:57])
+    rotated = affine_transform(face, back, offset=centre - back @ centre, order=1)
+    return np.asarray(rotated[7:57, 7:57])
 
 
 def ten_rings() -> "tuple[Floats, Ints]":
     """Make ten rings like those of the thesis, which prints neither radii nor noise nor centres.
 
     They are chosen so that the rings have the error that MSc table 5.1 prints, 966.87, and that kernel k-means comes
-    near its own row of PhD table 2.12. Inner radii from 0.12 to 0.16 do so equally well, but change how often MinMax
-    finds all rings, from most starts to none: the middle is taken, and only the order of these shares says anything.
+    near its row of PhD table 2.12. Inner radii from 0.12 to 0.16 do so equally well, but change how often MinMax
+    finds all rings, from most starts to none: the middle is taken, and only the order of these shares means anything.
     """
     from kernelweave.datasets import make_ten_rings
 

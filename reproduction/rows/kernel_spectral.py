@@ -20,10 +20,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from reproduction.experiment import mean_and_std
-from reproduction.rows.spectral_comparators import (
-    COMPARATORS,
-    compared,
-)
+from reproduction.rows.spectral_comparators import COMPARATORS, compared
 
 if TYPE_CHECKING:
     from kernelweave.foundation.array_types import Floats, Ints, Matrix
@@ -35,7 +32,7 @@ KSC = ("single", "concatenated", "sum", "product")
 COUPLED = ("per-view", "joint")
 METHODS = (*KSC, *COMPARATORS, *COUPLED)
 CRITERIA = ("sil", "blf", "baf")
-ETAS = (0.75, 0.80, 0.85, 0.90, 0.95)  # the first one stands for a choice without the classes
+ETAS = (0.75, 0.80, 0.85, 0.90, 0.95)  # the first one is the choice without the classes
 SAMPLES = 1000
 EVALUATIONS = 40
 # range, and steps of the grid in a factor of 10
@@ -86,13 +83,13 @@ class Problem:
         """Return the features of all views side by side."""
         from scipy import sparse
 
-        parts = list(self.views.values())
-        return sparse.csr_array(sparse.hstack(parts)) if sparse.issparse(parts[0]) else np.hstack(parts)
+        blocks = list(self.views.values())
+        return sparse.csr_array(sparse.hstack(blocks)) if sparse.issparse(blocks[0]) else np.hstack(blocks)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fitted model is judged by; ``view_labels`` where every view has clusters of its own."""
+    """What a fitted model is judged by; ``view_labels`` where every view is clustered separately."""
 
     scores: "Floats"
     degrees: "Floats"
@@ -103,7 +100,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well clusters tell the classes."""
+    """How well clusters agree with the classes."""
 
     nmi: float
     ari: float
@@ -111,15 +108,15 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a search found: agreement of its clusters, view by view where views have their own, and the best NMI met."""
+    """The result of a search: agreement of its clusters, of each view's or of all, and the best NMI on the way."""
 
-    found: tuple[Agreement, ...]
+    agreements: tuple[Agreement, ...]
     best_met: float
 
     @property
     def best(self) -> Agreement:
         """The view with the best NMI."""
-        return max(self.found, key=lambda each: each.nmi)
+        return max(self.agreements, key=lambda each: each.nmi)
 
 
 @dataclass(frozen=True)
@@ -179,10 +176,10 @@ def one_row(data: str, method: str, criterion: str, seed: int) -> dict[str, floa
     figures = {"nmi": chosen.best.nmi, "ari": chosen.best.ari}
     if len(by_eta) > 1:
         figures |= {"nmi_fixed_eta": by_eta[0].best.nmi, "ari_fixed_eta": by_eta[0].best.ari}
-    if len(chosen.found) > 1:
+    if len(chosen.agreements) > 1:
         figures |= {
-            "nmi_views": float(np.mean([each.nmi for each in chosen.found])),
-            "ari_views": float(np.mean([each.ari for each in chosen.found])),
+            "nmi_views": float(np.mean([each.nmi for each in chosen.agreements])),
+            "ari_views": float(np.mean([each.ari for each in chosen.agreements])),
         }
     if criterion == "sil" and data in TEXTS:
         plain = tuned(data, method, criterion, ETAS[0], seed, metric="euclidean").best
@@ -195,66 +192,66 @@ def tuned(data: str, method: str, criterion: str, eta: float, seed: int, metric:
     if method != "single":
         return searched(data, method, criterion, eta, seed, metric)
     count = len(problem(data, drawn_by(data, seed)).views)
-    each = [searched(data, f"view-{v}", criterion, eta, seed, metric) for v in range(count)]
-    return Tuned(tuple(own for one in each for own in one.found), max(one.best_met for one in each))
+    views = [searched(data, f"view-{v}", criterion, eta, seed, metric) for v in range(count)]
+    return Tuned(tuple(each for view in views for each in view.agreements), max(view.best_met for view in views))
 
 
 def searched(data: str, method: str, criterion: str, eta: float, seed: int, metric: str | None) -> Tuned:
-    """Search by simulated annealing; return how well the clusters found tell the classes."""
+    """Search by simulated annealing; return how well the resulting clusters agree with the classes."""
     from kernelweave.evaluation.model_selection import AnnealingSearch
 
     draw = drawn_by(data, seed)
-    given = problem(data, draw)
+    samples = problem(data, draw)
     search = AnnealingSearch(
         KeptClustering(data=data, draw=draw, method=method),
-        space(given, method),
+        space(samples, method),
         criterion="silhouette" if criterion == "sil" else criterion,
         eta=eta,
-        metric=metric or given.metric,
+        metric=metric or samples.metric,
         n_iter=EVALUATIONS,
         random_state=seed,
-    ).fit(judged_samples(given, method))
-    met = [
+    ).fit(judged_samples(samples, method))
+    models = [
         KeptClustering(data=data, draw=draw, method=method, **params).fit()
         for params, failure in zip(search.trace_["params"], search.trace_["failure"], strict=True)
         if not failure
     ]
-    best_met = max(own.nmi for model in met for own in agreements(given, model))
-    return Tuned(agreements(given, search.best_estimator_), best_met)
+    best_met = max(each.nmi for model in models for each in agreements(samples, model))
+    return Tuned(agreements(samples, search.best_estimator_), best_met)
 
 
-def space(given: Problem, method: str) -> dict[str, Any]:
+def space(samples: Problem, method: str) -> dict[str, Any]:
     """Return what to draw from: kernel parameters, and for every view a gamma / N or the strength of its coupling."""
     from scipy.stats import loguniform, randint, uniform
 
     if method == "mvnmf":
-        return {"strengths": [loguniform(*NMF_STRENGTHS) for _ in given.views]}
-    if given.kernel == "rbf":
-        found: dict[str, Any] = {"kernel_params": {"sigma": loguniform(*SIGMAS)}}
+        return {"strengths": [loguniform(*NMF_STRENGTHS) for _ in samples.views]}
+    if samples.kernel == "rbf":
+        ranges: dict[str, Any] = {"kernel_params": {"sigma": loguniform(*SIGMAS)}}
     else:
         degrees = randint(min(DEGREES), max(DEGREES) + 1)
-        found = {"kernel_params": {"t": loguniform(*OFFSETS), "degree": degrees}}
+        ranges = {"kernel_params": {"t": loguniform(*OFFSETS), "degree": degrees}}
     if method in COUPLED:
-        found["gamma_shares"] = [uniform(0.0, SHARE) for _ in given.views]
+        ranges["gamma_shares"] = [uniform(0.0, SHARE) for _ in samples.views]
     if method.startswith("co-reg"):
         low, high = STRENGTHS
-        found["strengths"] = [uniform(low, high - low) for _ in given.views]
-    return found
+        ranges["strengths"] = [uniform(low, high - low) for _ in samples.views]
+    return ranges
 
 
-def judged_samples(given: Problem, method: str) -> Any:
+def judged_samples(samples: Problem, method: str) -> Any:
     """Return the samples between which silhouettes are measured: one view, all side by side, or view by view."""
     if method == "concatenated":
-        return given.joined()
-    return list(given.views.values())[int(method[5:])] if method.startswith("view-") else dict(given.views)
+        return samples.joined()
+    return list(samples.views.values())[int(method[5:])] if method.startswith("view-") else dict(samples.views)
 
 
-def agreements(given: Problem, model: Any) -> tuple[Agreement, ...]:
-    """Return how well a fitted model tells the classes, view by view where views have their own clusters."""
+def agreements(samples: Problem, model: Any) -> tuple[Agreement, ...]:
+    """Return how well a fitted model agrees with the classes, view by view where views are clustered separately."""
     from kernelweave.metrics import adjusted_rand_index, normalized_mutual_info
 
     return tuple(
-        Agreement(normalized_mutual_info(given.target, labels), adjusted_rand_index(given.target, labels))
+        Agreement(normalized_mutual_info(samples.target, labels), adjusted_rand_index(samples.target, labels))
         for labels in np.atleast_2d(getattr(model, "view_labels_", model.labels_))
     )
 
@@ -265,9 +262,9 @@ def agreements(given: Problem, model: Any) -> tuple[Agreement, ...]:
 class KeptClustering(ClusterMixin, BaseEstimator):
     """A method of the tables on one of its data sets, with parameters rounded to a grid and fits that are kept.
 
-    The data are those of ``problem(data, draw)``, whatever ``fit`` is given. Methods: ``"view-0"``, ... is KSC on one
-    view, ``"concatenated"``, ``"sum"`` and ``"product"`` KSC on joined features and combined kernels, ``"joint"`` and
-    ``"per-view"`` MVKSC; then those of ``COMPARATORS``.
+    The data are those of ``problem(data, draw)``; the arguments of ``fit`` are ignored. Methods: ``"view-0"``, ... is
+    KSC on one view, ``"concatenated"``, ``"sum"`` and ``"product"`` KSC on joined features and combined kernels,
+    ``"joint"`` and ``"per-view"`` MVKSC; then those of ``COMPARATORS``.
     """
 
     def __init__(
@@ -291,19 +288,19 @@ class KeptClustering(ClusterMixin, BaseEstimator):
         """Look the model up, or fit it."""
         kernel = rounded_kernel(self.kernel_params or {})
         if self.method in COMPARATORS:
-            found = fitted_comparator(self.data, self.draw, self.method, kernel, rounded(self.strengths, self.method))
+            result = fitted_comparator(self.data, self.draw, self.method, kernel, rounded(self.strengths, self.method))
         else:
             name = "coupled" if self.method in COUPLED else self.method
             shares = tuple(round(round(share / SHARE_STEP) * SHARE_STEP, ROUNDED) for share in self.gamma_shares)
-            found = fitted(self.data, self.draw, name, kernel, shares)
+            result = fitted(self.data, self.draw, name, kernel, shares)
         self.n_clusters = problem(self.data, self.draw).n_clusters
-        self.scores_ = found.scores
-        self.degrees_ = found.degrees
-        self.codebook_ = found.codebook
-        self.labels_ = found.labels
-        self.train_indices_ = np.arange(len(found.labels))
+        self.scores_ = result.scores
+        self.degrees_ = result.degrees
+        self.codebook_ = result.codebook
+        self.labels_ = result.labels
+        self.train_indices_ = np.arange(len(result.labels))
         if self.method == "per-view":
-            self.view_labels_ = found.view_labels
+            self.view_labels_ = result.view_labels
         return self
 
 
@@ -319,9 +316,9 @@ def rounded_kernel(params: Mapping[str, float]) -> Setting:
 def rounded(strengths: Sequence[float], method: str) -> tuple[float, ...]:
     """Return the strengths of couplings on the grid."""
     if method == "mvnmf":
-        return tuple(round(10 ** (round(NMF_STEPS * np.log10(own)) / NMF_STEPS), ROUNDED) for own in strengths)
+        return tuple(round(10 ** (round(NMF_STEPS * np.log10(each)) / NMF_STEPS), ROUNDED) for each in strengths)
     low = STRENGTHS[0]
-    return tuple(round(low + round((own - low) / STRENGTH_STEP) * STRENGTH_STEP, ROUNDED) for own in strengths)
+    return tuple(round(low + round((each - low) / STRENGTH_STEP) * STRENGTH_STEP, ROUNDED) for each in strengths)
 
 
 @lru_cache(maxsize=3000)
@@ -330,9 +327,9 @@ def fitted(data: str, draw: int, method: str, kernel: Setting, gamma_shares: tup
     from kernelweave import KernelSpectralClustering, MultiViewKernelSpectralClustering
     from kernelweave.solvers.spectral.kernel_spectral import codebook, decode, score_floor
 
-    given = problem(data, draw)
-    k = given.n_clusters
-    n = len(given.target)
+    samples = problem(data, draw)
+    k = samples.n_clusters
+    n = len(samples.target)
     if method != "coupled":
         K = combined_kernel(data, draw, method, kernel)
         model: Any = KernelSpectralClustering(k, kernel="precomputed").fit(K)
@@ -341,28 +338,28 @@ def fitted(data: str, draw: int, method: str, kernel: Setting, gamma_shares: tup
     model = MultiViewKernelSpectralClustering(k, kernel="precomputed", gamma=gammas).fit(
         list(view_kernels(data, draw, kernel))
     )
-    each = []
-    for own in model.scores_:
-        floor = score_floor(own)
-        each.append(decode(own, codebook(own, k, floor), floor))
-    return Fitted(model.scores_, model.degrees_, model.codebook_, model.labels_, np.stack(each))
+    view_labels = []
+    for scores in model.scores_:
+        floor = score_floor(scores)
+        view_labels.append(decode(scores, codebook(scores, k, floor), floor))
+    return Fitted(model.scores_, model.degrees_, model.codebook_, model.labels_, np.stack(view_labels))
 
 
 @lru_cache(maxsize=3000)
 def fitted_comparator(data: str, draw: int, method: str, kernel: Setting, strengths: tuple[float, ...]) -> Fitted:
     """Fit one of the other methods."""
-    given = problem(data, draw)
-    k = given.n_clusters
+    samples = problem(data, draw)
+    k = samples.n_clusters
     kernels = () if method == "mvnmf" else view_kernels(data, draw, kernel)
-    found = compared(method, list(given.views.values()), kernels, k, strengths)
-    return Fitted(found.scores, found.degrees, np.empty((0, k - 1)), found.labels)
+    result = compared(method, list(samples.views.values()), kernels, k, strengths)
+    return Fitted(result.scores, result.degrees, np.empty((0, k - 1)), result.labels)
 
 
 def combined_kernel(data: str, draw: int, method: str, kernel: Setting) -> "Floats":
     """Return the kernel matrix of a method that has only one."""
     if method == "concatenated":
-        given = problem(data, draw)
-        return kernel_matrix(given.joined(), given.kernel, kernel)
+        samples = problem(data, draw)
+        return kernel_matrix(samples.joined(), samples.kernel, kernel)
     kernels = view_kernels(data, draw, kernel)
     if method == "sum":
         return np.asarray(np.sum(kernels, axis=0))
@@ -371,9 +368,9 @@ def combined_kernel(data: str, draw: int, method: str, kernel: Setting) -> "Floa
 
 @lru_cache(maxsize=12)
 def view_kernels(data: str, draw: int, kernel: Setting) -> "tuple[Floats, ...]":
-    """Return the kernel matrices of all views; those met last are kept."""
-    given = problem(data, draw)
-    return tuple(kernel_matrix(view, given.kernel, kernel) for view in given.views.values())
+    """Return the kernel matrices of all views; those used last are kept."""
+    samples = problem(data, draw)
+    return tuple(kernel_matrix(view, samples.kernel, kernel) for view in samples.views.values())
 
 
 def kernel_matrix(X: "Matrix", name: str, kernel: Setting) -> "Floats":
@@ -425,7 +422,7 @@ def words(X: "Matrix") -> "Matrix":
 
 def boundaries_row(restarts: int, seed: int) -> dict[str, float]:
     """Synth 2 with sigma^2 = 0.1 and gamma = 1: NMI of MVKSC beside that of KSC on single views (figure 2)."""
-    nmi = np.array([[own.nmi for own in boundaries(seed + i)] for i in range(restarts)])
+    nmi = np.array([[each.nmi for each in boundaries(seed + i)] for i in range(restarts)])
     means = nmi.mean(axis=0)
     return {
         "mean_nmi_ahead": float(means[0] > means[1:].max()),
@@ -435,7 +432,7 @@ def boundaries_row(restarts: int, seed: int) -> dict[str, float]:
 
 def sizes_row(restarts: int, seed: int) -> dict[str, float]:
     """Synth 2 as before: ratios of cluster sizes (figure 3)."""
-    ratios = np.array([[own.size_ratio for own in boundaries(seed + i)] for i in range(restarts)])
+    ratios = np.array([[each.size_ratio for each in boundaries(seed + i)] for i in range(restarts)])
     means = ratios.mean(axis=0)
     return {
         "mvksc_almost_equal": float(means[0] >= EQUAL),
@@ -453,9 +450,9 @@ def boundaries(draw: int) -> list[Halves]:
 
     drawn = synthetic("synth-2", SAMPLES, draw)
     width = {"sigma": FIGURE_SIGMA}
-    labels = [MultiViewKernelSpectralClustering(2, gamma=1.0, kernel_params=width).fit(drawn.views).labels_]
-    labels += [KernelSpectralClustering(2, kernel_params=width).fit(view).labels_ for view in drawn.views.values()]
-    return [Halves(normalized_mutual_info(drawn.target, own), size_ratio(own)) for own in labels]
+    models: list[Any] = [MultiViewKernelSpectralClustering(2, gamma=1.0, kernel_params=width).fit(drawn.views)]
+    models += [KernelSpectralClustering(2, kernel_params=width).fit(view) for view in drawn.views.values()]
+    return [Halves(normalized_mutual_info(drawn.target, each.labels_), size_ratio(each.labels_)) for each in models]
 
 
 def size_ratio(labels: "Ints") -> float:
@@ -482,8 +479,8 @@ def large_comparators_row(restarts: int, seed: int, *, sizes: Iterable[int]) -> 
     for n in sizes:
         figures[f"nmi_mvksc_{n}"] = large_row(restarts, seed, n=n)["nmi_mean"]
         for method in COMPARATORS:
-            found = [large_comparator(n, seed + i, method) for i in range(restarts)]
-            figures[f"nmi_{method}_{n}"] = float(np.mean(found))
+            values = [large_comparator(n, seed + i, method) for i in range(restarts)]
+            figures[f"nmi_{method}_{n}"] = float(np.mean(values))
     best = [all(figures[f"nmi_mvksc_{n}"] > figures[f"nmi_{method}_{n}"] for method in COMPARATORS) for n in sizes]
     return {"ahead_of_all": float(all(best))} | figures
 
@@ -496,8 +493,8 @@ def large_comparator(n: int, draw: int, method: str) -> float:
     drawn = synthetic("synth-1", n, draw)
     views = list(drawn.views.values())
     kernels = () if method == "mvnmf" else [kernel_matrix(view, "rbf", (("sigma", LARGE_SIGMA),)) for view in views]
-    found = compared(method, views, kernels, 2, [LARGE_STRENGTH] * len(views))
-    return normalized_mutual_info(drawn.target, found.labels)
+    labels = compared(method, views, kernels, 2, [LARGE_STRENGTH] * len(views)).labels
+    return normalized_mutual_info(drawn.target, labels)
 
 
 @cache

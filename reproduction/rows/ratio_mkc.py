@@ -3,10 +3,10 @@
 Kernels     views of Multiple features: linear kernels. Other sets: Gaussian kernels of ten widths. All are divided by
             the variance of the samples in feature space, and every method of a table gets the same ones
 Choices     C, p and the kernel of single-kernel methods are those of best mean accuracy, as in the thesis: the classes
-            choose them, so the figures show what a method can do, not what it does without knowing the classes
+            decide, so the figures show what a method can do, not what it does without knowing the classes
 Trials      with ``trials`` RMKC tries each C in that many runs, and only the best one in all; without, each in all
 Repeats     kernel k-means of two clusters often ends in few partitions; the regression is run once for each of them
-Average     of iterSVR: every kernel with its own best C, then the mean over kernels; ``one_c_...``: one C for all
+Average     of iterSVR: every kernel with the best C for it, then the mean over kernels; ``one_c_...``: one C for all
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ UNBALANCED = 0.3
 
 @dataclass(frozen=True)
 class Problem:
-    """Two classes and the kernels that are to tell them apart."""
+    """Two classes and the kernels that are to separate them."""
 
     kernels: "tuple[Floats, ...]"
     target: "Ints"
@@ -53,9 +53,9 @@ def ratio_row(
     restarts: int, seed: int, *, data: str, norm: int | None = 1, trials: int | None = None
 ) -> dict[str, float]:
     """Accuracy of RMKC at the best C; means of the trials for every C too."""
-    found = ratio_choice(data, norm, restarts, seed, trials)
-    figures = mean_and_std("accuracy", found.runs) | {"c": found.C}
-    return figures | {f"trial_c_{C:g}": mean for C, mean in found.means.items()}
+    choice = ratio_choice(data, norm, restarts, seed, trials)
+    figures = mean_and_std("accuracy", choice.runs) | {"c": choice.C}
+    return figures | {f"trial_c_{C:g}": mean for C, mean in choice.means.items()}
 
 
 def averaged_row(
@@ -90,22 +90,22 @@ def ratio_runs(data: str, C: float, norm: int | None, first: int, last: int, see
     from kernelweave.foundation.random_streams import streams
     from kernelweave.foundation.threads import parallel_map
 
-    found = problem(data)
+    samples = problem(data)
 
     def run(rng: np.random.Generator) -> float:
-        return found.accuracy(ratio_labels(found, C, norm, rng))
+        return samples.accuracy(ratio_labels(samples, C, norm, rng))
 
     return np.array(list(parallel_map(run, streams(seed, last)[first:])))
 
 
-def ratio_labels(found: Problem, C: float, norm: int | None, rng: np.random.Generator) -> "Floats":
-    """Return the clusters of one run of RMKC, as the estimator finds them with ``n_init=1``."""
+def ratio_labels(samples: Problem, C: float, norm: int | None, rng: np.random.Generator) -> "Floats":
+    """Return the clusters of one run of RMKC, those of the estimator with ``n_init=1``."""
     from kernelweave.kernels.parametric import WeightedKernels
     from kernelweave.solvers.margin.ratio_clustering import balanced_pairs, best_start, ratio_clustering
 
-    family = WeightedKernels(found.kernels, norm)  # type: ignore[arg-type]
+    family = WeightedKernels(samples.kernels, norm)  # type: ignore[arg-type]
     theta = family.first()
-    n = len(found.target)
+    n = len(samples.target)
     K = family.matrix(theta)
     limit = BALANCE * n
     start = best_start(K, balanced_pairs(K, rng, max(1, round(PAIRS * n)), limit), C)
@@ -129,18 +129,18 @@ def multi_view_runs(data: str, method: str, seed: int) -> dict[float, float]:
     from kernelweave.kernels.dense import DenseKernel
     from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 
-    found = problem(data)
+    samples = problem(data)
     kind: Callable[..., Any] = MultiViewSpectralClustering
     options: dict[str, Any] = {}
     if method == "mvkkm":
-        op = DenseKernel(np.mean(found.kernels, axis=0))
-        path = global_kernel_kmeans(op, np.ones(len(found.target)), n_clusters=2, how="exact")
+        op = DenseKernel(np.mean(samples.kernels, axis=0))
+        path = global_kernel_kmeans(op, np.ones(len(samples.target)), n_clusters=2, how="exact")
         kind = MultiViewKernelKMeans
         options = {"init": path.stages[-1].labels}
     figures = {}
     for p in EXPONENTS:
-        model = kind(2, p=p, kernel="precomputed", random_state=seed, **options).fit(list(found.kernels))
-        figures[p] = found.accuracy(model.labels_)
+        model = kind(2, p=p, kernel="precomputed", random_state=seed, **options).fit(list(samples.kernels))
+        figures[p] = samples.accuracy(model.labels_)
     return figures
 
 
@@ -149,8 +149,8 @@ def multi_view_runs(data: str, method: str, seed: int) -> dict[float, float]:
 
 def kernel_kmeans_row(restarts: int, seed: int, *, data: str) -> dict[str, float]:
     """Accuracy of kernel k-means with the best kernel, over starts from random samples; the others' mean too."""
-    found = problem(data)
-    table = np.array([[found.accuracy(y) for y in starts] for starts in kernel_kmeans_labels(data, restarts, seed)])
+    samples = problem(data)
+    table = np.array([[samples.accuracy(y) for y in runs] for runs in kernel_kmeans_labels(data, restarts, seed)])
     best = int(table.mean(axis=1).argmax())
     return mean_and_std("accuracy", table[best]) | {"kernel": best + 1.0, "all_kernels": float(table.mean())}
 
@@ -177,19 +177,19 @@ def svr_row(
 
 
 def svr_runs(data: str, balance: float, prices: Sequence[float], restarts: int, seed: int) -> "Floats":
-    """Return accuracies by kernel and run, each kernel with its own C."""
+    """Return accuracies by kernel and run, for one C (``prices``) for each kernel."""
     starts = kernel_kmeans_labels(data, restarts, seed)
     return np.array([[svr_accuracy(data, v, C, balance, y.tobytes()) for y in starts[v]] for v, C in enumerate(prices)])
 
 
 @cache
 def svr_accuracy(data: str, kernel: int, C: float, balance: float, start: bytes) -> float:
-    """Return the accuracy of one run from given labels."""
+    """Return the accuracy of one run from starting labels."""
     from kernelweave.solvers.margin.iterative_svr import iterative_svr
 
-    found = problem(data)
+    samples = problem(data)
     signs = np.where(np.frombuffer(start, dtype=np.int8) > 0, 1.0, -1.0)
-    return found.accuracy(iterative_svr(found.kernels[kernel], signs, C=C, limit=balance * len(signs)).labels)
+    return samples.accuracy(iterative_svr(samples.kernels[kernel], signs, C=C, limit=balance * len(signs)).labels)
 
 
 @cache
@@ -200,10 +200,10 @@ def kernel_kmeans_labels(data: str, restarts: int, seed: int) -> "list[list[Any]
     from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
     from kernelweave.solvers.kmeans.starts import start_labels
 
-    found = problem(data)
+    samples = problem(data)
     table = []
-    weights = np.ones(len(found.target))
-    for K in found.kernels:
+    weights = np.ones(len(samples.target))
+    for K in samples.kernels:
         op = DenseKernel(K)
         row = []
         for rng in streams(seed, restarts):
@@ -246,12 +246,13 @@ def basis_kernels(views: "Sequence[Floats]") -> "tuple[Floats, ...]":
 def features(data: str) -> "tuple[list[Floats], Ints]":
     """Return the views of two classes, z-scored among their samples; images of objects as rows of length 1."""
     from kernelweave.datasets import load_benchmark, unit_rows
+    from kernelweave.inputs import take_rows
 
     name, _, pair = data.partition("-")
     stored = load_benchmark("satimage" if name == "satellite" else name)
     target = stored.target
     if name == "optdigits":
-        target = np.where(stored.is_test, target, -1)  # the printed accuracies are multiples of 1 / n for this part
+        target = np.where(stored.is_test, target, -1)  # the printed accuracies are multiples of 1 / n for this set
     first, second = (int(label) for label in pair.split("-")) if pair else (0, 1)
     if name == "coil20":
         # objects are counted from 1
@@ -260,7 +261,8 @@ def features(data: str) -> "tuple[list[Floats], Ints]":
     kept = (target == first) | (target == second)
     classes = (target[kept] == second).astype(np.intp)
     if name == "mfeat":
-        return [_scores(view[kept]) for view_name, view in stored.views.items() if view_name != "mor"], classes
+        views = take_rows(stored.views, kept)
+        return [_scores(view) for view_name, view in views.items() if view_name != "mor"], classes
     X = np.asarray(stored.data[kept], dtype=np.float64)
     return [unit_rows(X) if name == "coil20" else _scores(X)], classes
 

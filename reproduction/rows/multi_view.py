@@ -1,15 +1,15 @@
 """How the figures of PhD chapter 4 are computed, and those on the exponent and on noisy views.
 
-Table 4.1   the authors' own two views, Gaussian kernels as they are; a row is a method at one exponent
+Table 4.1   the two views of the authors, Gaussian kernels as they are; a row is a method at one exponent
 Figure 4.4  digits of Multiple features; a row is both methods at one exponent, or one of the methods beside them, and
             the claims of the text are counted
-CSC         correlational spectral clustering as in ``_mixture_rows``: kappa without the classes, projections of
+CSC         correlational spectral clustering as in ``rows.convex_mixture``: kappa without the classes, projections of
             each view clustered by themselves. The text does not say which view is shown: the best one, with the classes
 MVCMM       weighted multi-view convex mixture, the best of ``SCALES`` times beta_0 with the classes, as in the text.
-            beta_0 of a view makes up for its scale: distances need no normalising. Stopping as in ``_mixture_rows``
+            beta_0 of a view makes up for its scale: distances need no normalising. Stopping: ``rows.convex_mixture``
 Benchmarks  every set prepared without its classes, linear kernels, as many clusters as classes. All exponents have the
             same start, the estimator's default, since equal weights scale a kernel sum and nothing else: it is searched
-            once and given as labels
+            once and passed as labels
 Exponents   infinity stands for equal weights, as in the library
 Noise       one more view without any clusters, ``"wide"`` (as many columns as the median view) or ``"narrow"`` (two);
             a restart is a draw of it. The drop is NMI without the view less NMI with it, at the same setting
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reproduction.experiment import mean_and_std
-from reproduction.rows.mixture_rows import EARLY, KMEANS_STARTS, chosen_kappa, mixture
+from reproduction.rows.convex_mixture import EARLY, KMEANS_STARTS, chosen_kappa, mixture
 
 if TYPE_CHECKING:
     from kernelweave.foundation.array_types import Floats, Ints
@@ -43,7 +43,7 @@ NOISES = ("wide", "narrow")
 WIDE = 500
 DENSE = 0.1
 KEPT = 50
-TIE = 1e-9  # drops closer than this are equal
+EQUAL_DROPS = 1e-9  # drops closer than this are equal
 
 #: Benchmark sets of several views by the name used here, and the file each comes from.
 SETS = {
@@ -83,8 +83,8 @@ class Views:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What one clustering gave."""
+class Agreement:
+    """How well one clustering agrees with the classes, and its weights."""
 
     nmi: float
     coefficients: "Floats"
@@ -93,7 +93,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The convex mixture that tells the classes best, and its NMI at beta_0."""
+    """The convex mixture with the largest NMI, and the NMI at beta_0."""
 
     nmi: float
     weights: "Floats"
@@ -102,7 +102,7 @@ class Mixed:
 
 
 def named(p: Exponent) -> str:
-    """Return an exponent as part of a figure's name: ``p_1.5``, ``uniform`` or ``auto``."""
+    """Return an exponent as it occurs in names of figures: ``p_1.5``, ``uniform`` or ``auto``."""
     if isinstance(p, str):
         return p
     return "uniform" if p == np.inf else f"p_{p:g}"
@@ -116,16 +116,16 @@ def fitted(data: Views, p: Exponent, *, method: str = "mvkkm", seed: int = 0, **
     from kernelweave import MultiViewKernelKMeans, MultiViewSpectralClustering
 
     kind: Callable[..., Any] = {"mvkkm": MultiViewKernelKMeans, "mvspec": MultiViewSpectralClustering}[method]
-    weighing = {"view_weights": "uniform"} if p == np.inf else {"p": p}
-    return kind(data.n_clusters, random_state=seed, **weighing, **data.options, **options).fit(data.views)
+    weights = {"view_weights": "uniform"} if p == np.inf else {"p": p}
+    return kind(data.n_clusters, random_state=seed, **weights, **data.options, **options).fit(data.views)
 
 
-def found(data: Views, model: Any) -> Found:
-    """Return how well a fitted model tells the classes, the shares of the kernels and the exponent."""
+def agreement(data: Views, model: Any) -> Agreement:
+    """Return how well a fitted model agrees with the classes, the shares of the kernels and the exponent."""
     from kernelweave.metrics import normalized_mutual_info
 
     nmi = normalized_mutual_info(data.target, model.labels_)
-    return Found(nmi, model.kernel_coefficients_, model.p_)
+    return Agreement(nmi, model.kernel_coefficients_, model.p_)
 
 
 # --- table 4.1 -------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def table_row(restarts: int, seed: int, *, method: str, p: float) -> dict[str, f
     """NMI and kernel coefficients of a method on the synthetic views: half a row of table 4.1."""
     data = prepared("mvkkm-synthetic")
     start = {"init": "global_exact"} if method == "mvkkm" else {}
-    result = found(data, fitted(data, p, method=method, seed=seed, **start))
+    result = agreement(data, fitted(data, p, method=method, seed=seed, **start))
     figures = {"nmi": result.nmi}
     if method == "mvkkm" and p in PLATEAU:
         figures["nmi_plateau"] = result.nmi
@@ -173,7 +173,7 @@ def digits_claims_row(restarts: int, seed: int, *, digits: str) -> dict[str, flo
 
 
 def single_view_claims_row(restarts: int, seed: int, *, digits: str) -> dict[str, float]:
-    """Whether p = 1, a single view, is the worst of all exponents, as the text says."""
+    """Whether p = 1, a single view, is the worst of all exponents, as the text has it."""
     curves = {method: curve(digits, method, seed) for method in ("mvkkm", "mvspec")}
     return {f"{method}_p_1_worst": float(nmi[0] == nmi.min()) for method, nmi in curves.items()}
 
@@ -184,11 +184,11 @@ def curve(digits: str, method: str, seed: int) -> "Floats":
 
 
 @cache
-def digits_run(digits: str, method: str, p: float, seed: int) -> Found:
+def digits_run(digits: str, method: str, p: float, seed: int) -> Agreement:
     """Cluster four digits; kept, since the rows and the claims come from the same clusterings."""
     data = digits_views(digits)
     start = {"init": "global_exact"} if method == "mvkkm" else {}
-    return found(data, fitted(data, p, method=method, seed=seed, **start))
+    return agreement(data, fitted(data, p, method=method, seed=seed, **start))
 
 
 @cache
@@ -224,12 +224,12 @@ def csc_claims_row(restarts: int, seed: int, *, digits: str) -> dict[str, float]
     csc = csc_run(digits, seed)["nmi"]
     figures: dict[str, float] = {}
     for method in ("mvkkm", "mvspec"):
-        gap = float(curve(digits, method, seed).max() - csc)
+        difference = float(curve(digits, method, seed).max() - csc)
         figures |= {
-            f"below_{method}": float(gap > 0),
-            f"slightly_below_{method}": float(0 < gap <= SLIGHT),
-            f"far_below_{method}": float(gap > SLIGHT),
-            f"{method}_ahead_by": gap,
+            f"below_{method}": float(difference > 0),
+            f"slightly_below_{method}": float(0 < difference <= SLIGHT),
+            f"far_below_{method}": float(difference > SLIGHT),
+            f"{method}_ahead_by": difference,
         }
     share = float((csc > curve(digits, "mvspec", seed)).mean())
     return figures | {"above_mvspec_for_most_p": float(share > 0.5), "above_mvspec": share}
@@ -261,8 +261,8 @@ def csc_run(digits: str, seed: int) -> dict[str, float]:
     kmeans = KMeans(k, init="random", n_init=KMEANS_STARTS, random_state=seed)
     with threadpool_limits(1):  # few samples: threads only wait for each other
         model = CorrelationalSpectralClustering(k, regularization=kappa, n_init=1, random_state=seed).fit(data.views)
-        parts = [*np.split(model.embedding_, len(data.views), axis=1), model.embedding_]
-        *each, together = (normalized_mutual_info(data.target, kmeans.fit_predict(part)) for part in parts)
+        projections = [*np.split(model.embedding_, len(data.views), axis=1), model.embedding_]
+        *each, together = (normalized_mutual_info(data.target, kmeans.fit_predict(block)) for block in projections)
     figures = {"nmi": max(each), "nmi_worst": min(each), "nmi_side_by_side": together, "kappa": kappa}
     return figures | {f"nmi_{view}": nmi for view, nmi in zip(data.views, each, strict=True)}
 
@@ -289,6 +289,7 @@ def mvcmm_run(digits: str, tol: float) -> Mixed:
 def benchmark(name: str) -> "tuple[dict[str, Floats], Ints]":
     """Return the views and classes of one of ``SETS`` as they are stored."""
     from kernelweave.datasets import load_benchmark
+    from kernelweave.inputs import take_rows
 
     stored = load_benchmark(SETS[name])
     views = dict(stored.views)
@@ -298,12 +299,12 @@ def benchmark(name: str) -> "tuple[dict[str, Floats], Ints]":
     del views["mor"]
     digits = name.removeprefix("mfeat-")
     kept = np.isin(target, [int(digit) for digit in digits]) if digits in DIGITS else np.ones(len(target), dtype=bool)
-    return {view: X[kept] for view, X in views.items()}, target[kept]
+    return take_rows(views, kept), target[kept]
 
 
 @cache
 def prepared(name: str) -> Views:
-    """Return a set ready to be clustered; its classes have no part in it."""
+    """Return a set ready to be clustered, prepared without its classes."""
     views, target = benchmark(name)
     if name == "mvkkm-synthetic":
         return Views(views, target, {"kernel": "rbf", "kernel_params": {"sigma": 0.2}, "normalize": False})
@@ -344,7 +345,7 @@ def _varying(X: "Floats") -> "Floats":
 
 
 def choice_row(restarts: int, seed: int, *, data: str) -> dict[str, float]:
-    """NMI at every exponent and at ``p="auto"``, and what each choice that knows no classes leaves to the best."""
+    """NMI at every exponent and at ``p="auto"``, and how far each choice without the classes is from the best."""
     runs = clean_runs(data, seed)
     figures = {f"nmi_{name}": run.nmi for name, run in runs.items()}
     return figures | {"auto_p": runs["auto"].p} | {f"regret_{name}": loss for name, loss in regrets(runs).items()}
@@ -364,24 +365,24 @@ def choice_summary_row(restarts: int, seed: int, *, data: Sequence[str]) -> dict
     return figures
 
 
-def regrets(runs: Mapping[str, Found]) -> dict[str, float]:
+def regrets(runs: Mapping[str, Agreement]) -> dict[str, float]:
     """Return the best NMI of the exponents tried, p = 1 among them, less that of each way to choose one."""
     best = max(run.nmi for name, run in runs.items() if name != "auto")
     return {name: best - runs[name].nmi for name in map(named, COMPARED)}
 
 
 @cache
-def clean_runs(name: str, seed: int) -> dict[str, Found]:
+def clean_runs(name: str, seed: int) -> dict[str, Agreement]:
     """Cluster a set with every exponent; kept, since both questions start from here."""
     from kernelweave.solvers.shared.exponent import EXPONENTS
 
     return runs_of(prepared(name), (1.0, *EXPONENTS, "auto"), seed)
 
 
-def runs_of(data: Views, exponents: Iterable[Exponent], seed: int) -> dict[str, Found]:
+def runs_of(data: Views, exponents: Iterable[Exponent], seed: int) -> dict[str, Agreement]:
     """Cluster with each exponent, all from the estimator's default start."""
     start = fitted(data, np.inf, seed=seed).labels_
-    return {named(p): found(data, fitted(data, p, seed=seed, init=start)) for p in exponents}
+    return {named(p): agreement(data, fitted(data, p, seed=seed, init=start)) for p in exponents}
 
 
 # --- a noisy view ----------------------------------------------------------------------------------------------------
@@ -417,14 +418,14 @@ def noise_summary_row(restarts: int, seed: int, *, data: Sequence[str]) -> dict[
             figures[f"{noise}_nmi_{name}_mean"] = float(np.mean([row[f"{noise}_nmi_{name}_mean"] for row in rows]))
             if name != "uniform":
                 figures[f"{noise}_{name}_drops_less"] = float(drops.mean() < uniform.mean())
-                figures[f"{noise}_{name}_sets_ahead"] = float((drops < uniform - TIE).sum())
-                figures[f"{noise}_{name}_sets_behind"] = float((drops > uniform + TIE).sum())
+                figures[f"{noise}_{name}_sets_ahead"] = float((drops < uniform - EQUAL_DROPS).sum())
+                figures[f"{noise}_{name}_sets_behind"] = float((drops > uniform + EQUAL_DROPS).sum())
                 figures |= mean_and_std(f"{noise}_{name}_gain", uniform - drops)
     return figures
 
 
 @cache
-def noisy_runs(name: str, restarts: int, seed: int) -> list[dict[str, dict[str, Found]]]:
+def noisy_runs(name: str, restarts: int, seed: int) -> list[dict[str, dict[str, Agreement]]]:
     """Cluster a set with one more view, drawn anew for every restart; by kind of noise and exponent."""
     from kernelweave.foundation.random_streams import streams
 

@@ -1,12 +1,12 @@
 """How the tables of PhD chapter 3 are computed: views as the thesis made them, one clustering, figures of all samples.
 
 Samples     seven views of one draw: five that misplace 50 points each and two noisy ones; a set of 2 to 5 views holds
-            the first of the five, with or without the noisy two. The thesis has one draw, not to be had; here a restart
-            is a draw of our own generator
+            the first of the five, with or without the noisy two. The thesis has one draw, which is not available; here
+            a restart is a draw of our generator
 Figures     H, the average entropy (3.19) in natural logarithms; ``refined_...`` after kernel k-means from the
             partition, with a linear kernel per view and the view weights as coefficients
 Stopping    the thesis ends EM of the weighted model when the likelihood rises by less than an epsilon it does not give.
-            Its weights tell: only 2 to 5 steps lead to tables 3.2 and 3.4, which is where the mean log-likelihood rises
+            Its weights show: only 2 to 5 steps lead to tables 3.2 and 3.4, which is where the mean log-likelihood rises
             by less than 0.015 a step (``EARLY``). At ``SETTLED`` noisy views have lost their weight and little else has
             changed; beyond it the weights of equally good views drift apart (``CONVERGED``)
 CSC         correlational spectral clustering, each view's projections clustered by themselves; one kappa for all views,
@@ -54,7 +54,7 @@ class Runs:
 
 
 def mixture(views: Blocks, n_clusters: int, method: str, *, tol: float = EARLY, beta_scale: float = 1.0) -> Any:
-    """Fit ``"single"`` (the only view there is), ``"concatenated"``, ``"multi-view"`` or ``"weighted"``."""
+    """Fit ``"single"`` (of a single view), ``"concatenated"``, ``"multi-view"`` or ``"weighted"``."""
     from kernelweave import ConvexMixture, MultiViewConvexMixture
 
     if method in ("single", "concatenated"):
@@ -66,7 +66,7 @@ def mixture(views: Blocks, n_clusters: int, method: str, *, tol: float = EARLY, 
 def refined_labels(views: Blocks, model: Any) -> "Ints":
     """Return the labels after kernel k-means from those of a mixture (PhD 3.4.1).
 
-    The same as a second fit with ``refine="kernel_kmeans"``, without the mixture once more.
+    The same as a second fit with ``refine="kernel_kmeans"``, without fitting the mixture again.
     """
     from kernelweave import KernelKMeans
 
@@ -87,20 +87,20 @@ def entropies(views: Blocks, target: "Ints", model: Any) -> tuple[float, float]:
 
 def entropy_row(restarts: int, seed: int, *, method: str, noisy: bool, tol: float = EARLY) -> dict[str, float]:
     """Entropy of a method for every number of views: a row of table 3.1 or, with ``noisy``, 3.3."""
-    found = runs(method, noisy, tol, restarts, seed)
+    entropy = runs(method, noisy, tol, restarts, seed)
     figures: dict[str, float] = {}
     for column, n_views in enumerate(NUMBERS):
-        figures |= mean_and_std(f"h_{n_views}", found.h[:, column])
-        figures |= mean_and_std(f"refined_h_{n_views}", found.refined[:, column])
+        figures |= mean_and_std(f"h_{n_views}", entropy.h[:, column])
+        figures |= mean_and_std(f"refined_h_{n_views}", entropy.refined[:, column])
     return figures
 
 
 def weight_row(restarts: int, seed: int, *, noisy: bool, tol: float = EARLY) -> dict[str, float]:
-    """View weights of the weighted model, table 3.2 or 3.4: means, and how far good views are apart in a sample."""
-    found = runs("weighted", noisy, tol, restarts, seed)
+    """View weights of the weighted model, table 3.2 or 3.4: means, and how much good views differ in a sample."""
+    by_sample = runs("weighted", noisy, tol, restarts, seed).weights
     figures: dict[str, float] = {}
     for column, n_views in enumerate(NUMBERS):
-        weights = np.array([sample[column] for sample in found.weights])
+        weights = np.array([sample[column] for sample in by_sample])
         good = weights[:, :n_views]
         bad = weights[:, n_views:]
         figures[f"weight_{n_views}_mean"] = float(good.mean())
@@ -122,14 +122,14 @@ def claims(rows: Mapping[str, Runs]) -> dict[str, float]:
     weighted = rows["weighted"]
     figures = {"weighted_below_multi_view": _share_below(weighted.h, multi.h)}
     figures["refined_weighted_below_multi_view"] = _share_below(weighted.refined, multi.refined)
-    for name, found in (("multi_view", multi), ("weighted", weighted)):
+    for name, row in (("multi_view", multi), ("weighted", weighted)):
         figures |= {
-            f"{name}_five_below_two": _share_below(found.h[:, -1], found.h[:, 0]),
-            f"{name}_falls_always": float((np.diff(found.h, axis=1) < 0).all(axis=1).mean()),
-            f"{name}_mean_falls": float((np.diff(found.h.mean(axis=0)) < 0).all()),
-            f"{name}_below_best_single": _share_below(found.h, rows["best-single"].h),
-            f"{name}_below_concatenated": _share_below(found.h, rows["concatenated"].h),
-            f"{name}_below_its_refined": _share_below(found.h, found.refined),
+            f"{name}_five_below_two": _share_below(row.h[:, -1], row.h[:, 0]),
+            f"{name}_falls_always": float((np.diff(row.h, axis=1) < 0).all(axis=1).mean()),
+            f"{name}_mean_falls": float((np.diff(row.h.mean(axis=0)) < 0).all()),
+            f"{name}_below_best_single": _share_below(row.h, rows["best-single"].h),
+            f"{name}_below_concatenated": _share_below(row.h, rows["concatenated"].h),
+            f"{name}_below_its_refined": _share_below(row.h, row.refined),
         }
     return figures | {"weighted_from_multi_view": float(np.abs(weighted.h - multi.h).mean())}
 
@@ -158,7 +158,7 @@ def runs(method: str, noisy: bool, tol: float, restarts: int, seed: int) -> Runs
 
 
 def _extreme_runs(extreme: Callable[..., Any], noisy: bool, restarts: int, seed: int) -> Runs:
-    """Return the worst or the best entropy of single views, apart for the refined ones."""
+    """Return the worst or the best entropy of single views, separately before and after refinement."""
     table = []
     for views in single_views(restarts, seed):
         sets = [_chosen(views, n_views, noisy).values() for n_views in NUMBERS]
@@ -170,11 +170,12 @@ def _extreme_runs(extreme: Callable[..., Any], noisy: bool, restarts: int, seed:
 @cache
 def single_views(restarts: int, seed: int) -> list[dict[str, tuple[float, float]]]:
     """Return the entropies of every view alone, one dict per sample."""
-    found = []
+    table = []
     for sample in samples(restarts, seed):
-        each = {name: {name: view} for name, view in sample.views.items()}
-        found.append({name: entropies(view, sample.target, mixture(view, 3, "single")) for name, view in each.items()})
-    return found
+        single = {name: {name: view} for name, view in sample.views.items()}
+        models = {name: mixture(views, 3, "single") for name, views in single.items()}
+        table.append({name: entropies(views, sample.target, models[name]) for name, views in single.items()})
+    return table
 
 
 @cache
@@ -197,25 +198,25 @@ def _chosen(views: Mapping[str, Any], n_views: int, noisy: bool) -> dict[str, An
 def csc_row(restarts: int, seed: int, *, worst: bool, noisy: bool) -> dict[str, float]:
     """Entropy of the worst or the best view for every number of views: a row CSC of table 3.1 or, ``noisy``, 3.3."""
     extreme = max if worst else min
-    found = csc_runs(noisy, restarts, seed)
+    by_sample = csc_runs(noisy, restarts, seed)
     figures: dict[str, float] = {}
     for column, n_views in enumerate(NUMBERS):
-        figures |= mean_and_std(f"h_{n_views}", np.array([extreme(sample[column]) for sample in found]))
+        figures |= mean_and_std(f"h_{n_views}", np.array([extreme(sample[column]) for sample in by_sample]))
     return figures
 
 
 @cache
 def csc_runs(noisy: bool, restarts: int, seed: int) -> list[list[list[float]]]:
     """Return the entropy of each view's projections, by sample and number of views."""
-    found = []
+    table = []
     for sample in samples(restarts, seed):
         sets = [_chosen(sample.views, n_views, noisy) for n_views in NUMBERS]
-        found.append([csc_entropies(views, sample.target, 3, chosen_kappa(views, 3, seed), seed) for views in sets])
-    return found
+        table.append([csc_entropies(views, sample.target, 3, chosen_kappa(views, 3, seed), seed) for views in sets])
+    return table
 
 
 def csc_text_row(restarts: int, seed: int, *, data: str) -> dict[str, float]:
-    """Entropy of each view's projections as in table 3.5, and the lowest on the grid, which takes the classes."""
+    """Entropy of each view's projections as in table 3.5, and the lowest on the grid, chosen with the classes."""
     views, target = text_views(data)
     k = len(np.unique(target))
     kappa = chosen_kappa(views, k, seed)
@@ -233,27 +234,27 @@ def csc_entropies(views: Blocks, target: "Ints", n_clusters: int, kappa: float, 
 
     from kernelweave.metrics import average_entropy
 
-    parts = np.split(_correlated(views, n_clusters, kappa, seed).embedding_, len(views), axis=1)
+    projections = np.split(_correlated(views, n_clusters, kappa, seed).embedding_, len(views), axis=1)
     kmeans = KMeans(n_clusters, init="random", n_init=KMEANS_STARTS, random_state=seed)
     with threadpool_limits(1):  # few samples: threads only wait for each other
-        return [average_entropy(target, kmeans.fit_predict(part)) for part in parts]
+        return [average_entropy(target, kmeans.fit_predict(projection)) for projection in projections]
 
 
 def chosen_kappa(views: Blocks, n_clusters: int, seed: int) -> float:
     """Return the regularisation at which correlations are furthest from those of views shuffled one by one."""
     rng = np.random.default_rng(seed)
     shuffled = [{name: rng.permutation(view) for name, view in views.items()} for _ in range(SHUFFLES)]
-    gaps = []
+    distances = []
     for kappa in KAPPAS:
         true, *chance = (_correlations(each, n_clusters, kappa, seed) for each in (views, *shuffled))
-        gaps.append(np.linalg.norm(true - np.mean(chance, axis=0)))
-    return KAPPAS[int(np.argmax(gaps))]
+        distances.append(np.linalg.norm(true - np.mean(chance, axis=0)))
+    return KAPPAS[int(np.argmax(distances))]
 
 
 def _correlations(views: Blocks, n_clusters: int, kappa: float, seed: int) -> "Floats":
     """Return a correlation per axis, 0 where there are fewer axes than clusters."""
-    found = _correlated(views, n_clusters, kappa, seed).correlations_
-    return np.pad(found, (0, n_clusters - len(found)))
+    correlations = _correlated(views, n_clusters, kappa, seed).correlations_
+    return np.pad(correlations, (0, n_clusters - len(correlations)))
 
 
 def _correlated(views: Blocks, n_clusters: int, kappa: float, seed: int) -> Any:
@@ -309,15 +310,15 @@ def noise_weights(levels: tuple[float, ...], tol: float, restarts: int, seed: in
     from kernelweave.foundation.random_streams import streams
 
     base = make_corrupted_views(2, 0, random_state=seed)
-    found = []
+    weights = []
     for rng in streams(seed, restarts):
         views = dict(base.views)
         for level in levels:
             for copy in range(2):
                 noise = level * rng.standard_normal(base.original.shape)
                 views[f"noise_{level:g}_{copy}"] = base.original + noise
-        found.append(mixture(views, 3, "weighted", tol=tol).view_weights_)
-    return np.array(found)
+        weights.append(mixture(views, 3, "weighted", tol=tol).view_weights_)
+    return np.array(weights)
 
 
 # --- table 3.5, on other texts ---------------------------------------------------------------------------------------
@@ -329,18 +330,19 @@ def text_row(restarts: int, seed: int, *, data: str, method: str, tol: float = E
     ``method`` is the name of a view or as in :func:`mixture`. The multiple is chosen by the entropy of the mixture, as
     in the thesis, and kept when kernel k-means follows. Nothing is random.
     """
-    found = text_runs(data, method, tol)
-    first = ALPHAS.index(1.0)
-    best = int(found.h[0].argmin())
+    row = text_runs(data, method, tol)
+    at_beta_0 = ALPHAS.index(1.0)
+    best = int(row.h[0].argmin())
     figures = {
-        "h": found.h[0, first],
-        "refined_h": found.refined[0, first],
-        "best_h": found.h[0, best],
-        "best_refined_h": found.refined[0, best],
+        "h": row.h[0, at_beta_0],
+        "refined_h": row.refined[0, at_beta_0],
+        "best_h": row.h[0, best],
+        "best_refined_h": row.refined[0, best],
         "best_alpha": ALPHAS[best],
     }
     if method == "weighted":
-        figures |= {f"weight_{name}": w for name, w in zip(text_views(data)[0], found.weights[0][first], strict=True)}
+        weights = row.weights[0][at_beta_0]
+        figures |= {f"weight_{name}": weight for name, weight in zip(text_views(data)[0], weights, strict=True)}
     return {name: float(value) for name, value in figures.items()}
 
 
@@ -378,14 +380,15 @@ def text_runs(data: str, method: str, tol: float) -> Runs:
 
 @cache
 def text_views(data: str) -> "tuple[dict[str, Floats], Ints]":
-    """Documents that have a word in every view, as tf-idf vectors of length 1; those that are so already, as given."""
+    """Documents that have a word in every view, as tf-idf vectors of length 1; stored ones are taken as they are."""
     from sklearn.feature_extraction.text import TfidfTransformer
 
     from kernelweave.datasets import load_benchmark
+    from kernelweave.inputs import take_rows
 
-    found = load_benchmark(data)
-    kept = np.all([(view != 0).any(axis=1) for view in found.views.values()], axis=0)
-    views = {name: np.asarray(view[kept]) for name, view in found.views.items()}
+    stored = load_benchmark(data)
+    kept = np.all([(view != 0).any(axis=1) for view in stored.views.values()], axis=0)
+    views = {name: np.asarray(view) for name, view in take_rows(stored.views, kept).items()}
     if not data.endswith("_tfidf"):
         views = {name: TfidfTransformer().fit_transform(view).toarray() for name, view in views.items()}
-    return views, found.target[kept]
+    return views, stored.target[kept]
