@@ -115,7 +115,8 @@ class Yardstick:
             )
         if not hasattr(model, "view_labels_"):
             return [joint] * len(self.views)
-        by_name = dict(zip(model.view_names_, model.view_labels_, strict=True))
+        names = getattr(model, "view_names_", [view.name for view in self.views])
+        by_name = dict(zip(names, model.view_labels_, strict=True))
         in_order = list(model.view_labels_)
         return [np.asarray(by_name.get(view.name, in_order[v])) for v, view in enumerate(self.views)]
 

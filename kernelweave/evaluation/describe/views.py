@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from kernelweave.foundation.array_types import Floats, Matrix
+from kernelweave.estimators.margin.basis_kernels import basis_choices
 from kernelweave.inputs import Views, as_views, is_multi_view, per_view, read_affinity
 
 Kind = Literal["features", "kernel", "distances", "divergences", "graph"]
@@ -124,7 +125,7 @@ def measured_views(model: Any, X: Any) -> tuple[View, ...]:
         return views
     if hasattr(model, "metric"):
         return tuple(replace(view, measure=_by_metric(model, view)) for view in views)
-    if hasattr(model, "_specifications"):
+    if hasattr(model, "kernel_weights_"):
         return _by_basis_kernels(model, views)
     if not hasattr(model, "kernel"):
         return views
@@ -155,10 +156,11 @@ def _by_basis_kernels(model: Any, views: tuple[View, ...]) -> tuple[View, ...]:
     """Return the views of a model on a sum of basis kernels, with those kernels and their weights."""
     if hasattr(model, "kernel_"):  # its parameters were learned
         return (replace(views[0], measure=Measure(kernels=((model.kernel_, None),))),)
-    basis = model._specifications(Views(tuple(view.name for view in views), tuple(view.block for view in views)))
+    blocks = Views(tuple(view.name for view in views), tuple(view.block for view in views))
+    basis = basis_choices(blocks, model.kernel, model.kernel_params)
     measured = []
     for v, view in enumerate(views):
-        numbers = [i for i, (_, place, _, _) in enumerate(basis) if place == v]
-        kernels = tuple((basis[i][2], basis[i][3]) for i in numbers)
+        numbers = [i for i, choice in enumerate(basis) if choice.view == v]
+        kernels = tuple((basis[i].kernel, basis[i].params) for i in numbers)
         measured.append(replace(view, measure=Measure(kernels, model.kernel_weights_[numbers])))
     return tuple(measured)
