@@ -8,7 +8,7 @@ from kernelweave.persistence.fields import assembled
 from kernelweave.persistence.steps import Fields, Upgrade, taken, view_kernel, weighted_kernels, without
 
 # Nothing is random in a mixture; the seed is new.
-_NEW = {"random_state": None}
+_NEW: Fields = {"random_state": None}
 _MODEL = ("_placements", "_betas", "_support", "_columns", "_exemplar_priors")
 _REFINED = ("_refiners", "_refined_weights", "_weights", "_refined_totals", "_refined_norms")
 
