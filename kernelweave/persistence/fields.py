@@ -13,9 +13,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
-from kernelweave.foundation.array_types import Bools, Floats, Ints
-from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed
-from kernelweave.persistence.names import CLASSES, ESTIMATORS, name_of
+from kernelweave.estimators.mixtures.mixture_clusterer import MixtureClusterer
+from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.persistence.names import CLASSES, ESTIMATORS, MODELS, name_of
+from kernelweave.persistence.sizes import size_fault
 
 # Kinds of arrays: numbers, truth values and text.
 KINDS = "biufcSU"
@@ -33,39 +35,7 @@ FITTED: dict[str, Any] = {
     "methods_": list[str],
     "means_": list[Floats],
     "scales_": list[Floats],
-    "_weights": Floats,
-    "_totals": Floats,
-    "_norms": Floats,
-    "_refined_totals": Floats,
-    "_refined_norms": Floats,
-    "_coefs": Floats | None,
-    "_filled": Bools,
-    "_centers": Floats,
 }
-# Sizes of arrays that must agree, as compiled loops do not check where an array ends. Letters stand for the numbers of
-# samples (n), clusters (k), features (f) and others, and mean the same in an estimator and in all objects it holds.
-# The first entry is about attributes of estimators; others are about classes, by their name in ``names.CLASSES``.
-SIZES: dict[str, dict[str, str]] = {
-    "estimator": {
-        "labels_": "n",
-        "_weights": "n",
-        "_totals": "k",
-        "_norms": "k",
-        "_refined_totals": "r",
-        "_refined_norms": "r",
-        "_coefs": "k",
-        "_filled": "k",
-        "_centers": "kd",
-        "cluster_centers_": "kf",
-        "_offset": "f",
-    },
-}
-# Fields with fitted kernels, alone or one for every view, that sums over the clusters of all samples are taken of: the
-# kernels must know as many samples as there are labels. Again for estimators, where they have totals, and for classes.
-SUMMED_KERNELS: dict[str, tuple[str, ...]] = {
-    "estimator": ("_kernel", "_kernels", "_refiners"),
-}
-TOTALS = ("_totals", "_refined_totals")
 # Fitted attributes with one entry for every view.
 PER_VIEW = ("view_names_", "_view_widths", "methods_", "means_", "scales_")
 
@@ -128,81 +98,35 @@ def _estimator_fault(model: Any) -> str | None:
         model._validate_params()
     except (TypeError, ValueError) as error:
         return f"has an invalid parameter: {one_line(error)}"
-    if type(model) in ESTIMATORS and "labels_" not in present:
-        return "has no 'labels_'"
+    for key, kind in _state(type(model)).items():
+        if key not in present:
+            return f"has no {key!r}"
+        if not _fits(present[key], kind):
+            return f"has {key!r} of a wrong kind"
     if "feature_names_in_" in present and np.shape(present["feature_names_in_"]) != (present.get("n_features_in_"),):
         return "has 'feature_names_in_' and 'n_features_in_' that do not agree"
     if len({len(present[key]) for key in PER_VIEW if key in present}) > 1:
         return "has attributes of different numbers of views"
-    return _size_fault(model)
+    return size_fault(list(_held(model, name_of(type(model)) or "")))
 
 
-def _size_fault(model: Any) -> str | None:
-    """Describe the first size in an estimator, or in an object it holds, that does not agree with the others."""
-    present = vars(model)
-    sizes = {"f": present["n_features_in_"]} if "n_features_in_" in present else {}
-    for name, fields in _sized(model):
-        for key, letters in SIZES.get(name, {}).items():
-            fault = _array_fault(fields.get(key), letters, sizes)
-            if fault is not None:
-                return f"has {key!r} {fault}"
-    labels = present.get("labels_", np.zeros(0))
-    n_clusters = sizes.get("k", sizes.get("r", np.inf))
-    if labels.size and not 0 <= labels.min() <= labels.max() < n_clusters:
-        return "has 'labels_' of clusters that are not there"
-    return _kernel_fault(model)
+def _state(cls: type) -> dict[str, Any]:
+    """Return the fitted attributes that an estimator of ours has in any case, and their types."""
+    if cls not in ESTIMATORS:
+        return {}
+    model = {"_model": MODELS[cls]} if cls in MODELS else {}
+    centers = {"_centers": CenterModel | None} if issubclass(cls, MixtureClusterer) else {}
+    return {"labels_": Ints, **model, **centers}
 
 
-def _array_fault(value: Any, letters: str, sizes: dict[str, int]) -> str | None:
-    """Describe how an array disagrees with the sizes known so far, if it does, and add its sizes to them."""
-    if value is None:
-        return None
-    if not isinstance(value, np.ndarray) or value.ndim != len(letters):
-        return "of a wrong shape"
-    pairs = zip(letters, value.shape, strict=True)
-    return "of a wrong size" if any(sizes.setdefault(letter, size) != size for letter, size in pairs) else None
-
-
-def _sized(value: Any, name: str = "estimator") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield name and fields of an estimator, then of the objects in its fields, alone or in lists, and in theirs."""
+def _held(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield name and fields of an object, then of the objects in its fields, alone or in lists, and in theirs."""
     fields = fields_in(value)
-    if isinstance(fields.get("cluster_centers_"), list) and "_offset" not in fields:  # those of every view
-        fields = {key: field for key, field in fields.items() if key != "cluster_centers_"}
     yield name, fields
     for field in fields.values():
         for item in field if isinstance(field, list | tuple) else (field,):
             if is_dataclass(item):
-                yield from _sized(item, name_of(type(item)) or "")
-
-
-def _kernel_fault(model: Any) -> str | None:
-    """Say whether a kernel is of other samples than the labels, where sums over clusters are taken of it."""
-    present = vars(model)
-    widths = present.get("_view_widths", (present.get("n_features_in_"),))
-    for name, fields in _sized(model):
-        keys = [key for key in SUMMED_KERNELS.get(name, ()) if key in fields]
-        if name == "estimator":
-            has_totals = any(key in fields for key in TOTALS)
-            if has_totals and not keys:
-                return "has no kernel"
-            keys = keys if has_totals else []
-        for key in keys:
-            kernels = fields[key] if isinstance(fields[key], list | tuple) else [fields[key]]
-            pairs = zip(kernels, widths, strict=True)
-            if not all(_is_kernel_of(kernel, len(present["labels_"]), width) for kernel, width in pairs):
-                return "has a kernel of other samples"
-    return None
-
-
-def _is_kernel_of(kernel: Any, n_samples: int, width: int | None) -> bool:
-    """Whether a fitted kernel, alone or in an object that scales it, is of so many samples.
-
-    Of a precomputed kernel nothing is kept; the width of its view is the number of samples.
-    """
-    fitted = kernel if isinstance(kernel, FittedKernel) else kernel.kernel
-    samples = getattr(fitted, "features", getattr(fitted, "prepared", None))
-    known = width if isinstance(fitted, Precomputed) else getattr(samples, "shape", [None])[0]
-    return isinstance(fitted, FittedKernel) and known in (None, n_samples)
+                yield from _held(item, name_of(type(item)) or "")
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -7,8 +7,8 @@ in it is refused, so nothing else can ever be made from a file.
 When the code changes:
 
 a class moves or is renamed   change the import and the right-hand side in ``CLASSES``; the name in quotes stays
-a class is new                add a line to ``CLASSES``, and one to ``SIZES`` in ``fields`` for arrays that compiled
-                              loops read
+a class is new                add a line to ``CLASSES``, and one to ``SIZES`` in ``sizes`` for arrays that compiled
+                              loops read; what an estimator holds in ``_model`` goes into ``MODELS``, too
 a class is gone               take it out of ``CLASSES``, and say in ``REPLACED`` which one took its place
 its fields change             write an upgrade (see ``upgrades``)
 
@@ -19,15 +19,21 @@ from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
 from kernelweave import estimators
-from kernelweave.estimators.margin.dividing import Split
-from kernelweave.estimators.margin.ratio_clustering import BasisKernel
-from kernelweave.estimators.shared.multi_view import ViewKernel
-from kernelweave.estimators.spectral.multi_view_kernel_spectral import TrainedView
-from kernelweave.inputs import Views
+from kernelweave.estimators.comparators.affinity_propagation import ExemplarModel
+from kernelweave.estimators.comparators.correlational import ProjectedViews
+from kernelweave.estimators.comparators.k_medoids import MedoidModel
+from kernelweave.estimators.comparators.multi_view_em import ViewMixtures
+from kernelweave.estimators.comparators.multi_view_kmeans import JointCenters
+from kernelweave.estimators.margin.basis_kernels import BasisKernels, KernelObject
+from kernelweave.estimators.margin.division import DivisionModel, Split
+from kernelweave.estimators.mixtures.model import MixtureModel
+from kernelweave.estimators.shared import embedding, scores, view_kernels
+from kernelweave.estimators.shared.models import CenterModel, MeanModel
 from kernelweave.kernels import divergences
 from kernelweave.kernels.spec import fitting, formulas
 from kernelweave.kernels.spec.neighbors import NeighborGraph
 from kernelweave.preprocessing.view_scaler import ViewScaler
+from kernelweave.solvers.comparators.multi_view_em import Density
 
 #: Number of the format; it grows when older readers would go wrong. See ``upgrades``.
 VERSION = 2
@@ -58,6 +64,8 @@ CLASSES: dict[str, type] = {
     "estimator/OptimizedKernelKMeans": estimators.OptimizedKernelKMeans,
     "estimator/PifsKMeans": estimators.PifsKMeans,
     "estimator/RatioMultipleKernelClustering": estimators.RatioMultipleKernelClustering,
+    "extension/Eigenvectors": embedding.EigenvectorExtension,
+    "extension/ProjectedViews": ProjectedViews,
     "features/Fourier": fitting.FourierFeatures,
     "features/Linear": fitting.LinearFeatures,
     "features/Nystroem": fitting.NystroemFeatures,
@@ -82,32 +90,76 @@ CLASSES: dict[str, type] = {
     "gaussian_process/RationalQuadratic": gaussian_process.RationalQuadratic,
     "gaussian_process/Sum": gaussian_process.Sum,
     "gaussian_process/WhiteKernel": gaussian_process.WhiteKernel,
-    "input/Views": Views,
-    "kernel/BasisKernel": BasisKernel,
+    "kernel/BasisKernels": BasisKernels,
     "kernel/FeatureMap": fitting.FeatureMap,
     "kernel/FormulaKernel": fitting.FormulaKernel,
     "kernel/GraphFit": fitting.GraphFit,
+    "kernel/KernelObject": KernelObject,
     "kernel/NeighborGraph": NeighborGraph,
     "kernel/Precomputed": fitting.Precomputed,
-    "kernel/ViewKernel": ViewKernel,
+    "kernel/TrainedKernel": scores.TrainedKernel,
+    "kernel/ViewKernel": view_kernels.ViewKernel,
+    "kernel/ViewKernels": view_kernels.ViewKernels,
+    "kernel/WeightedViewKernels": view_kernels.WeightedViewKernels,
+    "model/Centers": CenterModel,
+    "model/Density": Density,
+    "model/Division": DivisionModel,
+    "model/Embedding": embedding.EmbeddingModel,
+    "model/Exemplars": ExemplarModel,
+    "model/JointCenters": JointCenters,
+    "model/Means": MeanModel,
+    "model/Medoids": MedoidModel,
+    "model/Mixture": MixtureModel,
+    "model/Scores": scores.ScoreModel,
     "model/Split": Split,
-    "model/TrainedView": TrainedView,
+    "model/ViewMixtures": ViewMixtures,
     "placement/FeaturePlacement": divergences.FeaturePlacement,
-    "placement/GivenPlacement": divergences.GivenPlacement,
+    "placement/GivenPlacement": divergences.ColumnPlacement,
     "placement/KernelPlacement": divergences.KernelPlacement,
     "scaler/MaxAbsScaler": MaxAbsScaler,
     "scaler/MinMaxScaler": MinMaxScaler,
     "scaler/Normalizer": Normalizer,
     "scaler/StandardScaler": StandardScaler,
     "scaler/ViewScaler": ViewScaler,
+    "scores/Biased": scores.BiasedScores,
+    "scores/Centred": scores.CentredScores,
+    "scores/Codebook": scores.Codebook,
 }
 
 #: Our estimators: what a model is, or what a pipeline ends in.
 ESTIMATORS = frozenset(cls for name, cls in CLASSES.items() if name.startswith("estimator/"))
 
+#: What an estimator keeps in ``_model``; those without ``predict`` keep nothing.
+MODELS: dict[type, type] = {
+    estimators.AffinityPropagation: ExemplarModel,
+    estimators.ConvexMixture: MixtureModel,
+    estimators.CorrelationalSpectralClustering: embedding.EmbeddingModel,
+    estimators.GlobalKernelKMeans: CenterModel,
+    estimators.IterativeSVR: DivisionModel,
+    estimators.KMedoids: MedoidModel,
+    estimators.KernelKMeans: CenterModel,
+    estimators.KernelSpectralClustering: scores.ScoreModel,
+    estimators.MinMaxKMeans: MeanModel,
+    estimators.MinMaxKernelKMeans: CenterModel,
+    estimators.MultiViewConvexMixture: MixtureModel,
+    estimators.MultiViewEM: ViewMixtures,
+    estimators.MultiViewKMeans: JointCenters,
+    estimators.MultiViewKernelKMeans: CenterModel,
+    estimators.MultiViewKernelSpectralClustering: scores.ScoreModel,
+    estimators.MultiViewSpectralClustering: embedding.EmbeddingModel,
+    estimators.NgSpectralClustering: embedding.EmbeddingModel,
+    estimators.PifsKMeans: MeanModel,
+    estimators.RatioMultipleKernelClustering: DivisionModel,
+}
+
 #: Names of classes that are gone, by the version they were last written in, each with the name of the class that took
 #: its place. An upgrade under the old name turns the fields of the one into those of the other.
-REPLACED: dict[int, dict[str, str]] = {1: {}}
+REPLACED: dict[int, dict[str, str]] = {
+    1: {
+        "kernel/BasisKernel": "kernel/BasisKernels",
+        "model/TrainedView": "scores/Centred",
+    },
+}
 
 # Version 1 wrote the module and the name of a class. Each group has the modules its classes were in, one after another,
 # and what the names there are called now.

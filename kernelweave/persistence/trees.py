@@ -1,6 +1,7 @@
 """Objects as trees that JSON can hold, with arrays beside them, and back."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from inspect import ismethod
 from pathlib import Path
@@ -20,6 +21,8 @@ from kernelweave.persistence.upgrades import upgraded
 
 # Lists and objects inside one another.
 DEEPEST = 100
+# Times that one array may occur, so that a small file cannot make much of it.
+MOST_SHARED = 3
 # Numbers in a state of the Mersenne Twister.
 RANDOM_WORDS = 624
 
@@ -36,6 +39,8 @@ class Writer:
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
         self.arrays = arrays
+        self.numbers: dict[int, int] = {}  # of arrays by identity: what estimator and model share is written once
+        self.uses: Counter[int] = Counter()
         self.depth = 0
 
     def encoded(self, value: Any, where: str) -> Any:
@@ -81,8 +86,15 @@ class Writer:
             return {"$texts": value.tolist()}
         if value.dtype.kind not in KINDS or value.dtype.itemsize == 0:
             raise ParameterError(f"{where} holds an array of {value.dtype}, which cannot be saved.")
-        self.arrays.append(np.asarray(value))
-        return {"$array": len(self.arrays) - 1}
+        number = self.numbers.get(id(value))
+        if number is not None and self.uses[number] < MOST_SHARED:
+            self.uses[number] += 1
+            return {"$shared": number}
+        number = len(self.arrays)
+        self.arrays.append(value)  # which keeps it alive, so that no other array gets its identity
+        self.numbers[id(value)] = number
+        self.uses[number] = 1
+        return {"$array": number}
 
     def _object(self, value: Any, where: str) -> Any:
         if sp.issparse(value):
@@ -108,10 +120,11 @@ class Writer:
         name = name_of(type(value))
         if name is None:
             raise ParameterError(f"{where} holds a {type(value).__name__}, which cannot be saved.")
+        # Objects in its fields come first: what is said about this one relies on them.
+        trees = {key: self.encoded(field, f"{where}.{key}") for key, field in fields_in(value).items()}
         fault = fault_of(value)
         if fault is not None:
             raise ParameterError(f"{where} cannot be saved: {type(value).__name__} {fault}.")
-        trees = {key: self.encoded(field, f"{where}.{key}") for key, field in fields_in(value).items()}
         return {"$object": [name, trees]}
 
 
@@ -122,12 +135,15 @@ class Reader:
         self.path = path
         self.members = members
         self.version = version
+        self.arrays: dict[int, np.ndarray] = {}
+        self.uses: Counter[int] = Counter()
         self.depth = 0
         self.makers: dict[str, Callable[[Any], Any]] = {
             "$bool": self._bool,
             "$float": self._float,
             "$scalar": self._scalar,
             "$array": self._array,
+            "$shared": self._shared,
             "$texts": self._texts,
             "$tuple": lambda items: tuple(self.decoded(item) for item in items),
             "$slice": lambda ends: slice(*(self.decoded(end) for end in ends)),
@@ -185,7 +201,17 @@ class Reader:
         return kind.type(number)
 
     def _array(self, number: int) -> np.ndarray:
-        return self.members.array(f"arrays/{int(number)}.npy")
+        number = int(number)
+        self.arrays[number] = self.members.array(f"arrays/{number}.npy")
+        self.uses[number] = 1
+        return self.arrays[number]
+
+    def _shared(self, number: int) -> np.ndarray:
+        """Return an array that occurred before."""
+        if number not in self.arrays or self.uses[number] == MOST_SHARED:
+            raise self._damaged(f"array {number!r:.50} occurs later, or too often")
+        self.uses[number] += 1
+        return self.arrays[number]
 
     def _texts(self, texts: Any) -> np.ndarray:
         array = np.array(texts, dtype=object)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from kernelweave import DataError, KernelKMeans, KernelSpectralClustering, ParameterError, load_model, save_model
-from kernelweave.foundation.array_types import Floats
-from kernelweave.kernels.spec.fitting import FittedKernel, FormulaKernel
-from kernelweave.persistence import fields, models, names, upgrades
+from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.kernels.spec.fitting import FormulaKernel
+from kernelweave.persistence import models, names, steps, upgrades
 from tests.estimators.discovery import all_estimators, for_estimators
 from tests.persistence.stored_models import (
     FOLDER,
@@ -113,12 +113,12 @@ def test_every_estimator_has_a_file(case):
 
 def test_the_first_models_of_scores_decide_at_zero_as_they_did():
     first = load_model(FOLDER / "v1-KernelSpectralClustering-first.kwm")
-    assert first._floor.tolist() == [0.0, 0.0]
+    assert first._model.codebook.floor.tolist() == [0.0, 0.0]
     assert first.predict(X).tolist() == first.labels_.tolist()
     views = load_model(FOLDER / "v1-MultiViewKernelSpectralClustering-first.kwm")
-    assert views._floor.tolist() == [0.0, 0.0]
+    assert views._model.codebook.floor.tolist() == [0.0, 0.0]
     later = load_model(FOLDER / "v1-KernelSpectralClustering.kwm")
-    assert (later._floor > 0).all()
+    assert (later._model.codebook.floor > 0).all()
 
 
 # Names
@@ -171,6 +171,7 @@ def test_names_do_not_follow_a_class_that_moves(tmp_path, monkeypatch):
     assert load_model(path).predict(NEW).tolist() == model.predict(NEW).tolist()
     assert set(class_names_in(description(save_model(model, path)))) == {
         "estimator/KernelKMeans",
+        "model/Centers",
         "kernel/FormulaKernel",
         "formula/Gaussian",
     }
@@ -190,32 +191,6 @@ def test_names_of_another_version_are_refused(tmp_path):
 # Upgrades
 
 
-@dataclass(frozen=True)
-class Means:
-    """What an estimator might keep its fitted state in."""
-
-    kernel: FittedKernel
-    weights: Floats
-    totals: Floats
-    norms: Floats
-
-
-SOURCES = {"kernel": "_kernel", "weights": "_weights", "totals": "_totals", "norms": "_norms"}
-
-
-@pytest.fixture
-def recomposed(monkeypatch):
-    """Let models of kernel k-means have their state in an object of its own."""
-    monkeypatch.setitem(names.CLASSES, "model/Means", Means)
-    monkeypatch.setitem(fields.SIZES, "model/Means", {"weights": "n", "totals": "k", "norms": "k"})
-    monkeypatch.setitem(fields.SUMMED_KERNELS, "model/Means", ("kernel",))
-
-    def upgrade(old):
-        return upgrades.composed(upgrades.renamed(old, n_iter_="steps_"), "_model", "model/Means", **SOURCES)
-
-    monkeypatch.setitem(upgrades.UPGRADES[1], "estimator/KernelKMeans", upgrade)
-
-
 @pytest.fixture
 def older(tmp_path):
     return shutil.copyfile(FOLDER / "v1-KernelKMeans.kwm", tmp_path / "older.kwm")
@@ -230,17 +205,17 @@ def replaced_array(path, key, value):
     return packed(path, members | {f"arrays/{number}.npy": (path.parent / "array.npy").read_bytes()})
 
 
-def test_fields_move_into_a_composed_object_and_come_back(recomposed, older, tmp_path):
-    plain = upgrades.UPGRADES[1].pop("estimator/KernelKMeans")
-    before = load_model(older)
-    upgrades.UPGRADES[1]["estimator/KernelKMeans"] = plain
+def test_fields_move_into_a_composed_object_and_come_back(older, tmp_path):
+    before = description(older)["model"]["$object"][1]
     model = load_model(older)
-    assert vars(model).keys() == vars(before).keys() - {"n_iter_", *SOURCES.values()} | {"_model", "steps_"}
-    assert model._model.totals.tolist() == before._totals.tolist()
-    assert model.steps_ == before.n_iter_
+    gone = {"_kernel", "_weights", "_totals", "_norms"}
+    assert vars(model).keys() == before.keys() - gone | {"_model"}
+    assert vars(model._model).keys() == {"kernel", "labels", "weights", "totals", "norms", "factors"}
+    assert model._model.labels is model.labels_
     again = load_model(save_model(model, tmp_path / "again.kwm"))
-    assert again._model.norms.tolist() == before._norms.tolist()
-    assert description(tmp_path / "again.kwm")["model"]["$object"][1]["_model"]["$object"][0] == "model/Means"
+    for name in ("labels", "weights", "totals", "norms"):
+        assert getattr(again._model, name).tolist() == getattr(model._model, name).tolist()
+    assert description(tmp_path / "again.kwm")["model"]["$object"][1]["_model"]["$object"][0] == "model/Centers"
 
 
 @pytest.mark.parametrize(
@@ -249,25 +224,25 @@ def test_fields_move_into_a_composed_object_and_come_back(recomposed, older, tmp
         ("_totals", np.ones(2), "'norms' of a wrong size"),
         ("_totals", np.ones((3, 1)), "'totals' of a wrong shape"),
         ("_weights", np.ones(29), "'weights' of a wrong size"),
-        ("_weights", np.ones(30, dtype=int), "Means has 'weights' of a wrong kind"),
+        ("_weights", np.ones(30, dtype=int), "CenterModel has 'weights' of a wrong kind"),
         ("labels_", np.full(30, 3), "'labels_' of clusters that are not there"),
         ("labels_", np.zeros(31, dtype=int), "'weights' of a wrong size"),
     ],
 )
-def test_sizes_in_composed_objects_are_compared_with_those_of_the_estimator(recomposed, older, key, value, match):
+def test_sizes_in_composed_objects_are_compared_with_those_of_the_estimator(older, key, value, match):
     replaced_array(older, key, value)
     with pytest.raises(DataError, match=rf"older\.kwm: the saved model is damaged: .*has {match}|{match}"):
         load_model(older)
 
 
-def test_kernels_in_composed_objects_must_be_of_the_same_samples(recomposed, older):
+def test_kernels_in_composed_objects_must_be_of_the_same_samples(older):
     replaced_array(older, "labels_", np.zeros(31, dtype=int))
     replaced_array(older, "_weights", np.ones(31))
     with pytest.raises(DataError, match="KernelKMeans has a kernel of other samples"):
         load_model(older)
 
 
-def test_an_upgrade_of_a_file_without_the_field_says_which(recomposed, older):
+def test_an_upgrade_of_a_file_without_the_field_says_which(older):
     rewritten(older, lambda tree: tree["model"]["$object"][1].pop("_norms"))
     with pytest.raises(DataError, match=r"older\.kwm: the saved model is damaged: it has no '_norms'"):
         load_model(older)
@@ -297,24 +272,24 @@ def test_classes_that_are_gone_have_a_successor_and_versions_follow_one_another(
     monkeypatch.setitem(names.REPLACED, 2, {"formula/Second": "formula/Third"})
     monkeypatch.setitem(names.CLASSES, "formula/Third", names.CLASSES["formula/Gaussian"])
     monkeypatch.delitem(names.CLASSES, "formula/Gaussian")
-    steps = []
+    passed = []
 
     def noted(step):
-        return lambda old: steps.append((step, sorted(old))) or upgrades.renamed(old, gamma="width", width="gamma")
+        return lambda old: passed.append((step, sorted(old))) or steps.renamed(old, gamma="width", width="gamma")
 
     monkeypatch.setitem(upgrades.UPGRADES[1], "formula/Gaussian", noted("first"))
     monkeypatch.setitem(upgrades.UPGRADES, 2, {"formula/Second": noted("second"), "formula/Third": noted("never")})
     model = load_model(older)
-    assert steps == [("first", ["centre", "gamma"]), ("second", ["centre", "width"])]
+    assert passed == [("first", ["centre", "gamma"]), ("second", ["centre", "width"])]
     assert model.predict(NEW).shape == (12,)
-    assert names.name_of(type(model._kernel.formula)) == "formula/Third"
+    assert names.name_of(type(model._model.kernel.formula)) == "formula/Third"
 
 
 @dataclass(frozen=True)
 class Several:
     """Fields of types that composed objects may have."""
 
-    parts: tuple[Means, ...]
+    parts: tuple[CenterModel, ...]
     mode: Literal["joint", "per_view"]
 
     @cached_property
@@ -322,9 +297,7 @@ class Several:
         return object()
 
 
-def test_types_of_composed_objects_are_checked_and_what_they_cache_is_not_saved(
-    recomposed, older, tmp_path, monkeypatch
-):
+def test_types_of_composed_objects_are_checked_and_what_they_cache_is_not_saved(older, tmp_path, monkeypatch):
     monkeypatch.setitem(names.CLASSES, "model/Several", Several)
     model = load_model(older)
     model._several = Several((model._model,), "joint")
@@ -337,7 +310,7 @@ def test_types_of_composed_objects_are_checked_and_what_they_cache_is_not_saved(
             save_model(model, tmp_path / "model.kwm")
 
 
-def test_sizes_are_compared_in_objects_within_objects(recomposed, older, tmp_path, monkeypatch):
+def test_sizes_are_compared_in_objects_within_objects(older, tmp_path, monkeypatch):
     monkeypatch.setitem(names.CLASSES, "model/Several", Several)
     model = load_model(older)
     model._several = Several((replace(model._model, totals=np.ones(2)),), "joint")
@@ -347,7 +320,7 @@ def test_sizes_are_compared_in_objects_within_objects(recomposed, older, tmp_pat
 
 def test_names_can_be_passed_on_at_once():
     old = {"weights": "learned", "view_weights": None, "ridge": 0.1, "p": 2.0}
-    new = upgrades.renamed(old, weights="view_weights", view_weights="init_view_weights", ridge="regularization")
+    new = steps.renamed(old, weights="view_weights", view_weights="init_view_weights", ridge="regularization")
     assert new == {"view_weights": "learned", "init_view_weights": None, "regularization": 0.1, "p": 2.0}
     assert list(old) == ["weights", "view_weights", "ridge", "p"]
 
