@@ -151,6 +151,22 @@ def test_a_save_that_fails_leaves_the_older_file_alone(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_disk_that_fills_up_leaves_the_older_file_alone(tmp_path, monkeypatch):
+    model = KernelKMeans(2, random_state=0).fit(X)
+    path = save_model(model, tmp_path / "model.kwm")
+    before = path.read_bytes()
+
+    def fill(place, *_):
+        place.write_bytes(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(models, "_archive", fill)
+    with pytest.raises(OSError, match="No space left"):
+        save_model(model, path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 # What cannot be loaded
 
 
