@@ -301,9 +301,8 @@ def test_bad_parameters_are_told_with_options(folder, capsys, arguments, message
 
 
 def test_advice_of_warnings_reads_as_options():
-    assert (
-        with_options("Leave it out, or set view_weights='uniform'.") == "Leave it out, or --set view_weights=uniform."
-    )
+    advice = "Leave it out, or set view_weights='uniform'."
+    assert with_options(advice) == "Leave it out, or --set view_weights=uniform."
     assert with_options("n_clusters=3 is too many.") == "-k 3 is too many."
     for plain in ("Add --set view_weights=uniform.", "View 'kernel=a' is empty.", "a/p=2.csv is no table."):
         assert with_options(plain) == plain
