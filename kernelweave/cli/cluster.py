@@ -1,7 +1,7 @@
 """``kernelweave cluster``: labels, view weights, a model and a report from files."""
 
 import json
-import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,25 +165,21 @@ def _kernels(values: list[str], views: list[str]) -> str | dict[str, str]:
 def _write(outcome: "Outcome", folder: Path | None, report: Path | None) -> dict[str, Path]:
     """Write all or nothing: the report, which may be refused, is made before anything is put in its place."""
     from kernelweave.cli import output_files
+    from kernelweave.foundation.files import replacement
 
     made = folder is not None and not folder.exists()
     if made and folder is not None:
         folder.mkdir()
-    partial = None if report is None else output_files.partial_of(report)
     try:
-        if partial is not None:
-            _write_report(outcome, partial)
-        places = {} if folder is None else output_files.write_files(outcome, folder)
-        if report is not None and partial is not None:
-            os.replace(partial, report)
-            places["report"] = report
+        with ExitStack() as stack:
+            if report is not None:
+                _write_report(outcome, stack.enter_context(replacement(report)))
+            places = {} if folder is None else output_files.write_files(outcome, folder)
     except BaseException:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
         if made and folder is not None and not any(folder.iterdir()):
             folder.rmdir()
         raise
-    return places
+    return places if report is None else {**places, "report": report}
 
 
 def _write_report(outcome: "Outcome", path: Path) -> Path:

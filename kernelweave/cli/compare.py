@@ -49,6 +49,7 @@ def compare(
     with messages.guarded("compare"):
         from kernelweave.cli import input_data, output_files
         from kernelweave.foundation.errors import KernelError
+        from kernelweave.foundation.files import write_atomically
 
         k = _number(clusters)
         written = [] if output is None else [output]
@@ -65,7 +66,7 @@ def compare(
             left_out |= {name: str(error) for name, error in errors.items() if isinstance(error, KernelError)}
         failed = {name: " ".join(str(error).split()) for name, error in errors.items() if name not in left_out}
         if output is not None and outcomes:
-            output_files.write_text(output, _labels_csv(outcomes))
+            write_atomically(output, _labels_csv(outcomes))
     _show(outcomes, failed, left_out, as_json=as_json, quiet=quiet)
     if output is not None and outcomes and not quiet:
         messages.tell(f"labels: {output}")

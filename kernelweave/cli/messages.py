@@ -54,7 +54,7 @@ def guarded(command: str) -> Iterator[None]:
 def system_error_text(error: OSError) -> str:
     """Return an error of the operating system as file and reason."""
     reason = error.strerror or re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
-    name = "" if error.filename is None else re.sub(r"(\.partial)+$", "", str(error.filename)) + ": "
+    name = "" if error.filename is None else f"{error.filename}: "
     return f"{name}{reason}."
 
 

@@ -5,8 +5,10 @@ import io
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -74,15 +76,14 @@ def check_file(path: Path | None, *, overwrite: bool, folder: Path | None = None
 
 
 def _try_to_write(path: Path) -> None:
-    """Open the file as it will be opened to be written, and leave nothing behind."""
-    partial = partial_of(path)
-    there = os.path.lexists(partial)
+    """Make another file in the folder, as writing will, and leave nothing behind; the name may be refused, too."""
     try:
-        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o666))
+        with suppress(FileNotFoundError):
+            path.lstat()
+        with NamedTemporaryFile(dir=path.absolute().parent):
+            pass
     except OSError as error:
         raise DataError(f"{path}: this file cannot be written: {error.strerror}; choose another place.") from error
-    if not there:
-        partial.unlink()
 
 
 def check_distinct(outputs: dict[str, list[Path]], inputs: Sequence[Path]) -> None:
@@ -90,7 +91,7 @@ def check_distinct(outputs: dict[str, list[Path]], inputs: Sequence[Path]) -> No
     places: dict[str, str] = {}
     for option, paths in outputs.items():
         for path in paths:
-            if any(_same_file(path, each) or _same_file(partial_of(path), each) for each in inputs):
+            if any(_same_file(path, each) for each in inputs):
                 raise DataError(f"{option}: {path} is one of the files to read; choose another place.")
             other = places.setdefault(os.path.realpath(path), option)
             if other != option:
@@ -156,16 +157,6 @@ def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:
         written["model"] = save_model(with_scaler(outcome.model, outcome.scaler), folder / MODEL, notes=notes)
     except ParameterError as error:
         outcome.warnings.append(f"The model was not saved: {error}")
-    write_text(written["labels"], labels_csv(outcome.data.row_ids, outcome.labels))
-    write_text(written["summary"], json.dumps(outcome.summary(), indent=2, allow_nan=False) + "\n")
+    write_atomically(written["labels"], labels_csv(outcome.data.row_ids, outcome.labels))
+    write_atomically(written["summary"], json.dumps(outcome.summary(), indent=2, allow_nan=False) + "\n")
     return written
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    write_atomically(path, text)
-
-
-def partial_of(path: Path) -> Path:
-    """Return the name a file has until it is complete."""
-    return Path(f"{path}.partial")

@@ -32,6 +32,7 @@ def predict(
     """
     with messages.guarded("predict"):
         from kernelweave.cli import output_files, saved_models
+        from kernelweave.foundation.files import write_atomically
         from kernelweave.inputs import align_tables, read_tables
         from kernelweave.persistence.models import load_with_notes
 
@@ -53,7 +54,7 @@ def predict(
         names = tables[0].ids or tuple(str(i) for i in range(1, tables[0].n_samples + 1))
         text = output_files.labels_csv(names, labels)
         if output is not None:
-            output_files.write_text(output, text)
+            write_atomically(output, text)
     if as_json:
         messages.put("predict", json.dumps(dict(zip(names, labels.tolist(), strict=True)), indent=2) + "\n")
     elif output is None:

@@ -416,8 +416,8 @@ SLOW = """
 import sys, time
 from kernelweave.cli import fitting, main
 plain = fitting.fit
-def slow(model, X, kind, seed):
-    fit = plain(model, X, kind, seed)
+def slow(*arguments):
+    fit = plain(*arguments)
     print("fitted", flush=True)
     time.sleep(1.0)
     return fit

@@ -301,9 +301,8 @@ def test_bad_parameters_are_told_with_options(folder, capsys, arguments, message
 
 
 def test_advice_of_warnings_reads_as_options():
-    assert (
-        with_options("Leave it out, or set view_weights='uniform'.") == "Leave it out, or --set view_weights=uniform."
-    )
+    advice = "Leave it out, or set view_weights='uniform'."
+    assert with_options(advice) == "Leave it out, or --set view_weights=uniform."
     assert with_options("n_clusters=3 is too many.") == "-k 3 is too many."
     for plain in ("Add --set view_weights=uniform.", "View 'kernel=a' is empty.", "a/p=2.csv is no table."):
         assert with_options(plain) == plain
@@ -317,14 +316,12 @@ def test_inputs_are_never_written_over(folder, capsys):
     (folder / "linked.csv").symlink_to("a.csv")
     (folder / "in").mkdir()
     (folder / "in" / "labels.csv").write_text((folder / "a.csv").read_text())
-    (folder / "r.html.partial").write_text((folder / "truth.csv").read_text())
     for arguments in (
         ("cluster", "a.csv", "-k", 3, "--report", "a.csv"),
         ("cluster", "view=a.csv", "-k", 3, "--report", folder / "a.csv"),
         ("cluster", "a.csv", "-k", 3, "--report", "linked.csv"),
         ("cluster", "a.csv", "-k", 3, "--labels", "truth.csv", "--report", "truth.csv"),
         ("cluster", "in/labels.csv", "-k", 3, "-o", "in"),
-        ("cluster", "a.csv", "-k", 3, "--labels", "r.html.partial", "--report", "r.html"),
         ("cluster", "--kernel-matrix", "k.csv", "-k", 3, "--report", "k.csv"),
         ("cluster", "--graph", "net.txt", "-k", 3, "--report", "net.txt"),
         ("predict", model, "a.csv", "-o", "a.csv"),
@@ -333,6 +330,13 @@ def test_inputs_are_never_written_over(folder, capsys):
         ("compare", "a.csv", "-k", 3, "-o", "a.csv"),
     ):
         assert "is one of the files to read; choose another place" in refused(capsys, *arguments, "--overwrite")
+
+
+def test_files_that_look_like_unfinished_ones_are_left_alone(folder, capsys):
+    truth = (folder / "truth.csv").read_text()
+    (folder / "r.html.partial").write_text(truth)
+    assert run(capsys, "cluster", "a.csv", "-k", 3, "--labels", "r.html.partial", "--report", "r.html", "-q")[0] == 0
+    assert (folder / "r.html.partial").read_text() == truth
 
 
 def test_two_outputs_do_not_share_a_place(folder, capsys):
@@ -374,7 +378,7 @@ def test_errors_of_the_system_while_writing_are_told_in_a_line(folder, capsys, m
     monkeypatch.setattr(os, "replace", full)
     code, _, err = run(capsys, "compare", "a.csv", "-k", 3, "--method", "kernel-kmeans", "-o", "all.csv")
     assert (code, err) == (2, "kernelweave compare: all.csv: No space left on device.\n")
-    assert not (folder / "all.csv.partial").exists()
+    assert not [each.name for each in folder.iterdir() if "partial" in each.name or "all.csv" in each.name]
 
 
 @pytest.mark.parametrize("report", ["r.html", "new/r.html"])

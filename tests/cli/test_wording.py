@@ -64,7 +64,7 @@ def test_every_remedy_for_edge_lists_has_its_words_here():
 
 def test_parameters_of_estimators_are_written_as_options():
     assert with_options("Set p=2.5 or kernel='rbf'.") == "Set --p 2.5 or --kernel rbf."
-    assert with_options("Leave it out, or set weights='uniform'.") == "Leave it out, or --set weights=uniform."
+    assert with_options("Or set tol=0.1.") == "Or --set tol=0.1."
 
 
 FILES = {
