@@ -11,6 +11,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
+from kernelweave.estimators.margin.basis_kernels import basis_choices
+from kernelweave.estimators.margin.ratio_clustering import RatioMultipleKernelClustering
 from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.inputs import Views, as_views, is_multi_view, per_view, read_affinity
 
@@ -124,7 +126,7 @@ def measured_views(model: Any, X: Any) -> tuple[View, ...]:
         return views
     if hasattr(model, "metric"):
         return tuple(replace(view, measure=_by_metric(model, view)) for view in views)
-    if hasattr(model, "_specifications"):
+    if isinstance(model, RatioMultipleKernelClustering):
         return _by_basis_kernels(model, views)
     if not hasattr(model, "kernel"):
         return views
@@ -155,10 +157,11 @@ def _by_basis_kernels(model: Any, views: tuple[View, ...]) -> tuple[View, ...]:
     """Return the views of a model on a sum of basis kernels, with those kernels and their weights."""
     if hasattr(model, "kernel_"):  # its parameters were learned
         return (replace(views[0], measure=Measure(kernels=((model.kernel_, None),))),)
-    basis = model._specifications(Views(tuple(view.name for view in views), tuple(view.block for view in views)))
+    table = Views(tuple(view.name for view in views), tuple(view.block for view in views))
+    choices = basis_choices(table, model.kernel, model.kernel_params)
     measured = []
     for v, view in enumerate(views):
-        numbers = [i for i, (_, place, _, _) in enumerate(basis) if place == v]
-        kernels = tuple((basis[i][2], basis[i][3]) for i in numbers)
+        numbers = [i for i, choice in enumerate(choices) if choice.view == v]
+        kernels = tuple((choices[i].kernel, choices[i].params) for i in numbers)
         measured.append(replace(view, measure=Measure(kernels, model.kernel_weights_[numbers])))
     return tuple(measured)
