@@ -352,7 +352,7 @@ def test_all_are_shown_where_there_are_few_and_no_more_than_there_is_room():
     ("code", "where"),
     [
         (r"\._cross\(", ("evaluation/describe/", "estimators/")),
-        (r"\._specifications\(", ("evaluation/describe/", "estimators/")),
+        (r"\bbasis_choices\(", ("evaluation/describe/", "estimators/")),
         (r"import .*\bsilhouette_(score|samples)\b", ()),
         (r"import .*\bcoefficients\b", ("partitions/",)),
         (r"isfinite\(D\)", ("evaluation/describe/", "kernels/", "estimators/")),

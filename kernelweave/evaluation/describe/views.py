@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
-from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.estimators.margin.basis_kernels import basis_choices
+from kernelweave.estimators.margin.ratio_clustering import RatioMultipleKernelClustering
+from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.inputs import Views, as_views, is_multi_view, per_view, read_affinity
 
 Kind = Literal["features", "kernel", "distances", "divergences", "graph"]
@@ -125,7 +126,7 @@ def measured_views(model: Any, X: Any) -> tuple[View, ...]:
         return views
     if hasattr(model, "metric"):
         return tuple(replace(view, measure=_by_metric(model, view)) for view in views)
-    if hasattr(model, "kernel_weights_"):
+    if isinstance(model, RatioMultipleKernelClustering):
         return _by_basis_kernels(model, views)
     if not hasattr(model, "kernel"):
         return views
@@ -156,11 +157,11 @@ def _by_basis_kernels(model: Any, views: tuple[View, ...]) -> tuple[View, ...]:
     """Return the views of a model on a sum of basis kernels, with those kernels and their weights."""
     if hasattr(model, "kernel_"):  # its parameters were learned
         return (replace(views[0], measure=Measure(kernels=((model.kernel_, None),))),)
-    blocks = Views(tuple(view.name for view in views), tuple(view.block for view in views))
-    basis = basis_choices(blocks, model.kernel, model.kernel_params)
+    table = Views(tuple(view.name for view in views), tuple(view.block for view in views))
+    choices = basis_choices(table, model.kernel, model.kernel_params)
     measured = []
     for v, view in enumerate(views):
-        numbers = [i for i, choice in enumerate(basis) if choice.view == v]
-        kernels = tuple((basis[i].kernel, basis[i].params) for i in numbers)
+        numbers = [i for i, choice in enumerate(choices) if choice.view == v]
+        kernels = tuple((choices[i].kernel, choices[i].params) for i in numbers)
         measured.append(replace(view, measure=Measure(kernels, model.kernel_weights_[numbers])))
     return tuple(measured)
