@@ -36,7 +36,7 @@ from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.weighted_sum import JoinedFeatures
-from kernelweave.solvers.shared.exponent import EXPONENTS, PARTS
+from kernelweave.solvers.shared.exponent import EXPONENTS, SUBSETS
 from tests.estimators.discovery import blobs, same
 from tests.reference import multi_view as oracle
 
@@ -582,11 +582,11 @@ def test_an_exponent_cannot_be_chosen_for_fixed_weights(cls):
 @both
 def test_an_exponent_chosen_is_that_of_the_stability_told_and_the_fit_is_that_of_this_exponent(cls):
     model = cls(3, p="auto", kernel="linear", n_init=2, **SEEDED)
-    before = copy.deepcopy(model.get_params())
+    parameters = copy.deepcopy(model.get_params())
     data = [X - X.mean(axis=0) for X in VIEWS]
     before = copy.deepcopy(data)
     model.fit(data)
-    assert same(model.get_params(), before)
+    assert same(model.get_params(), parameters)
     assert same(data, before)
     assert set(model.p_path_) == {"p", "stability"}
     np.testing.assert_array_equal(model.p_path_["p"], EXPONENTS)
@@ -784,7 +784,7 @@ def test_samples_of_a_search_and_runs_beside_it_and_resampling_share_no_randomne
     assert asked == [("search samples", 5, 1), ("search starts", 5, 3)]
     asked.clear()
     MultiViewKernelKMeans(3, kernel="linear", n_init=4, init="random", p="auto", random_state=5).fit(CLEAR)
-    assert asked == [("resampling", 5, PARTS), ("starts", 5, 4)]
+    assert asked == [("resampling", 5, SUBSETS), ("starts", 5, 4)]
     asked.clear()
     MultiViewKernelKMeans(3, kernel="linear", n_init=4).fit(CLEAR)  # the same without a seed
     assert asked == [("search starts", 0, 3)]
