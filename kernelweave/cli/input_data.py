@@ -162,7 +162,11 @@ def _check_symmetric(table: Table, ids: tuple[str, ...] | None) -> None:
         one, other = (repr(ids[at]) if ids is not None else str(at + 1) for at in (i, j))
         peak = float(abs(K).max())
         half = next(
-            (name for name, rest in (("upper", sp.tril(K, -1)), ("lower", sp.triu(K, 1))) if not rest.count_nonzero()),
+            (
+                name
+                for name, rest in (("upper", sp.tril(sp.coo_array(K), -1)), ("lower", sp.triu(sp.coo_array(K), 1)))
+                if not rest.count_nonzero()
+            ),
             None,
         )
         if half is not None:

@@ -1,4 +1,4 @@
-"""What lower layers use of upper ones, without knowing them.
+"""What lower layers use of upper ones, without knowing them, and packages that need not be installed.
 
 A lower layer asks for something by what it is for; the top of the package, which alone knows all layers, says where it
 is. Nothing is imported before it is asked for.
@@ -27,3 +27,8 @@ def provided(purpose: str) -> Callable[..., Any]:
     module, _, name = _places[purpose].partition(":")
     function: Callable[..., Any] = getattr(import_module(module), name)
     return function
+
+
+def package(name: str) -> Any:
+    """Return an optional package by its name, imported now; ImportError where it is not installed."""
+    return import_module(name)

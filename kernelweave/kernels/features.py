@@ -50,6 +50,8 @@ class FeatureKernel(KernelOperator):
 
     def columns(self, samples: Ints) -> BackendArray:
         """Return the inner products of every row with those of some samples."""
+        if sp.issparse(self.Phi):  # products of sparse rows stay sparse until they are few
+            return self.block(slice(None), samples)
         return self.backend.spread(self.Phi, self._dual(self.backend.at(self.source, samples)).T)
 
     def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:

@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from kernelweave.estimators.mixtures.mixture_clusterer import MixtureClusterer
 from kernelweave.estimators.shared.models import CenterModel
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 from kernelweave.persistence.names import CLASSES, ESTIMATORS, MODELS, name_of
 from kernelweave.persistence.sizes import size_fault
 
@@ -129,6 +129,10 @@ def _held(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield from _held(item, name_of(type(item)) or "")
 
 
+#: Kinds of the arrays that type hints name.
+ARRAY_KINDS = ((Array, KINDS), (Floats, "f"), (Ints, "iu"), (Bools, "b"))
+
+
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of the kind a type hint says; types that say nothing at run time fit everything."""
     origin = get_origin(hint)
@@ -139,20 +143,13 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, choice) for choice in arguments)
     if origin is Literal:
         return value in arguments
-    if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and value.dtype.kind in _dtype_kinds(get_args(arguments[1])[0])
+    for alias, kinds in ARRAY_KINDS:  # what stands behind these names differs between versions of NumPy
+        if hint == alias:
+            return isinstance(value, np.ndarray) and value.dtype.kind in kinds
     if origin is list or (origin is tuple and arguments[1:] == (Ellipsis,)):
         return isinstance(value, origin) and all(_fits(item, arguments[0]) for item in value)
     kind = {float: Real, int: Integral, bool: bool | np.bool_}.get(hint, origin or hint)
     return isinstance(value, kind) and (hint is bool or not isinstance(value, bool))
-
-
-def _dtype_kinds(scalar: Any) -> str:
-    """Return the kinds of arrays that fit the scalar type of a type hint."""
-    if scalar is Any:
-        return KINDS
-    kind = np.dtype(scalar).kind
-    return "iu" if kind in "iu" else kind
 
 
 def one_line(error: Exception) -> str:

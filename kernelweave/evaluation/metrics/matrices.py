@@ -7,7 +7,6 @@ import numpy as np
 from kernelweave.evaluation.metrics.checks import check_length
 from kernelweave.foundation.errors import KernelError
 from kernelweave.kernels.conversion import as_operator
-from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
 
 
@@ -33,8 +32,9 @@ def _operator(K: Any, name: str, hint: str) -> KernelOperator:
 def as_affinity(A: Any, codes: np.ndarray) -> KernelOperator:
     """Return a symmetric affinity matrix without negative entries as an operator."""
     op = as_kernel(A, codes, "A")
-    stored = op.A if isinstance(op, GraphKernel) else np.asarray(getattr(op, "K", 0.0))
-    lowest = stored.min()
+    graph = op.sparse_matrix()
+    matrix = op.stored_matrix() if graph is None else graph
+    lowest = np.float64(0.0) if matrix is None else matrix.min()
     if lowest < 0:
         raise KernelError(
             f"A holds the negative affinity {lowest.item()!r}. Edge weights must be 0 or more; "

@@ -4,6 +4,7 @@ import io
 import warnings
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.foundation.errors import Argument, DataError
+from kernelweave.foundation.registry import package
 from kernelweave.inputs.files.tables import Table, TextFormat, is_id_name, short, unique_ids, unreadable
 
 # How many names a message lists.
@@ -84,7 +86,8 @@ def read_mat(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     from scipy.io import loadmat
 
     try:
-        arrays = loadmat(path)
+        with _sparse_matrices_allowed():
+            arrays = loadmat(path)
     except NotImplementedError as error:
         raise DataError(f"{path}: MATLAB files of version 7.3 are not read; save with -v7.") from error
     except Exception as error:
@@ -98,10 +101,19 @@ def read_mtx(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     from scipy.io import mmread
 
     try:
-        matrix = mmread(path)
+        with _sparse_matrices_allowed():
+            matrix = mmread(path)
     except Exception as error:
         raise unreadable(path, "Matrix Market file", error) from error
     yield _numbers(path, Path(path).name.split(".")[0], matrix)
+
+
+@contextmanager
+def _sparse_matrices_allowed() -> Iterator[None]:
+    """Take sparse matrices or sparse arrays, whichever this version of SciPy returns, without its advice on them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        yield
 
 
 def _arrays(
@@ -284,9 +296,7 @@ def _annotated(path: str, shown: str, name: str, data: Any) -> Table:
 
 def _package(name: str, path: str) -> Any:
     """Return an optional package, or say which file needs it."""
-    from importlib import import_module
-
     try:
-        return import_module(name)
+        return package(name)
     except ImportError as error:
         raise DataError(f"{path}: reading this needs {name}; install it with kernelweave[io].") from error
