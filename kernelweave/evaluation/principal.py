@@ -1,4 +1,4 @@
-"""Principal components of samples given by inner products or by squared distances, for pictures and scores."""
+"""Principal components of samples from their inner products or squared distances, for pictures and scores."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Which samples are judged or shown where there are too many for all.
 
-Samples are judged without a look at their clusters, so that all models of a search, the command line and the report
+Judged samples do not depend on the clusters, so that all models of a search, the command line and the report
 judge the same ones: with one seed there is one draw. What is shown may be chosen by cluster.
 """
 

@@ -65,7 +65,7 @@ def test_bars_are_the_kernel_weights_and_histograms_hold_every_sample():
     np.testing.assert_array_equal(display.labels, MODEL.predict(X))
     assert counted(display) == np.bincount(MODEL.predict(X)).tolist()
     weights, decisions = display.axes_
-    assert weights.get_xlabel() == "kernel weight (dashed: all kernels alike)"
+    assert weights.get_xlabel() == "kernel weight (dashed: all kernels equal)"
     assert decisions.get_xlabel() == "decision value (shaded: inside the margin)"
     assert drawn(display.figure_).startswith(b"\x89PNG")
 
@@ -189,8 +189,8 @@ def test_the_panels_are_drawn_where_and_as_the_caller_says():
         (RatioMultipleKernelClustering(), r"RatioMultipleKernelClustering\(\.\.\.\) has no kernel_names_"),
         (IterativeSVR(random_state=0).fit(X), r"IterativeSVR\(\.\.\.\) has no kernel_names_"),
         (SimpleNamespace(kernel_names_=["a"], kernel_weights_=[1.0]), "has no decision_function"),
-        (RatioMultipleKernelClustering(3, random_state=0).fit(X), r"the estimator found 2 \(n_clusters=3\)"),
-        (RatioMultipleKernelClustering(1).fit(X), r"the estimator found 0 \(n_clusters=1\)"),
+        (RatioMultipleKernelClustering(3, random_state=0).fit(X), r"the estimator has 2 \(n_clusters=3\)"),
+        (RatioMultipleKernelClustering(1).fit(X), r"the estimator has 0 \(n_clusters=1\)"),
     ],
     ids=["not fitted", "no kernels", "no decisions", "three clusters", "one cluster"],
 )

@@ -83,7 +83,7 @@ def test_bars_are_the_coefficients_of_a_fit_for_each_exponent():
     assert display.lines_ == {}
     (ax,) = display.axes_
     assert ticks(ax) == ["1", "2", "uniform"]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("exponent p", "kernel coefficient (dashed: all alike)")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("exponent p", "kernel coefficient (dashed: all equal)")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == list(VIEWS)
     assert drawn(display.figure_).startswith(b"\x89PNG")
 

@@ -341,7 +341,7 @@ def test_models_of_several_views_that_cannot_be_drawn_are_refused():
 
 def test_given_similarities_and_predictions_that_are_no_clusters_are_refused():
     K = np.exp(-0.5 * ((PAIR[:, None] - PAIR[None]) ** 2).sum(axis=2))
-    with pytest.raises(ParameterError, match="fitted on given similarities"):
+    with pytest.raises(ParameterError, match="fitted on a kernel matrix"):
         BoundaryDisplay.from_estimator(KernelSpectralClustering(2, kernel="precomputed").fit(K), K)
     words = SimpleNamespace(predict=lambda X: np.full(len(X), "a"))
     with pytest.raises(ParameterError, match=r"predicts \['a', 'a', 'a'\]...; the picture takes cluster numbers"):

@@ -28,3 +28,8 @@ def kernel_among(model: Any, samples: Any, positions: Ints) -> Floats:
     if hasattr(model, "kernel_coefficients_") and hasattr(cross, "with_weights"):
         cross = cross.with_weights(model.kernel_coefficients_)
     return np.asarray(cross.block(slice(None), positions), dtype=np.float64)
+
+
+def models_of_views(model: Any) -> Any:
+    """Return what a fitted multi-view kernel spectral model knows of every view: scores and kernel row sums."""
+    return model._model.views

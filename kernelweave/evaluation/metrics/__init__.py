@@ -1,4 +1,4 @@
-"""Measures of a partition, grouped by what they look at.
+"""Measures of a partition, grouped by what they are computed from.
 
 labels       two labellings of the same samples: NMI, ARI, entropy, accuracy, misclassification
 variances    a kernel or vectors, and labels: E_sum and E_max

@@ -42,12 +42,12 @@ def encode_labels(labels: ArrayLike, name: str = "labels", *, n_clusters: int | 
     Without ``n_clusters`` the clusters are the distinct labels in sorted order; with it the labels
     must be codes already, and clusters that no sample carries count as empty.
     """
-    given = _label_array(labels, name)
+    values = _label_array(labels, name)
     if n_clusters is None:
-        distinct, codes = np.unique(given, return_inverse=True)
+        distinct, codes = np.unique(values, return_inverse=True)
         return codes, len(distinct)
     k = check_integer(n_clusters, "n_clusters", 1)
-    return _codes_below(given, k, name), k
+    return _codes_below(values, k, name), k
 
 
 def encode_pair(labels_true: ArrayLike, labels_pred: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -72,48 +72,48 @@ def check_length(codes: np.ndarray, n_samples: int, name: str) -> None:
 
 
 def _label_array(labels: ArrayLike, name: str) -> np.ndarray:
-    given = np.asarray(labels)
-    if given.ndim != 1:
+    values = np.asarray(labels)
+    if values.ndim != 1:
         raise ParameterError(
-            f"{name} has shape {given.shape}. Give a one-dimensional array with one label per sample; "
+            f"{name} has shape {values.shape}. Give a one-dimensional array with one label per sample; "
             "a column can be flattened with ravel()."
         )
-    if given.size == 0:
+    if values.size == 0:
         raise ParameterError(f"{name} is empty. Give one label per sample.")
-    _refuse_non_labels(given, name)
-    return given
+    _refuse_non_labels(values, name)
+    return values
 
 
-def _refuse_non_labels(given: np.ndarray, name: str) -> None:
-    if given.dtype.kind == "f":
-        bad = ~np.isfinite(given) | (given != np.round(given))
-    elif given.dtype.kind == "O":
-        sort = str if isinstance(given[0], str) else Integral  # both at once have no common order
-        bad = np.array([not isinstance(value, sort) for value in given])
-    elif given.dtype.kind in "biuUST":
+def _refuse_non_labels(values: np.ndarray, name: str) -> None:
+    if values.dtype.kind == "f":
+        bad = ~np.isfinite(values) | (values != np.round(values))
+    elif values.dtype.kind == "O":
+        kind = str if isinstance(values[0], str) else Integral  # both at once have no common order
+        bad = np.array([not isinstance(each, kind) for each in values])
+    elif values.dtype.kind in "biuUST":
         return
     else:
-        bad = np.ones(len(given), dtype=bool)
+        bad = np.ones(len(values), dtype=bool)
     if bad.any():
         raise ParameterError(
-            f"{name} holds {given[bad][0]!r} at position {int(np.argmax(bad))}. "
+            f"{name} holds {values[bad][0]!r} at position {int(np.argmax(bad))}. "
             "Labels must be all integers or all strings; drop the samples that have none."
         )
 
 
-def _codes_below(given: np.ndarray, n_clusters: int, name: str) -> np.ndarray:
-    if given.dtype.kind not in "biuf":
+def _codes_below(values: np.ndarray, n_clusters: int, name: str) -> np.ndarray:
+    if values.dtype.kind not in "biuf":
         raise ParameterError(
-            f"{name} holds {given[0]!r} while n_clusters={n_clusters} is given. "
+            f"{name} holds {values[0]!r} while n_clusters={n_clusters} is passed. "
             "With n_clusters the labels must be integers 0..n_clusters-1; leave it out for other labels."
         )
-    outside = (given < 0) | (given >= n_clusters)
+    outside = (values < 0) | (values >= n_clusters)
     if outside.any():
         raise ParameterError(
-            f"{name} holds {given[outside][0].item()!r}, outside 0..{n_clusters - 1} for "
+            f"{name} holds {values[outside][0].item()!r}, outside 0..{n_clusters - 1} for "
             f"n_clusters={n_clusters}. Raise n_clusters or renumber the labels."
         )
-    return given.astype(np.intp)
+    return values.astype(np.intp)
 
 
 # Numbers
@@ -152,7 +152,7 @@ def check_vector(values: ArrayLike, name: str, n_samples: int) -> np.ndarray:
 
 
 def check_rows(X: Any, name: str, codes: np.ndarray) -> np.ndarray | sp.csr_array:
-    """Return a finite 2-D array as given, or a canonical float64 CSR array, with one row per label."""
+    """Return a finite 2-D array as it is, or a canonical float64 CSR array, with one row per label."""
     rows = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
     if rows.ndim != 2:
         raise ParameterError(

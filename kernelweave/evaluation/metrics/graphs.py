@@ -112,7 +112,7 @@ def ratio_association(A: Any, labels: ArrayLike) -> float:
 
     Examples
     --------
-    A path of four nodes cut in the middle: each half holds one edge, seen from both ends.
+    A path of four nodes cut in the middle: each half holds one edge, counted from both ends.
 
     >>> import numpy as np
     >>> from kernelweave.metrics import ratio_association

@@ -141,7 +141,7 @@ def clustering_accuracy(labels_true: ArrayLike, labels_pred: ArrayLike) -> float
 
     .. math:: \mathrm{ACC} = \frac{1}{N} \max_\pi \sum_k n_{k, \pi(k)}
 
-    The match is found exactly (Hungarian method). With more clusters than classes the samples of the
+    The match is the best there is (Hungarian method). With more clusters than classes the samples of the
     clusters left over count as wrong; with fewer, those of the classes left over do.
 
     Parameters

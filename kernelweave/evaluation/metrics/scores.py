@@ -1,7 +1,7 @@
 """Balanced line fit and balanced angular fit: criteria on the scores of kernel spectral clustering.
 
 Formula     eta * fit + (1 - eta) * balance, balance = smallest / largest cluster size
-Input       score vectors, shape (n, k - 1), and the labels they were given
+Input       score vectors, shape (n, k - 1), and their labels
 Cost        O(n k^2)
 Source      BLF: Alzate and Suykens, IEEE TPAMI 32, 2010; BAF: Mall, Langone and Suykens, Entropy 15, 2013;
             both described in Houthuys, Langone and Suykens, Information Fusion 44, 2018, section 3.4
@@ -63,7 +63,7 @@ def balanced_line_fit(
 
     See Also
     --------
-    balanced_angular_fit : needs no row sums and also sees points on the opposite side of the origin.
+    balanced_angular_fit : needs no row sums and notices points on the opposite side of the origin.
 
     References
     ----------

@@ -55,7 +55,7 @@ def cluster_variances(
     labels : array-like of shape (n_samples,)
         The clusters, integers or strings.
     kernel : {"precomputed", "linear"}, default="precomputed"
-        What ``X`` is: the kernel itself, or vectors measured in their own space. A square array says
+        What ``X`` is: the kernel itself, or vectors measured as they are. A square array says
         nothing of which it is, so it is never guessed.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, not negative; None for ones.
@@ -120,7 +120,7 @@ def sum_of_variances(
     labels : array-like of shape (n_samples,)
         The clusters, integers or strings.
     kernel : {"precomputed", "linear"}, default="precomputed"
-        What ``X`` is: the kernel itself, or vectors measured in their own space.
+        What ``X`` is: the kernel itself, or vectors measured as they are.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, not negative; None for ones.
 
@@ -158,7 +158,7 @@ def max_variance(
     labels : array-like of shape (n_samples,)
         The clusters, integers or strings.
     kernel : {"precomputed", "linear"}, default="precomputed"
-        What ``X`` is: the kernel itself, or vectors measured in their own space.
+        What ``X`` is: the kernel itself, or vectors measured as they are.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, not negative; None for ones.
 
@@ -184,8 +184,8 @@ def max_variance(
 
 def _kernel_scatter(kernel: KernelOperator, codes: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
     within = algebra.within_sums(kernel.cluster_sums(codes, weights, k), codes, weights)
-    masses = algebra.cluster_weights(codes, weights * kernel.diag(), k)
-    return algebra.cluster_scatter(within, algebra.cluster_weights(codes, weights, k), masses)
+    self_similarities = algebra.cluster_weights(codes, weights * kernel.diag(), k)
+    return algebra.cluster_scatter(within, algebra.cluster_weights(codes, weights, k), self_similarities)
 
 
 def _dense_scatter(X: np.ndarray, codes: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
@@ -201,8 +201,8 @@ def _sparse_scatter(X: sp.csr_array, codes: np.ndarray, weights: np.ndarray, k: 
     """Add (x - m)^2 over the stored entries and m^2 over the others: no difference of large sums."""
     centres = _centres(X, codes, weights, k)
     entries = X.tocoo()
-    own = codes[entries.row]
-    stored = totals(own, weights[entries.row] * (entries.data - centres[own, entries.col]) ** 2, k)
+    clusters = codes[entries.row]
+    stored = totals(clusters, weights[entries.row] * (entries.data - centres[clusters, entries.col]) ** 2, k)
     pattern = sp.csr_array((np.ones_like(X.data), X.indices, X.indptr), shape=X.shape)
     stored_weight = (_indicator(codes, weights, k) @ pattern).toarray()
     absent_weight = np.maximum(totals(codes, weights, k)[:, None] - stored_weight, 0.0)

@@ -1,8 +1,8 @@
-"""Kernel and regularisation parameters found by simulated annealing, without true labels.
+"""Kernel and regularisation parameters chosen by simulated annealing, without true labels.
 
 Objective   a criterion of the fitted clustering (silhouette, BLF, BAF or a function), as large as possible
-Moves       in the unit cube; the quantile functions of the given distributions turn its points into parameters, so
-            that ranges, logarithmic scales, integers and lists of choices need nothing of their own
+Moves       in the unit cube; quantile functions of the distributions map its points to parameters, so that ranges,
+            logarithmic scales, integers and lists of choices need no special treatment
 Cost        one fit per point; what X alone decides (distances) is computed once
 Source      Houthuys, Langone and Suykens, Information Fusion 44, 2018, section 3.4 and algorithm 3; the annealing is
             scipy.optimize.dual_annealing without its local search, which is of no use on a criterion made of steps
@@ -66,7 +66,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
     n_iter : int, default=100
         Number of points to try, the first at the medians of the distributions. A point met again is not fitted again.
     random_state : int, RandomState instance or None, default=None
-        Seed of the moves and of the draw. The estimator has its own.
+        Seed of the moves and of the judged samples; that of the estimator is another one.
     verbose : int, default=0
         1 shows a progress bar with the best score.
 
@@ -98,7 +98,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
     kept in ``trace_``; where all are refused, the first error is raised. Warnings of single fits are not shown.
 
     ``"silhouette"`` prefers round clusters of similar width, ``"blf"`` and ``"baf"`` sharp scores and, through eta,
-    clusters of equal size. They need not agree; look at more than one.
+    clusters of equal size. They need not agree; try more than one.
 
     Source: Houthuys, Langone and Suykens, Information Fusion 44, 2018, section 3.4.
 
@@ -176,7 +176,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of features seen during ``fit``."""
+        """Number of features of the samples of ``fit``."""
         check_is_fitted(self, "best_estimator_")
         return int(self.best_estimator_.n_features_in_)
 
@@ -194,8 +194,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        own = get_tags(self.estimator)
-        tags.input_tags = own.input_tags
+        tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 
     def _check(self) -> int:
@@ -315,15 +314,15 @@ def _is_distribution(spec: Any) -> bool:
 
 
 def _is_choice(spec: Any) -> bool:
-    return isinstance(spec, list | tuple | range | np.ndarray) and not any(_is_nested(part) for part in spec)
+    return isinstance(spec, list | tuple | range | np.ndarray) and not any(_is_nested(value) for value in spec)
 
 
 def _is_nested(spec: Any) -> bool:
     """Whether something is a distribution, or a dict or list that holds one."""
     if isinstance(spec, Mapping):
-        return any(_is_nested(part) for part in spec.values())
+        return any(_is_nested(value) for value in spec.values())
     if isinstance(spec, list | tuple):
-        return any(_is_nested(part) for part in spec)
+        return any(_is_nested(value) for value in spec)
     return _is_distribution(spec)
 
 
@@ -336,8 +335,8 @@ def _count(spec: Any) -> int:
     if _is_distribution(spec) or _is_choice(spec):
         return 1
     if isinstance(spec, Mapping):
-        return sum(_count(part) for part in spec.values() if _is_nested(part))
-    return sum(_count(part) for part in spec if _is_nested(part))
+        return sum(_count(value) for value in spec.values() if _is_nested(value))
+    return sum(_count(value) for value in spec if _is_nested(value))
 
 
 def _drawn(spec: Any, places: Iterator[float], chosen: list[float]) -> Any:
@@ -350,5 +349,5 @@ def _drawn(spec: Any, places: Iterator[float], chosen: list[float]) -> Any:
         chosen.append(min(int(next(places) * len(spec)), len(spec) - 1))
         return spec[int(chosen[-1])]
     if isinstance(spec, Mapping):
-        return {name: _drawn(part, places, chosen) if _is_nested(part) else part for name, part in spec.items()}
-    return [_drawn(part, places, chosen) if _is_nested(part) else part for part in spec]
+        return {name: _drawn(each, places, chosen) if _is_nested(each) else each for name, each in spec.items()}
+    return [_drawn(each, places, chosen) if _is_nested(each) else each for each in spec]

@@ -94,8 +94,8 @@ def choose_n_clusters(
     candidates = list(n_clusters)
     bad = [k for k in candidates if isinstance(k, bool) or not isinstance(k, Integral) or k < 2]
     if bad or not candidates:
-        found = f"n_clusters holds {bad[0]!r}" if bad else "n_clusters is empty"
-        raise ParameterError(f"{found}; give integers of at least 2: one cluster cannot be judged.")
+        fault = f"n_clusters holds {bad[0]!r}" if bad else "n_clusters is empty"
+        raise ParameterError(f"{fault}; give integers of at least 2: one cluster cannot be judged.")
     candidates = sorted({int(k) for k in candidates})
     judge = judge_for(estimator, X, criterion, eta, metric, sample_size, random_state)
     scores = np.full(len(candidates), np.nan)

@@ -48,14 +48,14 @@ def score_clustering(
     X : array-like or views
         The samples it was fitted on, in the same order.
     criterion : {"silhouette", "blf", "baf"} or callable, default="silhouette"
-        ``"silhouette"`` works with every estimator; the balanced line fit and the balanced angular fit look at the
+        ``"silhouette"`` works with every estimator; the balanced line fit and the balanced angular fit judge the
         scores of kernel spectral clustering. A callable takes the fitted estimator and X and returns a number,
         larger for better.
     eta : float, default=0.75
         Weight of the fit against the balance of cluster sizes, for ``"blf"`` and ``"baf"``.
     metric : str, default="euclidean"
         Distance between samples for ``"silhouette"``, one of :func:`sklearn.metrics.pairwise_distances`; ``"cosine"``
-        suits text. Kernel matrices have distances of their own.
+        suits text. Kernel matrices have the distances of their feature space.
     sample_size : int or None, default=2000
         Number of samples drawn for ``"silhouette"``, whose cost grows with its square; None takes all.
     random_state : int, RandomState instance or None, default=None
@@ -73,10 +73,10 @@ def score_clustering(
     distances would change with the very parameters that are compared. Steps of a pipeline before the estimator do not
     change it either: scale X first where columns differ in scale.
 
-    With two clusters the line fit pairs the only score with the row sums of the kernel. Eigenvectors have no scale of
-    their own, so both are divided by their root mean square first; otherwise the larger one alone would be the line.
+    With two clusters the line fit pairs the only score with the row sums of the kernel. Eigenvectors have no
+    scale, so both are divided by their root mean square first; otherwise the larger one alone would be the line.
 
-    With two clusters of one view, the angular fit sees the balance alone: a single score always points the way of its
+    With two clusters of one view, the angular fit is the balance alone: a single score always points the way of its
     sign. Choose an eta near 1 where clusters may differ in size.
 
     Examples
@@ -144,8 +144,8 @@ class BalancedFit:
         final = final_step(model)
         if not hasattr(final, "codebook_"):
             raise ParameterError(
-                f"criterion={self.criterion!r} looks at the scores of kernel spectral clustering, and "
-                f"{type(final).__name__} has none. Use criterion='silhouette', or a function of your own."
+                f"criterion={self.criterion!r} judges the scores of kernel spectral clustering, and "
+                f"{type(final).__name__} has none. Use criterion='silhouette', or a function."
             )
         k = final.n_clusters
         if k < 2:
@@ -153,20 +153,14 @@ class BalancedFit:
         scores = final.scores_ if final.scores_.ndim == 3 else final.scores_[None]
         degrees = np.atleast_2d(final.degrees_)
         labels = np.atleast_2d(getattr(final, "view_labels_", final.labels_))[:, final.train_indices_]
-        each = np.broadcast_to(labels, (len(scores), labels.shape[1]))
+        codes = np.broadcast_to(labels, (len(scores), labels.shape[1]))
         extra: list[dict[str, Any]] = [{}] * len(scores)
         if self.criterion == "blf" and k == 2:
-            scores = [_to_unit(own) for own in scores]
-            extra = [{"kernel_row_sums": _to_unit(own)} for own in degrees]
+            scores = [_to_unit(each) for each in scores]
+            extra = [{"kernel_row_sums": _to_unit(each)} for each in degrees]
         measure = self.measures[self.criterion]
-        return float(
-            np.mean(
-                [
-                    measure(own, codes, eta=self.eta, n_clusters=k, **more)
-                    for own, codes, more in zip(scores, each, extra, strict=True)
-                ]
-            )
-        )
+        views = zip(scores, codes, extra, strict=True)
+        return float(np.mean([measure(*view, eta=self.eta, n_clusters=k, **more) for *view, more in views]))
 
 
 def _to_unit(values: Floats) -> Floats:

@@ -26,8 +26,8 @@ from kernelweave.inputs import read_weights
 
 Method = Literal["elbow", "gap", "gap_max"]
 Box = Literal["principal", "features"]
-# Points no deeper than this below the line, or paths that fall by no more than this share, are rounding.
-FLAT = 1e-9
+# Points no deeper than this below the line, or paths that fall by no more than this share, are on the line.
+EQUAL_TO_LINE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class SuggestedClusters:
     Attributes
     ----------
     n_clusters : int or None
-        The number suggested; None where the path does not settle one.
+        The number suggested; None where the path decides none.
     method : {"elbow", "gap", "gap_max"}
         The rule that was used.
     scores : ndarray of shape (n_max,)
@@ -61,7 +61,7 @@ def suggest_n_clusters(
 ) -> SuggestedClusters:
     r"""Read a number of clusters off an inertia path.
 
-    Use ``"elbow"`` for a quick look: it needs the path alone, but it depends on where the path ends, and it finds an
+    Use ``"elbow"`` first: it needs the path alone, but it depends on where the path ends, and it finds an
     elbow in data without clusters too. Where that matters, ``"gap"`` and ``"gap_max"`` compare the path with those of
     data that have no clusters, and can answer 1. ``"gap"``, the rule of its authors, stops at the first peak of the
     gap, which is too early where the first split of the data cuts through several groups. ``"gap_max"`` looks for the
@@ -80,7 +80,7 @@ def suggest_n_clusters(
     Returns
     -------
     suggestion : SuggestedClusters
-        The number of clusters and the scores behind it. ``n_clusters`` is None where the path settles none: it has
+        The number of clusters and the scores behind it. ``n_clusters`` is None where the path decides none: it has
         no point below the line (``"elbow"``), or the gap still rises at its end. A longer path or another kernel width
         may help.
 
@@ -170,7 +170,7 @@ def reference_inertia_paths(
     Cost: ``n_references`` fits of the estimator. With ``search="exact"`` that is long; the fast search is a fair
     stand-in if the path itself comes from the fast search too.
 
-    A kernel width that follows the data (``gamma="scale"`` or ``"median"``) is settled anew on every reference set.
+    A kernel width that follows the data (``gamma="scale"`` or ``"median"``) is computed anew on every reference set.
     Give it as a number to compare paths of one kernel.
 
     Source: Tibshirani, Walther and Hastie, J. R. Statist. Soc. B 2001, section 4: ``"features"`` is their choice (a),
@@ -199,7 +199,7 @@ def reference_inertia_paths(
 
 
 def read_path(inertia_path: Any, name: str = "inertia_path") -> Floats:
-    """Return a path given as numbers or by a fitted estimator, checked; ``name`` is the argument to blame."""
+    """Return a path, from numbers or from a fitted estimator, checked; ``name`` is the argument to blame."""
     if hasattr(inertia_path, "fit"):
         if not hasattr(inertia_path, "inertia_path_"):
             raise ParameterError(
@@ -219,12 +219,12 @@ def _elbow(path: Floats) -> SuggestedClusters:
             f"inertia_path has {len(path)} entries: an elbow needs at least 3. Fit with n_clusters=3 or more."
         )
     fall = path[0] - path[-1]
-    if fall <= FLAT * np.abs(path).max():
+    if fall <= EQUAL_TO_LINE * np.abs(path).max():
         return SuggestedClusters(None, "elbow", np.zeros(len(path)))
     scores = np.linspace(1.0, 0.0, len(path)) - (path - path[-1]) / fall
     deepest = float(scores.max())
-    first = int(np.argmax(scores >= deepest - FLAT))
-    return SuggestedClusters(first + 1 if deepest > FLAT else None, "elbow", scores)
+    first = int(np.argmax(scores >= deepest - EQUAL_TO_LINE))
+    return SuggestedClusters(first + 1 if deepest > EQUAL_TO_LINE else None, "elbow", scores)
 
 
 def _gap(path: Floats, method: Method, reference_paths: Any) -> SuggestedClusters:
@@ -236,8 +236,8 @@ def _gap(path: Floats, method: Method, reference_paths: Any) -> SuggestedCluster
         scores = np.append(gap[:-1] - gap[1:] + error[1:], np.nan)
     else:
         scores = gap - gap.max() + error[gap.argmax()]
-    settled = np.flatnonzero(scores[:-1] >= 0)  # a gap that is best at the end of the path may go on rising
-    return SuggestedClusters(int(settled[0]) + 1 if len(settled) else None, method, scores, gap, error)
+    reached = np.flatnonzero(scores[:-1] >= 0)  # a gap that is best at the end of the path may go on rising
+    return SuggestedClusters(int(reached[0]) + 1 if len(reached) else None, method, scores, gap, error)
 
 
 def _check_references(reference_paths: Any, method: Method, length: int) -> Floats:
@@ -268,17 +268,17 @@ def _logarithms(name: str, values: Floats) -> Floats:
 
 def _as_floats(name: str, values: Any, *, ndim: int) -> Floats:
     try:
-        found = np.asarray(values, dtype=np.float64)
+        objectives = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(
             f"{name} of type {type(values).__name__} cannot be read as numbers: pass objectives."
         ) from error
-    if found.ndim != ndim:
+    if objectives.ndim != ndim:
         wanted = "one row of objectives" if ndim == 1 else "one row of objectives per reference set"
-        raise ParameterError(f"{name} has shape {found.shape}: pass {wanted}.")
-    if not np.isfinite(found).all():
-        raise ParameterError(f"{name} holds {found[~np.isfinite(found)][0]}: objectives must be finite.")
-    return found
+        raise ParameterError(f"{name} has shape {objectives.shape}: pass {wanted}.")
+    if not np.isfinite(objectives).all():
+        raise ParameterError(f"{name} holds {objectives[~np.isfinite(objectives)][0]}: objectives must be finite.")
+    return objectives
 
 
 def _read_features(estimator: Any, X: Any) -> Floats:

@@ -1,16 +1,11 @@
 """Where clusters end, as a picture: regions of the plane by cluster, one panel for each view."""
 
-from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.optimize import linear_sum_assignment
-from sklearn.pipeline import Pipeline
 
-from kernelweave.estimators.shared.scores import chunks
-from kernelweave.estimators.shared.single_kernel import is_precomputed
+from kernelweave.evaluation.plots.regions import NOWHERE, grid_around, leading_panel, panels_of, same_numbers
 from kernelweave.evaluation.plots.style import (
     COLOURS,
     EDGE,
@@ -22,17 +17,10 @@ from kernelweave.evaluation.plots.style import (
 )
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.inputs import as_views, is_multi_view, read_views, split_columns
-from kernelweave.solvers.spectral.kernel_spectral import decode
 
-# Region of points the model knows nothing of, and its colour.
-NOWHERE = -1
+# Colour of the region of points the model knows nothing of.
 GREY = "#c4c4c4"
 HATCH = "///"
-# The grid goes beyond the samples by this share of their span. It is a square, and distances are as they are, unless
-# one span is longer than the other by more than LONGEST.
-BEYOND = 0.08
-LONGEST = 2.0
 # How much of a cluster's colour its region has; the rest is white.
 TINT = 0.3
 
@@ -42,8 +30,8 @@ class BoundaryDisplay:
 
     A model of one view with two features has one panel, a multi-view kernel spectral model with views of two features
     has one for each view. Of a point in one panel only that view is known, so the scores of that view alone decide: by
-    the view's own codebook with ``assignment="per_view"``, else by the joint one. Samples have the clusters that all
-    views together give them, or classes of your own.
+    the codebook of the view with ``assignment="per_view"``, else by the joint one. Samples have the clusters that all
+    views together give them, or known classes.
 
     Regions are grey where the model knows nothing: kernel rows vanish far from all training samples, and the scores
     there are those of no sample at all.
@@ -144,7 +132,7 @@ class BoundaryDisplay:
         labels : array-like of shape (n_samples,), default=None
             Classes to colour the samples by, such as true ones. By default the clusters that ``predict``, or
             ``predict_views``, finds for them. A cluster has the colour of the class that it shares most samples with,
-            each class given once, and likewise from panel to panel.
+            each class taken once, and likewise from panel to panel.
         n_grid : int, default=200
             Points of the grid in each direction.
         least_degree : float, default=1e-3
@@ -170,11 +158,11 @@ class BoundaryDisplay:
                 f"estimator={type(estimator).__name__}(...) has no predict, so that points between the samples belong "
                 "to no cluster."
             )
-        panels = _panels(estimator, X, float(least_degree))
-        grids = [_grid(panel.points, int(n_grid)) for panel in panels]
+        panels = panels_of(estimator, X, float(least_degree))
+        grids = [grid_around(panel.points, int(n_grid)) for panel in panels]
         regions = [panel.place(grid).reshape(n_grid, n_grid) for panel, (_, grid) in zip(panels, grids, strict=True)]
-        lead = _leading(estimator, len(panels))
-        shown, names, regions = _coloured([panel.labels for panel in panels], regions, labels, lead)
+        lead = leading_panel(estimator, len(panels))
+        shown, names, regions = same_numbers([panel.labels for panel in panels], regions, labels, lead)
         display = cls(
             [panel.points for panel in panels],
             regions=regions,
@@ -246,8 +234,8 @@ class BoundaryDisplay:
         return drawn
 
     def _grey_cluster(self) -> bool:
-        """Whether a cluster is grey itself, so that grey alone does not say where nothing is known."""
-        used = np.unique(np.concatenate([np.unique(own) for own in self.regions]))
+        """Whether a cluster is grey itself, so that grey alone does not show where nothing is known."""
+        used = np.unique(np.concatenate([np.unique(region) for region in self.regions]))
         return bool((used[used != NOWHERE] % len(COLOURS) == len(COLOURS) - 1).any())
 
     def _dress(self, ax: Any, extent: Floats) -> None:
@@ -257,212 +245,20 @@ class BoundaryDisplay:
         ax.tick_params(length=2, color=QUIET, labelsize=8, labelcolor="#555555")
         ax.spines[:].set_color("#cccccc")
 
-    def _legend(self, ours: bool) -> Any:
+    def _legend(self, new_figure: bool) -> Any:
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        used = np.unique(np.concatenate([np.unique(own) for own in self.labels]))
+        used = np.unique(np.concatenate([np.unique(labels) for labels in self.labels]))
         signs: list[Any] = []
         for c in used:
-            look: dict[str, Any] = {**cluster_style(c), "linestyle": "", "markersize": 6}
-            signs.append(Line2D([], [], label=self.label_names[c], **look))
-        if any((own == NOWHERE).any() for own in self.regions):
+            marker: dict[str, Any] = {**cluster_style(c), "linestyle": "", "markersize": 6}
+            signs.append(Line2D([], [], label=self.label_names[c], **marker))
+        if any((region == NOWHERE).any() for region in self.regions):
             hatch = HATCH if self._grey_cluster() else None
             signs.append(Patch(facecolor=GREY, edgecolor=QUIET, linewidth=0.5, hatch=hatch, label="like no sample"))
-        if ours:
+        if new_figure:
             style: dict[str, Any] = {"frameon": False, "fontsize": 8, "ncols": min(len(signs), 3 * len(self.axes_))}
             return self.figure_.legend(handles=signs, loc="outside lower center", **style)
         # The caller's figure may have no room below the panels.
         return self.axes_[0].legend(handles=signs, framealpha=0.85, edgecolor="none", fontsize=8, loc="best")
-
-
-class _Panel:
-    """One panel: samples, what they are called, and a function that places points of the plane."""
-
-    def __init__(
-        self, points: Any, labels: Ints, place: Callable[[Floats], Ints], names: tuple[str, str], title: str = ""
-    ) -> None:
-        self.points: Floats = np.asarray(points.toarray() if sp.issparse(points) else points, dtype=np.float64)
-        self.labels = labels
-        self.place = place
-        self.names = names
-        self.title = title
-
-
-def _panels(estimator: Any, X: Any, least: float) -> list[_Panel]:
-    model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    if is_precomputed(getattr(model, "kernel", None)):
-        raise ParameterError(
-            "The model was fitted on given similarities, which points between the samples do not have. Fit it on "
-            "features and a kernel name."
-        )
-    if not is_multi_view(X):
-        views = as_views(X)
-        if views.widths[0] == 2:
-            return [_single(estimator, model, X, views.blocks[0], least)]
-        if getattr(model, "views", None) is None:
-            raise ParameterError(
-                f"X has {views.widths[0]} features; the picture shows two. Fit a model on two of them, or on the first "
-                "two principal axes."
-            )
-    return _several(estimator, X, least)
-
-
-def _single(estimator: Any, model: Any, X: Any, points: Any, least: float) -> _Panel:
-    """Return the only panel of a model of two features."""
-
-    def as_given(grid: Floats) -> Any:
-        return type(X)(grid, columns=X.columns) if hasattr(X, "iloc") else grid
-
-    def place(grid: Floats) -> Ints:
-        found = _clusters(estimator, as_given(grid))
-        if least > 0 and hasattr(model, "kernel_row_sums"):
-            before = estimator[:-1].transform if isinstance(estimator, Pipeline) else lambda Z: Z
-            sums = np.atleast_2d(model.kernel_row_sums(before(as_given(grid))))
-            faint = [
-                _vanishes(own, degrees, least) for own, degrees in zip(sums, np.atleast_2d(model.degrees_), strict=True)
-            ]
-            found[np.all(faint, axis=0)] = NOWHERE
-        return found
-
-    return _Panel(points, _clusters(estimator, X), place, _two_names(X))
-
-
-def _several(estimator: Any, X: Any, least: float) -> list[_Panel]:
-    """Return the panels of a multi-view kernel spectral model, one for each view."""
-    name = type(estimator).__name__
-    if isinstance(estimator, Pipeline):
-        raise ParameterError(
-            "The estimator is a pipeline that ends in a method for several views. Pass its last step, with the samples "
-            "as the steps before leave them: from_estimator(pipe[-1], pipe[:-1].transform(X))."
-        )
-    if not hasattr(estimator, "transform_views"):
-        raise ParameterError(
-            f"estimator={name}(...) places a sample by all of its views together, and a point of the plane is seen in "
-            "one. Of several views this picture shows MultiViewKernelSpectralClustering alone."
-        )
-    if not hasattr(estimator, "codebook_"):
-        raise ParameterError(f"estimator={name}(...) is not fitted yet. Fit it first.")
-    views = read_views(estimator, X, reset=False)
-    wide = [(name, width) for name, width in zip(views.names, views.widths, strict=True) if width != 2]
-    if wide:
-        raise ParameterError(
-            f"View {wide[0][0]!r} has {wide[0][1]} feature(s); the picture shows two of every view. Fit the model on "
-            "views of two features, such as principal axes."
-        )
-    apart = hasattr(estimator, "view_codebooks_")
-    books = estimator.view_codebooks_ if apart else [estimator.codebook_] * len(views)
-    labels = estimator.predict_views(X) if apart else [estimator.predict(X)] * len(views)
-
-    def placing(trained: Any, book: Floats, degrees: Floats) -> Callable[[Floats], Ints]:
-        def place(grid: Floats) -> Ints:
-            found = []
-            for block in chunks(grid):
-                codes = decode(trained.scores(block), book)
-                if least > 0:
-                    codes[_vanishes(trained.row_sums(block), degrees, least)] = NOWHERE
-                found.append(codes)
-            return np.concatenate(found)
-
-        return place
-
-    rows = zip(views.names, views.blocks, labels, books, estimator._model.views, estimator.degrees_, strict=True)
-    return [
-        _Panel(block, own, placing(trained, book, degrees), _view_columns(estimator, X, name), name)
-        for name, block, own, book, trained, degrees in rows
-    ]
-
-
-def _clusters(estimator: Any, X: Any) -> Ints:
-    """Return what predict says, some thousand samples at a time."""
-    found = np.concatenate([np.asarray(estimator.predict(block)) for block in chunks(X)])
-    if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0:
-        raise ParameterError(
-            f"estimator={type(estimator).__name__}(...) predicts {found[:3].tolist()}...; the picture takes cluster "
-            "numbers from 0 on."
-        )
-    return found.astype(np.intp)
-
-
-def _vanishes(sums: Floats, degrees: Floats, least: float) -> Any:
-    """Return which kernel rows add up to next to nothing beside those of the training samples."""
-    positive = degrees[degrees > 0]
-    return np.abs(sums) < least * (float(np.median(positive)) if len(positive) else 0.0)
-
-
-def _grid(points: Floats, n_grid: int) -> tuple[Floats, Floats]:
-    """Return left, right, bottom and top of a grid around the samples, and its points row by row."""
-    low = points.min(axis=0)
-    high = points.max(axis=0)
-    spans = np.where(high > low, high - low, max(float((high - low).max()), 1.0))
-    middle = 0.5 * (low + high)
-    wide = (1.0 + 2.0 * BEYOND) * spans
-    if wide.max() <= LONGEST * wide.min():
-        wide = np.full(2, wide.max())
-    low = middle - 0.5 * wide
-    high = middle + 0.5 * wide
-    xs, ys = (np.linspace(low[i], high[i], n_grid) for i in (0, 1))
-    across, up = np.meshgrid(xs, ys)
-    return np.array([low[0], high[0], low[1], high[1]]), np.column_stack([across.ravel(), up.ravel()])
-
-
-def _leading(estimator: Any, count: int) -> int:
-    """Return the panel whose clusters keep their colours."""
-    best = getattr(estimator, "best_view_", None)
-    return estimator.view_names_.index(best) if best is not None and count > 1 else 0
-
-
-def _coloured(
-    found: list[Ints], regions: list[Ints], classes: Any, lead: int
-) -> tuple[list[Ints], list[str], list[Ints]]:
-    """Return samples and regions numbered alike in all panels, and the names of the numbers."""
-    count = max(int(own.max()) for own in (*found, *regions)) + 1
-    if classes is None:
-        names = [f"cluster {c}" for c in range(count)]
-        reference = found[lead]
-    else:
-        given = np.asarray(classes)
-        if given.shape != found[0].shape:
-            raise ParameterError(
-                f"labels has shape {given.shape}; give one class for each of the {len(found[0])} samples."
-            )
-        known, reference = np.unique(given, return_inverse=True)
-        names = [_said(name) for name in known]
-        count = max(count, len(known))
-    turns = [_matched(reference, own, count) for own in found]
-    shown = [turn[own] if classes is None else reference for turn, own in zip(turns, found, strict=True)]
-    return shown, names, [np.where(own < 0, own, turn[own]) for turn, own in zip(turns, regions, strict=True)]
-
-
-def _said(name: Any) -> str:
-    """Return what the legend says of a class: its name, or its number."""
-    return str(name) if isinstance(name, str) else f"class {name}"
-
-
-def _matched(reference: Ints, found: Ints, count: int) -> Ints:
-    """Return for every cluster the number of the class it shares most samples with, each class given once."""
-    shared = np.zeros((count, count))
-    np.add.at(shared, (found, reference), 1.0)
-    rows, columns = linear_sum_assignment(-shared - 1e-9 * np.eye(count))  # of equals the same number
-    turn = np.empty(count, dtype=np.intp)
-    turn[rows] = columns
-    return turn
-
-
-def _view_columns(estimator: Any, X: Any, name: str) -> tuple[str, str]:
-    """Return the names of the two columns of a view."""
-    if is_multi_view(X):
-        parts = X.items() if isinstance(X, Mapping) else ((f"view_{i}", part) for i, part in enumerate(X))
-        return _two_names({str(key): part for key, part in parts}[name])
-    known = getattr(estimator, "feature_names_in_", None)
-    if known is None:
-        return _two_names(None)
-    numbers = split_columns(np.arange(len(known))[None], estimator.views, known)[name]
-    first, second = known[numbers.ravel()]
-    return str(first), str(second)
-
-
-def _two_names(part: Any) -> tuple[str, str]:
-    """Return the names of two columns."""
-    columns: Any = getattr(part, "columns", ())
-    return (str(columns[0]), str(columns[1])) if len(columns) == 2 else ("feature 0", "feature 1")

@@ -47,8 +47,8 @@ class ConfusionDisplay:
     --------
     >>> from matplotlib.figure import Figure
     >>> from kernelweave.plots import ConfusionDisplay
-    >>> truth, found = ["x", "x", "y", "y", "y"], [1, 1, 0, 0, 1]
-    >>> ConfusionDisplay.from_predictions(truth, found, ax=Figure().subplots()).counts
+    >>> truth, clusters = ["x", "x", "y", "y", "y"], [1, 1, 0, 0, 1]
+    >>> ConfusionDisplay.from_predictions(truth, clusters, ax=Figure().subplots()).counts
     array([[2, 0],
            [1, 2]])
     """
@@ -99,11 +99,12 @@ class ConfusionDisplay:
         display : ConfusionDisplay
             The display, drawn.
         """
-        (truth, n_classes), (found, n_clusters) = encode_labels(labels_true), encode_labels(labels_pred)
-        if len(truth) != len(found):
-            raise ParameterError(f"labels_true has {len(truth)} entries and labels_pred {len(found)}; give one each.")
+        truth, n_classes = encode_labels(labels_true)
+        codes, n_clusters = encode_labels(labels_pred)
+        if len(truth) != len(codes):
+            raise ParameterError(f"labels_true has {len(truth)} entries and labels_pred {len(codes)}; give one each.")
         counts = np.zeros((n_classes, n_clusters), dtype=np.intp)
-        np.add.at(counts, (truth, found), 1)
+        np.add.at(counts, (truth, codes), 1)
         order = best_columns(counts)
         classes = np.unique(np.asarray(labels_true))
         clusters = np.unique(np.asarray(labels_pred))

@@ -1,4 +1,4 @@
-"""What a two-cluster method with learned kernels found, as a picture: kernel weights and decision values."""
+"""Two clusters of a method with learned kernels as a picture: kernel weights and decision values."""
 
 import re
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.describe import final_step, samples_for_final_step
-from kernelweave.evaluation.plots.mixture import ViewWeightsDisplay
-from kernelweave.evaluation.plots.style import COLOURS, EDGE, QUIET, new_axes
+from kernelweave.evaluation.plots.style import COLOURS, EDGE, QUIET, as_many_axes, bar_style, new_axes
+from kernelweave.evaluation.plots.view_weights import ViewWeightsDisplay
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 
 # Names of kernels are shortened to so many characters.
 LONGEST_NAME = 24
 # Samples this close to the margin lie on it, not inside: the machine is solved to about this.
-SAME = 0.01
+ON_THE_MARGIN = 0.01
 # Bars of a histogram, and their largest number where decision values reach far.
 BINS = 40
 MOST_BINS = 200
@@ -103,7 +103,7 @@ class DecisionDisplay:
             Samples, new ones or those of ``fit``; of a pipeline, what goes into its first step.
         labels : array-like of shape (n_samples,), default=None
             Clusters 0 and 1 of the samples, by which they are divided between the histograms. By default the side of
-            the border they are on, as ``predict`` says. ``labels_`` may differ from that at small ``C``; pass it to see
+            the border they are on, by ``predict``. ``labels_`` may differ from that at small ``C``; pass it to learn
             where.
         axes : array of two matplotlib Axes, default=None
             Where to draw; a new figure by default.
@@ -122,7 +122,7 @@ class DecisionDisplay:
         decisions = np.asarray(model.decision_function(samples_for_final_step(estimator, X)))
         if decisions.ndim != 1:
             raise ParameterError(
-                f"The picture shows one border, but the estimator found {decisions.shape[1]} (n_clusters="
+                f"The picture shows one border, but the estimator has {decisions.shape[1]} (n_clusters="
                 f"{model.n_clusters}). Fit it with n_clusters=2, on samples that differ."
             )
         sides = (decisions > 0).astype(np.intp) if labels is None else _two_clusters(labels, len(decisions))
@@ -153,12 +153,12 @@ class DecisionDisplay:
             This display, with ``axes_``, ``figure_``, ``bars_``, ``texts_``, ``histograms_``, ``lines_`` and
             ``inside_`` set.
         """
-        self.axes_ = self._new_axes() if axes is None else _two(axes)
+        self.axes_ = self._new_axes() if axes is None else as_many_axes(axes, 2)
         self.figure_ = self.axes_[0].figure
         left = ViewWeightsDisplay.from_weights(_short(self.names), self.weights, ax=self.axes_[0], **(bar_kwargs or {}))
         self.bars_ = left.bars_
         self.texts_ = left.texts_
-        self.axes_[0].set_xlabel("kernel weight (dashed: all kernels alike)")
+        self.axes_[0].set_xlabel("kernel weight (dashed: all kernels equal)")
         self._draw_decisions(self.axes_[1], hist_kwargs or {})
         return self
 
@@ -166,21 +166,17 @@ class DecisionDisplay:
         options = {"figsize": (9.6, max(3.2, 1.0 + 0.3 * len(self.names))), "width_ratios": (1.0, 1.3)}
         return np.asarray(new_axes(self, 2, **options), dtype=object)
 
-    def _draw_decisions(self, ax: Any, given: dict[str, Any]) -> None:
-        from matplotlib.cbook import normalize_kwargs
-        from matplotlib.patches import Rectangle
-
-        given = normalize_kwargs(given, Rectangle)
+    def _draw_decisions(self, ax: Any, options: dict[str, Any]) -> None:
         edges = _edges(self.decisions)
         ax.axvspan(-1.0, 1.0, color=QUIET, alpha=0.15, linewidth=0)
         self.histograms_ = []
         inside = []
         for c in (0, 1):
             values = self.decisions[self.labels == c]
-            inside.append(int(np.count_nonzero(np.abs(values) < 1.0 - SAME)))
-            look: dict[str, Any] = {"color": COLOURS[c], "hatch": HATCHES[c], "edgecolor": "white", "linewidth": 0.4}
-            look |= {"bins": edges, "alpha": 0.85, "label": _said(c, values, inside[-1])}
-            self.histograms_.append(ax.hist(_outward(values), **{**look, **given})[2])
+            inside.append(int(np.count_nonzero(np.abs(values) < 1.0 - ON_THE_MARGIN)))
+            style: dict[str, Any] = {"color": COLOURS[c], "hatch": HATCHES[c], "edgecolor": "white", "linewidth": 0.4}
+            style |= {"bins": edges, "alpha": 0.85, "label": _legend_text(c, values, inside[-1])}
+            self.histograms_.append(ax.hist(_outward(values), **bar_style(options, **style))[2])
         self.inside_ = np.array(inside)
         styles = ((-1.0, (0, (4, 3))), (0.0, "-"), (1.0, (0, (4, 3))))
         self.lines_ = [ax.axvline(at, color=EDGE, linewidth=1.0, linestyle=style) for at, style in styles]
@@ -209,23 +205,23 @@ def _kernels(estimator: Any) -> tuple[list[str], Floats]:
 
 
 def _two_clusters(labels: Any, n: int) -> Ints:
-    found = np.asarray(labels)
-    if found.shape != (n,) or not np.isin(found, (0, 1)).all():
+    clusters = np.asarray(labels)
+    if clusters.shape != (n,) or not np.isin(clusters, (0, 1)).all():
         raise ParameterError(
-            f"labels has shape {found.shape} and values {np.unique(found)[:5].tolist()}; the picture takes one cluster "
-            f"for each of the {n} samples, 0 or 1."
+            f"labels has shape {clusters.shape} and values {np.unique(clusters)[:5].tolist()}; the picture takes one "
+            f"cluster for each of the {n} samples, 0 or 1."
         )
-    return found.astype(np.intp)
+    return clusters.astype(np.intp)
 
 
 def _short(names: Any) -> list[str]:
     """Return names without the view they all begin with, long ones with their middle left out."""
-    found = [re.sub(r"\s+", " ", str(name)) for name in names]
-    views = {name.partition(", ")[0] for name in found if ", " in name}
-    if len(views) == 1 and all(name.startswith(f"{next(iter(views))}, ") for name in found):
-        found = [name.partition(", ")[2] for name in found]
+    texts = [re.sub(r"\s+", " ", str(name)) for name in names]
+    views = {text.partition(", ")[0] for text in texts if ", " in text}
+    if len(views) == 1 and all(text.startswith(f"{next(iter(views))}, ") for text in texts):
+        texts = [text.partition(", ")[2] for text in texts]
     half = (LONGEST_NAME - 1) // 2
-    return [name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[half + 1 - LONGEST_NAME :]}" for name in found]
+    return [text if len(text) <= LONGEST_NAME else f"{text[:half]}…{text[half + 1 - LONGEST_NAME :]}" for text in texts]
 
 
 def _edges(decisions: Floats) -> Floats:
@@ -240,19 +236,12 @@ def _edges(decisions: Floats) -> Floats:
 
 def _outward(values: Floats) -> Floats:
     """Return values with those on the margin moved into the bar outside it."""
-    on = np.abs(np.abs(values) - 1.0) <= SAME
+    on = np.abs(np.abs(values) - 1.0) <= ON_THE_MARGIN
     return np.where(on, np.copysign(1.0 + 1e-9, values), values)
 
 
-def _said(cluster: int, values: Floats, inside: int) -> str:
-    """Return what the legend says of a cluster."""
+def _legend_text(cluster: int, values: Floats, inside: int) -> str:
+    """Return the text of a cluster in the legend."""
     words = f"cluster {cluster}: {len(values)} samples, {inside} inside the margin"
     across = int(np.count_nonzero(values > 0 if cluster == 0 else values <= 0))
     return f"{words}, {across} across the border" if across else words
-
-
-def _two(axes: Any) -> Array:
-    found = np.asarray(axes, dtype=object).ravel()
-    if len(found) != 2:
-        raise ParameterError(f"axes holds {len(found)} Axes; this picture has 2. Pass Figure().subplots(1, 2).")
-    return found

@@ -15,7 +15,7 @@ from kernelweave.foundation.errors import ParameterError
 class ObjectivePathDisplay:
     """The objective after every outer step of a fit.
 
-    A path that is still moving at its end says that ``max_iter`` was too small; one that ends at once, that the start
+    A path that is still moving at its end shows that ``max_iter`` was too small; one that ends at once, that the start
     decided everything.
 
     Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which

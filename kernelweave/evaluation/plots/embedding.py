@@ -22,9 +22,9 @@ NEIGHBOURS = 15
 class EmbeddingDisplay:
     """The samples in the plane of the two leading kernel principal components, and the regions of the clusters.
 
-    Near points have similar kernel rows. The plane shows the distances only in part: the axes say how much of the
-    variance. Regions are drawn by the clusters of the nearest samples in the picture, not by ``predict``: points of the
-    plane are not samples.
+    Near points have similar kernel rows. The plane does not show distances in full: the axes give the share of
+    the variance. Regions are drawn by the clusters of the nearest samples in the picture, not by ``predict``: points of
+    the plane are not samples.
 
     Make one with :meth:`from_estimator` or :meth:`from_predictions`; draw it again elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
@@ -114,7 +114,7 @@ class EmbeddingDisplay:
 
     @classmethod
     def from_predictions(cls, K: Any, labels: Any, *, regions: bool = True, ax: Any = None) -> "EmbeddingDisplay":
-        """Draw samples given by a kernel matrix.
+        """Draw the samples of a kernel matrix.
 
         Parameters
         ----------

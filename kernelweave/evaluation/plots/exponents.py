@@ -8,18 +8,27 @@ from sklearn.base import clone
 
 from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.metrics import normalized_mutual_info
-from kernelweave.evaluation.plots.style import COLOURS, EDGE, MARKERS, QUIET, new_axes
+from kernelweave.evaluation.plots.style import (
+    COLOURS,
+    EDGE,
+    MARK,
+    MARKERS,
+    QUIET,
+    as_many_axes,
+    bar_style,
+    line_style,
+    new_axes,
+)
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.solvers.shared.exponent import EQUAL_STABILITIES
 
 UNIFORM = "uniform"
-# Views that share a colour differ in hatching, and all can be told apart in grey.
+# Views that share a colour differ in hatching, and all are distinct in grey.
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++", "oo")
 LINES = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)))
 # Share of the room between two exponents that bars fill.
 FILLED = 0.84
-MARK = "#d55e00"
 
 
 class ExponentDisplay:
@@ -107,21 +116,21 @@ class ExponentDisplay:
         bar_kwargs: dict[str, Any] | None = None,
         line_kwargs: dict[str, Any] | None = None,
     ) -> "ExponentDisplay":
-        """Fit clones of an estimator for several exponents, and draw what they find.
+        """Fit clones of an estimator for several exponents, and draw their coefficients.
 
         Parameters
         ----------
         estimator : MultiViewKernelKMeans or MultiViewSpectralClustering, or dict of str to estimator
             What to fit, or a pipeline that ends in it, fitted before or not; it is left as it is. A dict gives several
-            methods a name each and draws them side by side. Their weights are learned, whatever ``weights`` says, but
-            for ``"uniform"``.
+            methods a name each and draws them side by side. Their weights are learned, whatever ``view_weights`` is,
+            except for ``"uniform"``.
         X : views, as in ``fit``
             The samples.
         p : sequence of float or "uniform", default=(1, 1.5, 2, 3, 4, 5, 6, "uniform")
-            Exponents; ``"uniform"`` stands for equal weights. Every one is a fit of its own. To pay for a costly start
+            Exponents; ``"uniform"`` stands for equal weights. Every one is another fit. To pay for a costly start
             once, pass its labels as ``init``.
         y : array-like of shape (n_samples,), default=None
-            Known classes, to draw the NMI as well. They have no part in any fit.
+            Known classes, to draw the NMI as well. No fit uses them.
         axes : matplotlib Axes or array of them, default=None
             Where to draw, one for each method and one more with ``y``; a new figure by default.
         bar_kwargs : dict, default=None
@@ -136,16 +145,16 @@ class ExponentDisplay:
         """
         methods = _methods(estimator)
         exponents = _exponents(p)
-        found = {name: [_fitted(method, exponent, X) for exponent in exponents] for name, method in methods.items()}
+        fitted = {name: [_fitted(method, exponent, X) for exponent in exponents] for name, method in methods.items()}
         display = cls(
             exponents,
-            view_names=next(iter(found.values()))[0].view_names_,
-            coefficients={name: np.array([m.kernel_coefficients_ for m in models]) for name, models in found.items()},
+            view_names=next(iter(fitted.values()))[0].view_names_,
+            coefficients={name: np.array([m.kernel_coefficients_ for m in models]) for name, models in fitted.items()},
         )
         if y is not None:
             display.nmi = {
                 name: np.array([normalized_mutual_info(y, model.labels_) for model in models])
-                for name, models in found.items()
+                for name, models in fitted.items()
             }
         return display.plot(axes, bar_kwargs=bar_kwargs, line_kwargs=line_kwargs)
 
@@ -203,10 +212,10 @@ class ExponentDisplay:
             This display, with ``axes_``, ``figure_``, ``bars_``, ``lines_``, ``mark_`` and ``text_`` set.
         """
         methods = list(self.coefficients or {})
-        widths = [1.5] * len(methods) + [1.0] * sum(part is not None for part in (self.nmi, self.stability))
+        widths = [1.5] * len(methods) + [1.0] * sum(values is not None for values in (self.nmi, self.stability))
         if not widths:
             raise ParameterError("The display holds no coefficients, NMI or stability: there is nothing to draw.")
-        self.axes_ = self._new_axes(widths) if axes is None else _as_many(axes, len(widths))
+        self.axes_ = self._new_axes(widths) if axes is None else as_many_axes(axes, len(widths))
         self.figure_ = self.axes_[0].figure
         self.bars_: dict[str, list[Any]] = {}
         self.lines_: dict[str, Any] = {}
@@ -216,7 +225,7 @@ class ExponentDisplay:
         for name in methods:
             self._draw_bars(next(panels), name, bar_kwargs or {}, title=len(methods) > 1)
         if methods:
-            self.axes_[0].set_ylabel("kernel coefficient (dashed: all alike)")
+            self.axes_[0].set_ylabel("kernel coefficient (dashed: all equal)")
             self.axes_[0].legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=8, loc="upper right")
         if self.nmi is not None:
             self._draw_lines(next(panels), self.nmi, "NMI", line_kwargs or {})
@@ -232,36 +241,27 @@ class ExponentDisplay:
         options = {"figsize": (3.2 * sum(widths), 3.5), "width_ratios": widths}
         return np.atleast_1d(np.asarray(new_axes(self, len(widths), **options), dtype=object))
 
-    def _draw_bars(self, ax: Any, name: str, given: dict[str, Any], *, title: bool) -> None:
-        from matplotlib.cbook import normalize_kwargs
-        from matplotlib.patches import Rectangle
-
-        given = normalize_kwargs(given, Rectangle)
-        found = self.coefficients[name]
+    def _draw_bars(self, ax: Any, name: str, options: dict[str, Any], *, title: bool) -> None:
+        coefficients = self.coefficients[name]
         places = np.arange(len(self.p))
-        n_views = found.shape[1]
+        n_views = coefficients.shape[1]
         wide = FILLED / n_views
         self.bars_[name] = []
         for v, view in enumerate(self.view_names):
             at = places - FILLED / 2 + (v + 0.5) * wide
-            look = {"color": COLOURS[v % len(COLOURS)], "hatch": HATCHES[v % len(HATCHES)], "edgecolor": "white"}
-            self.bars_[name].append(
-                ax.bar(at, found[:, v], **{"width": wide, "linewidth": 0.4, "label": view, **look, **given})
-            )
+            style = {"color": COLOURS[v % len(COLOURS)], "hatch": HATCHES[v % len(HATCHES)], "edgecolor": "white"}
+            style = bar_style(options, width=wide, linewidth=0.4, label=view, **style)
+            self.bars_[name].append(ax.bar(at, coefficients[:, v], **style))
         ax.axhline(1.0 / n_views, color=EDGE, linewidth=1.0, linestyle=(0, (4, 3)))
         ax.set_ylim(0.0, 1.05)
         if title:
             ax.set_title(name, fontsize=10)
 
-    def _draw_lines(self, ax: Any, curves: Mapping[str, Floats], what: str, given: dict[str, Any]) -> None:
-        from matplotlib.cbook import normalize_kwargs
-        from matplotlib.lines import Line2D
-
-        given = normalize_kwargs(given, Line2D)
+    def _draw_lines(self, ax: Any, curves: Mapping[str, Floats], what: str, options: dict[str, Any]) -> None:
         for i, (name, values) in enumerate(curves.items()):
-            look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-            look |= {"linestyle": LINES[i % len(LINES)], "linewidth": 1.8, "markersize": 5, "label": name}
-            (self.lines_[name],) = ax.plot(np.arange(len(self.p)), values, **{**look, **given})
+            style: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            style |= {"linestyle": LINES[i % len(LINES)], "linewidth": 1.8, "markersize": 5, "label": name}
+            (self.lines_[name],) = ax.plot(np.arange(len(self.p)), values, **line_style(options, **style))
         ax.set_ylabel(what)
         ax.grid(True, axis="y", color=QUIET, alpha=0.25, linewidth=0.6)
         ax.set_axisbelow(True)
@@ -298,10 +298,10 @@ class ExponentDisplay:
 
 def _methods(estimator: Any) -> dict[str, Any]:
     """Return the estimators by name, or say which is none of those the picture is for."""
-    found = dict(estimator) if isinstance(estimator, Mapping) else {type(final_step(estimator)).__name__: estimator}
-    if not found:
+    methods = dict(estimator) if isinstance(estimator, Mapping) else {type(final_step(estimator)).__name__: estimator}
+    if not methods:
         raise ParameterError("estimator={} holds no method to fit.")
-    for name, method in found.items():
+    for name, method in methods.items():
         final = final_step(method)
         settings = final.get_params(deep=False) if hasattr(final, "get_params") else {}
         if not {"p", "view_weights"} <= set(settings):
@@ -309,18 +309,18 @@ def _methods(estimator: Any) -> dict[str, Any]:
                 f"estimator {name!r} is a {type(final).__name__}, which has no parameters p and view_weights. Pass a "
                 "MultiViewKernelKMeans or a MultiViewSpectralClustering."
             )
-    return {str(name): getattr(method, "best_estimator_", method) for name, method in found.items()}
+    return {str(name): getattr(method, "best_estimator_", method) for name, method in methods.items()}
 
 
-def _exponents(given: Any) -> Floats:
+def _exponents(p: Any) -> Floats:
     """Return exponents as numbers, infinity for equal weights."""
-    if isinstance(given, str) or np.ndim(given) != 1 or len(given) == 0:
-        raise ParameterError(f"p={given!r} must be a sequence of exponents, such as (1.5, 2, 'uniform').")
-    found = [np.inf if isinstance(value, str) and value == UNIFORM else value for value in given]
-    bad = [value for value in found if not (isinstance(value, int | float | np.number) and value >= 1)]
+    if isinstance(p, str) or np.ndim(p) != 1 or len(p) == 0:
+        raise ParameterError(f"p={p!r} must be a sequence of exponents, such as (1.5, 2, 'uniform').")
+    numbers = [np.inf if isinstance(value, str) and value == UNIFORM else value for value in p]
+    bad = [value for value in numbers if not (isinstance(value, int | float | np.number) and value >= 1)]
     if bad:
         raise ParameterError(f"p has {bad[0]!r}; exponents are numbers from 1 on, or 'uniform' for equal weights.")
-    return np.array(found, dtype=np.float64)
+    return np.array(numbers, dtype=np.float64)
 
 
 def _fitted(method: Any, exponent: float, X: Any) -> Any:
@@ -333,12 +333,3 @@ def _fitted(method: Any, exponent: float, X: Any) -> Any:
 
 def _written(exponent: float) -> str:
     return UNIFORM if np.isinf(exponent) else f"{exponent:g}"
-
-
-def _as_many(axes: Any, count: int) -> Array:
-    found = np.asarray(axes, dtype=object).ravel()
-    if len(found) != count:
-        raise ParameterError(
-            f"axes holds {len(found)} Axes; this picture has {count}. Pass Figure().subplots(1, {count})."
-        )
-    return found

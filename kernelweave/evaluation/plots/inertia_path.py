@@ -7,7 +7,7 @@ import numpy as np
 from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.model_selection import SuggestedClusters, suggest_n_clusters
 from kernelweave.evaluation.model_selection.number_of_clusters import read_path
-from kernelweave.evaluation.plots.style import QUIET, new_axes
+from kernelweave.evaluation.plots.style import light_grid, line_style, new_axes, whole_number_ticks
 from kernelweave.foundation.errors import ParameterError
 
 LINE = "#1b6ca8"
@@ -114,7 +114,7 @@ class InertiaPathDisplay:
         name: str | None = None,
         **line_kwargs: Any,
     ) -> "InertiaPathDisplay":
-        """Draw a path given as numbers.
+        """Draw a path of numbers.
 
         Parameters
         ----------
@@ -149,21 +149,17 @@ class InertiaPathDisplay:
         self.ax_ = new_axes(self, figsize=(6.0, 3.8)) if ax is None else ax
         self.figure_ = self.ax_.figure
         ks = np.arange(1, len(self.inertia_path) + 1)
-        (self.line_,) = self.ax_.plot(ks, self.inertia_path, **self._line_style(line_kwargs))
-        _dress(self.ax_)
+        marker = "o" if len(ks) <= MARKED_POINTS else None
+        style = line_style(line_kwargs, color=LINE, linewidth=1.8, marker=marker, markersize=4, label=self.name)
+        (self.line_,) = self.ax_.plot(ks, self.inertia_path, **style)
+        self.ax_.set_xlabel("number of clusters k")
+        self.ax_.set_ylabel("inertia")
+        whole_number_ticks(self.ax_)
+        light_grid(self.ax_)
         self.mark_, self.text_ = self._mark_suggestion()
         if not str(self.line_.get_label()).startswith("_"):  # matplotlib's mark of curves without a name
             self.ax_.legend(frameon=False)
         return self
-
-    def _line_style(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return how to draw the curve: ours where the caller says nothing, under whatever alias."""
-        from matplotlib.cbook import normalize_kwargs
-        from matplotlib.lines import Line2D
-
-        marker = "o" if len(self.inertia_path) <= MARKED_POINTS else None
-        ours = {"color": LINE, "linewidth": 1.8, "marker": marker, "markersize": 4, "label": self.name}
-        return {**ours, **normalize_kwargs(given, Line2D)}
 
     def _mark_suggestion(self) -> tuple[Any, Any]:
         if self.suggestion is None or self.suggestion.n_clusters is None:
@@ -195,15 +191,3 @@ def _suggestion(path: Any, suggest: Any) -> SuggestedClusters | None:
     if not isinstance(suggest, bool):
         raise ParameterError(f"suggest={suggest!r} is not known: pass True, False or the result of suggest_n_clusters.")
     return suggest_n_clusters(path) if suggest and len(path) > 2 else None
-
-
-def _dress(ax: Any) -> None:
-    """Label the axes, put ticks at whole numbers and draw a light grid."""
-    from matplotlib.ticker import MaxNLocator
-
-    ax.set_xlabel("number of clusters k")
-    ax.set_ylabel("inertia")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    ax.grid(True, color=QUIET, alpha=0.25, linewidth=0.6)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)

@@ -13,7 +13,7 @@ from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import is_multi_view
 
-# From light to dark without a turn: it reads the same in grey.
+# From light to dark throughout: it reads the same in grey.
 COLOUR_MAP = "Blues"
 # The colours span all but this share, in percent, of the values between clusters (below) and within them (above).
 OUTSIDE = 5.0
@@ -27,7 +27,7 @@ class KernelMatrixDisplay:
     Of several views the sum is drawn that the clusters were formed in: the kernels, normalised as in ``fit``, times
     ``kernel_coefficients_``. A square with lighter areas may be more than one cluster; two squares with a dark
     rectangle between them may be one. The colours leave out the few largest and smallest values, so that these do not
-    flatten the rest; pointed ends of the colour bar say so.
+    flatten the rest; pointed ends of the colour bar show it.
 
     Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.

@@ -19,9 +19,9 @@ LISTED = 12
 class ScoreDisplay:
     """Scores of samples by cluster: the first against the second, or, with two clusters, the only one in order.
 
-    A cluster is a sign pattern of the scores, so that lines at zero part the clusters. The legend gives every cluster
-    its pattern and its number of samples. Where clusters are well formed their scores lie on lines from the origin;
-    with two clusters, on two steps.
+    A cluster is a sign pattern of the scores, so that lines at zero separate the clusters. The legend gives every
+    cluster its pattern and its number of samples. Where clusters are well formed their scores lie on lines from the
+    origin; with two clusters, on two steps.
 
     A joint model of several views has one panel with the averaged scores, one with ``assignment="per_view"`` has a
     panel for each view.
@@ -92,7 +92,7 @@ class ScoreDisplay:
             Samples to score; None takes the scores of the training samples.
         components : pair of int, default=(0, 1)
             Which scores to draw where there are more than two. Clusters may lie on top of each other if the signs of
-            these two do not part them.
+            these two do not separate them.
         axes : matplotlib Axes or array of them, default=None
             Where to draw, one for each panel; a new figure by default.
         **scatter_kwargs : dict
@@ -110,16 +110,16 @@ class ScoreDisplay:
                 "spectral clustering, of one view or several."
             )
         X = samples_for_final_step(estimator, X)
-        apart = hasattr(model, "view_codebooks_")
+        separate = hasattr(model, "view_codebooks_")
         if X is None:
-            found = model.scores_ if apart or model.scores_.ndim == 2 else _averaged(model)
+            values = model.scores_ if separate or model.scores_.ndim == 2 else _averaged(model)
         else:
-            found = model.transform_views(X) if apart else model.transform(X)
-        scores = list(found) if apart else [found]
-        books = list(model.view_codebooks_) if apart else [model.codebook_]
+            values = model.transform_views(X) if separate else model.transform(X)
+        scores = list(values) if separate else [values]
+        books = list(model.view_codebooks_) if separate else [model.codebook_]
         _check_components(components, books[0].shape[1])
-        labels = [decode(own, book) for own, book in zip(scores, books, strict=True)]
-        titles = list(model.view_names_) if apart else [""]
+        labels = [decode(each, book) for each, book in zip(scores, books, strict=True)]
+        titles = list(model.view_names_) if separate else [""]
         return cls(scores, labels=labels, codebooks=books, titles=titles, components=components).plot(
             axes, **scatter_kwargs
         )
@@ -135,7 +135,7 @@ class ScoreDisplay:
         axes: Any = None,
         **scatter_kwargs: Any,
     ) -> "ScoreDisplay":
-        """Draw scores given as numbers.
+        """Draw scores that are known.
 
         Parameters
         ----------
@@ -153,19 +153,19 @@ class ScoreDisplay:
         display : ScoreDisplay
             The display, drawn.
         """
-        found = np.asarray(scores, dtype=np.float64)
-        found = found[:, None] if found.ndim == 1 else found
-        if found.ndim != 2 or not len(found) or not np.isfinite(found).all():
-            raise ParameterError(f"scores has shape {found.shape}; give finite numbers, one row for each sample.")
-        given = np.asarray(labels)
-        if given.shape != (len(found),) or given.dtype.kind not in "iu" or given.min() < 0:
+        values = np.asarray(scores, dtype=np.float64)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.ndim != 2 or not len(values) or not np.isfinite(values).all():
+            raise ParameterError(f"scores has shape {values.shape}; give finite numbers, one row for each sample.")
+        clusters = np.asarray(labels)
+        if clusters.shape != (len(values),) or clusters.dtype.kind not in "iu" or clusters.min() < 0:
             raise ParameterError(
-                f"labels must hold a cluster number from 0 on for each of the {len(found)} samples; it has shape "
-                f"{given.shape} and values such as {given.ravel()[:3].tolist()}."
+                f"labels must hold a cluster number from 0 on for each of the {len(values)} samples; it has shape "
+                f"{clusters.shape} and values such as {clusters.ravel()[:3].tolist()}."
             )
-        books = None if codebook is None else [_read_book(codebook, found.shape[1], int(given.max()) + 1)]
-        _check_components(components, found.shape[1])
-        display = cls([found], labels=[given.astype(np.intp)], codebooks=books, components=components)
+        books = None if codebook is None else [_read_book(codebook, values.shape[1], int(clusters.max()) + 1)]
+        _check_components(components, values.shape[1])
+        display = cls([values], labels=[clusters.astype(np.intp)], codebooks=books, components=components)
         return display.plot(axes, **scatter_kwargs)
 
     def plot(self, axes: Any = None, **scatter_kwargs: Any) -> "ScoreDisplay":
@@ -186,15 +186,15 @@ class ScoreDisplay:
         count = len(self.scores)
         self.axes_ = self._new_axes(count) if axes is None else as_many_axes(axes, count)
         self.figure_ = self.axes_[0].figure
-        self.points_ = [self._places(own) for own in self.scores]
+        self.points_ = [self._places(each) for each in self.scores]
         size = float(np.clip(8000.0 / len(self.scores[0]), 7.0, 22.0))
         style = scatter_style(scatter_kwargs, s=size, alpha=0.8, linewidth=0)
         for p, ax in enumerate(self.axes_):
             self._draw_lines(ax)
             for i, c in enumerate(np.unique(self.labels[p])):
-                mine = self.labels[p] == c
-                words = self._said(p, c, int(mine.sum())) if i < LISTED else None
-                ax.scatter(*self.points_[p][mine].T, **{**cluster_style(c), "label": words, **style})
+                members = self.labels[p] == c
+                text = self._legend_text(p, c, int(members.sum())) if i < LISTED else None
+                ax.scatter(*self.points_[p][members].T, **{**cluster_style(c), "label": text, **style})
             ax.set_title(self.titles[p], fontsize=10)
             self._dress(ax)
         return self
@@ -218,8 +218,8 @@ class ScoreDisplay:
         if not self._alone():
             ax.axvline(0.0, color=EDGE, linewidth=0.9, zorder=1)
 
-    def _said(self, panel: int, cluster: int, size: int) -> str:
-        """Return what the legend says of a cluster."""
+    def _legend_text(self, panel: int, cluster: int, size: int) -> str:
+        """Return the text of a cluster in the legend."""
         pattern = "" if self.codebooks is None else " ".join(SIGNS[sign] for sign in self.codebooks[panel][cluster])
         return f"cluster {cluster}: {size}" if not pattern else f"cluster {cluster} ({pattern}): {size}"
 
@@ -257,9 +257,9 @@ def _check_components(components: Any, count: int) -> None:
 
 
 def _read_book(codebook: Any, n_scores: int, n_clusters: int) -> Floats:
-    found = np.asarray(codebook, dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != n_scores or len(found) < n_clusters or not np.isin(found, (-1, 1)).all():
+    book = np.asarray(codebook, dtype=np.float64)
+    if book.ndim != 2 or book.shape[1] != n_scores or len(book) < n_clusters or not np.isin(book, (-1, 1)).all():
         raise ParameterError(
-            f"codebook has shape {found.shape}; give {n_scores} signs, -1 or 1, for each of the {n_clusters} clusters."
+            f"codebook has shape {book.shape}; give {n_scores} signs, -1 or 1, for each of the {n_clusters} clusters."
         )
-    return found
+    return book

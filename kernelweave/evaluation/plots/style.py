@@ -11,6 +11,7 @@ from kernelweave.foundation.errors import ParameterError
 # divisor, so that a pair comes back after 56 clusters only.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+MARK = COLOURS[5]
 EDGE = "#1a1a1a"
 QUIET = "#8a8a8a"
 # Panels keep the shape of the data unless one axis is longer than the other by more than this.
@@ -78,3 +79,28 @@ def as_many_axes(axes: Any, count: int) -> Array:
             f"axes holds {len(panels)} Axes; this picture has {count}. Pass Figure().subplots(1, {count})."
         )
     return panels
+
+
+def whole_number_ticks(ax: Any) -> None:
+    """Put the ticks along the horizontal axis at whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
+def light_grid(ax: Any) -> None:
+    """Draw a light grid behind the curves, and no frame above and to the right."""
+    ax.grid(True, color=QUIET, alpha=0.25, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def fitted_attributes(model: Any, *names: str) -> tuple[Any, ...]:
+    """Return fitted attributes of a model, or say which is missing."""
+    missing = [name for name in names if not hasattr(model, name)]
+    if missing:
+        raise ParameterError(
+            f"model={type(model).__name__}(...) has no {missing[0]}. Fit it first; this picture is for models with "
+            f"{', '.join(names)}."
+        )
+    return tuple(getattr(model, name) for name in names)

@@ -192,7 +192,7 @@ def _distances_as_given(facts: ReportFacts) -> str:
     if len(facts.views) > 1:
         text += " Every view is measured by itself; a sample has the mean over the views."
     if facts.two_silhouettes:
-        text += " The model's kernel or metric has no part in it."
+        text += " The model's kernel or metric does not matter for it."
     return text
 
 

@@ -1,4 +1,4 @@
-"""A start as a picture, beside what k-means and MinMax k-means make of it."""
+"""A start as a picture, beside the results of k-means and MinMax k-means from it."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from kernelweave.inputs import read_centers
 
 
 class StartComparisonDisplay:
-    """A start, what k-means makes of it, and what MinMax k-means makes of it, side by side.
+    """A start, and the clusters of k-means and of MinMax k-means from that start, side by side.
 
     Samples have the colour and the marker of their cluster. Large markers are the centres, and a line leads to each
     from where it started. A cluster keeps its colour and marker in all panels. Titles give the largest variance of a
@@ -86,7 +86,7 @@ class StartComparisonDisplay:
         axes: Any = None,
         **scatter_kwargs: Any,
     ) -> "StartComparisonDisplay":
-        """Run both methods from the same centres and draw what they find.
+        """Run both methods from the same centres and draw their clusters.
 
         Parameters
         ----------
@@ -185,13 +185,13 @@ def _draw_samples(ax: Any, points: Floats, labels: Ints, style: dict[str, Any]) 
 
 def _draw_centres(ax: Any, centres: Floats, starts: Floats) -> None:
     for c, (centre, start) in enumerate(zip(centres, starts, strict=True)):
-        look = cluster_style(c)
+        style = cluster_style(c)
         if not np.array_equal(centre, start):
             ax.plot(*np.transpose([start, centre]), color=EDGE, linewidth=1.0, zorder=3)
             ax.plot(*start, ".", color=EDGE, markersize=4, zorder=3)
-        # A white ring parts the centre from the samples under it.
-        ax.scatter(*centre, s=190, linewidths=0, zorder=4, **{**look, "color": "white"})
-        ax.scatter(*centre, s=95, **look, edgecolors=EDGE, linewidths=1.6, zorder=5)
+        # A white ring separates the centre from the samples under it.
+        ax.scatter(*centre, s=190, linewidths=0, zorder=4, **{**style, "color": "white"})
+        ax.scatter(*centre, s=95, **style, edgecolors=EDGE, linewidths=1.6, zorder=5)
 
 
 def _column_names(X: Any) -> Any:
@@ -214,7 +214,7 @@ def _short(value: float) -> str:
 
 
 def _three_axes(axes: Any) -> Array:
-    found = np.asarray(axes, dtype=object).ravel()
-    if len(found) != 3:
-        raise ParameterError(f"axes holds {len(found)} Axes; there are three panels. Pass Figure().subplots(1, 3).")
-    return found
+    panels = np.asarray(axes, dtype=object).ravel()
+    if len(panels) != 3:
+        raise ParameterError(f"axes holds {len(panels)} Axes; there are three panels. Pass Figure().subplots(1, 3).")
+    return panels
