@@ -7,6 +7,8 @@ from importlib import import_module
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
+from kernelweave.foundation.registry import provide as _provide
+
 if TYPE_CHECKING:
     from kernelweave import datasets, metrics, model_selection, plots, preprocessing, report
     from kernelweave.estimators import (
@@ -89,6 +91,9 @@ __all__ = [
     "report",
     "save_model",
 ]
+
+# What lower layers use of upper ones; nothing is imported before it is asked for.
+_provide("summary of a model as HTML", "kernelweave.evaluation.report:summary_html")
 
 _ERRORS = "kernelweave.foundation.errors"
 _HOMES = dict.fromkeys(

@@ -1,7 +1,10 @@
-"""Published tables checked by the library: declared, run, reported.
+"""Published tables computed again by the library: declared, run, reported.
 
 ::
 
+    rows/<method>.py           functions that compute the rows of tables
+            │
+            ▼
     experiments/<table>.py     EXPERIMENTS: data, protocol, printed figures with source and tolerance
             │ catalogue, select
             ▼
@@ -9,27 +12,17 @@
             │ ExperimentResult: ours, theirs, verdict
             ▼
     as_table · as_markdown · as_json
+            │
+            ▼
+    command.py                 ``python -m reproduction``, or ``kernelweave reproduce`` in a checkout
 
-The command ``kernelweave reproduce`` is a thin cover of this package. A new table is a new module in
-``experiments/`` and nothing else.
+This package is part of the repository and not of the wheel: it needs data that users of the library lack. It uses the
+library; the library does not use it. A new table is a new module in ``experiments/`` and nothing else.
 """
 
-from reproduction.experiment import (
-    Cell,
-    Experiment,
-    Printed,
-    Verdict,
-    mean_and_std,
-)
+from reproduction.experiment import Cell, Experiment, Printed, Verdict, mean_and_std
 from reproduction.experiments import catalogue, select
-from reproduction.report import (
-    as_json,
-    as_markdown,
-    as_table,
-    list_json,
-    list_markdown,
-    list_table,
-)
+from reproduction.report import as_json, as_markdown, as_table, list_json, list_markdown, list_table
 from reproduction.runner import (
     CacheWarning,
     CellError,

@@ -1,6 +1,6 @@
 """How a published table is declared: figures as printed, cells that recompute them, experiments.
 
-An experiment is one table (or its part on one data set), a cell is one of its rows, computed as a whole.
+An experiment is one table (or its rows on one data set), a cell is one of its rows, computed as a whole.
 Declarations hold no results: the runner computes them, the report shows ours beside theirs.
 
 Tolerance   A figure printed from ``runs`` random starts is itself a sample. Give ``deviation``, the standard
@@ -21,14 +21,14 @@ from numpy.typing import ArrayLike
 
 STANDARD_ERRORS = 3.0
 RULES = ("within", "at most", "at least")
-_ROUNDING = 1e-12  # relative slack for the subtraction, so that a figure on the edge counts as inside
+_EDGE_TOLERANCE = 1e-12  # relative slack for the subtraction, so that a figure on the edge counts as inside
 _SLUG = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 CellFunction = Callable[..., Mapping[str, float]]
 
 
 class Verdict(StrEnum):
-    """What comparing our figure with the printed one says."""
+    """The result of comparing our figure with the printed one."""
 
     MATCH = "match"
     BETTER = "better"
@@ -53,13 +53,13 @@ class Printed:
         ``"at most"``: a value lower than printed by more than the tolerance is better, not different.
         ``"at least"``: the same for higher values.
     source : str or None
-        Document, table, row and column; None where the source of the experiment says it all.
+        Document, table, row and column; None where the source of the experiment is precise enough.
     decimals : int
         Digits after the point in print.
     deviation, runs : float or None, int or None
         Standard deviation of one random start, and the number of starts behind a printed mean.
     min_restarts : int
-        With fewer restarts a figure that is off says nothing, as for the best of many starts.
+        With fewer restarts a figure that is off means nothing, as for the best of many starts.
 
     Examples
     --------
@@ -97,19 +97,19 @@ class Printed:
         return max(declared, STANDARD_ERRORS * self.deviation * math.sqrt(1 / restarts + 1 / self.runs))
 
     def judge(self, ours: float, *, restarts: int) -> Verdict:
-        """Compare our figure, found with ``restarts``, with the printed one."""
-        gap = ours - self.value
+        """Compare our figure, from ``restarts`` restarts, with the printed one."""
+        difference = ours - self.value
         allowed = self.allowed(restarts)
-        if abs(gap) <= allowed + _ROUNDING * (abs(self.value) + allowed):
+        if abs(difference) <= allowed + _EDGE_TOLERANCE * (abs(self.value) + allowed):
             return Verdict.MATCH
-        if self._surpassed_by(gap):
+        if self._surpassed_by(difference):
             return Verdict.BETTER
         return Verdict.TOO_FEW if restarts < self.min_restarts else Verdict.DIFFERS
 
-    def _surpassed_by(self, gap: float) -> bool:
-        if not math.isfinite(gap):
+    def _surpassed_by(self, difference: float) -> bool:
+        if not math.isfinite(difference):
             return False
-        return (self.rule == "at most" and gap < 0) or (self.rule == "at least" and gap > 0)
+        return (self.rule == "at most" and difference < 0) or (self.rule == "at least" and difference > 0)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Cell:
             raise ValueError(f"Cell {self.label!r}: restarts and quick_restarts must be at least 1.")
 
     def planned_restarts(self, *, restarts: int | None = None, quick: bool = False) -> int:
-        """Return the number of restarts to make: as asked for, or as the full or quick protocol says."""
+        """Return the number of restarts to make: ``restarts``, or that of the full or quick protocol."""
         if restarts is not None:
             return restarts
         return self.quick_restarts if quick and self.quick_restarts else self.restarts
@@ -152,7 +152,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A published table, or its part on one data set, as something that can be run.
+    """A published table, or its rows on one data set, as something that can be run.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def _list_row(experiment: Experiment) -> tuple[str, ...]:
 
 
 def summary(results: Iterable[ExperimentResult]) -> str:
-    """Return how often each verdict was reached, in words."""
+    """Return the counts of the verdicts, in words."""
     counts = Counter(verdict for result in results for verdict in result.verdicts)
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
 
@@ -94,19 +94,19 @@ def _heading(cell: CellResult) -> str:
 
 def _versions(results: Sequence[ExperimentResult]) -> str:
     """Return the versions behind the results; more than one of a package where old cells were reused."""
-    seen: dict[str, set[str]] = {}
+    by_package: dict[str, set[str]] = {}
     for cell in (cell for result in results for cell in result.cells):
         for name, version in cell.versions.items():
-            seen.setdefault(name, set()).add(version)
-    listed = ", ".join(f"{name} {'/'.join(sorted(versions))}" for name, versions in seen.items())
+            by_package.setdefault(name, set()).add(version)
+    listed = ", ".join(f"{name} {'/'.join(sorted(versions))}" for name, versions in by_package.items())
     return f"Versions: {listed}" if listed else ""
 
 
 def _terminal_section(result: ExperimentResult) -> Group:
     experiment = result.experiment
     head = Text.assemble((experiment.id, "bold"), f"\n{experiment.title}\n{experiment.source}")
-    tables = (part for cell in result.cells for part in (Text(_heading(cell), "dim"), _terminal_table(cell)))
-    return Group(head, *tables, Text())
+    blocks = (block for cell in result.cells for block in (Text(_heading(cell), "dim"), _terminal_table(cell)))
+    return Group(head, *blocks, Text())
 
 
 def _terminal_table(cell: CellResult) -> Table:

@@ -4,10 +4,10 @@ Input       experiments, the number of restarts, a seed
 Result      per cell ours beside theirs with a verdict, seconds, restarts, versions
 Cache       one JSON file per cell, ``<cache>/<experiment>/<cell>-<hash>.json``, written whole or not at all
             as soon as the cell ends. The hash covers experiment, cell, restarts, seed and library version,
-            and in a development version the source code, which changes while the version stands still.
-Guarantee   a killed run loses at most the cell each worker was computing; a cell that fails takes no other
-            with it; figures do not depend on the number of workers. Verdicts are never stored: they follow
-            the declaration as it stands.
+            and in a development version the source code, which changes while the version stays the same.
+Guarantee   a killed run loses at most the cell each worker was computing; a cell that fails does not affect
+            others; figures do not depend on the number of workers. Verdicts are never stored: they follow
+            from the present declaration.
 """
 
 import hashlib
@@ -29,16 +29,18 @@ from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 
+import kernelweave
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.files import write_atomically
 from reproduction.experiment import Cell, CellFunction, Experiment, Printed, Verdict
 
-_PACKAGE = Path(__file__).parents[2]
+_LIBRARY = Path(kernelweave.__file__).parent
 Name = tuple[str, str]  # of a cell: experiment and cell
 _RECORDED = ("kernelweave", "numpy", "scipy", "scikit-learn", "numba")
 
 
 class CellError(RuntimeError):
-    """Cells that raised an error; the finished ones are on disk where a cache was given."""
+    """Cells that raised an error; finished ones are on disk where there is a cache."""
 
 
 class CacheWarning(UserWarning):
@@ -58,7 +60,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class CellResult:
-    """What a cell gave, and how it compares with the table."""
+    """The figures of a cell beside those of the table."""
 
     experiment: str
     cell: str
@@ -74,7 +76,7 @@ class CellResult:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """What the cells of an experiment gave."""
+    """The results of the cells of an experiment."""
 
     experiment: Experiment
     cells: tuple[CellResult, ...]
@@ -165,7 +167,7 @@ def run_experiments(
     cache_dir : path or None
         Folder that keeps finished cells; None keeps nothing.
     n_jobs : int
-        Cells computed at the same time, each in a process of its own where more than one; -1 for all cores.
+        Cells computed at the same time, in separate processes where more than one; -1 for all cores.
     force : bool
         Compute again what the cache holds, and replace it.
     on_cell : callable or None
@@ -174,7 +176,7 @@ def run_experiments(
     Returns
     -------
     list of ExperimentResult
-        In the order given.
+        In the order of ``experiments``.
 
     Raises
     ------
@@ -233,7 +235,7 @@ def _check_options(restarts: int | None, n_jobs: int) -> None:
 
 
 def _check_folder(folder: Path | None) -> None:
-    """Find out before the work that its results could not be kept."""
+    """Raise before the work where its results could not be kept."""
     if folder is None:
         return
     try:
@@ -274,7 +276,7 @@ def _outcomes(
 
 
 def _execute(task: Task, folder: Path | None) -> Outcome:
-    """Compute a cell and keep it; an error becomes part of the outcome, so that other cells go on."""
+    """Compute a cell and keep it; an error is returned in the outcome, so that other cells go on."""
     started = time.perf_counter()
     try:
         ours = {name: float(value) for name, value in _figures_of(task).items()}
@@ -292,13 +294,13 @@ def _figures_of(task: Task) -> Mapping[str, float]:
     ours = task.work.run(restarts=task.restarts, seed=task.seed)
     missing = sorted(set(task.work.printed) - set(ours))
     if missing:
-        raise KeyError(f"the cell gave no figure {', '.join(missing)}, which its table prints")
+        raise KeyError(f"the cell has no figure {', '.join(missing)}, which its table prints")
     return ours
 
 
 def _cell_error(failed: Sequence[Outcome]) -> CellError:
-    told = (f"{each.task.experiment}/{each.task.cell} failed: {each.reason}" for each in failed)
-    error = CellError("; ".join(told))
+    reasons = (f"{each.task.experiment}/{each.task.cell} failed: {each.reason}" for each in failed)
+    error = CellError("; ".join(reasons))
     for each in failed:
         error.add_note(each.trace)
     return error
@@ -334,8 +336,8 @@ def _figure(metric: str, ours: float, printed: Printed | None, restarts: int) ->
 
 
 def _cached_records(tasks: Iterable[Task], folder: Path) -> dict[Name, Record]:
-    found = {task.name: _read(task, folder) for task in tasks}
-    return {name: record for name, record in found.items() if record is not None}
+    records = {task.name: _read(task, folder) for task in tasks}
+    return {name: record for name, record in records.items() if record is not None}
 
 
 def _read(task: Task, folder: Path) -> Record | None:
@@ -363,16 +365,9 @@ def _check_record(record: Record, task: Task) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file whole or not at all: under another name first, then moved into place."""
+    """Write a file whole or not at all, in a folder that is made for it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(file, text)
 
 
 def _versions() -> dict[str, str]:
@@ -380,18 +375,18 @@ def _versions() -> dict[str, str]:
 
 
 def _source_digest(function: CellFunction) -> str:
-    """Return a digest of the code that decides a cell's figures: the library and the cell's own module."""
+    """Return a digest of the code that decides a cell's figures: the library and the module of the function."""
     while isinstance(function, partial):
         function = function.func
     file = inspect.getsourcefile(function)
-    own = Path(file).read_bytes() if file else b""
-    return hashlib.sha256(_library_digest() + own).hexdigest()[:16]
+    module = Path(file).read_bytes() if file else b""
+    return hashlib.sha256(_library_digest() + module).hexdigest()[:16]
 
 
 @cache
 def _library_digest() -> bytes:
     digest = hashlib.sha256()
-    for file in sorted(_PACKAGE.rglob("*.py")):
-        if file.relative_to(_PACKAGE).parts[0] != "cli" and not file.is_relative_to(Path(__file__).parent):
+    for file in sorted(_LIBRARY.rglob("*.py")):
+        if file.relative_to(_LIBRARY).parts[0] != "cli":
             digest.update(file.read_bytes())
     return digest.digest()

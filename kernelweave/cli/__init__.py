@@ -1,8 +1,8 @@
 """The command line: ``kernelweave COMMAND``.
 
-Exit codes are 0 for success and 2 for bad input, told in one line on standard error with nothing written; commands that
-need more say so in their help. A reader that closes the pipe early does not change the code. The application is built
-when it is called and each command imports what it needs when it runs, so that ``kernelweave --help`` answers at once.
+Exit codes are 0 for success and 2 for bad input, with one line on standard error and nothing written; commands that
+have more list them in their help. A reader that closes the pipe early does not change the code. The application is
+built when it is called and each command imports what it needs when it runs, so that ``kernelweave --help`` is quick.
 """
 
 import sys
@@ -15,30 +15,38 @@ if TYPE_CHECKING:
     import typer
 
 
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line with ``argv`` (default: the process's arguments) and return the exit code."""
+    return run_app(build_app(), argv, "kernelweave")
+
+
+def run_app(app: "typer.Typer", argv: Sequence[str] | None, program: str) -> int:
+    """Run an application and return the exit code; a fault is one line on standard error."""
     import typer
 
     # The base of all usage errors; typer brings its own copy of it or click's, depending on the version.
     usage_error: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
     arguments = None if argv is None else list(argv)
     try:
-        code = build_app()(args=arguments, prog_name="kernelweave", standalone_mode=False)
+        code = app(args=arguments, prog_name=program, standalone_mode=False)
     except typer.Abort:
         return 130
     except usage_error as error:
         sys.stderr.write(f"kernelweave: {' '.join(error.format_message().split())}\n")
         return 2
-    except SystemExit as end:  # typer and rich end so where the reader of a pipe has gone
+    except SystemExit as end:  # of typer and rich where the reader of a pipe has gone
         if end.code != 1:
             raise
         return 0
     except OSError as error:
-        from kernelweave.cli.common import drop_output, said_by_system
+        from kernelweave.cli.messages import drop_output, system_error_text
 
         drop_output()
         with suppress(OSError):
-            sys.stderr.write(f"kernelweave: {said_by_system(error)}\n")
+            sys.stderr.write(f"kernelweave: {system_error_text(error)}\n")
         return 2
     return code or 0
 
@@ -62,8 +70,10 @@ def build_app() -> "typer.Typer":
         pretty_exceptions_enable=False,
     )
     _add_start(app)
-    for command in (cluster, predict, report, methods, compare, reproduce):
+    for command in (cluster, predict, report, methods, compare):
         app.command()(command)
+    # All that follows the name belongs to the experiments, which have a command line of their own.
+    app.command(add_help_option=False, context_settings=_PASS_ON)(reproduce)
     _add_demo(app)
     return app
 

@@ -1,4 +1,4 @@
-"""The methods by the names the command line knows: what they take, when to use them, what they cost."""
+"""The methods by their names on the command line: what they take, when to use them, what they cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,9 @@ TABLE = "table"
 VIEWS = "views"
 KERNEL = "kernel matrix"
 GRAPH = "graph"
-# Every view as a graph of neighbours, divided by degrees: what the guide recommends where nothing is known.
+#: The same in messages.
+KINDS = {TABLE: "one table", VIEWS: "several views", KERNEL: "a kernel matrix", GRAPH: "a graph"}
+# Every view as a graph of neighbours, divided by degrees: what the guide recommends where little is known.
 GRAPHS: Mapping[str, Any] = {
     "kernel": "nearest_neighbors",
     "kernel_params": {"weights": "self_tuning", "symmetrize": "max"},
@@ -54,7 +56,7 @@ METHODS = (
         "multi-view-kernel-spectral",
         "MultiViewKernelSpectralClustering",
         (TABLE, VIEWS, KERNEL),
-        "very many samples: trained on a part, the rest assigned; views should agree",
+        "very many samples: trained on some, the rest assigned; views should agree",
         "V m^3 for m training samples, then n m",
         MEDIAN,
     ),
@@ -85,7 +87,7 @@ METHODS = (
         "kernel-spectral",
         "KernelSpectralClustering",
         (TABLE, KERNEL),
-        "one table of very many samples: trained on a part, the rest assigned",
+        "one table of very many samples: trained on some, the rest assigned",
         "m^2 k for m training samples, then n m",
         MEDIAN,
     ),
@@ -207,11 +209,11 @@ METHODS = (
         "graph-cut",
         "GraphCut",
         (GRAPH,),
-        "a graph given by its edges; normalized cut, ratio cut or ratio association",
+        "a graph as a list of edges; normalized cut, ratio cut or ratio association",
         "edges times steps",
     ),
 )
-#: What each kind of input gets if nothing is said.
+#: The default method of each kind of input.
 DEFAULTS = {TABLE: "multi-view-spectral", VIEWS: "multi-view-spectral", KERNEL: "kernel-kmeans", GRAPH: "graph-cut"}
 
 #: The same where the user names a kernel.
@@ -219,7 +221,7 @@ WITH_KERNEL = DEFAULTS | {TABLE: "kernel-kmeans", VIEWS: "multi-view-kernel-kmea
 
 
 def find_method(name: str) -> Method | None:
-    """Return the method of a name, ours or the estimator's."""
+    """Return the method with a name of the command line or of an estimator, or None."""
     wanted = name.lower().replace("_", "-")
     return next((each for each in METHODS if wanted in (each.name, each.estimator.lower())), None)
 

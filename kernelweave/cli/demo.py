@@ -1,4 +1,4 @@
-"""The demonstration: five views of handwritten digits, clustered one by one and together, views weighed.
+"""The demonstration: five views of handwritten digits, clustered one by one and together, with weights of the views.
 
 The digits ship with scikit-learn; nothing is downloaded and no file is written.
 """
@@ -32,8 +32,8 @@ GRAPHS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """One line of the tables."""
+class Row:
+    """One row of the tables."""
 
     method: str
     nmi: float
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def demo(quiet: bool = False) -> None:
-    """Cluster the digits by single views and by all, and print how well each finds them and what views are worth."""
+    """Cluster the digits by single views and by all, and print how well each does and the weights of the views."""
     console = Console()
     digits = load_multiview_digits()
     views = {name: standardize(block) for name, block in digits.views.items()}
@@ -52,16 +52,16 @@ def demo(quiet: bool = False) -> None:
         console.print(
             f"[bold]{len(digits.target):,} handwritten digits[/bold] in {len(views)} views ({sizes} features)"
         )
-    outcomes = list(_run(views, digits.target, quiet))
-    console.print(_table(outcomes))
-    console.print(_weights(outcomes, list(views)))
+    rows = list(_run(views, digits.target, quiet))
+    console.print(_table(rows))
+    console.print(_weights(rows, list(views)))
     if not quiet:
-        best = max(outcomes, key=lambda outcome: outcome.nmi)
+        best = max(rows, key=lambda row: row.nmi)
         console.print(f"Best: {best.method}. NMI and ARI compare with the true digits; 1 is perfect, ARI 0 is chance.")
 
 
 def methods(views: dict[str, Array]) -> dict[str, Callable[[], Any]]:
-    """Return what the demonstration runs, by name."""
+    """Return the fits of the demonstration, by name."""
     joined = np.hstack(list(views.values()))
     options: dict[str, Any] = {"random_state": SEED}
     table: dict[str, Callable[[], Any]] = {
@@ -81,7 +81,7 @@ def methods(views: dict[str, Array]) -> dict[str, Callable[[], Any]]:
     return table
 
 
-def _run(views: dict[str, Array], target: Any, quiet: bool) -> Iterator[Outcome]:
+def _run(views: dict[str, Array], target: Any, quiet: bool) -> Iterator[Row]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as progress:
         task = progress.add_task("")
@@ -89,25 +89,25 @@ def _run(views: dict[str, Array], target: Any, quiet: bool) -> Iterator[Outcome]
             progress.update(task, description=name)
             start = time.perf_counter()
             model = fit()
-            spent = time.perf_counter() - start
+            seconds = time.perf_counter() - start
             scores = normalized_mutual_info(target, model.labels_), adjusted_rand_index(target, model.labels_)
-            yield Outcome(name, *scores, spent, getattr(model, "view_weights_", None))
+            yield Row(name, *scores, seconds, getattr(model, "view_weights_", None))
 
 
-def _table(outcomes: list[Outcome]) -> Table:
+def _table(rows: list[Row]) -> Table:
     table = Table("method")
     for heading in ("NMI", "ARI", "seconds"):
         table.add_column(heading, justify="right")
-    best = max(outcome.nmi for outcome in outcomes)
-    for outcome in outcomes:
-        style = "bold green" if outcome.nmi == best else None
-        table.add_row(outcome.method, f"{outcome.nmi:.3f}", f"{outcome.ari:.3f}", f"{outcome.seconds:.2f}", style=style)
+    best = max(row.nmi for row in rows)
+    for row in rows:
+        style = "bold green" if row.nmi == best else None
+        table.add_row(row.method, f"{row.nmi:.3f}", f"{row.ari:.3f}", f"{row.seconds:.2f}", style=style)
     return table
 
 
-def _weights(outcomes: list[Outcome], names: list[str]) -> Table:
-    weighed = [outcome for outcome in outcomes if outcome.view_weights is not None]
-    table = Table("weight of view", *(outcome.method for outcome in weighed))
-    for name, row in zip(names, zip(*(outcome.view_weights for outcome in weighed), strict=True), strict=False):
-        table.add_row(name, *(f"{weight:.2f}" for weight in row))
+def _weights(rows: list[Row], names: list[str]) -> Table:
+    with_weights = [row for row in rows if row.view_weights is not None]
+    table = Table("weight of view", *(row.method for row in with_weights))
+    for name, weights in zip(names, zip(*(row.view_weights for row in with_weights), strict=True), strict=False):
+        table.add_row(name, *(f"{weight:.2f}" for weight in weights))
     return table

@@ -1,4 +1,4 @@
-"""What a command works on: tables, a kernel matrix or a graph, with the ids of its rows."""
+"""The data a command works on: tables, a kernel matrix or a graph, with the ids of its rows."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,28 +6,19 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.pipeline import Pipeline
 
 from kernelweave.cli import catalogue
 from kernelweave.foundation.errors import DataError, ParameterError
 from kernelweave.inputs import Table, TextFormat, align_tables, read_tables
 from kernelweave.inputs.files.text import read_label_lines
 
-# What to do about faults of edge lists, in options of the command line.
-GRAPH_REMEDIES = {
-    "entries": "Say what parts the entries with --delimiter, and write '#' before comments.",
-    "weight": "Leave the third entry of all lines out if it is no weight.",
-    "market": "Write one edge a line, or give the matrix with --kernel-matrix.",
-    "header": "Say --header or --no-header.",
-    "quote": "Close its quotes, and say what parts the entries with --delimiter.",
-}
-# How small a diagonal must be, next to the largest entry, to be that of distances.
-NO_DISTANCE = 1e-8
+# Entries of a matrix of distances, as a share of the largest one, that count as 0.
+ZERO_DISTANCE = 1e-8
 
 
 @dataclass(frozen=True)
 class Data:
-    """Samples as the command line got them."""
+    """Samples as they were read from files."""
 
     kind: str
     tables: tuple[Table, ...] = ()
@@ -71,10 +62,10 @@ def _check_differences(table: Table) -> None:
 def read_data(
     files: list[str] | None, kernel_matrix: str | None, graph: Path | None, text: TextFormat, rows: Any
 ) -> Data:
-    """Read whichever of the three was given."""
-    given = [bool(files), kernel_matrix is not None, graph is not None]
-    if sum(given) != 1:
-        what = "nothing to cluster" if not any(given) else "too much"
+    """Read the tables, the kernel matrix or the graph, whichever is there."""
+    sources = [bool(files), kernel_matrix is not None, graph is not None]
+    if sum(sources) != 1:
+        what = "nothing to cluster" if not any(sources) else "too much"
         raise ParameterError(f"There is {what}: give tables, or --kernel-matrix FILE, or --graph FILE.")
     if graph is not None:
         return _graph(graph, text)
@@ -101,17 +92,17 @@ def _graph(path: Path, text: TextFormat) -> Data:
     if not path.is_file():
         raise DataError(f"{path}: there is no such file.")
     if path.name.removesuffix(".gz").endswith((".graph", ".metis")):
-        found = load_metis(path)
+        bunch = load_metis(path)
     else:
         if text.delimiter is None:
-            _complain_of_marks(path)
-        found = read_edge_list(path, "auto", ("#", "%"), text.delimiter, GRAPH_REMEDIES, text.header)
-    ids = tuple(str(node) for node in found.node_ids)
-    return Data(catalogue.GRAPH, (), found.graph, ids, {"graph": str(path)})
+            _check_for_marks(path)
+        bunch = read_edge_list(path, delimiter=text.delimiter, header=text.header)
+    ids = tuple(str(node) for node in bunch.node_ids)
+    return Data(catalogue.GRAPH, (), bunch.graph, ids, {"graph": str(path)})
 
 
-def _complain_of_marks(path: Path) -> None:
-    """Refuse an edge list whose first edge holds a mark that may part its entries, unless the user says what does."""
+def _check_for_marks(path: Path) -> None:
+    """Refuse an edge list without a delimiter whose first edge holds a mark that may be one."""
     from kernelweave.datasets.graphs import text_lines
 
     for number, line in enumerate(text_lines(path), 1):
@@ -119,7 +110,7 @@ def _complain_of_marks(path: Path) -> None:
             mark = next((each for each in (",", ";", "|") if each in line), None)
             if mark is not None:
                 raise DataError(
-                    f"{path}:{number}: there is {mark!r} in this line; say what parts the entries with --delimiter "
+                    f"{path}:{number}: there is {mark!r} in this line; say what separates the entries with --delimiter "
                     f"'{mark}', or with --delimiter ' ' or tab if it belongs to a name."
                 )
             return
@@ -139,7 +130,9 @@ def _kernel_matrix(place: str, text: TextFormat) -> Data:
         for i, name in enumerate(ids if len(set(ids)) < len(ids) else ()):
             if name in ids[:i]:
                 raise DataError(f"{table.place}: two columns are called {name!r}; names of samples occur once.")
-    elif ids is not None and table.columns is not None and tuple(ids) != table.columns and not _counted(table.columns):
+    elif (
+        ids is not None and table.columns is not None and tuple(ids) != table.columns and not _is_counted(table.columns)
+    ):
         at = next(i for i, (a, b) in enumerate(zip(ids, table.columns, strict=True)) if a != b)
         raise DataError(
             f"{table.source}: row {at + 1} is called {ids[at]!r} and column {at + 1} {table.columns[at]!r}; a kernel "
@@ -150,8 +143,8 @@ def _kernel_matrix(place: str, text: TextFormat) -> Data:
     return Data(catalogue.KERNEL, (), table.values, ids, {"kernel": table.source})
 
 
-def _counted(columns: tuple[str, ...]) -> bool:
-    """Whether columns are called as programs do where nobody named them: V1, V2 ..., X1 ..., 0, 1 ... or 1, 2 ..."""
+def _is_counted(columns: tuple[str, ...]) -> bool:
+    """Whether columns have names that programs make up: V1, V2 ..., or X1, X2 ..., or 0, 1 ..., or 1, 2 ..."""
     begins = (("V", 1), ("X", 1), ("", 0), ("", 1))
     return any(columns == tuple(f"{word}{start + i}" for i in range(len(columns))) for word, start in begins)
 
@@ -165,7 +158,7 @@ def _check_symmetric(table: Table, ids: tuple[str, ...] | None) -> None:
     try:
         check_kernel_matrix(K)
     except KernelError as error:
-        i, j = _worst_pair(K)
+        i, j = _least_symmetric_pair(K)
         one, other = (repr(ids[at]) if ids is not None else str(at + 1) for at in (i, j))
         peak = float(abs(K).max())
         half = next(
@@ -184,18 +177,18 @@ def _check_symmetric(table: Table, ids: tuple[str, ...] | None) -> None:
         ) from error
 
 
-def _worst_pair(K: Any) -> tuple[int, int]:
+def _least_symmetric_pair(K: Any) -> tuple[int, int]:
     if sp.issparse(K):
-        gaps = abs(K - K.T).tocoo()
-        at = int(gaps.data.argmax())
-        return int(gaps.row[at]), int(gaps.col[at])
+        differences = abs(K - K.T).tocoo()
+        at = int(differences.data.argmax())
+        return int(differences.row[at]), int(differences.col[at])
     worst = [float(abs(K[i] - K[:, i]).max()) for i in range(len(K))]
     i = int(np.argmax(worst))
     return i, int(abs(K[i] - K[:, i]).argmax())
 
 
 def _check_similarities(table: Table) -> None:
-    """Refuse distances: nothing on the diagonal, positive entries elsewhere except between samples that are alike."""
+    """Refuse distances: zeros on the diagonal, positive entries elsewhere except between samples that are equal."""
     K: Any = table.values
     n = table.n_samples
     if sp.issparse(K):
@@ -203,10 +196,10 @@ def _check_similarities(table: Table) -> None:
             return
         K = K.toarray()
     peak = float(K.max())
-    if n < 2 or K.min() < 0 or peak <= 0 or np.diagonal(K).max() > NO_DISTANCE * peak:
+    if n < 2 or K.min() < 0 or peak <= 0 or np.diagonal(K).max() > ZERO_DISTANCE * peak:
         return
-    alike = ((i, j) for i in range(n) for j in np.flatnonzero(K[i] <= NO_DISTANCE * peak) if i != j)
-    if all(np.allclose(K[i], K[j], rtol=0, atol=2 * NO_DISTANCE * peak) for i, j in alike):
+    equal = ((i, j) for i in range(n) for j in np.flatnonzero(K[i] <= ZERO_DISTANCE * peak) if i != j)
+    if all(np.allclose(K[i], K[j], rtol=0, atol=2 * ZERO_DISTANCE * peak) for i, j in equal):
         raise DataError(
             f"{table.place}: this looks like distances, not similarities: the diagonal is 0 and the rest positive. "
             "Turn them into similarities, as exp(-d / m) with m their median, or give the file as a table with "
@@ -226,85 +219,8 @@ def read_truth(place: str, data: Data, text: TextFormat) -> np.ndarray:
     missing = [name for name in data.row_ids if name not in known]
     if missing:
         shown = "standard input" if place == "-" else place
-        called = "" if data.ids is not None else " (without ids they are called 1, 2, 3 ...)"
-        raise DataError(f"{shown}: {len(missing)} sample(s) have no label, such as {missing[0]!r}{called}; add theirs.")
-    return np.array([known[name] for name in data.row_ids])
-
-
-# Estimators
-
-
-def build(method: catalogue.Method, kind: str, n_clusters: int | None, options: dict[str, Any], seed: int) -> Any:
-    """Return the estimator of a method with its settings; options of the user go first."""
-    import kernelweave
-
-    cls = getattr(kernelweave, method.estimator)
-    known = cls._get_param_names()
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise ParameterError(f"{method.name} has no parameter {unknown[0]!r}; it has {', '.join(known)}.")
-    found = {name: value for name, value in method.settings.items() if name in known}
-    if kind == catalogue.KERNEL:
-        found = {"kernel": "precomputed"} | ({"divergence": "kernel"} if "divergence" in known else {})
-    if kind == catalogue.KERNEL:
-        for name in ("kernel", "kernel_params", "divergence"):
-            if name in options and options[name] != found.get(name):
-                said = {"kernel": "--kernel", "kernel_params": "--kernel-param"}.get(name, f"--set {name}")
-                raise ParameterError(
-                    f"{said} {options[name]!r} does not go with --kernel-matrix, which is the kernel already; leave "
-                    "one of them out."
-                )
-    if options.get("kernel", found.get("kernel")) != found.get("kernel"):
-        found.pop("kernel_params", None)  # they belong to the usual kernel
-    found |= options
-    if "random_state" in known:
-        found.setdefault("random_state", seed)
-    if n_clusters is not None:
-        found["n_clusters"] = n_clusters
-    return cls(**found)
-
-
-def scaled(data: Data, scale: str, method: catalogue.Method, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
-    """Return what the estimator is to see, and the scaler that made it (None where nothing is done).
-
-    Tables that ``options`` of the estimator call precomputed are distances or similarities, and stay as they are.
-    """
-    from kernelweave.preprocessing import ViewScaler
-
-    given = [name for name in ("metric", "kernel") if (options or {}).get(name) == "precomputed"]
-    if given and scale not in ("auto", "none"):
-        raise ParameterError(
-            f"--scale {scale} does not go with {given[0]} 'precomputed': distances and similarities are taken as they "
-            "are; leave it out."
+        numbered = "" if data.ids is not None else " (without ids they are called 1, 2, 3 ...)"
+        raise DataError(
+            f"{shown}: {len(missing)} sample(s) have no label, such as {missing[0]!r}{numbered}; add theirs."
         )
-    if given:
-        return data.samples, None
-    scale = method.scale if scale == "auto" else scale
-    if data.kind in (catalogue.KERNEL, catalogue.GRAPH) or scale == "none":
-        return data.samples, None
-    scaler = ViewScaler(method=scale.replace("-", "_")).fit(data.samples)
-    return scaler.transform(data.samples), scaler
-
-
-def with_scaler(model: Any, scaler: Any) -> Any:
-    """Return the fitted model behind the scaler."""
-    return model if scaler is None else Pipeline([("scale", scaler), ("model", model)])
-
-
-def silhouette(model: Any, X: Any, kind: str, seed: int) -> float | None:
-    """Return the mean silhouette, or None where there is none: graphs, one cluster."""
-    from kernelweave.model_selection import score_clustering
-
-    if kind == catalogue.GRAPH or len(np.unique(model.labels_)) < 2:
-        return None
-    if getattr(model, "metric", None) == "precomputed":
-        return _silhouette_of_distances(np.asarray(X), model.labels_)
-    return float(score_clustering(model, X, random_state=seed))
-
-
-def _silhouette_of_distances(D: np.ndarray, labels: np.ndarray) -> float | None:
-    from sklearn.metrics import silhouette_score
-
-    if len(np.unique(labels)) >= len(labels):
-        return None
-    return float(silhouette_score(D, labels, metric="precomputed"))
+    return np.array([known[name] for name in data.row_ids])

@@ -9,49 +9,49 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kernelweave.cli import catalogue, common
+from kernelweave.cli import catalogue, messages, options
 
-# Columns below which a table of four columns is no longer read with ease.
+# Columns of a screen below which a table of four columns is hard to read.
 NARROW = 80
 
 
 def methods(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show one method with its parameters.")] = None,
-    as_json: common.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show the methods, what they take, when to use which, and what they cost."""
     if name is not None:
         _one(name, as_json=as_json)
         return
     if as_json:
-        common.put("methods", json.dumps([_entry(method) for method in catalogue.METHODS], indent=2) + "\n")
+        messages.put("methods", json.dumps([_entry(method) for method in catalogue.METHODS], indent=2) + "\n")
         return
-    said = os.environ.get("COLUMNS", "").isdecimal() or Console().is_terminal
-    width = Console().width if said else common.WIDE
+    known_width = os.environ.get("COLUMNS", "").isdecimal() or Console().is_terminal
+    width = Console().width if known_width else messages.WIDE
     defaults = "; ".join(f"{kind}: {method}" for kind, method in catalogue.DEFAULTS.items())
-    last = f"\nUsed if nothing is said: {defaults}"
+    last = f"\nDefaults: {defaults}"
     if width < NARROW:
-        common.put("methods", _list(width) + textwrap.fill(last.strip(), width) + "\n")
+        messages.put("methods", _list(width) + textwrap.fill(last.strip(), width) + "\n")
         return
     table = Table(box=None, pad_edge=False, show_lines=False)
     for column in ("method", "takes", "use it when", "cost"):
         table.add_column(column, no_wrap=column == "method", overflow="fold")
     for method in catalogue.METHODS:
         table.add_row(method.name, ", ".join(method.takes), method.when, method.cost)
-    common.put("methods", common.rendered(width, table, last))
+    messages.put("methods", messages.rendered(width, table, last))
 
 
 def _list(width: int) -> str:
     """Return the methods one below the other, for narrow screens."""
-    parts = []
+    entries = []
     for method in catalogue.METHODS:
-        lines = [("takes", ", ".join(method.takes)), ("use it when", method.when), ("cost", method.cost)]
-        told = [
+        facts = [("takes", ", ".join(method.takes)), ("use it when", method.when), ("cost", method.cost)]
+        lines = [
             textwrap.fill(f"{name}: {text}", max(width, 20), initial_indent="  ", subsequent_indent="    ")
-            for name, text in lines
+            for name, text in facts
         ]
-        parts.append("\n".join([method.name, *told]) + "\n\n")
-    return "".join(parts)
+        entries.append("\n".join([method.name, *lines]) + "\n\n")
+    return "".join(entries)
 
 
 def _entry(method: catalogue.Method) -> dict[str, object]:
@@ -73,12 +73,12 @@ def _one(name: str, *, as_json: bool) -> None:
 
     method = catalogue.find_method(name)
     if method is None:
-        common.fail("methods", f"{name}: there is no such method; 'kernelweave methods' lists them.")
+        messages.fail("methods", f"{name}: there is no such method; 'kernelweave methods' lists them.")
     cls = getattr(kernelweave, method.estimator)
     parameters = {key: repr(each.default) for key, each in signature(cls).parameters.items()}
     if as_json:
-        common.put("methods", json.dumps({**_entry(method), "parameters": parameters}, indent=2) + "\n")
+        messages.put("methods", json.dumps({**_entry(method), "parameters": parameters}, indent=2) + "\n")
         return
     text = cleandoc(cls.__doc__ or "").split("\nAttributes\n")[0].rstrip()
     about = f"{method.name}: kernelweave.{method.estimator}\n\n{text}\n\nChange parameters with --set NAME=VALUE.\n"
-    common.put("methods", about)
+    messages.put("methods", about)

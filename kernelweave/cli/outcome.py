@@ -1,52 +1,50 @@
-"""What a clustering came to: as JSON, as tables on the screen, as files, and as code that repeats it."""
+"""The outcome of a clustering: as JSON, as tables on the screen, and as code that repeats it."""
 
-import csv
-import io
 import json
-import os
 import shlex
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table as Screen
+from rich.table import Table
 from rich.text import Text
 
 from kernelweave.cli import catalogue
-from kernelweave.cli.input_data import Data, with_scaler
-from kernelweave.foundation.errors import DataError
+from kernelweave.cli.fitting import Fit
+from kernelweave.cli.input_data import Data
 
-#: Files in the output folder.
-LABELS = "labels.csv"
-SUMMARY = "summary.json"
-MODEL = "model.kwm"
-# Bytes of ids that a model keeps; its whole description may take twice as many.
-LARGEST_IDS = 32 * 2**20
+# Weights shown on the screen, and signs of the longest bar.
+MOST_WEIGHTS = 20
+BAR = 30
 
 
 @dataclass
 class Outcome:
-    """A fitted clustering and all that is told of it."""
+    """A fitted clustering with its data, and what is reported of it."""
 
     data: Data
     method: catalogue.Method
-    model: Any
+    fit: Fit
+    X: Any  # what the model was fitted on
     scaler: Any
-    seen: Any  # what the model was fitted on
-    seconds: float
-    silhouette: float | None
-    messages: list[str]
     scale: str = "none"
     seed: int = 0
-    tried: dict[int, float | None] = field(default_factory=dict)
-    interrupted: bool = False
     truth: np.ndarray | None = None
+    tried: dict[int, float | None] = field(default_factory=dict)  # silhouettes by number of clusters
+    interrupted: bool = False
     command: str = ""
     code: str = ""
+
+    @property
+    def model(self) -> Any:
+        """The fitted estimator."""
+        return self.fit.model
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings of the fit, and of writing its files."""
+        return self.fit.warnings
 
     @property
     def labels(self) -> np.ndarray:
@@ -57,6 +55,18 @@ class Outcome:
     def sizes(self) -> list[int]:
         """Number of samples in every cluster."""
         return np.bincount(self.labels, minlength=int(self.model.n_clusters)).tolist()
+
+    @property
+    def judged(self) -> int:
+        """Number of samples the silhouette is computed on."""
+        from kernelweave.evaluation.sampling import MOST_JUDGED
+
+        return min(self.data.n_samples, MOST_JUDGED)
+
+    @property
+    def drawn(self) -> str:
+        """What stands beside a silhouette that is not of all samples."""
+        return "" if self.judged == self.data.n_samples else f" ({self.judged:,} samples drawn)"
 
     def scores(self) -> dict[str, float]:
         """Return agreement with the true labels, where there are some."""
@@ -99,13 +109,14 @@ class Outcome:
             "objective": _plain(model.objective_),
             "iterations": int(model.n_iter_),
             "converged": bool(model.converged_),
-            "silhouette": self.silhouette,
+            "silhouette": self.fit.silhouette,
+            "silhouette_samples": None if self.fit.silhouette is None else self.judged,
             "tried": [{"clusters": k, "silhouette": score} for k, score in self.tried.items()] or None,
             "scores": self.scores() or None,
-            "seconds": round(self.seconds, 3),
+            "seconds": round(self.fit.seconds, 3),
             "seed": self.seed,
             "interrupted": self.interrupted,
-            "warnings": self.messages,
+            "warnings": self.warnings,
             "command": self.command,
             "code": self.code,
         }
@@ -126,23 +137,22 @@ def _scaling(scaler: Any) -> dict[str, str] | None:
     return None if scaler is None else dict(zip(scaler.view_names_, scaler.methods_, strict=True))
 
 
-def timed_fit(model: Any, X: Any) -> tuple[Any, float, list[str]]:
-    """Fit; return the model, the seconds and the warnings, each once."""
-    import time
-
-    begun = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X)
-    messages = list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
-    return model, time.perf_counter() - begun, messages
-
-
 # Screen
 
 
-def takes(encoding: str | None, signs: str) -> bool:
-    """Whether a screen of this encoding can show some signs."""
+def tables(outcome: Outcome, encoding: str | None = "utf-8") -> list[Table | str]:
+    """Return what is shown on a screen, in signs that its encoding has."""
+    bar, arrow = ("█", "←") if _has_signs(encoding, "█←") else ("#", "<-")
+    shown: list[Table | str] = [_facts_table(outcome)]
+    weights = outcome.weights()
+    if weights is not None:
+        shown += ["Weights", _weights_table(weights, bar)]
+    if len(outcome.tried) > 1:
+        shown += ["Numbers of clusters", _tried_table(outcome, arrow)]
+    return shown
+
+
+def _has_signs(encoding: str | None, signs: str) -> bool:
     try:
         signs.encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -150,192 +160,37 @@ def takes(encoding: str | None, signs: str) -> bool:
     return True
 
 
-def tables(outcome: Outcome, encoding: str | None = "utf-8") -> list[Screen | str]:
-    """Return what is shown on a screen, in signs it can show."""
-    bar, arrow = ("█", "←") if takes(encoding, "█←") else ("#", "<-")
-    found = outcome.summary()
-    about = Screen(show_header=False, box=None, pad_edge=False)
-    about.add_row("method", f"{found['method']} ({found['estimator']})")
-    about.add_row("samples", f"{found['input']['samples']:,}")
-    about.add_row("clusters", f"{found['clusters']}, sizes {', '.join(f'{size:,}' for size in outcome.sizes)}")
-    if found["silhouette"] is not None:
-        about.add_row("silhouette", f"{found['silhouette']:.3f}")
-    for name, score in outcome.scores().items():
-        about.add_row(name, f"{score:.3f}")
-    about.add_row("time", f"{found['seconds']:.2f} s, {'converged' if found['converged'] else 'not converged'}")
-    shown: list[Screen | str] = [about]
-    weights = outcome.weights()
-    if weights is not None:
-        table = Screen(box=None, pad_edge=False, show_header=False)
-        for name, weight in sorted(weights.items(), key=lambda item: -item[1])[:20]:
-            length = round(30 * weight / max(*weights.values(), 1e-12))
-            table.add_row(Text(name), f"{weight:.3f}", bar * length)
-        shown += ["Weights", table]
-    if len(outcome.tried) > 1:
-        table = Screen(box=None, pad_edge=False)
-        table.add_column("k", justify="right")
-        table.add_column("silhouette", justify="right")
-        table.add_column("")
-        for k, value in outcome.tried.items():
-            mark = f"{arrow} chosen" if k == len(outcome.sizes) else ""
-            table.add_row(str(k), "none" if value is None else f"{value:.3f}", mark)
-        shown += ["Numbers of clusters", table]
-    return shown
+def _facts_table(outcome: Outcome) -> Table:
+    summary = outcome.summary()
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row("method", f"{summary['method']} ({summary['estimator']})")
+    table.add_row("samples", f"{summary['input']['samples']:,}")
+    table.add_row("clusters", f"{summary['clusters']}, sizes {', '.join(f'{size:,}' for size in summary['sizes'])}")
+    if summary["silhouette"] is not None:
+        table.add_row("silhouette", f"{summary['silhouette']:.3f}{outcome.drawn}")
+    for name, score in (summary["scores"] or {}).items():
+        table.add_row(name, f"{score:.3f}")
+    table.add_row("time", f"{summary['seconds']:.2f} s, {'converged' if summary['converged'] else 'not converged'}")
+    return table
 
 
-# Files
+def _weights_table(weights: dict[str, float], bar: str) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    largest = max(*weights.values(), 1e-12)
+    for name, weight in sorted(weights.items(), key=lambda item: -item[1])[:MOST_WEIGHTS]:
+        table.add_row(Text(name), f"{weight:.3f}", bar * round(BAR * weight / largest))
+    return table
 
 
-def labels_csv(ids: Sequence[str], labels: Any) -> str:
-    """Return ids and labels as CSV."""
-    page = io.StringIO()
-    writer = csv.writer(page, lineterminator="\n")
-    writer.writerow(["id", "label"])
-    writer.writerows(zip(ids, np.asarray(labels).tolist(), strict=True))
-    return page.getvalue()
-
-
-def check_folder(folder: Path | None, *, overwrite: bool) -> None:
-    """Find out before the work, not after it, that results cannot be written."""
-    if folder is None:
-        return
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder}: this is a file; --output names a folder.")
-    if not folder.exists():
-        if not folder.absolute().parent.is_dir():
-            raise DataError(f"{folder}: the folder above it does not exist.")
-        try:
-            folder.mkdir()
-            folder.rmdir()
-        except OSError as error:
-            raise DataError(f"{folder}: this folder cannot be made: {error.strerror}; choose another place.") from error
-        return
-    there = [name for name in (LABELS, SUMMARY, MODEL) if (folder / name).exists()]
-    if there and not overwrite:
-        raise DataError(f"{folder / there[0]} exists already; choose another folder or add --overwrite.")
-    for name in (LABELS, SUMMARY, MODEL):
-        check_file(folder / name, overwrite=True)
-
-
-def check_file(path: Path | None, *, overwrite: bool, folder: Path | None = None) -> None:
-    """Find out before the work that a file cannot be written; a folder that is made for it need not exist yet."""
-    if path is None:
-        return
-    made = folder is not None and not folder.exists() and path.absolute().parent == folder.absolute()
-    if path.is_dir() or not (made or path.absolute().parent.is_dir()):
-        raise DataError(f"{path}: it is a folder or lies in one that does not exist.")
-    if path.exists() and not path.is_file():
-        raise DataError(f"{path}: this is no ordinary file and cannot be replaced; choose another name.")
-    if path.exists() and not overwrite:
-        raise DataError(f"{path} exists already; choose another name or add --overwrite.")
-    if not made:
-        _try_to_write(path)
-
-
-def _try_to_write(path: Path) -> None:
-    """Begin the file as it will be begun, and leave nothing behind."""
-    partial = partial_of(path)
-    there = os.path.lexists(partial)
-    try:
-        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o666))
-    except OSError as error:
-        raise DataError(f"{path}: this file cannot be written: {error.strerror}; choose another place.") from error
-    if not there:
-        partial.unlink()
-
-
-def check_apart(outputs: dict[str, list[Path]], inputs: Sequence[Path]) -> None:
-    """Refuse to write over a file that is read, or twice to one place; outputs go by the option that names them."""
-    places: dict[str, str] = {}
-    for option, paths in outputs.items():
-        for path in paths:
-            if any(_same_file(path, each) or _same_file(partial_of(path), each) for each in inputs):
-                raise DataError(f"{option}: {path} is one of the files to read; choose another place.")
-            other = places.setdefault(os.path.realpath(path), option)
-            if other != option:
-                raise DataError(f"{option}: {path} is written by {other} too; choose another place.")
-
-
-def files_of(folder: Path | None) -> list[Path]:
-    """Return the output folder and the files written into it."""
-    return [] if folder is None else [folder, *(folder / name for name in (LABELS, SUMMARY, MODEL))]
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
-
-
-def notes_for(outcome: Outcome) -> dict[str, Any]:
-    """Return what a model has to know of its files, so that later ones can be matched with them."""
-    data = outcome.data
-    columns: dict[str, list[str] | None] = data.columns
-    widths = {table.name: int(table.values.shape[1]) for table in data.tables}
-    if data.kind == catalogue.KERNEL:
-        columns = {"kernel": None if data.ids is None else list(data.ids)}
-        widths = {"kernel": data.n_samples}
-    return {
-        "kind": data.kind,
-        "method": outcome.method.name,
-        "views": [table.name for table in data.tables],
-        "columns": columns,
-        "widths": widths,
-        "rows": None if data.ids is None else list(data.ids),
-        "digest": digest(data),
-    }
-
-
-def digest(data: Data) -> str:
-    """Return a number that tells data from others; values that differ by rounding alone have the same."""
-    import scipy.sparse as sp
-
-    found = sha256()
-    for values in [table.values for table in data.tables] or [data.matrix]:
-        found.update(repr(values.shape).encode())
-        if sp.issparse(values):
-            entries = sp.csr_array(values)
-            entries.sum_duplicates()
-            found.update(entries.indices.astype(np.int64).tobytes() + entries.indptr.astype(np.int64).tobytes())
-            values = entries.data
-        found.update(np.ascontiguousarray(values, dtype=np.float32).tobytes())
-    return found.hexdigest()
-
-
-def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:
-    """Write labels, summary and, where it can be saved, the model."""
-    from kernelweave.foundation.errors import ParameterError
-    from kernelweave.persistence.models import save_model
-
-    folder.mkdir(exist_ok=True)
-    written = {"labels": folder / LABELS, "summary": folder / SUMMARY}
-    try:
-        notes = notes_for(outcome)
-        if len(json.dumps(notes["rows"])) > LARGEST_IDS:
-            notes["rows"] = None
-            outcome.messages.append("The model does not keep the ids, which are too long; reports go by order.")
-        written["model"] = save_model(with_scaler(outcome.model, outcome.scaler), folder / MODEL, notes=notes)
-    except ParameterError as error:
-        outcome.messages.append(f"The model was not saved: {error}")
-    write_text(written["labels"], labels_csv(outcome.data.row_ids, outcome.labels))
-    write_text(written["summary"], json.dumps(outcome.summary(), indent=2, allow_nan=False) + "\n")
-    return written
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    partial = partial_of(path)
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def partial_of(path: Path) -> Path:
-    """Return the name a file has until it is complete."""
-    return Path(f"{path}.partial")
+def _tried_table(outcome: Outcome, arrow: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("k", justify="right")
+    table.add_column("silhouette", justify="right")
+    table.add_column("")
+    for k, value in outcome.tried.items():
+        mark = f"{arrow} chosen" if k == len(outcome.sizes) else ""
+        table.add_row(str(k), "none" if value is None else f"{value:.3f}", mark)
+    return table
 
 
 # Code
@@ -371,25 +226,25 @@ def code_for(outcome: Outcome, places: Sequence[str], text: dict[str, Any], rows
 
 
 def _constructor(model: Any) -> str:
-    """Return the call that makes an estimator, with what differs from the defaults."""
+    """Return the call that makes an estimator, with the parameters that differ from the defaults."""
     from inspect import signature
 
-    usual = {name: each.default for name, each in signature(type(model).__init__).parameters.items()}
+    defaults = {name: each.default for name, each in signature(type(model).__init__).parameters.items()}
     changed = {
         name: value
         for name, value in model.get_params(deep=False).items()
-        if name != "n_clusters" and not (type(value) is type(usual[name]) and value == usual[name])
+        if name != "n_clusters" and not (type(value) is type(defaults[name]) and value == defaults[name])
     }
-    parts = [repr(model.n_clusters), *(f"{name}={value!r}" for name, value in changed.items())]
-    return f"{type(model).__name__}({', '.join(parts)})"
+    arguments = [repr(model.n_clusters), *(f"{name}={value!r}" for name, value in changed.items())]
+    return f"{type(model).__name__}({', '.join(arguments)})"
 
 
 def command_for(name: str, places: Sequence[str], options: dict[str, Any]) -> str:
-    """Return the command line, options that were not given left out."""
-    parts = ["kernelweave", name, *places]
+    """Return the command line with the options that have a value."""
+    words = ["kernelweave", name, *places]
     for option, value in options.items():
         if value is None or value is False or value == []:
             continue
         for each in value if isinstance(value, list) else [value]:
-            parts += [option] if each is True else [option, str(each)]
-    return shlex.join(parts)
+            words += [option] if each is True else [option, str(each)]
+    return shlex.join(words)

@@ -6,22 +6,22 @@ from typing import Annotated
 
 import typer
 
-from kernelweave.cli import catalogue, common
+from kernelweave.cli import catalogue, messages, options
 
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model saved by 'kernelweave cluster'.")],
-    files: common.Files = None,
+    files: options.Files = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write labels here, not to standard output.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
-    delimiter: common.Delimiter = None,
-    header: common.Header = None,
-    ids: common.Ids = None,
-    rows: common.KeptRows = common.Rows.SAME,
+    delimiter: options.Delimiter = None,
+    header: options.Header = None,
+    ids: options.Ids = None,
+    rows: options.KeptRows = options.Rows.SAME,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on the screen but labels.")] = False,
-    as_json: common.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Assign new samples to the clusters of a saved model.
 
@@ -30,33 +30,34 @@ def predict(
 
     Exit codes: 0 done, 2 bad input (nothing is written) or no room for the result.
     """
-    with common.guarded("predict"):
-        from kernelweave.cli import outcome
+    with messages.guarded("predict"):
+        from kernelweave.cli import output_files, saved_models
+        from kernelweave.foundation.files import write_atomically
         from kernelweave.inputs import align_tables, read_tables
         from kernelweave.persistence.models import load_with_notes
 
         written = [] if output is None else [output]
-        outcome.check_apart({"--output": written}, common.input_paths([model, *(files or ())]))
-        outcome.check_file(output, overwrite=overwrite)
-        common.check_model("predict", model)
+        output_files.check_distinct({"--output": written}, options.input_paths([model, *(files or ())]))
+        output_files.check_file(output, overwrite=overwrite)
+        saved_models.check_model("predict", model)
         fitted, notes = load_with_notes(model)
-        notes = common.notes_for(model, notes)
+        notes = saved_models.notes_for(model, notes)
         if not hasattr(fitted, "predict"):
-            common.fail("predict", f"{model}: {type(fitted).__name__} cannot assign new samples; cluster them anew.")
+            messages.fail("predict", f"{model}: {type(fitted).__name__} cannot assign new samples; cluster them anew.")
         if not files:
-            common.fail("predict", "There are no samples: give files.")
-        form = common.text_format(delimiter, header, ids)
+            messages.fail("predict", "There are no samples: give files.")
+        form = options.text_format(delimiter, header, ids)
         tables = align_tables([table for place in files for table in read_tables(place, form)], rows.value)
-        matched = common.as_fitted(fitted, notes, tables)
+        matched = saved_models.as_fitted(fitted, notes, tables)
         several = notes.get("kind") == catalogue.VIEWS
         labels = fitted.predict({table.name: table.values for table in matched} if several else matched[0].values)
         names = tables[0].ids or tuple(str(i) for i in range(1, tables[0].n_samples + 1))
-        text = outcome.labels_csv(names, labels)
+        text = output_files.labels_csv(names, labels)
         if output is not None:
-            outcome.write_text(output, text)
+            write_atomically(output, text)
     if as_json:
-        common.put("predict", json.dumps(dict(zip(names, labels.tolist(), strict=True)), indent=2) + "\n")
+        messages.put("predict", json.dumps(dict(zip(names, labels.tolist(), strict=True)), indent=2) + "\n")
     elif output is None:
-        common.put("predict", text)
+        messages.put("predict", text)
     if output is not None and not quiet:
-        common.tell(f"labels: {output}")
+        messages.tell(f"labels: {output}")

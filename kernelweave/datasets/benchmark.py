@@ -1,4 +1,4 @@
-"""Benchmark data kept as ``.npz`` files in a directory of the user's.
+"""Benchmark data kept as ``.npz`` files in a directory that the user names.
 
 Input       ``X``, ``view_0`` ... with ``view_names``, kernels ``K``, or a graph (``indptr`` and ``indices``,
             or ``edges``); ``<name>_data, _indices, _indptr, _shape`` hold a sparse array; beside them ``y``,
@@ -70,7 +70,7 @@ def load_benchmark(name, *, data_dir=None):
         - ``kernels``: (n_kernels, n, n) float64 array;
         - ``graph``: (n, n) symmetric ``csr_array`` with unit weights, ``node_ids`` beside it;
         - ``target``: (n,) labels from 0, and ``target_names``;
-        - ``is_test``: (n,) True in the published test part;
+        - ``is_test``: (n,) True in the published test set;
         - ``image_shape``: (height, width); some sets store images column by column and need
           ``reshape(..., order="F")``;
         - ``feature_names``: one per column of ``data``.
@@ -107,16 +107,16 @@ def _assemble(path, arrays):
 
 
 def _data_directory(data_dir):
-    given = os.environ.get(_VARIABLE) if data_dir is None else data_dir
-    if not given:
+    folder = os.environ.get(_VARIABLE) if data_dir is None else data_dir
+    if not folder:
         raise DataError(
             f"No data directory is known: pass data_dir= or set the environment variable {_VARIABLE} "
             "to the directory that holds the .npz files."
         )
-    directory = Path(given).expanduser()
+    directory = Path(folder).expanduser()
     if not directory.is_dir():
         source = _VARIABLE if data_dir is None else "data_dir"
-        raise DataError(f"{source}={str(given)!r} is not a directory: name the one that holds the .npz files.")
+        raise DataError(f"{source}={str(folder)!r} is not a directory: name the one that holds the .npz files.")
     return directory
 
 
@@ -130,7 +130,7 @@ def _stem(path):
 
 
 def _resolve(name, paths):
-    """Return the one path that ``name`` means; only listed files can be reached, whatever the name says."""
+    """Return the one path that ``name`` means; only listed files are ever opened, whatever the name holds."""
     wanted = str(name).removesuffix(".npz")
     matches = [path for path in paths if path == wanted] or [path for path in paths if _stem(path) == wanted]
     if len(matches) == 1:
@@ -157,29 +157,29 @@ def _read(path):
 
 def _contents(path, arrays):
     """Return the data proper: one matrix, views, kernels or a graph."""
-    found = {}
+    contents = {}
     if "X" in arrays or "X_data" in arrays:
-        found["data"] = _matrix("X", arrays)
+        contents["data"] = _matrix("X", arrays)
     if indices := sorted({int(hit[1]) for hit in map(_VIEW_KEY.fullmatch, arrays) if hit}):
         names = _view_names(path, indices, arrays.get("view_names"))
-        found["views"] = {name: _matrix(f"view_{i}", arrays) for name, i in zip(names, indices, strict=True)}
+        contents["views"] = {name: _matrix(f"view_{i}", arrays) for name, i in zip(names, indices, strict=True)}
     if "K" in arrays:
-        found["kernels"] = _kernels(path, arrays["K"])
+        contents["kernels"] = _kernels(path, arrays["K"])
     if "edges" in arrays or "indptr" in arrays:
-        found["graph"] = _graph(path, arrays)
-    if not found:
+        contents["graph"] = _graph(path, arrays)
+    if not contents:
         raise DataError(
             f"The file {path}.npz holds no data set, only {sorted(arrays)}: it needs X, view_0, K, indptr or edges."
         )
-    return found
+    return contents
 
 
 def _matrix(key, arrays):
-    """Return the array stored as ``key``, or the sparse one stored in parts under that name."""
+    """Return the array stored as ``key``, or the sparse one stored in four arrays under that name."""
     if key in arrays:
         return _two_dimensional(key, arrays[key].astype(np.float64))
     try:
-        data, indices, indptr, shape = (arrays[f"{key}_{part}"] for part in ("data", "indices", "indptr", "shape"))
+        data, indices, indptr, shape = (arrays[f"{key}_{suffix}"] for suffix in ("data", "indices", "indptr", "shape"))
         return sparse.csr_array((data.astype(np.float64), indices, indptr), shape=tuple(map(int, shape)))
     except (KeyError, ValueError) as reason:
         raise DataError(
@@ -216,11 +216,11 @@ def _view_names(path, indices, stored):
 
 
 def _graph(path, arrays):
-    """Return the adjacency: symmetric, unit weights, an edge given twice counted once."""
+    """Return the adjacency: symmetric, unit weights, an edge stored twice counted once."""
     if "indptr" in arrays:
         n = len(arrays["indptr"]) - 1
-        parts = (np.ones(len(arrays["indices"])), arrays["indices"], arrays["indptr"])
-        graph = sparse.csr_array(parts, shape=(n, n))
+        entries = (np.ones(len(arrays["indices"])), arrays["indices"], arrays["indptr"])
+        graph = sparse.csr_array(entries, shape=(n, n))
     else:
         rows, columns = arrays["edges"].reshape(-1, 2).T
         n = int(arrays["n"]) if "n" in arrays else int(arrays["edges"].max(initial=-1)) + 1
@@ -235,20 +235,20 @@ def _graph(path, arrays):
 
 def _annotations(arrays):
     """Return labels and everything else that describes the samples."""
-    found = {}
+    annotations = {}
     if "y" in arrays:
-        found["target"] = arrays["y"].astype(np.int64)
+        annotations["target"] = arrays["y"].astype(np.int64)
     if "classes" in arrays:
-        found["target_names"] = arrays["classes"].astype(str)
+        annotations["target_names"] = arrays["classes"].astype(str)
     if "is_test" in arrays:
-        found["is_test"] = arrays["is_test"].astype(bool)
+        annotations["is_test"] = arrays["is_test"].astype(bool)
     if "image_shape" in arrays:
-        found["image_shape"] = tuple(int(side) for side in arrays["image_shape"])
+        annotations["image_shape"] = tuple(int(side) for side in arrays["image_shape"])
     if "feature_names" in arrays:
-        found["feature_names"] = [str(name) for name in arrays["feature_names"]]
+        annotations["feature_names"] = [str(name) for name in arrays["feature_names"]]
     if "node_ids" in arrays:
-        found["node_ids"] = arrays["node_ids"]
-    return found
+        annotations["node_ids"] = arrays["node_ids"]
+    return annotations
 
 
 def _row_counts(bunch):
@@ -262,21 +262,21 @@ def _check_rows(bunch):
     counts = _row_counts(bunch)
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise DataError(f"The parts of {bunch.name}.npz disagree on the number of samples: {listed}.")
+        raise DataError(f"The arrays of {bunch.name}.npz disagree on the number of samples: {listed}.")
 
 
 def _describe(bunch):
     n = next(iter(_row_counts(bunch).values()))
-    parts = [f"{n} samples"]
+    facts = [f"{n} samples"]
     if "data" in bunch:
-        parts.append(f"{bunch.data.shape[1]} features")
+        facts.append(f"{bunch.data.shape[1]} features")
     if "views" in bunch:
-        parts.append("views " + ", ".join(f"{name} ({view.shape[1]})" for name, view in bunch.views.items()))
+        facts.append("views " + ", ".join(f"{name} ({view.shape[1]})" for name, view in bunch.views.items()))
     if "kernels" in bunch:
-        parts.append(f"{len(bunch.kernels)} kernels")
+        facts.append(f"{len(bunch.kernels)} kernels")
     if "graph" in bunch:
         loops = int(np.count_nonzero(bunch.graph.diagonal()))
-        parts.append(f"a graph of {(bunch.graph.nnz + loops) // 2} edges")
+        facts.append(f"a graph of {(bunch.graph.nnz + loops) // 2} edges")
     if "target" in bunch:
-        parts.append(f"{len(np.unique(bunch.target))} classes")
-    return f"{bunch.name}: " + "; ".join(parts) + "."
+        facts.append(f"{len(np.unique(bunch.target))} classes")
+    return f"{bunch.name}: " + "; ".join(facts) + "."

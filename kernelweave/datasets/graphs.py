@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 
-from kernelweave.foundation.errors import DataError, ParameterError
+from kernelweave.foundation.errors import DataError, ParameterError, Remedy
 
 _GZIP = b"\x1f\x8b"
 # As an integer is written: "007" and "+7" are names of other nodes than "7". Eighteen digits fit into 64 bits.
@@ -26,10 +26,10 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 HEADER_WORDS = frozenset(
     {"source", "target", "from", "to", "node", "node1", "node2", "u", "v", "src", "dst", "weight", "w", "value"}
 )
-#: What to do about faults, by those who call from Python.
+#: What to do about faults of a file, by name.
 REMEDIES = {
     "entries": "Check delimiter, comments and weighted.",
-    "weight": "Pass weighted=False to pass over the third entry.",
+    "weight": "Pass weighted=False to skip the third entry.",
     "market": "Use scipy.io.mmread.",
     "header": "Remove it or write '#' before it if it is a header; put another edge first if it is one.",
     "quote": "Close its quotes.",
@@ -53,23 +53,23 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     ----------
     path : path-like
         The file; one compressed by gzip is recognised by its content.
-        A first line of three words that name columns, such as ``from to weight``, is passed over: its third
+        A first line of three words that name columns, such as ``from to weight``, is skipped: its third
         entry is no weight. One of two, such as ``source target``, might be an edge and is refused. Such words are
         source, target, from, to, node, node1, node2, u, v, src, dst, weight, w and value, in any case.
     weighted : {"auto", True, False}, default="auto"
-        Whether the third entry of a line is the weight of the edge. ``"auto"``: yes, if the first edge has one. All
-        lines must then be alike. False: entries after the second are passed over and all weights are 1.
+        Whether the third entry of a line is the weight of the edge. ``"auto"``: yes, if the first edge has one; then
+        all lines must have one. False: entries after the second are skipped and all weights are 1.
     comments : str or tuple of str, default=("#", "%")
-        A line that begins with one of these is passed over, as is an empty one. Elsewhere in a line they have no
+        A line that begins with one of these is skipped, as is an empty one. Elsewhere in a line they have no
         meaning, since names of nodes may contain them.
     delimiter : str or None, default=None
-        What parts the entries of a line; None means blanks and tabs, any number of them. Where it is one character,
-        entries may stand in double quotes, as in CSV files, within a line.
+        What separates the entries of a line; None means blanks and tabs, any number of them. Where it is one character,
+        entries may be in double quotes, as in CSV files, within a line.
 
     Returns
     -------
     Bunch
-        - ``graph``: (n_nodes, n_nodes) symmetric ``csr_array`` of float64. A self-loop stands once on the diagonal. A
+        - ``graph``: (n_nodes, n_nodes) symmetric ``csr_array`` of float64. A self-loop is on the diagonal, once. A
           weight of 0 is no edge, but its nodes belong to the graph: ``u u 0`` names a node without edges;
         - ``node_ids``: (n_nodes,) the names of the nodes in the file, in the order of the rows of ``graph``. If all of
           them are integers they are an int64 array and sorted; else strings, in order of their first appearance;
@@ -79,8 +79,8 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     ------
     DataError
         If the file cannot be read or holds no edge; at a line without two nodes, or with a weight that is missing,
-        negative, not a finite number or another than an earlier line gave the same edge; at a first line that may be
-        a header or an edge.
+        negative, not a finite number or different from the weight of the same edge in an earlier line; at a first
+        line that may be a header or an edge.
 
     Examples
     --------
@@ -102,12 +102,12 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     """
     marks = (comments,) if isinstance(comments, str) else tuple(comments)
     _check_arguments(weighted, marks, delimiter)
-    return read_edge_list(Path(path), weighted, marks, delimiter, REMEDIES)
+    return read_edge_list(Path(path), weighted=weighted, marks=marks, delimiter=delimiter)
 
 
-def read_edge_list(path, weighted, marks, delimiter, remedies, header=None):
-    """Return what ``load_edge_list`` does; ``remedies`` end its messages, ``header`` says what the first line is."""
-    edges = list(_edges(path, text_lines(path), weighted, marks, delimiter, remedies, header))
+def read_edge_list(path, *, weighted="auto", marks=("#", "%"), delimiter=None, header=None):
+    """Return what ``load_edge_list`` does; ``header`` is whether the first line is one, None where that must show."""
+    edges = list(_edges(path, text_lines(path), weighted, marks, delimiter, header))
     if not edges:
         raise DataError(f"{path}: there is no edge in it; write one a line, as 'u v' or 'u v weight'.")
     node_ids, rows, columns = _numbered(edges)
@@ -138,13 +138,13 @@ def text_lines(path):
         ) from reason
 
 
-def _edges(path, lines, weighted, marks, delimiter, remedies, header):
-    """Yield what the lines say; the first edge settles how many entries all have, unless ``weighted`` does."""
+def _edges(path, lines, weighted, marks, delimiter, header):
+    """Yield the edges; the first one decides how many entries all lines have, unless ``weighted`` does."""
     fewest, most = {True: (3, 3), False: (2, math.inf)}.get(weighted, (2, 3))
     begun = False
     for number, line in enumerate(lines, start=1):
         if number == 1 and line.startswith("%%MatrixMarket"):
-            raise DataError(f"{path}:1: this is a Matrix Market file, not a list of edges. {remedies['market']}")
+            raise DataError(f"{path}:1: this is a Matrix Market file, not a list of edges. ", _remedy("market"))
         line = line.strip()
         if not line or line.startswith(marks):
             continue
@@ -152,58 +152,61 @@ def _edges(path, lines, weighted, marks, delimiter, remedies, header):
         begun = True
         if first and header:
             continue
-        entries = _entries(path, number, line, delimiter, remedies)
+        entries = _entries(path, number, line, delimiter)
         if not fewest <= len(entries) <= most or not all(entries[:2]):
             wanted = "2 or 3" if fewest < most < math.inf else f"{fewest}{' or more' if most > 3 else ''}"
             raise DataError(
-                f"{path}:{number}: this line does not hold an edge of {wanted} entries: {line[:60]!r}. "
-                f"{remedies['entries']}"
+                f"{path}:{number}: this line does not hold an edge of {wanted} entries: {line[:60]!r}. ",
+                _remedy("entries"),
             )
-        if first and header is None and _is_header(path, number, entries, most == 3, remedies):
+        if first and header is None and _is_header(path, number, entries, most == 3):
             continue
         if weighted == "auto":
-            fewest = most = len(entries)
-        weight = _weight(path, number, entries[2], remedies) if most == 3 else 1.0
+            fewest, most = len(entries), len(entries)
+        weight = _weight(path, number, entries[2]) if most == 3 else 1.0
         yield _Edge(number, (entries[0], entries[1]), weight)
 
 
-def _entries(path, number, line, delimiter, remedies):
+def _entries(path, number, line, delimiter):
     if '"' not in line or delimiter is None or len(delimiter) > 1 or delimiter in '"\r\n':
         return [entry.strip() for entry in line.split(delimiter)]
     try:
-        (found,) = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
+        (entries,) = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
     except csv.Error as error:
-        raise DataError(
-            f"{path}:{number}: the quotes in {line[:60]!r} are not as in CSV. {remedies['quote']}"
-        ) from error
-    return [entry.strip() for entry in found]
+        message = f"{path}:{number}: the quotes in {line[:60]!r} are not as in CSV. "
+        raise DataError(message, _remedy("quote")) from error
+    return [entry.strip() for entry in entries]
 
 
-def _is_header(path, number, entries, third_is_weight, remedies):
-    """Whether a first line surely names columns; refuse one that may."""
+def _remedy(fault):
+    return Remedy(fault, REMEDIES[fault])
+
+
+def _is_header(path, number, entries, third_is_weight):
+    """Whether a first line certainly names columns; refuse one that possibly does."""
     if not all(entry.lower() in HEADER_WORDS for entry in entries):
         return False
     if len(entries) == 3 and third_is_weight:  # no word is a weight
         return True
     raise DataError(
-        f"{path}:{number}: this line may be a header or an edge: {' '.join(entries)[:60]!r}. {remedies['header']}"
+        f"{path}:{number}: this line may be a header or an edge: {' '.join(entries)[:60]!r}. ", _remedy("header")
     )
 
 
-def _weight(path, number, entry, remedies):
+def _weight(path, number, entry):
     try:
         weight = float(entry) if entry.isascii() and "_" not in entry else math.nan  # Python reads more than is meant
     except ValueError:
         weight = math.nan
     if not 0 <= weight < math.inf:
         raise DataError(
-            f"{path}:{number}: the weight is {entry!r}; weights are finite numbers of 0 or more. {remedies['weight']}"
+            f"{path}:{number}: the weight is {entry!r}; weights are finite numbers of 0 or more. ", _remedy("weight")
         )
     return weight
 
 
 def _numbered(edges):
-    """Return the names of the nodes and, by their places among them, the two ends of every edge."""
+    """Return the names of the nodes, and the two ends of every edge as positions among them."""
     names = list(dict.fromkeys(chain.from_iterable(edge.ends for edge in edges)))
     node_ids = np.array(names)
     if all(map(_INTEGER.fullmatch, names)):
@@ -231,12 +234,9 @@ def _symmetric(path, edges, rows, columns, n):
     low = low[first]
     high = high[first]
     weights = weights[first]
-    apart = low != high
-    parts = (
-        np.r_[weights, weights[apart]],
-        (np.r_[low, high[apart]], np.r_[high, low[apart]]),
-    )
-    graph = sparse.csr_array(parts, shape=(n, n))
+    between = low != high  # a self-loop is stored once, every other edge in both directions
+    entries = np.r_[weights, weights[between]], (np.r_[low, high[between]], np.r_[high, low[between]])
+    graph = sparse.csr_array(entries, shape=(n, n))
     graph.eliminate_zeros()
     graph.sort_indices()
     return graph
@@ -244,9 +244,9 @@ def _symmetric(path, edges, rows, columns, n):
 
 def _describe(name, graph):
     loops = int(np.count_nonzero(graph.diagonal()))
-    parts = [f"{name}: a graph of {graph.shape[0]} nodes and {(graph.nnz + loops) // 2} edges"]
+    facts = [f"{name}: a graph of {graph.shape[0]} nodes and {(graph.nnz + loops) // 2} edges"]
     if loops:
-        parts.append(f"{loops} of them self-loops")
+        facts.append(f"{loops} of them self-loops")
     if graph.nnz and np.any(graph.data != 1.0):
-        parts.append(f"weights from {graph.data.min():.6g} to {graph.data.max():.6g}")
-    return "; ".join(parts) + "."
+        facts.append(f"weights from {graph.data.min():.6g} to {graph.data.max():.6g}")
+    return "; ".join(facts) + "."

@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 from kernelweave.datasets.checks import as_generator, check_amount, check_count
 from kernelweave.foundation.errors import ParameterError
 
-# Mean intensities of the tissues of the synthetic slice; ventricle and background are alike, as in such images.
+# Mean intensities of the tissues of the synthetic slice; fluid fills the ventricles, too.
 _TISSUES = {"background": 0.05, "skull": 0.25, "fluid": 0.35, "grey matter": 0.6, "white matter": 0.85}
 
 
@@ -25,7 +25,7 @@ def pixel_features(image, *, window=31, n_bins=70, mask=None):
     n_bins : int, default=70
         Equally wide bins over the range of the whole image.
     mask : array-like of bool of shape (height, width), default=None
-        Pixels to describe; None takes all. Windows still see the whole image.
+        Pixels to describe; None takes all. Windows still cover the whole image.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def pixel_features(image, *, window=31, n_bins=70, mask=None):
 def make_tissue_image(shape=(60, 70), *, noise=0.03, non_uniformity=0.2, random_state=None):
     """Make a synthetic slice of a head: nested tissues with folds, noise and uneven brightness.
 
-    A stand-in for the simulated slices of MSc 5.2, which are not to be had here.
+    A stand-in for the simulated slices of MSc 5.2, which are not available here.
 
     Parameters
     ----------

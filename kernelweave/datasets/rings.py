@@ -1,8 +1,8 @@
-"""Concentric rings: clusters that no straight line parts, with the kernel k-means error of the theses.
+"""Concentric rings: clusters that no straight line separates, with the kernel k-means error of the theses.
 
-Geometry    radii, centres and noise are chosen here, for the sources print none; they are tuned so that the
+Geometry    radii, centres and noise are chosen here, since the sources print none; they are tuned so that the
             rings themselves, taken as clusters, have the printed kernel k-means error
-Guarantee   at the default arguments the rings are a fixed point of kernel k-means, and restarts seldom reach it
+Guarantee   at the default arguments the rings are a fixed point of kernel k-means that restarts seldom find
 Source      two rings: MSc 5.1, table 5.1; ten rings: MSc 5.1 and PhD 2.5.1, figure 2.4
 """
 
@@ -17,11 +17,11 @@ def make_two_rings(
 ):
     """Make two concentric rings in the plane.
 
-    Kernel k-means with a Gaussian kernel of width 1 parts them, ordinary k-means cannot. MSc 5.1 uses
+    Kernel k-means with a Gaussian kernel of width 1 separates them, ordinary k-means cannot. MSc 5.1 uses
     500 points and prints the error 320.17 of the right partition, which 12 of 100 restarts found; it does
-    not print the geometry. Radii, sizes and noise are therefore this library's choice: the rings' own
-    error is 320.2 on average over seeds, with standard deviation 0.5, and about one start in five from a
-    random partition finds them.
+    not print the geometry. Radii, sizes and noise are therefore this library's choice: the partition
+    into rings has the error 320.2 on average over seeds, with standard deviation 0.5, and about one start
+    in five from a random partition finds them.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def make_ten_rings(
     The data of MSc 5.1 and PhD 2.5.1 are 5 x (700 + 300) points. With a Gaussian kernel of width 1.8 the
     right partition has the printed error 966.87, and kernel k-means found it in none of 100 restarts
     (3 of 500 in the PhD). The geometry is not printed. Radii, noise and centres are this library's
-    choice: the rings' own error is 967.0 on average over seeds, with standard deviation 0.7.
+    choice: the partition into rings has the error 967.0 on average over seeds, with standard deviation 0.7.
 
     Parameters
     ----------
@@ -144,8 +144,8 @@ def _shuffled(X, y, rng):
 
 def _lattice(n_points, spacing):
     """Return the ``n_points`` points nearest to the origin of a checkerboard whose neighbours are ``spacing`` apart."""
-    reach = int(np.ceil(np.sqrt(n_points))) + 1
-    steps = np.arange(-reach, reach + 1)
+    most = int(np.ceil(np.sqrt(n_points))) + 1
+    steps = np.arange(-most, most + 1)
     grid = np.array([(i, j) for i in steps for j in steps if (i + j) % 2 == 0])
     nearest = np.argsort((grid**2).sum(axis=1), kind="stable")[:n_points]
     return grid[nearest] * spacing / np.sqrt(2.0)

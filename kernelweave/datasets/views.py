@@ -1,4 +1,4 @@
-"""Synthetic multi-view data: the same samples seen several times, some views spoilt or noisy.
+"""Synthetic multi-view data: several descriptions of the same samples, some of them corrupted or noisy.
 
 Output      a Bunch with ``views`` (name to array, in order), ``target``, ``target_names`` and ``DESCR``
 Guarantee   row i of every view is the same sample; one seed gives one data set
@@ -114,7 +114,7 @@ def make_corrupted_views(
 def make_two_view_toy(n_samples=700, *, random_state=None):
     """Make three clusters that are clear but not linearly separable in one view, mixed in the other.
 
-    In the manner of PhD 4.3.1, whose own file is ``load_benchmark("mvkkm_synthetic")``: an open arc
+    In the manner of PhD 4.3.1, whose data are ``load_benchmark("mvkkm_synthetic")``: an open arc
     around two compact groups. The second view is a noisy version of the first, in which the two groups
     are spread out and lie over the ends of the arc. Sizes, places and spreads follow that file.
 
@@ -143,7 +143,8 @@ def make_two_view_toy(n_samples=700, *, random_state=None):
     target = _shuffled_labels(n_samples, _TOY_SIZES, rng)
     clean = np.empty((n_samples, 2))
     noisy = np.empty((n_samples, 2))
-    clean[target == 0] = arc = _arc(np.count_nonzero(target == 0), rng)
+    arc = _arc(np.count_nonzero(target == 0), rng)
+    clean[target == 0] = arc
     noisy[target == 0] = arc + 0.075 * rng.standard_normal(arc.shape)
     for group, (centre, noisy_centre) in enumerate(zip(_BLOB_CENTRES, _NOISY_BLOB_CENTRES, strict=True), 1):
         offset = _BLOB_SCALE * _bounded_normal(np.count_nonzero(target == group), 2.8, rng)
@@ -250,7 +251,7 @@ def _arc(n, rng):
 
 
 def _bounded_normal(n, bound, rng):
-    """Draw from the standard normal of the plane within ``bound`` of 0: a stray would belong to the arc."""
+    """Draw from the standard normal of the plane within ``bound`` of 0: an outlier would belong to the arc."""
     radius = np.sqrt(-2.0 * np.log1p(-rng.random(n) * (1.0 - np.exp(-(bound**2) / 2.0))))
     angle = rng.uniform(0.0, 2.0 * np.pi, n)
     return radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -263,7 +264,8 @@ def _gaussian_views(parameters, n_samples, random_state, description):
     target = _shuffled_labels(n_samples, (1, 1), rng)
     views = {}
     for v, clusters in enumerate(parameters):
-        views[f"view_{v}"] = view = np.empty((n_samples, 2))
+        view = np.empty((n_samples, 2))
+        views[f"view_{v}"] = view
         for cluster, (mean, covariance) in enumerate(clusters):
             rows = np.flatnonzero(target == cluster)
             view[rows] = rng.multivariate_normal(mean, covariance, size=len(rows), method="cholesky")

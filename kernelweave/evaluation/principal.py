@@ -1,4 +1,4 @@
-"""Principal components of a matrix of inner products, for pictures and scores."""
+"""Principal components of samples given by inner products or by squared distances, for pictures and scores."""
 
 from typing import Any
 
@@ -9,9 +9,19 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from kernelweave.foundation.array_types import Floats
 
 # Eigenvalues below this share of the trace are rounding errors.
-ROUNDING = 1e-13
+ZERO_EIGENVALUE = 1e-13
 # Matrices up to this size are decomposed in full.
 SMALL = 600
+
+
+def kernel_components(K: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return ``count`` kernel principal components of the samples, and their shares of the scatter."""
+    return principal_components(centred(K), count)
+
+
+def scaling_components(squares: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return the same from squared distances (classical scaling)."""
+    return principal_components(-0.5 * centred(squares), count)
 
 
 def centred(K: Floats) -> Floats:
@@ -31,9 +41,9 @@ def principal_components(G: Floats, count: int) -> tuple[Floats, Floats]:
     if total <= 0:
         return np.zeros((n, count)), np.zeros(count)
     values, vectors = leading(G, min(count, n))
-    values = np.where(values > ROUNDING * total, values, 0.0)
+    values = np.where(values > ZERO_EIGENVALUE * total, values, 0.0)
     points = np.zeros((n, count))
-    points[:, : len(values)] = turned(vectors) * np.sqrt(values)
+    points[:, : len(values)] = with_positive_peaks(vectors) * np.sqrt(values)
     return points, np.pad(values / total, (0, count - len(values)))
 
 
@@ -51,7 +61,7 @@ def leading(G: Any, count: int, **options: Any) -> tuple[Floats, Floats]:
     return values[::-1], vectors[:, ::-1]
 
 
-def turned(vectors: Floats) -> Floats:
+def with_positive_peaks(vectors: Floats) -> Floats:
     """Return eigenvectors with the sign that makes their largest entry positive."""
     largest = np.abs(np.round(vectors, 9)).argmax(axis=0)
     signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])

@@ -1,13 +1,47 @@
 """Every error and warning of the library, so that callers can catch them by name.
 
-All errors derive from ``ValueError`` because scikit-learn's tools expect that of bad input.
+All errors derive from ``ValueError`` because scikit-learn's tools expect that of bad input. Where a message tells the
+reader to change an argument, the argument is an object among the pieces of the message: Python users read it as Python,
+and another interface, such as the command line, can write it in its own words.
 """
+
+from dataclasses import dataclass
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 
-class ParameterError(ValueError):
-    """A constructor or call argument that cannot be used as given."""
+@dataclass(frozen=True)
+class Argument:
+    """An argument that a message names, with the value to pass or the one that was passed."""
+
+    name: str
+    value: Any
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value!r}"
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do about a fault, in words for Python users; ``fault`` names it for other interfaces."""
+
+    fault: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _PiecewiseError(ValueError):
+    """An error whose arguments are the pieces of its message: text, arguments and remedies."""
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
+
+
+class ParameterError(_PiecewiseError):
+    """A constructor or call argument that cannot be used as it is."""
 
 
 class ViewError(ValueError):
@@ -15,10 +49,10 @@ class ViewError(ValueError):
 
 
 class KernelError(ValueError):
-    """A kernel, similarity or affinity matrix that cannot be used as given."""
+    """A kernel, similarity or affinity matrix that cannot be used as it is."""
 
 
-class DataError(ValueError):
+class DataError(_PiecewiseError):
     """A data set that is missing or cannot be read."""
 
 
@@ -26,4 +60,13 @@ class NotPSDWarning(UserWarning):
     """A kernel with negative eigenvalues: no feature space stands behind it."""
 
 
-__all__ = ["ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError"]
+__all__ = [
+    "Argument",
+    "ConvergenceWarning",
+    "DataError",
+    "KernelError",
+    "NotPSDWarning",
+    "ParameterError",
+    "Remedy",
+    "ViewError",
+]

@@ -12,10 +12,9 @@ RandomState = int | np.random.RandomState | None
 #: What randomness is used for, and the key that keeps its streams apart. Keys are never reused: a model fitted again
 #: with the same seed must draw the same numbers. Starts have no key, as in the first versions of the library.
 PURPOSES: dict[str, tuple[int, ...]] = {
-    "starts": (),  # the start of each run
+    "starts": (),  # the start of each run, also of those drawn beside a global search
     "training samples": (1, 0),  # the samples a kernel spectral model is trained on
     "search samples": (2, 0),  # the samples a global search is restricted to
-    "search starts": (3, 0),  # runs drawn beside a global search
     "resampling": (4, 0),  # subsets of samples for the choice of an exponent
     "initialization": (5, 0),  # factors or messages that are not starts of runs
     "rounding": (6, 0),  # k-means on an embedding or on a consensus, after a run

@@ -1,16 +1,18 @@
-"""The few parts of scikit-learn that are not public API, gathered here and nowhere else."""
+"""The few functions and classes of scikit-learn that are not public API, gathered here and nowhere else."""
 
 import os
 from collections.abc import Callable
 from functools import wraps
-from importlib import import_module
 from inspect import signature
 from typing import Any, ParamSpec
 
 from sklearn.base import _fit_context as checked_fit
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _get_feature_names as get_feature_names
 
-from kernelweave.foundation.notices import listening
+from kernelweave.foundation.logged_warnings import logged_warnings
+from kernelweave.foundation.registry import provided
 
 P = ParamSpec("P")
 
@@ -26,13 +28,10 @@ class CallbackSupportMixin(_Callbacks):
     """What every estimator shares with scikit-learn's tools: callbacks of fits, and how notebooks show a model."""
 
     def _html_repr(self) -> str:
-        """Return a summary of the model above scikit-learn's diagram.
-
-        The summary is drawn by the topmost layer and loaded when a notebook asks for it, not before.
-        """
+        """Return a summary of the model above scikit-learn's diagram; what draws it is loaded only now."""
         from sklearn.utils import estimator_html_repr
 
-        summary: str = import_module("kernelweave.evaluation.report").summary_html(self)
+        summary: str = provided("summary of a model as HTML")(self)
         return f"{summary}\n{estimator_html_repr(self)}"
 
 
@@ -60,22 +59,21 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..
 
     def decorate(fit: Callable[..., Any]) -> Callable[..., Any]:
         checked = checked_fit(prefer_skip_nested_validation=prefer_skip_nested_validation)(fit)
-
         weighted = "sample_weight" in signature(fit).parameters
 
         @wraps(fit)
-        def fit_and_remember(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        def fit_and_log(estimator: Any, *args: Any, **kwargs: Any) -> Any:
             if not weighted and "sample_weight" in kwargs:
                 raise TypeError(
                     f"{type(estimator).__name__} does not support sample_weight: its method counts all samples alike. "
                     "Leave it out, or use an estimator whose fit takes weights, such as KernelKMeans."
                 )
-            with listening() as heard:
+            with logged_warnings() as messages:
                 fitted = checked(estimator, *args, **kwargs)
-            estimator.warnings_ = tuple(heard)
+            estimator.warnings_ = tuple(messages)
             return fitted
 
-        return fit_and_remember
+        return fit_and_log
 
     return decorate
 
@@ -95,6 +93,8 @@ __all__ = [
     "StrOptions",
     "checked_fit",
     "fit_context",
+    "get_feature_names",
     "openmp_threads",
     "renamed_parameters",
+    "safe_indexing",
 ]

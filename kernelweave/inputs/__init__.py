@@ -10,6 +10,7 @@ from kernelweave.inputs.arrays.views import (
     read_view_weights,
     read_views,
     split_columns,
+    take_rows,
 )
 from kernelweave.inputs.files.reading import read_tables
 from kernelweave.inputs.files.tables import Table, TextFormat, align_tables
@@ -32,4 +33,5 @@ __all__ = [
     "read_views",
     "read_weights",
     "split_columns",
+    "take_rows",
 ]

@@ -1,7 +1,9 @@
-"""Silhouettes of labelled samples with the distances of a kernel's feature space.
+"""Silhouettes of labelled samples: the formula, from distances, and in the feature space of a kernel.
 
-Formula     d_ij = sqrt(K_ii + K_jj - 2 K_ij), s_i = (b_i - a_i) / max(a_i, b_i)
-Cost        O(m n k) for m samples, one block of rows in memory
+Formula     s_i = (b_i - a_i) / max(a_i, b_i), with a_i the mean distance to the other samples of i's cluster and b_i
+            the smallest mean distance to the samples of another cluster
+Kernel      d_ij = sqrt(K_ii + K_jj - 2 K_ij)
+Cost        O(m n k) for m samples among n, one block of rows of a kernel in memory
 Source      P. J. Rousseeuw, J. Computational and Applied Mathematics 20, 1987
 """
 
@@ -21,22 +23,39 @@ def silhouettes(kernel: Kernel, labels: Ints, n_clusters: int, rows: Ints | None
     membership = np.eye(n_clusters)[labels]
     sizes = np.bincount(labels, minlength=n_clusters)
     diag = kernel.diag()
-    found = np.empty(len(rows))
-    for part in gen_batches(len(rows), max(1, BLOCK_ELEMENTS // max(1, kernel.n_samples))):
-        distances = _distances(kernel, diag, rows[part])
-        found[part] = coefficients(distances @ membership, labels[rows[part]], sizes)
-    return found
+    values = np.empty(len(rows))
+    for batch in gen_batches(len(rows), max(1, BLOCK_ELEMENTS // max(1, kernel.n_samples))):
+        distances = _distances(kernel, diag, rows[batch])
+        values[batch] = coefficients(distances @ membership, labels[rows[batch]], sizes)
+    return values
 
 
-def coefficients(sums: Floats, own: Ints, sizes: Ints) -> Floats:
+def silhouettes_from_distances(distances: Floats, labels: Ints, n_clusters: int) -> Floats:
+    """Return the silhouettes of samples among each other from all distances between them, shape (m, m)."""
+    sums = distances @ np.eye(n_clusters)[labels]
+    return coefficients(sums, labels, np.bincount(labels, minlength=n_clusters))
+
+
+def nearest_other_clusters(distances: Floats, labels: Ints, n_clusters: int) -> Ints:
+    """Return for every sample the cluster that is nearest on average, other than its own."""
+    sums = distances @ np.eye(n_clusters)[labels]
+    return np.asarray(_means_of_others(sums, labels, np.bincount(labels, minlength=n_clusters)).argmin(axis=1))
+
+
+def coefficients(sums: Floats, labels: Ints, sizes: Ints) -> Floats:
     """Turn sums of distances to every cluster, shape (m, k), into silhouettes; the only sample of a cluster has 0."""
-    at = np.arange(len(own))
-    a = sums[at, own] / np.maximum(sizes[own] - 1, 1)
+    within = sums[np.arange(len(labels)), labels] / np.maximum(sizes[labels] - 1, 1)
+    between = _means_of_others(sums, labels, sizes).min(axis=1)
+    larger = np.maximum(within, between)
+    defined = (larger > 0) & (sizes[labels] > 1)
+    return np.divide(between - within, larger, out=np.zeros(len(labels)), where=defined)
+
+
+def _means_of_others(sums: Floats, labels: Ints, sizes: Ints) -> Floats:
+    """Return the mean distances to every cluster, infinite for empty ones and for the sample's own."""
     means = np.divide(sums, sizes, out=np.full(sums.shape, np.inf), where=sizes > 0)
-    means[at, own] = np.inf
-    b = means.min(axis=1)
-    widest = np.maximum(a, b)
-    return np.divide(b - a, widest, out=np.zeros(len(own)), where=(widest > 0) & (sizes[own] > 1))
+    means[np.arange(len(labels)), labels] = np.inf
+    return means
 
 
 def _distances(kernel: Kernel, diag: Floats, rows: Ints) -> Floats:

@@ -1,41 +1,27 @@
-"""Which classes may occur in a saved model, and what their fields must be."""
+"""What the fields of an object in a saved model must be: kinds, valid parameters, and sizes that agree."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields as fields_of
 from dataclasses import is_dataclass
 from functools import cache
-from importlib import import_module
-from inspect import getmembers, isclass, signature
+from inspect import signature
 from numbers import Integral, Real
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
-from kernelweave.foundation.array_types import Bools, Floats, Ints
-from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed
+from kernelweave.estimators.mixtures.mixture_clusterer import MixtureClusterer
+from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.persistence.names import CLASSES, ESTIMATORS, MODELS, name_of
+from kernelweave.persistence.sizes import size_fault
 
-# Modules whose classes may occur in a model.
-HOMES = (
-    "kernelweave.kernels.spec.neighbors",
-    "kernelweave.kernels.divergences",
-    "kernelweave.kernels.spec.fitting",
-    "kernelweave.kernels.spec.formulas",
-    "kernelweave.estimators.margin.dividing",
-    "kernelweave.estimators.shared.multi_view",
-    "kernelweave.estimators.spectral.multi_view_kernel_spectral",
-    "kernelweave.estimators.margin.ratio_clustering",
-    "kernelweave.preprocessing.view_scaler",
-    "sklearn.gaussian_process.kernels",
-)
-# Steps of scikit-learn that may stand before an estimator in a pipeline.
-STEPS = (MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler)
 # Kinds of arrays: numbers, truth values and text.
 KINDS = "biufcSU"
-# What fitted attributes hold, where many estimators have them.
+# What fitted attributes hold, where many estimators have them. Fields of other objects have type hints in their class.
 FITTED: dict[str, Any] = {
     "labels_": Ints,
     "n_features_in_": int,
@@ -49,155 +35,127 @@ FITTED: dict[str, Any] = {
     "methods_": list[str],
     "means_": list[Floats],
     "scales_": list[Floats],
-    "_weights": Floats,
-    "_totals": Floats,
-    "_norms": Floats,
-    "_refined_totals": Floats,
-    "_refined_norms": Floats,
-    "_coefs": Floats | None,
-    "_filled": Bools,
-    "_centers": Floats,
-}
-# Sizes of arrays that must agree, with letters for the numbers of samples, clusters, features and others: compiled
-# loops do not look where an array ends.
-SIZES = {
-    "labels_": "n",
-    "_weights": "n",
-    "_totals": "k",
-    "_norms": "k",
-    "_refined_totals": "r",
-    "_refined_norms": "r",
-    "_coefs": "k",
-    "_filled": "k",
-    "_centers": "kd",
-    "cluster_centers_": "kf",
-    "_offset": "f",
 }
 # Fitted attributes with one entry for every view.
 PER_VIEW = ("view_names_", "_view_widths", "methods_", "means_", "scales_")
 
 
-@cache
-def our_estimators() -> dict[str, type]:
-    """Return our estimators by name."""
-    package = import_module("kernelweave.estimators")
-    return {name: getattr(package, name) for name in package.__all__}
+def assembled(name: str, fields: Mapping[str, Any]) -> Any:
+    """Return an object of a class of ``names.CLASSES`` with these fields, made without its constructor, and checked."""
+    cls = CLASSES[name]
+    value: Any = object.__new__(cls)
+    for key, field in fields.items():
+        object.__setattr__(value, key, field)
+    unknown = sorted(fields.keys() - fields_in(value).keys())
+    fault = f"has {unknown[0]!r}, which is no field" if unknown else fault_of(value)
+    if fault is not None:
+        raise ValueError(f"{cls.__name__} {fault}")
+    return value
 
 
-@cache
-def known_classes() -> dict[str, type]:
-    """Return every class that may occur in a model, by module and name."""
-    found = {f"kernelweave.estimators.{name}": cls for name, cls in our_estimators().items()}
-    for home in HOMES:
-        for name, cls in getmembers(import_module(home), isclass):
-            if cls.__module__ == home:
-                found[f"{home}.{name}"] = cls
-    return found | {f"sklearn.preprocessing.{cls.__name__}": cls for cls in STEPS}
+def fields_in(value: Any) -> Mapping[str, Any]:
+    """Return what of an object belongs into a file: all attributes, of a dataclass only its fields."""
+    if not is_dataclass(value):
+        return {key: field for key, field in vars(value).items() if not key.startswith("_skl_")}
+    return {field.name: vars(value)[field.name] for field in fields_of(value) if field.name in vars(value)}
 
 
-@cache
-def class_names() -> dict[type, str]:
-    """Return the stored name of every class that may occur in a model."""
-    return {cls: name for name, cls in known_classes().items()}
-
-
-def fault_of(found: Any) -> str | None:
-    """Say what an object has that it cannot have, or has not and must, if there is anything."""
-    cls = type(found)
-    has = vars(found)
-    for key in has:
+def fault_of(value: Any) -> str | None:
+    """Describe a field that an object cannot have, or lacks, or that is wrong; None where there is no fault."""
+    cls: Any = type(value)
+    present = fields_in(value)
+    for key in present:
         if callable(getattr(cls, key, None)):
             return f"has {key!r}, which is no field"
-    must: list[str] = []
-    hints: Mapping[str, Any] = {}
-    if isinstance(found, BaseEstimator):
-        must = cls._get_param_names()
-        hints = FITTED
-    elif isinstance(found, Kernel):
-        must = [name for name in signature(cls).parameters if name not in ("args", "kwargs")]
-    elif is_dataclass(cls):
-        must = [field.name for field in fields_of(cls)]
-        hints = _hints(cls)
-    for key in must:
-        if key not in has:
+    required, hints = _expected(cls)
+    for key in required:
+        if key not in present:
             return f"has no {key!r}"
     for key, hint in hints.items():
-        if key in has and not _fits(has[key], hint):
+        if key in present and not _fits(present[key], hint):
             return f"has {key!r} of a wrong kind"
-    return _estimator_fault(found) if isinstance(found, BaseEstimator) else None
-
-
-def _estimator_fault(found: Any) -> str | None:
-    """Say which parameter is invalid or which fitted attributes do not agree in size, if any."""
-    has = vars(found)
-    try:
-        found._validate_params()
-    except (TypeError, ValueError) as error:
-        return f"has an invalid parameter: {told(error)}"
-    if type(found) in set(our_estimators().values()) and "labels_" not in has:
-        return "has no 'labels_'"
-    if "feature_names_in_" in has and np.shape(has["feature_names_in_"]) != (has.get("n_features_in_"),):
-        return "has 'feature_names_in_' and 'n_features_in_' that do not agree"
-    if len({len(has[key]) for key in PER_VIEW if key in has}) > 1:
-        return "has attributes of different numbers of views"
-    return _size_fault(has) or (_kernel_fault(has) if "_totals" in has else None)
-
-
-def _size_fault(has: Mapping[str, Any]) -> str | None:
-    sizes = {"f": has["n_features_in_"]} if "n_features_in_" in has else {}
-    for key, letters in SIZES.items():
-        value = has.get(key)
-        of_views = key == "cluster_centers_" and isinstance(value, list) and "_offset" not in has
-        if value is None or of_views:
-            continue
-        if not isinstance(value, np.ndarray) or value.ndim != len(letters):
-            return f"has {key!r} of a wrong shape"
-        if any(sizes.setdefault(letter, size) != size for letter, size in zip(letters, value.shape, strict=True)):
-            return f"has {key!r} of a wrong size"
-    labels = has.get("labels_", np.zeros(0))
-    if labels.size and not 0 <= labels.min() <= labels.max() < sizes.get("k", np.inf):
-        return "has 'labels_' of clusters that are not there"
-    return None
-
-
-def _kernel_fault(has: Mapping[str, Any]) -> str | None:
-    """Say whether a kernel is of other samples than the labels, where sums over clusters are taken of it."""
-    kernels = has["_kernels"] if "_kernels" in has else [has["_kernel"]]
-    widths = has.get("_view_widths", (has["n_features_in_"],))
-    for kernel, width in zip(kernels, widths, strict=True):
-        inner = kernel if isinstance(kernel, FittedKernel) else kernel.kernel
-        samples = getattr(inner, "features", getattr(inner, "prepared", None))
-        rows = width if isinstance(inner, Precomputed) else getattr(samples, "shape", [None])[0]
-        if not isinstance(inner, FittedKernel) or rows not in (None, len(has["labels_"])):
-            return "has a kernel of other samples"
-    return None
+    return _estimator_fault(value) if isinstance(value, BaseEstimator) else None
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
-    found = get_type_hints(cls)
-    return {field.name: found[field.name] for field in fields_of(cls)}
+def _expected(cls: Any) -> tuple[list[str], Mapping[str, Any]]:
+    """Return the names of fields that objects of a class must have, and the types of fields that are known."""
+    if issubclass(cls, BaseEstimator):
+        return cls._get_param_names(), FITTED
+    if issubclass(cls, Kernel):
+        return [name for name in signature(cls).parameters if name not in ("args", "kwargs")], {}
+    if is_dataclass(cls):
+        types = get_type_hints(cls)
+        names = [field.name for field in fields_of(cls)]
+        return names, {name: types[name] for name in names}
+    return [], {}
+
+
+def _estimator_fault(model: Any) -> str | None:
+    """Describe a parameter that is invalid or fitted attributes whose sizes do not agree, if there are any."""
+    present = vars(model)
+    try:
+        model._validate_params()
+    except (TypeError, ValueError) as error:
+        return f"has an invalid parameter: {one_line(error)}"
+    for key, kind in _state(type(model)).items():
+        if key not in present:
+            return f"has no {key!r}"
+        if not _fits(present[key], kind):
+            return f"has {key!r} of a wrong kind"
+    if "feature_names_in_" in present and np.shape(present["feature_names_in_"]) != (present.get("n_features_in_"),):
+        return "has 'feature_names_in_' and 'n_features_in_' that do not agree"
+    if len({len(present[key]) for key in PER_VIEW if key in present}) > 1:
+        return "has attributes of different numbers of views"
+    return size_fault(list(_held(model, name_of(type(model)) or "")))
+
+
+def _state(cls: type) -> dict[str, Any]:
+    """Return the fitted attributes that an estimator of ours has in any case, and their types."""
+    if cls not in ESTIMATORS:
+        return {}
+    model = {"_model": MODELS[cls]} if cls in MODELS else {}
+    centers = {"_centers": CenterModel | None} if issubclass(cls, MixtureClusterer) else {}
+    return {"labels_": Ints, **model, **centers}
+
+
+def _held(value: Any, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield name and fields of an object, then of the objects in its fields, alone or in lists, and in theirs."""
+    fields = fields_in(value)
+    yield name, fields
+    for field in fields.values():
+        for item in field if isinstance(field, list | tuple) else (field,):
+            if is_dataclass(item):
+                yield from _held(item, name_of(type(item)) or "")
 
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of the kind a type hint says; types that say nothing at run time fit everything."""
     origin = get_origin(hint)
-    parts = get_args(hint)
+    arguments = get_args(hint)
     if hint is Any:
         return True
     if origin in (Union, UnionType):
-        return any(_fits(value, part) for part in parts)
+        return any(_fits(value, choice) for choice in arguments)
+    if origin is Literal:
+        return value in arguments
     if origin is np.ndarray:
-        wanted = get_args(parts[1])[0]
-        kinds = KINDS if wanted is Any else {"i": "iu", "u": "iu"}.get(np.dtype(wanted).kind, np.dtype(wanted).kind)
-        return isinstance(value, np.ndarray) and value.dtype.kind in kinds
-    if origin is list:
-        return isinstance(value, list) and all(_fits(part, parts[0]) for part in value)
+        return isinstance(value, np.ndarray) and value.dtype.kind in _dtype_kinds(get_args(arguments[1])[0])
+    if origin is list or (origin is tuple and arguments[1:] == (Ellipsis,)):
+        return isinstance(value, origin) and all(_fits(item, arguments[0]) for item in value)
     kind = {float: Real, int: Integral, bool: bool | np.bool_}.get(hint, origin or hint)
     return isinstance(value, kind) and (hint is bool or not isinstance(value, bool))
 
 
-def told(error: Exception) -> str:
+def _dtype_kinds(scalar: Any) -> str:
+    """Return the kinds of arrays that fit the scalar type of a type hint."""
+    if scalar is Any:
+        return KINDS
+    kind = np.dtype(scalar).kind
+    return "iu" if kind in "iu" else kind
+
+
+def one_line(error: Exception) -> str:
     """Return the message of an error in one line of moderate length."""
     text = " ".join(str(error).split()).rstrip(".") or type(error).__name__
     return text if len(text) <= 200 else f"{text[:200]}..."

@@ -4,8 +4,9 @@ model.json  format, versions, and the tree of the model: numbers, text, lists, d
 arrays/     every array as .npy, without pickles
 SHA256SUMS  the checksum of every other member, as sha256sum writes it
 
-Classes are looked up by name in a list made of our own modules and scikit-learn's kernels; a name that is not in it is
-refused. Objects are made without their constructor and given their fields, which must be of the kind they were.
+Classes are looked up by name in a fixed list (``names``); a name that is not in it is refused. Fields of older files
+are brought up to date (``upgrades``). Objects are made without their constructor, and their fields checked
+(``fields``).
 """
 
 import io
@@ -25,12 +26,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.foundation.errors import DataError, ParameterError
-from kernelweave.persistence.fields import KINDS, our_estimators, told
+from kernelweave.foundation.files import replacement
+from kernelweave.persistence.fields import KINDS, one_line
+from kernelweave.persistence.names import ESTIMATORS, VERSION
 from kernelweave.persistence.trees import Reader, Writer
 
-#: Name and number of the format; the number grows when older readers would go wrong.
+#: Name of the format.
 FORMAT = "kernelweave model"
-VERSION = 1
 # Names of members.
 DESCRIPTION = "model.json"
 SUMS = "SHA256SUMS"
@@ -83,25 +85,14 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
     True
     """
     last = model[-1] if isinstance(model, Pipeline) else model
-    if type(last) not in set(our_estimators().values()):
+    if type(last) not in ESTIMATORS:
         raise ParameterError(
             f"model={type(last).__name__}(...) is no estimator of kernelweave and cannot be saved in its format."
         )
     check_is_fitted(last)
     path = Path(path)
-    if path.is_dir():
-        raise ParameterError(f"path={str(path)!r} is a folder. Name a file in it, such as {str(path / 'model.kwm')!r}.")
-    if not path.parent.is_dir():
-        raise ParameterError(
-            f"path={str(path)!r} lies in {str(path.parent)!r}, and there is no such folder. Make it first, or name "
-            "another one."
-        )
-    try:
-        json.dumps(notes or {}, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"notes must hold what JSON can: text, finite numbers, lists and dicts ({told(error)})."
-        ) from error
+    _check_folder(path)
+    _check_notes(notes)
     arrays: list[np.ndarray] = []
     tree = {
         "format": FORMAT,
@@ -117,18 +108,38 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
             f"The parameters and notes of the model take {_mib(len(text))} as text; {_mib(LARGEST_DESCRIPTION)} can be "
             "saved. Keep fewer notes, and give long lists as arrays."
         )
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        unpacked = _write(partial, text, arrays, zipfile.ZIP_DEFLATED)
-        if unpacked > _allowed(partial):
-            _write(partial, text, arrays, zipfile.ZIP_STORED)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacement(path) as partial:
+        _write(partial, text, arrays)
     return path
 
 
-def _write(path: Path, text: bytes, arrays: list[np.ndarray], method: int) -> int:
+def _check_folder(path: Path) -> None:
+    if path.is_dir():
+        raise ParameterError(f"path={str(path)!r} is a folder. Name a file in it, such as {str(path / 'model.kwm')!r}.")
+    if not path.parent.is_dir():
+        raise ParameterError(
+            f"path={str(path)!r} lies in {str(path.parent)!r}, and there is no such folder. Make it first, or name "
+            "another one."
+        )
+
+
+def _check_notes(notes: Mapping[str, Any] | None) -> None:
+    try:
+        json.dumps(notes or {}, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"notes must hold what JSON can: text, finite numbers, lists and dicts ({one_line(error)})."
+        ) from error
+
+
+def _write(path: Path, text: bytes, arrays: list[np.ndarray]) -> None:
+    """Write the archive, compressed unless it would then unpack to more than may be read again."""
+    unpacked = _archive(path, text, arrays, zipfile.ZIP_DEFLATED)
+    if unpacked > _allowed(path):
+        _archive(path, text, arrays, zipfile.ZIP_STORED)
+
+
+def _archive(path: Path, text: bytes, arrays: list[np.ndarray], method: int) -> int:
     """Write all members and their checksums; return the number of bytes they unpack to."""
     with zipfile.ZipFile(path, "w", method) as archive:
         archive.writestr(DESCRIPTION, text)
@@ -137,7 +148,7 @@ def _write(path: Path, text: bytes, arrays: list[np.ndarray], method: int) -> in
             name = f"arrays/{i}.npy"
             with archive.open(name, "w", force_zip64=True) as member:
                 summed = _Summed(member)
-                np.lib.format.write_array(summed, np.asarray(array, order="C"), allow_pickle=False)
+                np.lib.format.write_array(summed, array, allow_pickle=False)
             sums[name] = summed.sum.hexdigest()
         archive.writestr(SUMS, "".join(f"{digest}  {name}\n" for name, digest in sums.items()))
         return sum(entry.file_size for entry in archive.infolist())
@@ -187,7 +198,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what :func:`save_model` was asked to keep beside the model; a file that is no model has no notes."""
+    """Return the notes that :func:`save_model` kept beside the model; a file that is no model has no notes."""
     return load_with_notes(path)[1]
 
 
@@ -202,7 +213,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         notes = tree.get("notes", {})
         if not isinstance(notes, dict):
             raise DataError(f"{path}: the saved model is damaged: its notes are no dict.")
-        return Reader(path, members).model(tree["model"]), notes
+        return Reader(path, members, tree["version"]).model(tree["model"]), notes
 
 
 @contextmanager
@@ -219,7 +230,7 @@ def _explained(path: Path) -> Iterator[None]:
     except OSError as error:
         raise DataError(f"{path}: the file cannot be read ({error.strerror or error}).") from error
     except Exception as error:  # a damaged file may bring about any
-        raise DataError(f"{path}: the saved model is damaged ({told(error)}).") from error
+        raise DataError(f"{path}: the saved model is damaged ({one_line(error)}).") from error
 
 
 def _described(path: Path, members: "_Members") -> dict[str, Any]:

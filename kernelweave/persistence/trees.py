@@ -1,6 +1,7 @@
 """Objects as trees that JSON can hold, with arrays beside them, and back."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from inspect import ismethod
 from pathlib import Path
@@ -14,10 +15,14 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 
 from kernelweave.foundation.errors import DataError, ParameterError
-from kernelweave.persistence.fields import KINDS, class_names, fault_of, known_classes, our_estimators
+from kernelweave.persistence.fields import KINDS, assembled, fault_of, fields_in, one_line
+from kernelweave.persistence.names import CLASSES, ESTIMATORS, name_of, names_since
+from kernelweave.persistence.upgrades import upgraded
 
 # Lists and objects inside one another.
 DEEPEST = 100
+# Times that one array may occur, so that a small file cannot make much of it.
+MOST_SHARED = 3
 # Numbers in a state of the Mersenne Twister.
 RANDOM_WORDS = 624
 
@@ -34,6 +39,8 @@ class Writer:
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
         self.arrays = arrays
+        self.numbers: dict[int, int] = {}  # of arrays by identity: what estimator and model share is written once
+        self.uses: Counter[int] = Counter()
         self.depth = 0
 
     def encoded(self, value: Any, where: str) -> Any:
@@ -55,13 +62,13 @@ class Writer:
         if isinstance(value, np.ndarray):
             return self._array(value, where)
         if isinstance(value, list):
-            return [self.encoded(part, where) for part in value]
+            return [self.encoded(item, where) for item in value]
         if isinstance(value, tuple):
-            return {"$tuple": [self.encoded(part, where) for part in value]}
+            return {"$tuple": [self.encoded(item, where) for item in value]}
         if isinstance(value, slice):
-            return {"$slice": [self.encoded(part, where) for part in (value.start, value.stop, value.step)]}
+            return {"$slice": [self.encoded(end, where) for end in (value.start, value.stop, value.step)]}
         if isinstance(value, Mapping):
-            pairs = [[self.encoded(key, where), self.encoded(part, where)] for key, part in value.items()]
+            pairs = [[self.encoded(key, where), self.encoded(item, where)] for key, item in value.items()]
             return {"$dict": pairs}
         return self._object(value, where)
 
@@ -74,19 +81,26 @@ class Writer:
 
     def _array(self, value: np.ndarray, where: str) -> Any:
         if value.dtype.kind == "O":
-            if not all(isinstance(part, str) for part in value.ravel()):
+            if not all(isinstance(item, str) for item in value.ravel()):
                 raise ParameterError(f"{where} holds an array of Python objects, which cannot be saved.")
             return {"$texts": value.tolist()}
         if value.dtype.kind not in KINDS or value.dtype.itemsize == 0:
             raise ParameterError(f"{where} holds an array of {value.dtype}, which cannot be saved.")
-        self.arrays.append(np.asarray(value))
-        return {"$array": len(self.arrays) - 1}
+        number = self.numbers.get(id(value))
+        if number is not None and self.uses[number] < MOST_SHARED:
+            self.uses[number] += 1
+            return {"$shared": number}
+        number = len(self.arrays)
+        self.arrays.append(value)  # which keeps it alive, so that no other array gets its identity
+        self.numbers[id(value)] = number
+        self.uses[number] = 1
+        return {"$array": number}
 
     def _object(self, value: Any, where: str) -> Any:
         if sp.issparse(value):
             csr = sp.csr_array(value)
-            parts = [self._array(part, where) for part in (csr.data, csr.indices, csr.indptr)]
-            return {"$sparse": [*parts, list(csr.shape)]}
+            arrays = [self._array(array, where) for array in (csr.data, csr.indices, csr.indptr)]
+            return {"$sparse": [*arrays, list(csr.shape)]}
         if isinstance(value, np.random.RandomState):
             kind, keys, position, has_gauss, gauss = value.get_state(legacy=True)
             if kind != "MT19937":
@@ -103,33 +117,37 @@ class Writer:
                 "reading one back would run code from a file. Use a named kernel, a kernel object of scikit-learn, or "
                 "kernel='precomputed'."
             )
-        name = class_names().get(type(value))
+        name = name_of(type(value))
         if name is None:
             raise ParameterError(f"{where} holds a {type(value).__name__}, which cannot be saved.")
+        # Objects in its fields come first: what is said about this one relies on them.
+        trees = {key: self.encoded(field, f"{where}.{key}") for key, field in fields_in(value).items()}
         fault = fault_of(value)
         if fault is not None:
             raise ParameterError(f"{where} cannot be saved: {type(value).__name__} {fault}.")
-        fields = {key: part for key, part in vars(value).items() if not key.startswith("_skl_")}
-        own = {key: self.encoded(part, f"{where}.{key}") for key, part in fields.items()}
-        return {"$object": [name, own]}
+        return {"$object": [name, trees]}
 
 
 class Reader:
-    """Turns trees back into objects."""
+    """Turns trees of a version of the format into objects of today."""
 
-    def __init__(self, path: Path, members: Members) -> None:
+    def __init__(self, path: Path, members: Members, version: int) -> None:
         self.path = path
         self.members = members
+        self.version = version
+        self.arrays: dict[int, np.ndarray] = {}
+        self.uses: Counter[int] = Counter()
         self.depth = 0
         self.makers: dict[str, Callable[[Any], Any]] = {
             "$bool": self._bool,
             "$float": self._float,
             "$scalar": self._scalar,
             "$array": self._array,
+            "$shared": self._shared,
             "$texts": self._texts,
-            "$tuple": lambda parts: tuple(self.decoded(part) for part in parts),
-            "$slice": lambda parts: slice(*(self.decoded(part) for part in parts)),
-            "$dict": lambda pairs: {self.decoded(key): self.decoded(part) for key, part in pairs},
+            "$tuple": lambda items: tuple(self.decoded(item) for item in items),
+            "$slice": lambda ends: slice(*(self.decoded(end) for end in ends)),
+            "$dict": lambda pairs: {self.decoded(key): self.decoded(item) for key, item in pairs},
             "$sparse": self._sparse,
             "$random": self._random,
             "$neighbors": self._neighbors,
@@ -139,11 +157,11 @@ class Reader:
 
     def model(self, tree: Any) -> Any:
         """Return the estimator or pipeline of a tree."""
-        found = self.decoded(tree)
-        last = found[-1] if isinstance(found, Pipeline) else found
-        if type(last) not in set(our_estimators().values()):
+        model = self.decoded(tree)
+        last = model[-1] if isinstance(model, Pipeline) else model
+        if type(last) not in ESTIMATORS:
             raise self._damaged(f"it holds a {type(last).__name__}, no estimator")
-        return found
+        return model
 
     def decoded(self, tree: Any) -> Any:
         """Return the value of a tree."""
@@ -152,7 +170,7 @@ class Reader:
         if self.depth == DEEPEST:
             raise self._damaged("its description is nested too deeply")
         self.depth += 1
-        value = [self.decoded(part) for part in tree] if isinstance(tree, list) else self._tagged(tree)
+        value = [self.decoded(item) for item in tree] if isinstance(tree, list) else self._tagged(tree)
         self.depth -= 1
         return value
 
@@ -183,55 +201,64 @@ class Reader:
         return kind.type(number)
 
     def _array(self, number: int) -> np.ndarray:
-        return self.members.array(f"arrays/{int(number)}.npy")
+        number = int(number)
+        self.arrays[number] = self.members.array(f"arrays/{number}.npy")
+        self.uses[number] = 1
+        return self.arrays[number]
+
+    def _shared(self, number: int) -> np.ndarray:
+        """Return an array that occurred before."""
+        if number not in self.arrays or self.uses[number] == MOST_SHARED:
+            raise self._damaged(f"array {number!r:.50} occurs later, or too often")
+        self.uses[number] += 1
+        return self.arrays[number]
 
     def _texts(self, texts: Any) -> np.ndarray:
-        found = np.array(texts, dtype=object)
-        if not all(isinstance(part, str) for part in found.ravel()):
+        array = np.array(texts, dtype=object)
+        if not all(isinstance(item, str) for item in array.ravel()):
             raise self._damaged("texts are something else")
-        return found
+        return array
 
     def _sparse(self, parts: list[Any]) -> Any:
         data, indices, indptr, shape = parts
         csr = (self.decoded(data), self.decoded(indices), self.decoded(indptr))
-        if not all(isinstance(part, np.ndarray) for part in csr) or csr[0].dtype.kind not in "biufc":
+        if not all(isinstance(array, np.ndarray) for array in csr) or csr[0].dtype.kind not in "biufc":
             raise self._damaged("a sparse matrix does not consist of arrays of numbers")
-        found = sp.csr_array(csr, shape=tuple(shape))
-        found.check_format(full_check=True)
-        return found
+        matrix = sp.csr_array(csr, shape=tuple(shape))
+        matrix.check_format(full_check=True)
+        return matrix
 
     def _random(self, parts: list[Any]) -> np.random.RandomState:
         keys, position, has_gauss, gauss = parts
-        found = np.random.RandomState()
+        state = np.random.RandomState()
         if not 0 <= position <= RANDOM_WORDS:  # NumPy would read beyond the end
             raise self._damaged("a random state has no valid position")
-        found.set_state(("MT19937", self.decoded(keys), position, has_gauss, gauss))
-        return found
+        state.set_state(("MT19937", self.decoded(keys), position, has_gauss, gauss))
+        return state
 
     def _pipeline(self, steps: list[Any]) -> Pipeline:
-        found = [(name, self.decoded(step)) for name, step in steps]
-        for name, step in found:
+        named = [(name, self.decoded(step)) for name, step in steps]
+        for name, step in named:
             if not isinstance(name, str) or not (isinstance(step, BaseEstimator) or step in (None, "passthrough")):
                 raise self._damaged(f"{name!r:.50} is no step of a pipeline")
-        if len({name for name, _ in found}) < max(len(found), 1):
+        if len({name for name, _ in named}) < max(len(named), 1):
             raise self._damaged("the steps of a pipeline have no names of their own")
-        return Pipeline(found)
+        return Pipeline(named)
 
     def _neighbors(self, parts: list[Any]) -> NearestNeighbors:
         settings, X = map(self.decoded, parts)
         return NearestNeighbors(n_neighbors=settings["n_neighbors"], metric=settings["metric"]).fit(X)
 
     def _object(self, parts: list[Any]) -> Any:
-        name, fields = parts
-        cls = known_classes().get(name)
-        if cls is None:
-            raise DataError(f"{self.path}: the saved model names {name!r}, no class of a model; it is refused.")
-        found: Any = object.__new__(cls)
-        for key, tree in fields.items():
+        written, trees = parts
+        name = names_since(written, self.version)[-1]
+        if name not in CLASSES:
+            raise DataError(f"{self.path}: the saved model names {written!r}, no class of a model; it is refused.")
+        for key in trees:
             if not key.isidentifier() or key.startswith("__"):
                 raise self._damaged(f"{key!r:.50} is no field of {name}")
-            object.__setattr__(found, key, self.decoded(tree))
-        fault = fault_of(found)
-        if fault is not None:
-            raise self._damaged(f"{name} {fault}")
-        return found
+        fields = {key: self.decoded(tree) for key, tree in trees.items()}
+        try:
+            return assembled(name, upgraded(written, fields, self.version))
+        except ValueError as error:
+            raise self._damaged(one_line(error)) from error

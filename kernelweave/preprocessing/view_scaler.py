@@ -14,6 +14,8 @@ from kernelweave.foundation.sklearn_internals import checked_fit
 from kernelweave.inputs import Views, is_multi_view, per_view, read_views, split_columns
 
 METHODS = ("auto", "standard", "unit_rows", "none")
+# Standard deviations up to this share of the mean are rounding.
+CONSTANT_COLUMN = 10 * np.finfo(float).eps
 
 
 class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -85,10 +87,9 @@ class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.methods_ = []
         self.means_: list[Floats] = []
         self.scales_: list[Floats] = []
-        for name, block, asked in zip(
-            views.names, views.blocks, per_view(self.method, views.names, "method"), strict=True
-        ):
-            method = self._settled(name, block, asked)
+        methods = per_view(self.method, views.names, "method")
+        for name, block, requested in zip(views.names, views.blocks, methods, strict=True):
+            method = _resolve_method(name, block, requested)
             self.methods_.append(method)
             mean, scale = _moments(block) if method == "standard" else (np.empty(0), np.empty(0))
             self.means_.append(mean)
@@ -96,7 +97,7 @@ class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the samples scaled, in the form they came.
+        """Return the scaled samples, in the form of X.
 
         Parameters
         ----------
@@ -118,18 +119,6 @@ class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return dict(zip(views.names, blocks, strict=True)) if isinstance(X, dict) else blocks
         return _one_table(self, X, Views(views.names, tuple(blocks)))
 
-    def _settled(self, name: str, block: Array, asked: Any) -> str:
-        if asked not in METHODS:
-            raise ParameterError(f"method={asked!r} for view {name!r} is not known: use {', '.join(METHODS)}.")
-        if asked == "auto":
-            return "unit_rows" if sp.issparse(block) else "standard"
-        if asked == "standard" and sp.issparse(block):
-            raise ParameterError(
-                f"method='standard' would fill the zeros of the sparse view {name!r}: use 'unit_rows', or pass it "
-                "dense."
-            )
-        return str(asked)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -137,12 +126,25 @@ class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
+def _resolve_method(name: str, block: Array, requested: Any) -> str:
+    """Return the method for a view, in place of ``"auto"`` the one that suits it."""
+    if requested not in METHODS:
+        raise ParameterError(f"method={requested!r} for view {name!r} is not known: use {', '.join(METHODS)}.")
+    if requested == "auto":
+        return "unit_rows" if sp.issparse(block) else "standard"
+    if requested == "standard" and sp.issparse(block):
+        raise ParameterError(
+            f"method='standard' would fill the zeros of the sparse view {name!r}: use 'unit_rows', or pass it dense."
+        )
+    return str(requested)
+
+
 def _moments(block: Floats) -> tuple[Floats, Floats]:
     mean = block.mean(axis=0)
     scale = block.std(axis=0, ddof=1) if len(block) > 1 else np.zeros(block.shape[1])
-    # what rounding leaves of a constant column is no spread
-    flat = scale <= 10 * np.finfo(float).eps * np.abs(mean)
-    return mean, np.where(flat | (scale == 0), 1.0, scale)
+    # The deviation of a constant column is zero up to rounding.
+    constant = scale <= CONSTANT_COLUMN * np.abs(mean)
+    return mean, np.where(constant | (scale == 0), 1.0, scale)
 
 
 def _scaled(block: Any, method: str, mean: Floats, scale: Floats) -> Array:
@@ -153,7 +155,7 @@ def _scaled(block: Any, method: str, mean: Floats, scale: Floats) -> Array:
 
 
 def _one_table(scaler: ViewScaler, X: Any, views: Views) -> Array:
-    """Return the views as one table, each where its columns were; columns of no view stay as they are."""
+    """Return the views as one table, each in its own columns; columns that belong to no view stay as they are."""
     if scaler.views is None:
         return views.blocks[0]
     names = getattr(scaler, "feature_names_in_", None)

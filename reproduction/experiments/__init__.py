@@ -1,8 +1,7 @@
-"""The catalogue: one module per table or group of tables, found by looking into this folder.
+"""The catalogue: one module of this folder per table or group of tables.
 
-To add a table, write a module here that defines ``EXPERIMENTS``, a tuple of
-:class:`~reproduction.Experiment`. Nothing else needs to change: the command line, the
-reports and the golden tests go through the catalogue.
+To add a table, write a module here that defines ``EXPERIMENTS``, a tuple of :class:`~reproduction.Experiment`. Nothing
+else needs to change: the command line, the reports and the golden tests go through the catalogue.
 """
 
 import importlib
@@ -22,27 +21,27 @@ def catalogue() -> dict[str, Experiment]:
 
 def discover(package: ModuleType) -> dict[str, Experiment]:
     """Return the experiments of all public modules of ``package`` by their ids."""
-    found: dict[str, Experiment] = {}
+    known: dict[str, Experiment] = {}
     for entry in sorted(pkgutil.iter_modules(package.__path__), key=lambda entry: entry.name):
         if not entry.name.startswith("_"):
-            _add(found, importlib.import_module(f"{package.__name__}.{entry.name}"))
-    return found
+            _add(known, importlib.import_module(f"{package.__name__}.{entry.name}"))
+    return known
 
 
-def _add(found: dict[str, Experiment], module: ModuleType) -> None:
+def _add(known: dict[str, Experiment], module: ModuleType) -> None:
     declared = getattr(module, "EXPERIMENTS", ())
     if not declared:
         raise TypeError(f"{module.__name__} declares no EXPERIMENTS; each module of the catalogue must.")
     for experiment in declared:
-        if experiment.id in found:
+        if experiment.id in known:
             raise ValueError(f"Two experiments are called {experiment.id!r}; the second is in {module.__name__}.")
-        found[experiment.id] = experiment
+        known[experiment.id] = experiment
 
 
 def select(ids: Sequence[str], *, quick: bool = False) -> list[Experiment]:
-    """Return the experiments named, each once; ``"all"`` stands for every one.
+    """Return the experiments of these ids, each once; ``"all"`` means every one.
 
-    With ``quick`` those without a quick cell drop out of ``"all"``, and naming one is an error.
+    With ``quick``, ``"all"`` leaves out those without a quick cell, and naming one of them is an error.
     """
     known = catalogue()
     unknown = [name for name in ids if name not in known and name != "all"]
@@ -56,4 +55,4 @@ def select(ids: Sequence[str], *, quick: bool = False) -> list[Experiment]:
 
 
 def _known(known: dict[str, Experiment]) -> str:
-    return f"'kernelweave reproduce list' shows the {len(known)} known ones"
+    return f"'list' shows the {len(known)} known ones"

@@ -1,9 +1,9 @@
-"""Convex mixtures of one view and several: PhD tables 3.1-3.4 and figure 3.2; table 3.5 on texts that are to be had.
+"""Convex mixtures of one view and several: PhD tables 3.1-3.4 and figure 3.2; table 3.5 on texts that are available.
 
 The thesis has one sample of its synthetic views and does not print the classes' means and covariances. Its figures
-stand beside means over samples of our own generator, with the deviation of a single sample as the yardstick; what its
-text says of them is counted, sample by sample. Tables 3.7-3.9 are left out, as their data (Internet advertisements)
-are not to be had. How rows are computed stands in ``_mixture_rows``.
+are compared with means over samples of our generator, with the deviation of a single sample as the yardstick; claims of
+its text are counted, sample by sample. Tables 3.7-3.9 are left out, as their data (Internet advertisements) are not
+available. The module ``rows.convex_mixture`` computes the rows.
 """
 
 from functools import partial
@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from reproduction.experiment import Cell, Experiment, Printed
-from reproduction.rows.mixture_rows import (
+from reproduction.rows.convex_mixture import (
     CONVERGED,
     EARLY,
     MIXED,
@@ -96,7 +96,7 @@ def printed_rows(text: str) -> dict[str, tuple[list[float], list[float]]]:
     rows = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, numbers = line.split(maxsplit=1)
-        values, deviations = ([float(number) for number in part.split()] for part in numbers.split("|"))
+        values, deviations = ([float(number) for number in half.split()] for half in numbers.split("|"))
         rows[name] = values, deviations
     return rows
 
@@ -197,7 +197,7 @@ def _csc_cells(table: str, text: str, *, noisy: bool) -> dict[str, Cell]:
 
 
 def _weight_cells(table: str, text: str, *, noisy: bool) -> dict[str, Cell]:
-    """Declare the weights; only those of the thesis's own stopping are held against it."""
+    """Declare the weights; only those stopped as in the thesis are compared with it."""
     return {
         f"weighted{end}": _cell(
             f"{_LABELS['weighted']}, {_ENDED[end]}",
@@ -243,12 +243,14 @@ def _synthetic(number: int, title: str, cells: dict[str, Cell], *, noisy: bool) 
 def _noise_cells() -> dict[str, Cell]:
     noisy = float(np.mean(printed_weights(_UNEQUAL_WEIGHTS)[0][1]))
     deviation = _WEIGHT_DEVIATIONS["noisy_weight"][0]
-    same = Printed(noisy, 0.005, decimals=4, deviation=deviation, runs=1, source="PhD table 3.4, 2 views + noisy views")
+    printed = Printed(
+        noisy, 0.005, decimals=4, deviation=deviation, runs=1, source="PhD table 3.4, 2 views + noisy views"
+    )
     cells = {
         f"noise-{level:g}": Cell(
             f"Two views with noise of standard deviation {level:g}",
             partial(noise_row, levels=(level,)),
-            printed={"weight_noise_2.5_mean": same} if level == 2.5 else {},
+            printed={"weight_noise_2.5_mean": printed} if level == 2.5 else {},
             restarts=TRIALS,
         )
         for level in NOISE
@@ -259,10 +261,10 @@ def _noise_cells() -> dict[str, Cell]:
             partial(noise_row, levels=(low, high)),
             restarts=TRIALS,
         )
-    said = Printed(1.0, 0.1, source="PhD 3.4.2 and figure 3.2, text")
+    claim = Printed(1.0, 0.1, source="PhD 3.4.2 and figure 3.2, text")
     names = ("noisy_below_clean", "falls_up_to_1", "falls_always", *(f"mixed_{a:g}_{b:g}_in_order" for a, b in MIXED))
     cells["claims"] = Cell(
-        "Claims: shares of trials", noise_claims_row, printed=dict.fromkeys(names, said), restarts=TRIALS
+        "Claims: shares of trials", noise_claims_row, printed=dict.fromkeys(names, claim), restarts=TRIALS
     )
     return cells
 
@@ -287,7 +289,7 @@ def _text(name: str, data: str, title: str, views: tuple[str, ...], about: str) 
         title=f"Convex mixtures on {title}",
         source="In the manner of PhD tables 3.5 and 3.6, on other data",
         data=(data,),
-        preprocessing=f"{about} Its own 2,076 pages in six classes are not to be had.",
+        preprocessing=f"{about} The 2,076 pages in six classes of the thesis are not available.",
         protocol=(
             "As many clusters as classes; entropy at beta_0 and at the best of eleven multiples of it, from 0.5 to 4, "
             f"without and with kernel k-means. {_STOPPING} {_CORRELATED}"

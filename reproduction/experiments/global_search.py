@@ -3,10 +3,10 @@
 Kernel      exp(-||x - y||^2 / (2 sigma^2)); digits as z-scores that divide by n - 1, rings as they are
 Exemplars   P = 2M, twice the number of clusters
 Figures     CE, the sum of the cluster variances in feature space; NMI with the arithmetic mean of the entropies;
-            rings_found, the share of rings that are a cluster to the point; runs_correct, the number of random starts
+            rings_found, the share of rings that are exactly a cluster; runs_correct, the number of random starts
             that end with all of them
 Rings       MSc does not print their geometry, ours is that of ``make_two_rings`` and ``make_ten_rings``. Figures are
-            held against the printed ones as far as that allows, see ``_GEOMETRY``
+            compared with the printed ones as far as that allows, see ``_GEOMETRY``
 """
 
 import math
@@ -40,16 +40,16 @@ RINGS = {"two": Rings("make_two_rings", 1.0, 2), "ten": Rings("make_ten_rings", 
 
 
 def rings_row(restarts: int, seed: int, *, rings: str, how: "Search") -> dict[str, float]:
-    """Error, NMI and share of rings found by a global search, which has no random starts."""
+    """Error, NMI and share of correct rings of a global search, which has no random starts."""
     from kernelweave.metrics import normalized_mutual_info
     from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 
     op, weights, target, k = _rings_problem(rings)
-    found = global_kernel_kmeans(op, weights, n_clusters=k, how=how, n_exemplars=2 * k).stages[-1]
+    last = global_kernel_kmeans(op, weights, n_clusters=k, how=how, n_exemplars=2 * k).stages[-1]
     return {
-        "ce": found.objective,
-        "rings_found": share_of_rings(target, found.labels),
-        "nmi": normalized_mutual_info(target, found.labels),
+        "ce": last.objective,
+        "rings_found": share_of_rings(target, last.labels),
+        "nmi": normalized_mutual_info(target, last.labels),
     }
 
 
@@ -63,9 +63,9 @@ def rings_starts(restarts: int, seed: int, *, rings: str, init: str) -> dict[str
     op, weights, target, k = _rings_problem(rings)
     runs = []
     for rng in streams(seed, restarts):
-        found = kernel_kmeans(op, start_labels(op, init, weights, k, rng), weights, n_clusters=k)
-        nmi = normalized_mutual_info(target, found.labels)
-        runs.append((found.objective, nmi, share_of_rings(target, found.labels)))
+        descent = kernel_kmeans(op, start_labels(op, init, weights, k, rng), weights, n_clusters=k)
+        nmi = normalized_mutual_info(target, descent.labels)
+        runs.append((descent.objective, nmi, share_of_rings(target, descent.labels)))
     errors, nmis, shares = np.array(runs).T
     return {
         **mean_and_std("ce", errors),
@@ -120,7 +120,7 @@ def _rings_problem(rings: str) -> "tuple[KernelOperator, Floats, Ints, int]":
 
 
 def _all_rings(error: float, tolerance: float, row: str) -> Figures:
-    """Return what a search that finds the rings is held against: their error, and that it finds all of them."""
+    """Return what is printed of a search that finds the rings: their error, and that it finds all of them."""
     return {
         "ce": Printed(error, tolerance, source=f"{_TABLE_1}, {row}"),
         "rings_found": Printed(1.0, 0.0, decimals=1, source=f"MSc 5.1, text on {row}"),
@@ -128,9 +128,9 @@ def _all_rings(error: float, tolerance: float, row: str) -> Figures:
 
 
 def _starts_figures(mean: float, share: float, *, mean_within: float, share_within: float) -> Figures:
-    """Return mean error and share of right runs, each with the tolerance that another geometry calls for."""
+    """Return mean error and share of correct runs, each with the tolerance that another geometry needs."""
     row = f"{_TABLE_1}, Kernel k-Means (100 runs)"
-    spread = math.sqrt(share * (1.0 - share))  # of a single run, which is right or not
+    spread = math.sqrt(share * (1.0 - share))  # of a single run, which is correct or not
     return {
         "ce_mean": Printed(mean, mean_within, relative=True, source=f"{row}, Average"),
         "share_correct": Printed(
@@ -169,9 +169,9 @@ _EXEMPLARS = "Global Kernel k-Means with CMM"
 _FAST = "Fast Global Kernel k-Means"
 _BEST_START = "MSc table 5.3, Kernel k-Means (100 runs), Min (there is no row for the exact search), Pendigits.tes"
 _GEOMETRY = (
-    "None. The thesis does not print radii, noise and centres. They are ours, chosen so that the rings' own error is "
-    "the printed one: that it matches is no evidence, that a search finds it is. Errors of partitions that miss rings "
-    "depend on the geometry and are compared loosely."
+    "None. The thesis does not print radii, noise and centres. They are ours, chosen so that the partition into rings "
+    "has the printed error: that it matches is no evidence, that a search finds it is. Errors of partitions that miss "
+    "rings depend on the geometry and are compared loosely."
 )
 _RUNS = "each search once; kernel k-means 100 times from each of two kinds of starts, as the thesis names none."
 _STANDARDIZED = "Each feature to mean 0 and standard deviation 1, dividing by n - 1."
@@ -237,7 +237,7 @@ EXPERIMENTS = (
         source="MSc table 5.3, Pendigits.tes, rows of both variants, and Min",
         data=("pendigits",),
         preprocessing=_STANDARDIZED,
-        protocol=f"{_DIGITS.format(2.8)} The thesis did not run the exact search: it is held against the best of 100 "
+        protocol=f"{_DIGITS.format(2.8)} The thesis did not run the exact search: it is compared with the best of 100 "
         "random starts.",
         cells={
             "fast": Cell(

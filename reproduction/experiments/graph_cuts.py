@@ -4,11 +4,11 @@ Graphs      add32, data and uk of Walshaw's archive, edges of weight 1; finan512
 Figures     value_32, value_64, value_128: the objective at that many clusters, from the labels alone. The normalized
             cut is to be low, the ratio association high
 Searches    one fit for each number of clusters
-Printed     the thesis shows these results as bar charts only. The exact search is held against scikit-learn's spectral
+Printed     the thesis shows these results as bar charts only. The exact search is compared with scikit-learn's spectral
             clustering as METHODS measured it; the row here measures it again
 Rows        "kernel-kmeans" is weighted kernel k-means without a shift of the diagonal: kernel D^-1 A D^-1 and degrees
-            as weights for the cut, kernel A for the association. "metis" minimises the plain cut between parts of equal
-            size; it needs pymetis (extra ``dev``), and its figures are nan where that is not installed
+            as weights for the cut, kernel A for the association. "metis" minimises the plain cut between clusters of
+            equal size; it needs pymetis (extra ``dev``), and its figures are nan where that is not installed
 """
 
 import math
@@ -53,8 +53,8 @@ def polished_row(restarts: int, seed: int, *, graph: str, objective: str) -> dic
 def kernel_kmeans_row(restarts: int, seed: int, *, graph: str, objective: str) -> dict[str, float]:
     """Best objective of weighted kernel k-means over random starts.
 
-    Starts are labels drawn at random: with zeros on the diagonal no node lies away from any other, so there are no
-    centres to draw far apart.
+    Starts are labels drawn at random: with zeros on the diagonal no node has a distance to any other, so there are no
+    distant centres to draw.
     """
     from kernelweave.foundation.random_streams import streams
     from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
@@ -65,8 +65,8 @@ def kernel_kmeans_row(restarts: int, seed: int, *, graph: str, objective: str) -
     figures = {}
     for k in COUNTS:
         starts = (start_labels(op, "random_partition", weights, k, rng) for rng in streams(seed, restarts))
-        found = (kernel_kmeans(op, start, weights, n_clusters=k).labels for start in starts)
-        figures[f"value_{k}"] = best_value(A, found, objective, k)
+        partitions = (kernel_kmeans(op, start, weights, n_clusters=k).labels for start in starts)
+        figures[f"value_{k}"] = best_value(A, partitions, objective, k)
     return figures
 
 
@@ -87,8 +87,8 @@ def metis_row(restarts: int, seed: int, *, graph: str, objective: str) -> dict[s
     options = pymetis.Options(seed=seed)
     figures = {}
     for k in COUNTS:
-        found = (pymetis.part_graph(k, edges, recursive=how, options=options)[1] for how in (True, False))
-        figures[f"value_{k}"] = best_value(A, map(np.asarray, found), objective, k)
+        partitions = (pymetis.part_graph(k, edges, recursive=how, options=options)[1] for how in (True, False))
+        figures[f"value_{k}"] = best_value(A, map(np.asarray, partitions), objective, k)
     return figures
 
 
@@ -112,7 +112,7 @@ def _graph(name: str) -> "sp.csr_array":
 
 
 def _spectral_labels(graph: str, n_clusters: int, seed: int) -> "tuple[Ints, ...]":
-    """Return the labels of both roundings; neither knows of the objective."""
+    """Return the labels of both roundings; neither optimises the objective."""
     from sklearn.cluster import SpectralClustering
 
     A = _graph(graph)

@@ -12,12 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reproduction.experiment import (
-    Cell,
-    Experiment,
-    Printed,
-    mean_and_std,
-)
+from reproduction.experiment import Cell, Experiment, Printed, mean_and_std
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 Pair = tuple[float, float]
@@ -26,7 +21,7 @@ Figures = dict[str, Printed]
 
 @dataclass(frozen=True)
 class Starts:
-    """What each random start ended with, one entry per restart."""
+    """Results of random starts, one entry per restart."""
 
     e_sum: Floats
     e_max: Floats
@@ -80,8 +75,8 @@ def random_starts(X: ArrayLike, target: ArrayLike, *, sigma: float | None, resta
     k = len(np.unique(target))
     runs = []
     for rng in streams(seed, restarts):
-        found = kernel_kmeans(op, start_labels(op, "random", weights, k, rng), weights, n_clusters=k)
-        runs.append((found.objective, found.scatter.max(), normalized_mutual_info(target, found.labels)))
+        descent = kernel_kmeans(op, start_labels(op, "random", weights, k, rng), weights, n_clusters=k)
+        runs.append((descent.objective, descent.scatter.max(), normalized_mutual_info(target, descent.labels)))
     return Starts(*np.array(runs).T)
 
 
@@ -89,7 +84,7 @@ def _msc_figures(dataset: str, *, means: Pair, deviations: Pair, best: Pair, dec
     """Columns (CE, NMI) of MSc table 5.3, with the deviations of single starts, which it does not print.
 
     The best CE, printed with ``decimals``, is to be met to the last digit or undercut. It is a matter of
-    luck too: only a run of ``enough`` restarts, which miss it once in a hundred times, is held against it.
+    luck too: only a run of ``enough`` restarts, which miss it once in a hundred times, is compared with it.
     """
     source = f"{_MSC}, {dataset}"
     tolerance = 0.05 if decimals == 1 else 0.02

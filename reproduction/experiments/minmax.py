@@ -1,20 +1,15 @@
 """MinMax k-means beside k-means, k-means++ and pifs k-means: PhD tables 2.5-2.10 (vectors) and 2.12-2.16 (kernels).
 
-Tables 2.2-2.4 (Coil) need visual words that are not to be had. How rows are computed, and what is known of the thesis's
-own way, stands in ``_minmax_rows``.
+Tables 2.2-2.4 (Coil) need visual words that are not available. The module ``rows.minmax`` computes the rows, and says
+what is known of the way of the thesis.
 """
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from reproduction.experiment import Cell, Experiment, Printed
-from reproduction.rows.minmax_rows import kernel_row, vector_row
-
-if TYPE_CHECKING:
-    from reproduction.runner import CellResult, ExperimentResult
+from reproduction.rows.minmax import kernel_row, vector_row
 
 RUNS = 500
 _COLUMNS = ("e_max", "e_sum", "nmi")
@@ -34,7 +29,7 @@ class Table:
 
     A row holds mean and deviation of E_max, E_sum and NMI in (a) and, after a bar, in (b): the same after k-means from
     the solution. Rows of k-means itself are the same in both. A tilde marks deviations that a few starts in 500 decide,
-    as far as looked into: other starts of ours give others.
+    as far as was checked: they are different for other starts of ours.
     """
 
     number: str
@@ -53,7 +48,7 @@ _SHRUNK = (
     "are the printed errors those of k-means."
 )
 _FACES = (
-    "First 100 images; Gaussian smoothing (0.5), turned by -10, 0, 10 degrees and scaled by 0.9, 1, 1.1 in one "
+    "First 100 images; Gaussian smoothing (0.5), rotated by -10, 0, 10 degrees and scaled by 0.9, 1, 1.1 in one "
     "bilinear interpolation; central 50 x 50; each image to mean 0 and standard deviation 0.1 (the thesis says "
     "variance). It prints neither width of smoothing nor interpolation; they move E_sum by 1 to 3 %."
 )
@@ -63,9 +58,9 @@ _RINGS = (
     "are compared loosely."
 )
 _PROTOCOL = (
-    "{} restarts, every method from the same points drawn at random (k-means++ from its own); p from 0 to 0.5 by 0.01, "
-    "at most 500 steps. Runs that go in circles are measured as in the thesis, by the centres of the step before; "
-    "own_... are the variances about their own."
+    "{} restarts, every method from the same points drawn at random (k-means++ draws others); p from 0 to 0.5 by "
+    "0.01, at most 500 steps. Runs that go in circles are measured as in the thesis, by the centres of the step "
+    "before; own_... are the variances about the centres of the last assignment."
 )
 
 VECTOR_TABLES = (
@@ -239,62 +234,6 @@ KERNEL_TABLES = (
 _RINGS_FOUND = {"k-means": 3, "minmax-0": 11, "minmax-0.1": 26, "minmax-0.3": 29}
 
 
-# --- what the tables say of the order of methods ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ordering:
-    """One row of a table clearly below another: by how much in print, and in our run."""
-
-    metric: str
-    lower: str
-    higher: str
-    printed: float
-    ours: float
-    error: float  # standard error of ours
-
-    @property
-    def reproduced(self) -> bool:
-        """Whether ours is below too."""
-        return self.ours > 0
-
-    @property
-    def contradicted(self) -> bool:
-        """Whether ours is above by more than twice its standard error."""
-        return self.ours < -2.0 * self.error
-
-
-def orderings(result: "ExperimentResult") -> list[Ordering]:
-    """Return the pairs of rows that a table tells apart by E_max in (a) or by E_sum in (b), with our differences.
-
-    A table tells two rows apart where their means differ by more than twice the standard error of the difference.
-    Standard errors come from the printed deviations.
-    """
-    found = []
-    for metric, elsewhere in (("e_max_mean", "e_max_mean"), ("refined_e_sum_mean", "e_sum_mean")):
-        rows = [(cell, *_both(cell, metric, elsewhere)) for cell in result.cells]
-        for (low, theirs_low, our_low), (high, theirs_high, our_high) in itertools.permutations(rows, 2):
-            gap = theirs_high.value - theirs_low.value
-            spread = _spread(theirs_low, theirs_high)
-            if gap > 2.0 * spread / math.sqrt(RUNS):
-                error = spread / math.sqrt(min(low.restarts, high.restarts))
-                found.append(Ordering(metric, low.cell, high.cell, gap, our_high - our_low, error))
-    return found
-
-
-def _both(cell: "CellResult", metric: str, elsewhere: str) -> tuple[Printed, float]:
-    """Return a printed figure and ours; k-means, which has no row of its own in (b), has it ``elsewhere``."""
-    figures = {figure.metric: figure for figure in cell.figures}
-    figure = figures.get(metric) or figures[elsewhere]
-    assert figure.printed is not None
-    return figure.printed, figure.ours
-
-
-def _spread(*printed: Printed) -> float:
-    """Return the deviation of a difference between single starts."""
-    return math.hypot(*(each.deviation or 0.0 for each in printed))
-
-
 # --- declarations ----------------------------------------------------------------------------------------------------
 
 
@@ -328,9 +267,9 @@ def _figures(table: Table, name: str, numbers: list[str]) -> dict[str, Printed]:
     difference between two such, for n = 500 and a kurtosis of 14.
     """
     figures = {}
-    for part, prefix, columns in (("a", "", numbers[:6]), ("b", "refined_", numbers[6:])):
+    for half, prefix, columns in (("a", "", numbers[:6]), ("b", "refined_", numbers[6:])):
         for column, mean, printed in zip(_COLUMNS, map(float, columns[::2]), columns[1::2], strict=False):
-            source = f"PhD table {table.number}({part}), {_LABELS[name]}, {column}"
+            source = f"PhD table {table.number}({half}), {_LABELS[name]}, {column}"
             tolerance = {"e_max": 0.10 * mean, "e_sum": 0.02 * mean, "nmi": 0.03}[column]
             deviation = float(printed.lstrip("~"))
             enough = 20 * RUNS if printed.startswith("~") else RUNS

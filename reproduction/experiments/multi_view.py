@@ -1,8 +1,8 @@
 """Multi-view kernel k-means and spectral clustering: PhD table 4.1 and figures 4.3 and 4.4, the exponent, noisy views.
 
-Figures 4.3 and 4.4 print no numbers: what the text says of them is checked. Figures 4.6 and 4.7 are left out, as their
-data (Corel images) are not to be had. The last two experiments are ours: how well an exponent can be chosen without the
-classes, and what a view of noise costs. How rows are computed stands in ``_multi_view_rows``.
+Figures 4.3 and 4.4 print no numbers: the claims of the text are checked. Figures 4.6 and 4.7 are left out, as their
+data (Corel images) are not available. The last two experiments are ours: how well an exponent can be chosen without the
+classes, and what a view of noise costs. The module ``rows.multi_view`` computes the rows.
 """
 
 from functools import partial
@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from reproduction.experiment import Cell, Experiment, Printed
-from reproduction.rows.mixture_rows import EARLY, SETTLED
-from reproduction.rows.multi_view_rows import (
+from reproduction.rows.convex_mixture import EARLY, SETTLED
+from reproduction.rows.multi_view import (
     COMPARED,
     DIGITS,
     GRID,
@@ -37,7 +37,7 @@ from reproduction.rows.multi_view_rows import (
 
 DRAWS = 5
 _METHODS = {"mvkkm": "Multi-view kernel k-means", "mvspec": "Multi-view spectral clustering"}
-_FAR = ("0169", "4689")  # where the text does not call CSC slightly inferior
+_FAR = ("0169", "4689")  # digits for which the text does not call CSC slightly inferior
 _ENDS = {"": (EARLY, "stopped early, as in chapter 3"), "-settled": (SETTLED, "stopped once weights have settled")}
 
 # NMI and coefficients of the two views; before the bar MVKKM, after it MVSpec.
@@ -61,15 +61,15 @@ def printed_table() -> dict[tuple[str, float], tuple[float, float, float]]:
     table = {}
     for line in filter(None, map(str.strip, _TABLE.splitlines())):
         exponent, numbers = line.split(maxsplit=1)
-        for method, part in zip(_METHODS, numbers.split("|"), strict=True):
-            nmi, first, second = map(float, part.split())
+        for method, half in zip(_METHODS, numbers.split("|"), strict=True):
+            nmi, first, second = map(float, half.split())
             table[method, float(exponent)] = nmi, first, second
     return table
 
 
 def _table_figures(method: str, p: float) -> dict[str, Printed]:
     nmi, *coefficients = printed_table()[method, p]
-    source = f"PhD table 4.1, {'MVKKM' if method == 'mvkkm' else 'MVSpec'}, {_said(p)}"
+    source = f"PhD table 4.1, {'MVKKM' if method == 'mvkkm' else 'MVSpec'}, {_exponent_text(p)}"
     tolerance = 0.02 if method == "mvkkm" else 0.03
     # NMI 1 is a partition without errors: nothing less will do.
     figures = {"nmi": Printed(nmi, 1e-9 if nmi == 1.0 else tolerance, decimals=3, source=source)}
@@ -82,7 +82,7 @@ def _table_figures(method: str, p: float) -> dict[str, Printed]:
     return figures
 
 
-def _said(p: float) -> str:
+def _exponent_text(p: float) -> str:
     return "uniform" if p == np.inf else f"p = {p:g}"
 
 
@@ -96,7 +96,7 @@ def _id(p: float) -> str:
 def _table_cells() -> dict[str, Cell]:
     return {
         f"{method}-{_id(p)}": Cell(
-            f"{_METHODS[method]}, {_said(p)}",
+            f"{_METHODS[method]}, {_exponent_text(p)}",
             partial(table_row, method=method, p=p),
             printed=_table_figures(method, p),
             quick=(method, p) != _UNREACHED,
@@ -106,7 +106,7 @@ def _table_cells() -> dict[str, Cell]:
 
 
 def _digits(digits: str) -> Experiment:
-    cells = {_id(p): Cell(f"Both methods, {_said(p)}", partial(digits_row, digits=digits, p=p)) for p in GRID}
+    cells = {_id(p): Cell(f"Both methods, {_exponent_text(p)}", partial(digits_row, digits=digits, p=p)) for p in GRID}
     text = "PhD 4.3.2, text on figure 4.4"
     # "almost all p values": all but two of the twelve
     almost = Printed(1.0, 2 / len(GRID), source=f"{text}: MVKKM is superior to MVSpec for almost all p")
@@ -134,8 +134,8 @@ def _digits(digits: str) -> Experiment:
         preprocessing="Five views, without mor; attributes divided by their standard deviation (n - 1) on the subset.",
         protocol=(
             "Linear kernels, each divided by the mean squared distance; 4 clusters; MVKKM from the exact global search "
-            "on equal weights, MVSpec with ten starts of its last k-means. Nothing is printed to hold NMI and "
-            "coefficients against; the claims are those of the text. CSC: 4 axes, one kappa from 0.0001 to 1 without "
+            "on equal weights, MVSpec with ten starts of its last k-means. Nothing is printed to compare NMI and "
+            "coefficients with; the claims are those of the text. CSC: 4 axes, one kappa from 0.0001 to 1 without "
             "the classes, k-means with 30 starts on the projections of each view; the best view is the line of the "
             f"figure, chosen with the classes, and slightly inferior is by at most {SLIGHT}. MVCMM: the best of 14 "
             "multiples of beta_0, from 0.5 to 7, chosen with the classes, as in the text; distances are normalised by "
@@ -150,11 +150,11 @@ def _csc_cells(digits: str) -> dict[str, Cell]:
     text = "PhD 4.3.2, text on figure 4.4"
     far = digits in _FAR
     below = Printed(1.0, 0.0, source=f"{text}: CSC is inferior to MVKKM and MVSpec for the best p")
-    how = Printed(1.0, 0.0, source=f"{text}: {'not slightly' if far else 'slightly'} so on MF{digits}")
+    degree = Printed(1.0, 0.0, source=f"{text}: {'not slightly' if far else 'slightly'} so on MF{digits}")
     above = Printed(1.0, 0.0, source="PhD 4.3.4, text: CSC performs better than MVSpec for most p on the real data")
     printed = {"above_mvspec_for_most_p": above}
     for method in _METHODS:
-        printed |= {f"below_{method}": below, f"{'far' if far else 'slightly'}_below_{method}": how}
+        printed |= {f"below_{method}": below, f"{'far' if far else 'slightly'}_below_{method}": degree}
     return {
         "csc": Cell("Correlational spectral clustering, best view", partial(csc_row, digits=digits)),
         "claims-csc": Cell(
@@ -168,12 +168,12 @@ def _mvcmm_cells(digits: str) -> dict[str, Cell]:
     sparse = Printed(1.0, 0.0, source="PhD 4.3.3, text: MVCMM assigns a zero weight to most views")
     printed = {f"below_{method}": least for method in (*_METHODS, "csc")} | {"most_weights_zero": sparse}
     cells = {}
-    for end, (tol, said) in _ENDS.items():
+    for end, (tol, stopping) in _ENDS.items():
         cells[f"mvcmm{end}"] = Cell(
-            f"Weighted multi-view convex mixture, {said}", partial(mvcmm_row, digits=digits, tol=tol)
+            f"Weighted multi-view convex mixture, {stopping}", partial(mvcmm_row, digits=digits, tol=tol)
         )
         cells[f"claims-mvcmm{end}"] = Cell(
-            f"Claims: MVCMM beside the others, {said}",
+            f"Claims: MVCMM beside the others, {stopping}",
             partial(mvcmm_claims_row, digits=digits, tol=tol),
             printed=printed,
         )
@@ -208,12 +208,13 @@ def _choice_cells() -> dict[str, Cell]:
 
 
 def _noise_cells() -> dict[str, Cell]:
-    said = Printed(1.0, 0.0, source="PhD 4.3.1, text: for small p the weighting is consistent with the noise level")
+    claim = "PhD 4.3.1, text: for small p the weighting is consistent with the noise level"
+    consistent = Printed(1.0, 0.0, source=claim)
     cells = {
         name: Cell(
             f"A noisy view beside {name}",
             partial(noise_row, data=name),
-            printed={"wide_least_p_1.5": said} if name == _SYNTHETIC else {},
+            printed={"wide_least_p_1.5": consistent} if name == _SYNTHETIC else {},
             restarts=DRAWS,
             quick_restarts=2,
             quick=name == _SYNTHETIC,
@@ -239,7 +240,7 @@ EXPERIMENTS = (
         title="Multi-view kernel k-means and spectral clustering on two synthetic views",
         source="PhD table 4.1",
         data=("mvkkm_synthetic",),
-        preprocessing="The authors' own data, as they are.",
+        preprocessing="The data of the authors, as they are.",
         protocol=(
             "Gaussian kernels, sigma = 0.2, not normalised; 3 clusters; MVKKM from the exact global search on equal "
             "weights. The coefficients printed for MVKKM at p = 6 are not reached: by (4.9) that of view 1 is above "
@@ -251,7 +252,7 @@ EXPERIMENTS = (
     Experiment(
         id="multi-view-choice-of-p",
         title="The exponent of view weights, chosen without the classes",
-        source="Not from a publication; mvkkm-synthetic is held against PhD table 4.1",
+        source="Not from a publication; mvkkm-synthetic is compared with PhD table 4.1",
         data=_BENCHMARKS,
         preprocessing=_PREPARED,
         protocol=(
@@ -269,7 +270,7 @@ EXPERIMENTS = (
         protocol=(
             f"{_CLUSTERED} Drop: NMI without the noisy view less NMI with it; means over {DRAWS} draws. The noise is "
             "wide (as many columns as the median view) or narrow (2 columns). Wide noise hardly moves distances, and "
-            "no partition is tight in it: the claim holds, by little. Narrow noise has tight partitions of its own, "
+            "no partition is tight in it: the claim holds, by little. Narrow noise has tight partitions, too, "
             "and (4.9) rewards tight views: the claim fails."
         ),
         cells=_noise_cells(),

@@ -2,13 +2,13 @@
 
 Faces       the 900 images of MSc 5.4, made as for PhD tables 2.8 and 2.16
 Kernel      exp(-||x - y||^2 / (2 sigma^2)); the MSc prints no sigma, it is that of PhD table 2.16
-Clusters    the numbers that the text names; the axes of the figures are not to be read
+Clusters    the numbers that the text names; the axes of the figures are illegible
 Lines       exact, exemplars (three times as many as clusters) and fast: the searches; mean and best: kernel k-means
             over all random starts, and of the one with the least error; affinity: affinity propagation
 Starts      points drawn at random as first centres, or labels drawn at random: the thesis names none
 Figures     ce, the sum of the cluster variances in feature space, for affinity propagation of squared distances to the
             exemplars; me, the share of images that are not of their cluster's most frequent person
-Claims      shares of the numbers of clusters, or of pairs, for which a statement holds; lines that meet lie neither
+Claims      shares of the numbers of clusters, or of pairs, for which a statement holds; lines that meet are neither
             above nor below each other
 """
 
@@ -32,7 +32,7 @@ FEW = (10, 20)
 STARTS = 100
 EXEMPLARS = 3  # for each cluster
 INITS = {"points": "random", "labels": "random_partition"}
-SAME = 1e-9  # errors closer than this, relatively, are those of one partition
+EQUAL_ERRORS = 1e-9  # errors closer than this, relatively, are those of one partition
 Line = Mapping[int, float]  # by the number of clusters
 
 
@@ -47,23 +47,23 @@ class Point(NamedTuple):
 
 
 def search_row(restarts: int, seed: int, *, how: "Search", figure: str) -> dict[str, float]:
-    """One figure's line of a global search, which has no random starts; the number of exemplars there were too."""
+    """One figure's line of a global search, which has no random starts, and the numbers of exemplars."""
     points = searched(how, CLUSTERS)
-    found = {f"{figure}_{k}": getattr(point, figure) for k, point in points.items()}
+    figures = {f"{figure}_{k}": getattr(point, figure) for k, point in points.items()}
     if how == "exemplars":
         paths = search_paths(how, CLUSTERS)
-        found |= {f"n_exemplars_{k}": len(path.exemplars) for k, path in paths.items() if path.exemplars is not None}
-    return found
+        figures |= {f"n_exemplars_{k}": len(path.exemplars) for k, path in paths.items() if path.exemplars is not None}
+    return figures
 
 
 def starts_row(restarts: int, seed: int, *, figure: str, drawn: str) -> dict[str, float]:
     """One figure's lines of kernel k-means: mean and deviation over the starts, and the start with the least error."""
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for k in CLUSTERS:
         points = started(k, drawn, restarts, seed)
-        found |= mean_and_std(f"{figure}_{k}", [getattr(point, figure) for point in points])
-        found[f"{figure}_{k}_best_run"] = getattr(min(points), figure)
-    return found
+        figures |= mean_and_std(f"{figure}_{k}", [getattr(point, figure) for point in points])
+        figures[f"{figure}_{k}_best_run"] = getattr(min(points), figure)
+    return figures
 
 
 def affinity_row(restarts: int, seed: int, *, figure: str) -> dict[str, float]:
@@ -101,7 +101,7 @@ def search_claims(ce: Mapping[str, Line]) -> dict[str, float]:
 
 
 def error_claims(ce: Mapping[str, Line]) -> dict[str, float]:
-    """Return the shares of numbers of clusters at which the lines of figure 5.9 lie as the text says."""
+    """Return the shares of numbers of clusters at which the lines of figure 5.9 are ordered as in the text."""
     drawn = {name: line for name, line in ce.items() if name != "affinity"}
     clusters = list(ce["exact"])
     fast = ce["fast"]
@@ -122,14 +122,14 @@ def error_claims(ce: Mapping[str, Line]) -> dict[str, float]:
 
 
 def misclassification_claims(ce: Mapping[str, Line], me: Mapping[str, Line], starts: str) -> dict[str, float]:
-    """Return the shares of numbers of clusters, or of pairs, for which figure 5.10 is as the text says."""
+    """Return the shares of numbers of clusters, or of pairs, for which figure 5.10 is as in the text."""
     methods = ("exact", "exemplars", "fast", starts, "affinity")
     me = {name: me[name] for name in methods}
     clusters = list(me["exact"])
     variants = [(name, k) for name in ("exemplars", "fast") for k in (50, 70)]
     pairs = [(a, b, k) for a, b in combinations(methods[:-1], 2) for k in clusters]
     worse = [len(_above(me, starts, k)) for k in (10, 20, 70)]  # the text leaves out 50 and 150
-    gaps = {k: abs(me["affinity"][k] - me["exact"][k]) for k in clusters}
+    distances = {k: abs(me["affinity"][k] - me["exact"][k]) for k in clusters}
     opposed = _share((ce[a][k] - ce[b][k]) * (me[a][k] - me[b][k]) < 0 for a, b, k in pairs)
     return {
         "falls_with_clusters": _share(line[k] > line[more] for line in me.values() for k, more in pairwise(clusters)),
@@ -142,19 +142,21 @@ def misclassification_claims(ce: Mapping[str, Line], me: Mapping[str, Line], sta
         "variants_above_exact_50_70": _share(me[name][k] > me["exact"][k] for name, k in variants),
         "variants_below_kernel_kmeans_50_70": _share(me[name][k] < me[starts][k] for name, k in variants),
         "affinity_above_exact_to_50": _share(me["affinity"][k] > me["exact"][k] for k in clusters if k <= 50),
-        "affinity_nearer_exact_from_70": _share(gaps[k] < min(gaps[few] for few in (10, 20, 50)) for k in (70, 150)),
+        "affinity_nearer_exact_from_70": _share(
+            distances[k] < min(distances[few] for few in (10, 20, 50)) for k in (70, 150)
+        ),
         "pairs_opposed_to_ce": opposed,
     }
 
 
 def _below(lines: Mapping[str, Line], name: str, k: int) -> list[str]:
-    """Return the lines that lie below a given one."""
-    return [other for other in lines if lines[other][k] < lines[name][k] * (1.0 - SAME)]
+    """Return the lines below that of ``name``."""
+    return [other for other in lines if lines[other][k] < lines[name][k] * (1.0 - EQUAL_ERRORS)]
 
 
 def _above(lines: Mapping[str, Line], name: str, k: int) -> list[str]:
-    """Return the lines that lie above a given one."""
-    return [other for other in lines if lines[other][k] > lines[name][k] * (1.0 + SAME)]
+    """Return the lines above that of ``name``."""
+    return [other for other in lines if lines[other][k] > lines[name][k] * (1.0 + EQUAL_ERRORS)]
 
 
 def _nearest(lines: Mapping[str, Line], name: str, k: int) -> str:
@@ -172,20 +174,20 @@ def lines(
     figure: str, clusters: tuple[int, ...], drawn: str, restarts: int, seed: int, *, affinity: bool = True
 ) -> dict[str, Line]:
     """Return the lines of a figure by their names."""
-    found: dict[str, Line] = {
+    by_name: dict[str, Line] = {
         how: {k: getattr(point, figure) for k, point in searched(how, clusters).items()}
         for how in ("exact", "exemplars", "fast")
     }
     starts = {k: started(k, drawn, restarts, seed) for k in clusters}
-    found["mean"] = {k: float(np.mean([getattr(point, figure) for point in starts[k]])) for k in clusters}
-    found["best"] = {k: getattr(min(starts[k]), figure) for k in clusters}
+    by_name["mean"] = {k: float(np.mean([getattr(point, figure) for point in starts[k]])) for k in clusters}
+    by_name["best"] = {k: getattr(min(starts[k]), figure) for k in clusters}
     if affinity:
-        found["affinity"] = {k: getattr(propagated(k, seed), figure) for k in clusters}
-    return found
+        by_name["affinity"] = {k: getattr(propagated(k, seed), figure) for k in clusters}
+    return by_name
 
 
 def searched(how: "Search", clusters: tuple[int, ...]) -> dict[int, Point]:
-    """Return what a search found for every number of clusters."""
+    """Return the result of a search for every number of clusters."""
     target = faces()[1]
     stages = {k: path.stages[k - 1] for k, path in search_paths(how, clusters).items()}
     return {k: Point(stage.objective, _error(target, stage.labels)) for k, stage in stages.items()}
@@ -214,8 +216,8 @@ def started(k: int, drawn: str, restarts: int, seed: int) -> list[Point]:
     weights = np.ones(op.n_samples)
     points = []
     for rng in streams(seed, restarts):
-        found = kernel_kmeans(op, start_labels(op, INITS[drawn], weights, k, rng), weights, n_clusters=k)
-        points.append(Point(found.objective, _error(target, found.labels)))
+        descent = kernel_kmeans(op, start_labels(op, INITS[drawn], weights, k, rng), weights, n_clusters=k)
+        points.append(Point(descent.objective, _error(target, descent.labels)))
     return points
 
 
@@ -234,7 +236,7 @@ def propagated(k: int, seed: int) -> Point:
 def faces() -> "tuple[KernelOperator, Ints]":
     """Return the stored kernel of the 900 images, and the person on each."""
     from kernelweave.kernels.spec.fitting import fit_kernel
-    from reproduction.rows.minmax_rows import olivetti
+    from reproduction.rows.minmax import olivetti
 
     X, target = olivetti(folded=False)
     return fit_kernel(X, "rbf", {"sigma": SIGMA}).operator("dense"), target
@@ -249,10 +251,10 @@ def _error(target: "Ints", labels: "Ints") -> float:
 # --- declarations ----------------------------------------------------------------------------------------------------
 
 
-def _said(figure: str, words: Mapping[str, str]) -> dict[str, Printed]:
+def _claims(figure: str, words: Mapping[str, str]) -> dict[str, Printed]:
     """Return the claims of the text on a figure, by the names of the shares that are 1 where they hold."""
     source = f"MSc 5.4, text on figure {figure}"
-    return {name: Printed(1.0, 0.0, source=f"{source}: {said}") for name, said in words.items()}
+    return {name: Printed(1.0, 0.0, source=f"{source}: {claim}") for name, claim in words.items()}
 
 
 def _rows(figure: str) -> dict[str, Cell]:
@@ -276,9 +278,9 @@ def _rows(figure: str) -> dict[str, Cell]:
 
 def _error_claims(drawn: str) -> Cell:
     return Cell(
-        f"Claims: how the lines lie, kernel k-means from {drawn} drawn at random",
+        f"Claims: order of the lines, kernel k-means from {drawn} drawn at random",
         partial(error_claims_row, drawn=drawn),
-        printed=_said("5.9", _ERROR_WORDS),
+        printed=_claims("5.9", _ERROR_WORDS),
         restarts=STARTS,
     )
 
@@ -286,9 +288,9 @@ def _error_claims(drawn: str) -> Cell:
 def _misclassification_claims(drawn: str, starts: str) -> Cell:
     line = "mean of the restarts" if starts == "mean" else "restart with the least clustering error"
     return Cell(
-        f"Claims: how the lines lie, kernel k-means the {line} from {drawn} drawn at random",
+        f"Claims: order of the lines, kernel k-means the {line} from {drawn} drawn at random",
         partial(misclassification_claims_row, drawn=drawn, starts=starts),
-        printed=_said("5.10", _MISCLASSIFICATION_WORDS),
+        printed=_claims("5.10", _MISCLASSIFICATION_WORDS),
         restarts=STARTS,
     )
 
@@ -321,14 +323,14 @@ _MISCLASSIFICATION_WORDS = {
     "affinity_nearer_exact_from_70": "and close to it for 70 or more",
 }
 _FACES = (
-    "First 100 images; Gaussian smoothing (0.5), turned by -10, 0, 10 degrees and scaled by 0.9, 1, 1.1 in one "
+    "First 100 images; Gaussian smoothing (0.5), rotated by -10, 0, 10 degrees and scaled by 0.9, 1, 1.1 in one "
     "bilinear interpolation (the thesis names none); central 50 x 50; each image to mean 0 and standard deviation 0.1."
 )
 _PROTOCOL = (
     f"Gaussian kernel, sigma = {SIGMA}, which is not printed but taken from PhD table 2.16, on the same images; "
     f"{', '.join(map(str, CLUSTERS))} clusters, the numbers that the text names; {EXEMPLARS} exemplars for each "
     f"cluster; {STARTS} restarts from points drawn at random, and as many from labels, as the thesis names no start; "
-    "affinity propagation with the preference that gives the number. Nothing is printed to hold the lines against; the "
+    "affinity propagation with the preference that gives the number. Nothing is printed to compare the lines with; the "
     "claims are those of the text, as shares of numbers of clusters."
 )
 
@@ -340,8 +342,8 @@ EXPERIMENTS = (
         data=("olivetti",),
         preprocessing=_FACES,
         protocol=(
-            f"{_PROTOCOL} Close is judged by which line is nearest, similar by the widest gap between lines in parts "
-            "of the lowest, the order overall by sums over the numbers of clusters."
+            f"{_PROTOCOL} Close is judged by which line is nearest, similar by the widest distance between lines as "
+            "a share of the lowest, the order overall by sums over the numbers of clusters."
         ),
         cells={
             **_rows("ce"),
@@ -350,7 +352,7 @@ EXPERIMENTS = (
             "claims-few": Cell(
                 f"Claims: the two best lines, for {' and '.join(map(str, FEW))} clusters alone",
                 few_claims_row,
-                printed=_said("5.9", _SEARCH_WORDS),
+                printed=_claims("5.9", _SEARCH_WORDS),
                 restarts=STARTS,
                 quick=True,
             ),
@@ -364,7 +366,7 @@ EXPERIMENTS = (
         preprocessing=_FACES,
         protocol=(
             f"{_PROTOCOL} The text does not say whether Kernel k-Means is its mean or its best run, so both are tried; "
-            "among the best is the first or second of five, close a smaller gap than at any number below 70."
+            "among the best is the first or second of five, close a smaller distance than at any number below 70."
         ),
         cells={
             **_rows("me"),

@@ -1,9 +1,9 @@
-"""Ratio-based multiple kernel clustering: PhD tables 5.1, 5.2 and 5.4 on the data that are to be had; objects as extra.
+"""Ratio-based multiple kernel clustering: PhD tables 5.1, 5.2 and 5.4 on the data that are available; objects as extra.
 
-Corel images (tables 5.1 and 5.3) are not to be had, nor are the visual words that stand for COIL-20 there: our rows on
-raw pixels have no printed figure beside them. Which part of Optdigits and which views of Multiple features were used is
-not said; the figures of MVKKM and MVSpec tell: the test part, and five views without ``mor``, z-scored among the two
-classes. How rows are computed stands in ``_ratio_rows``.
+Corel images (tables 5.1 and 5.3) are not available, nor are the visual words that represent COIL-20 there: our rows on
+raw pixels have no printed figure beside them. The thesis does not say which digits of Optdigits and which views of
+Multiple features it used; the figures of MVKKM and MVSpec show it: the test set, and five views without ``mor``,
+z-scored among the two classes. The module ``rows.ratio_mkc`` computes the rows.
 """
 
 from dataclasses import replace
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from reproduction.experiment import Cell, Experiment, Printed
-from reproduction.rows.ratio_rows import (
+from reproduction.rows.ratio_mkc import (
     BALANCED,
     UNBALANCED,
     averaged_row,
@@ -186,7 +186,7 @@ _GAUSSIAN = "Gaussian kernels of ten widths, 10 % to 100 % of the range of dista
 _PROTOCOL = (
     "{kernels}, multiplicatively normalised; 2 clusters. C of 0.01 to 100, p of 1 to 5 and the kernel of single-kernel "
     "methods are those of best mean accuracy, as in the thesis. RMKC tries each C in {trials} runs and the best one in "
-    "all; iterSVR has C of 0.01, 0.1 and 1 alone, each kernel its own best one."
+    "all; iterSVR has C of 0.01, 0.1 and 1 alone, each kernel the best one for it."
 )
 _SCORES = "Each feature to mean 0 and standard deviation 1 among the two classes; constant ones drop out."
 
@@ -239,7 +239,7 @@ EXPERIMENTS = (
     Experiment(
         id="phd-5.1-norms",
         title="RMKC under different norms of the kernel weights",
-        source="PhD table 5.1, rows of the data that are to be had",
+        source="PhD table 5.1, rows of the data that are available",
         data=("ionosphere", "letter", "satimage", "mfeat", "optdigits"),
         preprocessing=_SCORES,
         protocol=(
@@ -252,6 +252,6 @@ EXPERIMENTS = (
     _uci("letter", ("kernel-kmeans",)),
     _uci("satellite", ("kernel-kmeans",)),
     _digits("mfeat", "Linear kernels of five views", f"Views without mor. {_SCORES}"),
-    _digits("optdigits", _GAUSSIAN, f"The 1,797 digits of the test part. {_SCORES}"),
+    _digits("optdigits", _GAUSSIAN, f"The 1,797 digits of the test set. {_SCORES}"),
     _objects(),
 )

@@ -1,1 +1,1 @@
-"""Printed figures of the tables, one module for each group of experiments."""
+"""Functions that compute the rows of published tables, one module for each group of experiments."""

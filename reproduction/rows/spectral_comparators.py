@@ -1,7 +1,7 @@
 """The other methods of MVKSC tables 2 to 5, OKKC, Co-reg (P and C) and MVNMF, with scores for BLF and BAF to judge.
 
-The paper tunes them by the same criteria and leaves open what BLF and BAF, made for the scores of KSC, see of methods
-that have none. Here it is what their k-means works on:
+The paper tunes them by the same criteria and leaves open what BLF and BAF, made for the scores of KSC, are computed
+from where a method has none. Here it is what their k-means works on:
 
 scores      its leading k - 1 principal components: of the weighted sum of kernels for OKKC, of the embedding for
             Co-reg, of the common matrix with rows of unit length for MVNMF
@@ -83,7 +83,7 @@ def factored(views: "Sequence[Matrix]", n_clusters: int, strengths: Sequence[flo
 
 
 def not_negative(view: "Matrix") -> "Matrix":
-    """Shift columns with negative values so that they begin at zero; keep what is mostly zero as sparse."""
+    """Shift columns with negative values so that they begin at zero; a result that is mostly zero is sparse."""
     from scipy import sparse
 
     if sparse.issparse(view):
@@ -100,5 +100,5 @@ def to_unit_scatter(K: "Floats") -> "Floats":
 def principal_scores(points: "Floats", count: int) -> "Floats":
     """Return the leading principal components of points, one column each."""
     U, values, _ = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    found: Any = U[:, :count] * values[:count]
-    return np.asarray(found)
+    scores: Any = U[:, :count] * values[:count]
+    return np.asarray(scores)

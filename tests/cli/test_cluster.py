@@ -1,4 +1,4 @@
-"""Clustering files from the command line: what is written, what is said, and what happens when input is bad."""
+"""Clustering files from the command line: files, messages, and what happens when input is bad."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from kernelweave.cli import main
 from kernelweave.cli.catalogue import DEFAULTS, METHODS
 from tests.estimators.discovery import blobs
 
-# Groups far apart make graphs of neighbours fall apart, and that is told.
+# Distant groups make graphs of neighbours fall apart, and there is a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:View .* has no scatter left")
 
 X, Y = blobs(12)
@@ -56,8 +56,8 @@ def labels_of(text):
     """Return the labels of a CSV text in the order of the samples."""
     rows = [line.split(",") for line in text.strip().splitlines()]
     assert rows[0] == ["id", "label"]
-    found = dict(rows[1:])
-    return [int(found[name]) for name in NAMES]
+    result = dict(rows[1:])
+    return [int(result[name]) for name in NAMES]
 
 
 VIEWS = ("genes.csv", "text.csv", "links.csv")
@@ -84,13 +84,13 @@ def test_three_tables_give_labels_weights_a_model_and_a_report(folder, capsys):
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["labels.csv", "model.kwm", "summary.json"]
 
 
-def test_a_similarity_matrix_and_an_edge_list_work_alike(folder, capsys):
+def test_a_similarity_matrix_and_an_edge_list_work_in_the_same_way(folder, capsys):
     for arguments in (("--kernel-matrix", "similar.csv"), ("--kernel-matrix", "similar.npy"), ("--graph", "net.txt")):
         code, out, _ = run(capsys, "cluster", *arguments, "-k", 3, "--quiet", "--report", "r.html", "--overwrite")
         assert code == 0
         plain = [int(line.split(",")[1]) for line in out.splitlines()[1:]]
-        found = plain if "npy" in arguments[1] else labels_of(out)
-        assert adjusted_rand_score(found, Y) == 1.0
+        result = plain if "npy" in arguments[1] else labels_of(out)
+        assert adjusted_rand_score(result, Y) == 1.0
         assert "<html" in (folder / "r.html").read_text()
 
 
@@ -103,10 +103,10 @@ def test_the_code_of_the_summary_repeats_the_clustering(folder, capsys):
     ):
         code, out, _ = run(capsys, "cluster", *arguments, "-k", 3, "--json", "--quiet", "--seed", 4)
         assert code == 0
-        found = json.loads(out)
+        result = json.loads(out)
         scope = {}
-        exec(found["code"], scope)
-        assert scope["labels"].tolist() == list(found["labels"].values())
+        exec(result["code"], scope)
+        assert scope["labels"].tolist() == list(result["labels"].values())
 
 
 def test_the_command_of_the_summary_repeats_the_clustering(folder, capsys):
@@ -134,11 +134,11 @@ def test_the_command_of_the_summary_repeats_the_clustering(folder, capsys):
 
 def test_a_range_of_numbers_is_judged_by_silhouettes(folder, capsys):
     code, out, err = run(capsys, "cluster", *VIEWS, "-k", "2:5", "--json")
-    found = json.loads(out)
+    result = json.loads(out)
     assert code == 0
-    assert found["clusters"] == 3
-    assert [entry["clusters"] for entry in found["tried"]] == [2, 3, 4, 5]
-    assert found["silhouette"] == max(entry["silhouette"] for entry in found["tried"])
+    assert result["clusters"] == 3
+    assert [entry["clusters"] for entry in result["tried"]] == [2, 3, 4, 5]
+    assert result["silhouette"] == max(entry["silhouette"] for entry in result["tried"])
     assert "Numbers of clusters" in err
 
 
@@ -146,12 +146,12 @@ def test_kernels_and_parameters_reach_the_estimator(folder, capsys):
     kernels = ["--kernel", "genes=linear", "--kernel", "text=rbf", "--kernel", "links=cosine"]
     others = ["--set", "n_init=2", "--set", "view_weights=uniform", "--scale", "none", "--json", "--quiet"]
     code, out, _ = run(capsys, "cluster", *VIEWS, "-k", 3, *kernels, *others)
-    found = json.loads(out)
+    result = json.loads(out)
     assert code == 0
-    assert found["estimator"] == "MultiViewKernelKMeans"
-    assert found["parameters"]["kernel"] == {"genes": "linear", "text": "rbf", "links": "cosine"}
-    assert (found["parameters"]["n_init"], found["parameters"]["view_weights"]) == (2, "uniform")
-    assert found["scale"] is None
+    assert result["estimator"] == "MultiViewKernelKMeans"
+    assert result["parameters"]["kernel"] == {"genes": "linear", "text": "rbf", "links": "cosine"}
+    assert (result["parameters"]["n_init"], result["parameters"]["view_weights"]) == (2, "uniform")
+    assert result["scale"] is None
 
 
 def test_standard_input_is_read_as_csv(folder):
@@ -243,11 +243,11 @@ def test_a_report_of_a_saved_model(folder, capsys):
 def test_methods_are_compared_with_each_other_and_with_the_truth(folder, capsys):
     chosen = ["--method", "multi-view-spectral", "--method", "multi-view-kernel-kmeans"]
     code, out, _ = run(capsys, "compare", *VIEWS, "-k", 3, *chosen, "--labels", "truth.csv", "-o", "all.csv", "--json")
-    found = json.loads(out)
+    result = json.loads(out)
     assert code == 0
-    assert [entry["method"] for entry in found["methods"]] == ["multi-view-spectral", "multi-view-kernel-kmeans"]
-    assert [entry["scores"]["nmi"] for entry in found["methods"]] == pytest.approx([1.0, 1.0])
-    assert np.allclose(found["agreement"]["nmi"], 1.0)
+    assert [entry["method"] for entry in result["methods"]] == ["multi-view-spectral", "multi-view-kernel-kmeans"]
+    assert [entry["scores"]["nmi"] for entry in result["methods"]] == pytest.approx([1.0, 1.0])
+    assert np.allclose(result["agreement"]["nmi"], 1.0)
     table = pd.read_csv("all.csv")
     assert list(table.columns) == ["id", "multi-view-spectral", "multi-view-kernel-kmeans"]
     code, out, _ = run(capsys, "compare", *VIEWS, "-k", 3, *chosen)
@@ -414,20 +414,20 @@ def test_a_report_made_later_knows_the_warnings_of_the_fit(folder, capsys):
 
 SLOW = """
 import sys, time
-from kernelweave.cli import outcome, main
-plain = outcome.timed_fit
-def slow(model, X):
-    found = plain(model, X)
+from kernelweave.cli import fitting, main
+plain = fitting.fit
+def slow(*arguments):
+    fit = plain(*arguments)
     print("fitted", flush=True)
     time.sleep(1.0)
-    return found
-outcome.timed_fit = slow
+    return fit
+fitting.fit = slow
 sys.exit(main(sys.argv[1:]))
 """
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way there")
-def test_ctrl_c_leaves_what_was_found_and_says_where(folder):
+def test_ctrl_c_leaves_the_best_result_so_far_and_says_where(folder):
     command = [sys.executable, "-c", SLOW, "cluster", *VIEWS, "-k", "2:30", "-o", "out"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert [process.stdout.readline() for _ in range(2)] == ["fitted\n"] * 2

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import ParameterError
 from kernelweave.cli import main
-from kernelweave.cli.common import in_options
+from kernelweave.cli.wording import with_options
 from kernelweave.persistence.models import load_with_notes, save_model
 from tests.estimators.discovery import blobs
 
@@ -174,7 +174,7 @@ def few(folder):
 
 
 def test_ids_too_long_to_keep_are_left_out_of_the_model_and_that_is_told(folder, capsys, monkeypatch):
-    monkeypatch.setattr("kernelweave.cli.outcome.LARGEST_IDS", 100)
+    monkeypatch.setattr("kernelweave.cli.output_files.LARGEST_IDS", 100)
     code, _, err = run(capsys, "cluster", "a.csv", "-k", 3, "-o", "m")
     assert code == 0
     assert "warning: The model does not keep the ids" in err
@@ -230,10 +230,10 @@ def test_tables_of_another_width_are_named_with_the_columns_of_the_model(folder,
 
 def test_columns_in_another_order_are_refused_with_the_first(folder, capsys):
     model = saved(capsys, "a.csv")
-    pd.read_csv("a.csv", index_col=0)[["x", "z", "y"]].to_csv("turned.csv")
+    pd.read_csv("a.csv", index_col=0)[["x", "z", "y"]].to_csv("reordered.csv")
     for command in ("predict", "report"):
         assert "another order than those of the model: 'y' belongs where 'z' is" in refused(
-            capsys, command, model, "turned.csv"
+            capsys, command, model, "reordered.csv"
         )
 
 
@@ -252,7 +252,7 @@ def test_columns_in_another_order_are_refused_with_the_first(folder, capsys):
     ],
 )
 def test_what_an_option_says_cannot_be_set_otherwise(folder, capsys, arguments, option):
-    assert f"this is what {option} says" in refused(capsys, "cluster", "a.csv", "b.csv", "-k", 3, *arguments)
+    assert f"this is what {option} sets" in refused(capsys, "cluster", "a.csv", "b.csv", "-k", 3, *arguments)
 
 
 def test_a_seed_that_is_set_is_the_seed_of_the_summary(folder, capsys):
@@ -296,15 +296,16 @@ def test_a_comparison_without_a_number_says_what_is_missing(folder, capsys):
         (["--method", "multi-view-kmeans", "--p", "2"], r"multi-view-kmeans takes no --p\.$"),
     ],
 )
-def test_bad_parameters_are_told_in_options(folder, capsys, arguments, message):
+def test_bad_parameters_are_told_with_options(folder, capsys, arguments, message):
     assert re.search(message, refused(capsys, "cluster", "a.csv", "b.csv", "-k", 3, *arguments))
 
 
 def test_advice_of_warnings_reads_as_options():
-    assert in_options("Leave it out, or set view_weights='uniform'.") == "Leave it out, or --set view_weights=uniform."
-    assert in_options("n_clusters=3 is too many.") == "-k 3 is too many."
+    advice = "Leave it out, or set view_weights='uniform'."
+    assert with_options(advice) == "Leave it out, or --set view_weights=uniform."
+    assert with_options("n_clusters=3 is too many.") == "-k 3 is too many."
     for plain in ("Add --set view_weights=uniform.", "View 'kernel=a' is empty.", "a/p=2.csv is no table."):
-        assert in_options(plain) == plain
+        assert with_options(plain) == plain
 
 
 # Outputs
@@ -315,14 +316,12 @@ def test_inputs_are_never_written_over(folder, capsys):
     (folder / "linked.csv").symlink_to("a.csv")
     (folder / "in").mkdir()
     (folder / "in" / "labels.csv").write_text((folder / "a.csv").read_text())
-    (folder / "r.html.partial").write_text((folder / "truth.csv").read_text())
     for arguments in (
         ("cluster", "a.csv", "-k", 3, "--report", "a.csv"),
         ("cluster", "view=a.csv", "-k", 3, "--report", folder / "a.csv"),
         ("cluster", "a.csv", "-k", 3, "--report", "linked.csv"),
         ("cluster", "a.csv", "-k", 3, "--labels", "truth.csv", "--report", "truth.csv"),
         ("cluster", "in/labels.csv", "-k", 3, "-o", "in"),
-        ("cluster", "a.csv", "-k", 3, "--labels", "r.html.partial", "--report", "r.html"),
         ("cluster", "--kernel-matrix", "k.csv", "-k", 3, "--report", "k.csv"),
         ("cluster", "--graph", "net.txt", "-k", 3, "--report", "net.txt"),
         ("predict", model, "a.csv", "-o", "a.csv"),
@@ -331,6 +330,13 @@ def test_inputs_are_never_written_over(folder, capsys):
         ("compare", "a.csv", "-k", 3, "-o", "a.csv"),
     ):
         assert "is one of the files to read; choose another place" in refused(capsys, *arguments, "--overwrite")
+
+
+def test_files_that_look_like_unfinished_ones_are_left_alone(folder, capsys):
+    truth = (folder / "truth.csv").read_text()
+    (folder / "r.html.partial").write_text(truth)
+    assert run(capsys, "cluster", "a.csv", "-k", 3, "--labels", "r.html.partial", "--report", "r.html", "-q")[0] == 0
+    assert (folder / "r.html.partial").read_text() == truth
 
 
 def test_two_outputs_do_not_share_a_place(folder, capsys):
@@ -372,7 +378,7 @@ def test_errors_of_the_system_while_writing_are_told_in_a_line(folder, capsys, m
     monkeypatch.setattr(os, "replace", full)
     code, _, err = run(capsys, "compare", "a.csv", "-k", 3, "--method", "kernel-kmeans", "-o", "all.csv")
     assert (code, err) == (2, "kernelweave compare: all.csv: No space left on device.\n")
-    assert not (folder / "all.csv.partial").exists()
+    assert not [each.name for each in folder.iterdir() if "partial" in each.name or "all.csv" in each.name]
 
 
 @pytest.mark.parametrize("report", ["r.html", "new/r.html"])
@@ -445,8 +451,8 @@ def test_screens_without_block_signs_get_plain_ones(folder):
 
 def test_ids_that_standard_output_cannot_take_are_told_in_a_line(folder):
     (folder / "a.csv").write_text((folder / "a.csv").read_text().replace("s05", "Ж5"), encoding="utf-8")
-    own = os.environ | {"PYTHONIOENCODING": "latin-1"}
-    done = process("cluster", "a.csv", "-k", "3", "--quiet", stdout=subprocess.PIPE, env=own)
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = process("cluster", "a.csv", "-k", "3", "--quiet", stdout=subprocess.PIPE, env=environment)
     assert done.returncode == 2
     assert done.stderr.startswith("kernelweave cluster: Standard output takes latin-1 only, and there is '\\u0416'")
     assert done.stderr.count("\n") == 1
@@ -476,9 +482,9 @@ def test_the_code_of_a_graph_knows_what_parts_its_entries(folder, capsys):
     (folder / "net.csv").write_text((folder / "net.txt").read_text().replace(" ", ","))
     code, out, _ = run(capsys, "cluster", "--graph", "net.csv", "--delimiter", ",", "-k", 3, "--json", "--quiet")
     assert code == 0
-    found, scope = json.loads(out), {}
-    exec(found["code"], scope)
-    assert scope["labels"].tolist() == list(found["labels"].values())
+    result, scope = json.loads(out), {}
+    exec(result["code"], scope)
+    assert scope["labels"].tolist() == list(result["labels"].values())
 
 
 # Comparisons
@@ -503,9 +509,9 @@ def test_methods_that_are_left_out_are_in_the_json(folder, capsys):
     for name in ("a.csv", "b.csv"):
         pd.read_csv(name, index_col=0).abs().to_csv(name)
     code, out, _ = run(capsys, "compare", "a.csv", "b.csv", "-k", 3, "--json")
-    found = json.loads(out)
-    assert (code, found["left_out"]) == (0, {})
-    assert "multi-view-nmf" in [one["method"] for one in found["methods"]]
+    result = json.loads(out)
+    assert (code, result["left_out"]) == (0, {})
+    assert "multi-view-nmf" in [one["method"] for one in result["methods"]]
     code, out, _ = run(capsys, "compare", "a.csv", "b.csv", "-k", 3, "--json", "--scale", "standard")
     assert (code, list(json.loads(out)["left_out"])) == (0, ["multi-view-nmf"])
 
@@ -536,7 +542,7 @@ def test_a_report_on_other_values_says_so(wines, capsys, tmp_path):
     assert main(["report", "out/model.kwm", "wine.csv", "-o", "same.html"]) == 0
     assert "warning" not in capsys.readouterr().err
     wines.iloc[::-1].round(9).to_csv("wine.csv")
-    assert main(["report", "out/model.kwm", "wine.csv", "-o", "turned.html"]) == 0
+    assert main(["report", "out/model.kwm", "wine.csv", "-o", "reordered.html"]) == 0
     assert "warning" not in capsys.readouterr().err
     (wines + 1.0).to_csv("wine.csv")
     assert main(["report", "out/model.kwm", "wine.csv", "-o", "other.html"]) == 0
@@ -553,8 +559,8 @@ def test_a_column_the_model_does_not_know_may_be_one_of_ids(wines, capsys):
 
 def test_methods_that_refuse_a_kernel_are_left_out_unless_they_are_named(wines, capsys):
     assert main(["compare", "--kernel-matrix", "similar.csv", "-k", "2"]) == 0
-    told = capsys.readouterr().err
-    assert "ng-spectral left out: Sample" in told
-    assert "failed" not in told
+    err = capsys.readouterr().err
+    assert "ng-spectral left out: Sample" in err
+    assert "failed" not in err
     assert main(["compare", "--kernel-matrix", "similar.csv", "-k", "2", "--method", "ng-spectral"]) == 1
     assert "ng-spectral failed" in capsys.readouterr().err

@@ -9,16 +9,16 @@ from kernelweave.cli.demo import demo
 def test_the_demonstration_clusters_five_views_of_digits_and_prints_a_table(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     demo(quiet=True)
-    told = capsys.readouterr()
-    assert told.err == ""
-    rows = re.findall(r"│ (.+?) +│ +(\d\.\d{3}) │ +(-?\d\.\d{3}) │ +(\d+\.\d{2}) │", told.out)
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    rows = re.findall(r"│ (.+?) +│ +(\d\.\d{3}) │ +(-?\d\.\d{3}) │ +(\d+\.\d{2}) │", captured.out)
     views = {"pixels", "fourier", "profiles", "gradients", "moments"}
     assert views <= {row[0].removeprefix("kernel k-means, ") for row in rows}
     scores = {row[0]: float(row[1]) for row in rows}
     together = scores["multi-view kernel k-means, learned weights"]
     assert together > 0.75
     assert together >= max(scores[f"kernel k-means, {view}"] for view in views)
-    weights = re.findall(r"│ (\w+) +│ (\d\.\d\d) +│ (\d\.\d\d) +│ (\d\.\d\d) +│", told.out)
+    weights = re.findall(r"│ (\w+) +│ (\d\.\d\d) +│ (\d\.\d\d) +│ (\d\.\d\d) +│", captured.out)
     assert {row[0] for row in weights} == views
     for column in (1, 2, 3):  # equal, learned by kernel k-means, learned by spectral clustering
         assert sum(float(row[column]) for row in weights) == pytest.approx(1, abs=0.03)

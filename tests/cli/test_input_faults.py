@@ -15,7 +15,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import ParameterError
 from kernelweave.cli import catalogue, main
-from kernelweave.cli.input_data import Data, read_data, read_truth, scaled
+from kernelweave.cli.fitting import scaled
+from kernelweave.cli.input_data import Data, read_data, read_truth
 from kernelweave.inputs import TextFormat
 from tests.estimators.discovery import blobs
 
@@ -127,11 +128,12 @@ LABELS = {
         r"y\.csv:37: .* line 1; spaces around ids do not count",
     ),
     "empty label": (lines(*PAIRS[:3], ("s03", " "), *PAIRS[4:]), r"y\.csv:4: the label of 's03' is empty; fill it in"),
-    "NA": (lines(*PAIRS[:3], ("s03", "N/A"), *PAIRS[4:]), r"y\.csv:4: the label of 's03' is 'N/A', which says that"),
-    "nan alone": (lines(("x",), ("NaN",), ("z",)), r"y\.csv:2: the label is 'NaN', which says that there is none"),
+    "NA": (lines(*PAIRS[:3], ("s03", "N/A"), *PAIRS[4:]), r"y\.csv:4: the label of 's03' is 'N/A', which means that"),
+    "nan alone": (lines(("x",), ("NaN",), ("z",)), r"y\.csv:2: the label is 'NaN', which means that there is none"),
     "blanks": (
         lines(*((name, str(c)) for name, c in zip(NAMES, Y, strict=True)), mark=" "),
-        r"y\.csv:1: there is no ',' .* a blank seems to part id and label in all of them; say so with --delimiter ' '",
+        r"y\.csv:1: there is no ',' .* a blank seems to separate id and label in all of them; "
+        r"say so with --delimiter ' '",
     ),
     "empty line": (lines(("label",), ("x",), ("",), ("z",)), r"y\.csv:3: the label is empty"),
     "too few": (
@@ -165,7 +167,7 @@ GRAPHS = {
     "commas": (
         lines(*EDGES),
         (),
-        r"g\.csv:1: there is ',' in this line; say what parts the entries with --delimiter ','",
+        r"g\.csv:1: there is ',' in this line; say what separates the entries with --delimiter ','",
     ),
     "commas and blanks": (lines(*EDGES, mark=", "), (), r"g\.csv:1: there is ',' in this line"),
     "no edge": (
@@ -184,9 +186,9 @@ GRAPHS = {
 @pytest.mark.parametrize("fault", sorted(GRAPHS))
 def test_faults_of_graphs_are_told_with_their_line_and_options(put, refused, fault):
     content, options, message = GRAPHS[fault]
-    found = refused("--graph", put("g.csv", content), *options)
-    assert re.match(message, found), found
-    assert "weighted" not in found
+    result = refused("--graph", put("g.csv", content), *options)
+    assert re.match(message, result), result
+    assert "weighted" not in result
 
 
 def test_the_delimiter_holds_for_graphs(put):
@@ -207,8 +209,8 @@ def test_header_and_no_header_decide_for_graphs(put, refused):
     assert nodes("from,to\na,b\n", False) == ("from", "to", "a", "b")
     assert nodes("# net\nx,y,z,more\na,b,2\n", True) == ("a", "b")
     assert nodes("c,a\na,b\n", None) == ("c", "a", "b")
-    found = refused("--graph", put("g.csv", "from to\na b\n"))
-    assert found.endswith("'from to'. Say --header or --no-header.")
+    result = refused("--graph", put("g.csv", "from to\na b\n"))
+    assert result.endswith("'from to'. Say --header or --no-header.")
 
 
 def test_graphs_are_read_from_files(put, refused, tmp_path):
@@ -239,9 +241,9 @@ def test_a_triangle_is_to_be_mirrored(put, refused, half):
     np.save("half.npy", K)
     scipy.io.mmwrite("half.mtx", sp.coo_array(K))
     for name in ("half.npy", "half.mtx"):
-        found = refused("--kernel-matrix", name)
-        assert f"the {half} triangle alone is filled in; mirror it" in found
-        assert "average" not in found
+        result = refused("--kernel-matrix", name)
+        assert f"the {half} triangle alone is filled in; mirror it" in result
+        assert "average" not in result
 
 
 @pytest.mark.parametrize("columns", [[f"V{i}" for i in range(1, 37)], range(36), range(1, 37)])
@@ -254,16 +256,16 @@ def test_tables_that_are_precomputed_are_not_scaled(put):
     data = read_data(["far.csv"], None, None, TextFormat(), "same")
     method = next(each for each in catalogue.METHODS if each.name == "kmedoids")
     for scale in ("auto", "none"):
-        seen, scaler = scaled(data, scale, method, {"metric": "precomputed"})
+        X, scaler = scaled(data, scale, method, {"metric": "precomputed"})
         assert scaler is None
-        np.testing.assert_array_equal(seen, data.samples)
+        np.testing.assert_array_equal(X, data.samples)
     with pytest.raises(ParameterError, match=r"^--scale standard does not go with metric 'precomputed'"):
         scaled(data, "standard", method, {"metric": "precomputed"})
     assert scaled(data, "auto", method, {"metric": "euclidean"})[1] is not None
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "start"),
     [
         (("--kernel", "rbf"), "--kernel 'rbf'"),
         (("--set", "kernel=rbf"), "--kernel 'rbf'"),
@@ -271,10 +273,10 @@ def test_tables_that_are_precomputed_are_not_scaled(put):
         (("--method", "convex-mixture", "--set", "divergence=sqeuclidean"), "--set divergence"),
     ],
 )
-def test_a_kernel_besides_the_matrix_is_refused(put, refused, options, said):
-    found = refused("--kernel-matrix", "similar.csv", *options)
-    assert found.startswith(said)
-    assert "does not go with --kernel-matrix" in found
+def test_a_kernel_besides_the_matrix_is_refused(put, refused, options, start):
+    result = refused("--kernel-matrix", "similar.csv", *options)
+    assert result.startswith(start)
+    assert "does not go with --kernel-matrix" in result
 
 
 def test_distances_are_no_similarities(put, refused, capsys):

@@ -85,8 +85,8 @@ def test_co_regularised_spectral_clustering_is_the_plain_oracle(variant, strengt
     with pytest.warns(ConvergenceWarning, match="max_iter=4 before its eigenvectors settled"):
         model = CoRegularizedSpectralClustering(3, **options, **RBF_05).fit(VIEWS)
     strengths = np.broadcast_to(strength, 3)
-    found, path = getattr(oracle, variant)(KERNELS, 3, strengths, 4)
-    E = spectral.unit_rows(np.hstack(found) if variant == "pairwise" else found)
+    result, path = getattr(oracle, variant)(KERNELS, 3, strengths, 4)
+    E = spectral.unit_rows(np.hstack(result) if variant == "pairwise" else result)
     np.testing.assert_allclose(model.objective_path_, path, rtol=1e-9)
     assert (np.diff(model.objective_path_) > 0).all()
     assert model.objective_ == model.objective_path_[-1]
@@ -98,11 +98,11 @@ def test_co_regularised_spectral_clustering_is_the_plain_oracle(variant, strengt
 
 def test_co_trained_spectral_clustering_is_the_plain_oracle():
     model = CoTrainedSpectralClustering(3, max_iter=3, tol=0.0, **RBF_05).fit(VIEWS)
-    found, path = oracle.co_trained(KERNELS, 3, 3)
+    result, path = oracle.co_trained(KERNELS, 3, 3)
     np.testing.assert_allclose(model.objective_path_, path, rtol=1e-7)
     assert model.objective_ == model.objective_path_[-1]
     assert model.n_iter_ == 3
-    E = spectral.unit_rows(np.hstack(found))
+    E = spectral.unit_rows(np.hstack(result))
     assert_alike(model.embedding_, E)
     assert same_partition(model.labels_, best_k_means(E))
 
@@ -260,10 +260,10 @@ def test_one_view_of_kernels_is_kernel_k_means_from_the_same_starts(kernel, norm
 def test_clear_groups_are_found_in_any_order_of_the_views(cls):
     front, back = CLEAR[:, :2], CLEAR[:, 2:]
     model = cls(3, random_state=0).fit([front, back])
-    turned = cls(3, random_state=0).fit([back, front])
+    reordered = cls(3, random_state=0).fit([back, front])
     assert same_partition(model.labels_, CLEAR_TRUTH)
-    assert same_partition(turned.labels_, CLEAR_TRUTH)
-    assert turned.objective_ == pytest.approx(model.objective_, rel=1e-4)
+    assert same_partition(reordered.labels_, CLEAR_TRUTH)
+    assert reordered.objective_ == pytest.approx(model.objective_, rel=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -277,10 +277,10 @@ def test_clear_groups_are_found_in_any_order_of_the_views(cls):
 )
 def test_the_order_of_the_views_plays_no_part(cls, options):
     model = cls(3, **options, **RBF_05).fit(VIEWS)
-    turned = cls(3, **options, **RBF_05).fit(VIEWS[::-1])
-    assert same_partition(model.labels_, turned.labels_)
-    assert turned.objective_ == pytest.approx(model.objective_, rel=1e-6)
-    np.testing.assert_allclose(turned.view_weights_[::-1], model.view_weights_, atol=1e-4)
+    reordered = cls(3, **options, **RBF_05).fit(VIEWS[::-1])
+    assert same_partition(model.labels_, reordered.labels_)
+    assert reordered.objective_ == pytest.approx(model.objective_, rel=1e-6)
+    np.testing.assert_allclose(reordered.view_weights_[::-1], model.view_weights_, atol=1e-4)
 
 
 @multi_view
@@ -324,8 +324,8 @@ def test_views_that_disagree_are_all_heard():
     agreed = CoTrainedSpectralClustering(3, random_state=0).fit([CLEAR[:, :2], CLEAR[:, 2:]])
     for cls in MULTI_VIEW:
         model = cls(3, random_state=0).fit(views)
-        found = [adjusted_rand_score(truth, model.labels_) for truth in (CLEAR_TRUTH, other)]
-        assert max(found) > 0.05
+        result = [adjusted_rand_score(truth, model.labels_) for truth in (CLEAR_TRUTH, other)]
+        assert max(result) > 0.05
         assert np.isfinite(model.objective_)
         if cls is CoTrainedSpectralClustering:
             assert model.objective_path_[0] < agreed.objective_path_[0]

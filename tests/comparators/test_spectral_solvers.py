@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
+from kernelweave.backends.host import HostBackend
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.parametric import WeightedKernels
@@ -51,22 +52,22 @@ def test_the_change_of_low_rank_is_part_of_the_matrix(monkeypatch):
     K, W = linear_kernel(rng.standard_normal((40, 60))), 3.0 * rng.standard_normal((40, 2))
     values, vectors = oracle.leading(K + W @ W.T, 3)
     whole = leading_subspace(DenseKernel(K), 3, W)
-    monkeypatch.setattr(subspaces, "SMALL", 10)
+    monkeypatch.setattr(HostBackend, "direct_limit", 10)
     by_products = leading_subspace(DenseKernel(K), 3, W)
-    for found in (whole, by_products):
-        np.testing.assert_allclose(found.values, values, rtol=1e-9)
-        np.testing.assert_allclose(found.vectors @ found.vectors.T, vectors @ vectors.T, atol=1e-5)
-        assert found.rank == 3
+    for result in (whole, by_products):
+        np.testing.assert_allclose(result.values, values, rtol=1e-9)
+        np.testing.assert_allclose(result.vectors @ result.vectors.T, vectors @ vectors.T, atol=1e-5)
+        assert result.rank == 3
     assert by_products.residual <= subspaces.RESIDUAL
 
 
 def test_directions_of_no_weight_are_columns_of_zeros():
     W = np.zeros((6, 4))
     W[:3, 0], W[3:, 1] = 1.0, 2.0
-    found = gram_subspace(W, 3)
-    np.testing.assert_allclose(found.values, [12.0, 3.0, 0.0], atol=1e-12)
-    assert found.rank == 2
-    assert not found.vectors[:, 2].any()
+    result = gram_subspace(W, 3)
+    np.testing.assert_allclose(result.values, [12.0, 3.0, 0.0], atol=1e-12)
+    assert result.rank == 2
+    assert not result.vectors[:, 2].any()
 
 
 # --- factors of kernels ----------------------------------------------------------------------------------------------
@@ -103,10 +104,10 @@ def test_other_kernels_have_no_factor_and_any_rank():
     data=strategies.views(min_views=1, min_n=6), k=st.integers(1, 3), strength=st.sampled_from([0.0, 0.01, 0.5, 5.0])
 )
 def test_the_co_regularised_objective_never_falls(centroid, data, k, strength):
-    found = co_regularized(affinities(data), np.full(len(data), strength), n_vectors=k, centroid=centroid, max_iter=15)
-    path = np.array(found.history)
+    result = co_regularized(affinities(data), np.full(len(data), strength), n_vectors=k, centroid=centroid, max_iter=15)
+    path = np.array(result.history)
     assert (np.diff(path) >= -1e-10 * np.abs(path[1:])).all()
-    for U in found.vectors:
+    for U in result.vectors:
         inner = U.T @ U
         np.testing.assert_allclose(inner, np.diag(np.round(np.diag(inner))), atol=1e-8)
 
@@ -118,7 +119,7 @@ def test_products_and_matrices_lead_to_the_same_subspaces(centroid, monkeypatch)
     data = [groups + rng.standard_normal((45, 2)) for _ in range(3)]
     options = {"n_vectors": 3, "centroid": centroid, "tol": 1e-12}
     whole = co_regularized(affinities(data), np.full(3, 0.3), **options)
-    monkeypatch.setattr(subspaces, "SMALL", 10)
+    monkeypatch.setattr(HostBackend, "direct_limit", 10)
     steps = []
     by_products = co_regularized(affinities(data), np.full(3, 0.3), on_step=steps.append, **options)
     assert by_products.objective == pytest.approx(whole.objective, rel=1e-8)
@@ -143,10 +144,10 @@ def test_degrees_of_a_low_rank_matrix_are_sums_of_absolute_values():
 @given(data=strategies.views(min_views=2, max_views=3, min_n=6), k=st.integers(1, 3))
 def test_agreement_lies_between_zero_and_one(data, k):
     by_degrees = affinities(data)
-    found = co_trained([op.base for op in by_degrees], by_degrees, n_vectors=k, max_iter=3)
-    assert all(-1e-12 <= value <= 1 + 1e-9 for value in found.history)
-    assert 1 <= found.n_iter <= 3
-    for E in found.vectors:
+    result = co_trained([op.base for op in by_degrees], by_degrees, n_vectors=k, max_iter=3)
+    assert all(-1e-12 <= value <= 1 + 1e-9 for value in result.history)
+    assert 1 <= result.n_iter <= 3
+    for E in result.vectors:
         inner = E.T @ E
         np.testing.assert_allclose(inner, np.diag(np.round(np.diag(inner))), atol=1e-6)
 
@@ -161,11 +162,11 @@ def test_agreement_lies_between_zero_and_one(data, k):
     q=st.integers(1, 4),
 )
 def test_correlations_fall_from_at_most_one_and_stay_above_zero(data, kappa, q):
-    found = kernel_cca([CentredKernel(FeatureKernel(X)) for X in data], np.full(len(data), kappa), q)
-    rho = found.correlations
+    result = kernel_cca([CentredKernel(FeatureKernel(X)) for X in data], np.full(len(data), kappa), q)
+    rho = result.correlations
     assert (np.diff(rho) <= 1e-12).all()
     assert ((rho >= 0) & (rho <= 1 + 1e-9)).all()
-    assert all(alphas.shape == (len(data[0]), len(rho)) for alphas in found.alphas)
+    assert all(alphas.shape == (len(data[0]), len(rho)) for alphas in result.alphas)
 
 
 @quick
@@ -175,9 +176,9 @@ def test_features_and_kernels_give_the_same_correlations(data, kappa):
     features = kernel_cca([CentredKernel(FeatureKernel(X)) for X in data], kappas, 3)
     kernels = kernel_cca([CentredKernel(DenseKernel(linear_kernel(X))) for X in data], kappas, 3)
     rho = min((features.correlations, kernels.correlations), key=len)
-    for found in (features.correlations, kernels.correlations):  # one may keep a correlation that is next to zero
-        np.testing.assert_allclose(found[: len(rho)], rho, atol=1e-7)
-        assert (found[len(rho) :] < 1e-6).all()
+    for result in (features.correlations, kernels.correlations):  # one may keep a correlation that is next to zero
+        np.testing.assert_allclose(result[: len(rho)], rho, atol=1e-7)
+        assert (result[len(rho) :] < 1e-6).all()
 
 
 def test_products_and_a_matrix_lead_to_the_same_correlations(monkeypatch):
@@ -244,8 +245,8 @@ def test_coefficients_are_those_of_a_general_solver(norm, seed):
 @given(data=strategies.views(min_views=1, max_views=3, min_n=5), drawn=st.data())
 def test_rounds_never_raise_what_is_left_unexplained(norm, data, drawn):
     labels, k = drawn.draw(strategies.partitions(len(data[0])))
-    found = optimized_kernel_kmeans(fusion(data, norm), labels, n_clusters=k)
-    assert (np.diff(found.history) < 0).all()
-    assert -1e-12 <= found.objective <= k - 1 + 1e-9
-    assert found.n_iter == len(found.history)
-    assert found.totals.sum() == len(labels)
+    result = optimized_kernel_kmeans(fusion(data, norm), labels, n_clusters=k)
+    assert (np.diff(result.history) < 0).all()
+    assert -1e-12 <= result.objective <= k - 1 + 1e-9
+    assert result.n_iter == len(result.history)
+    assert result.totals.sum() == len(labels)

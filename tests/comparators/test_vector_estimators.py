@@ -1,4 +1,4 @@
-"""KMedoids, AffinityPropagation, MultiViewKMeans, MultiViewEM and MultiViewNMF: what is their own."""
+"""KMedoids, AffinityPropagation, MultiViewKMeans, MultiViewEM and MultiViewNMF: what no other estimator has."""
 
 import itertools
 
@@ -97,24 +97,24 @@ def test_swaps_are_those_of_the_plain_loop_whatever_the_size_of_batches(problem,
     D, weights, start = problem
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(k_medoids_module, "SMALLEST_BATCH", fewest)
-        found = k_medoids(D.__getitem__, start, weights)
+        result = k_medoids(D.__getitem__, start, weights)
     wanted, n_swaps = oracle.eager_swaps(D, start, weights, 1e-12 * D[start].max() * weights.sum())
-    assert found.medoids.tolist() == wanted
-    assert found.objective == pytest.approx(oracle.cost(D, wanted, weights))
-    assert found.converged
-    assert (n_swaps == 0) == (len(set(found.history)) == 1)
+    assert result.medoids.tolist() == wanted
+    assert result.objective == pytest.approx(oracle.cost(D, wanted, weights))
+    assert result.converged
+    assert (n_swaps == 0) == (len(set(result.history)) == 1)
 
 
 @cases
 @given(problem=medoid_problems())
 def test_the_sum_falls_and_no_single_swap_lowers_it_further(problem):
     D, weights, start = problem
-    found = k_medoids(D.__getitem__, start, weights)
-    assert (np.diff(found.history) <= 0).all()
-    assert oracle.best_swap(D, found.medoids, weights) >= -1e-9
-    assert found.objective >= oracle.best_medoids(D, weights, len(start)) - 1e-9
-    np.testing.assert_allclose(D[found.medoids][found.labels, np.arange(len(D))], D[found.medoids].min(axis=0))
-    np.testing.assert_allclose(found.totals, np.bincount(found.labels, weights, len(start)))
+    result = k_medoids(D.__getitem__, start, weights)
+    assert (np.diff(result.history) <= 0).all()
+    assert oracle.best_swap(D, result.medoids, weights) >= -1e-9
+    assert result.objective >= oracle.best_medoids(D, weights, len(start)) - 1e-9
+    np.testing.assert_allclose(D[result.medoids][result.labels, np.arange(len(D))], D[result.medoids].min(axis=0))
+    np.testing.assert_allclose(result.totals, np.bincount(result.labels, weights, len(start)))
 
 
 @cases
@@ -123,9 +123,9 @@ def test_starting_medoids_are_different_samples_and_built_ones_those_of_the_plai
     D, weights = cdist(table, table), rng.choice([0.0, 0.5, 1.0], size=len(table))
     weights[rng.permutation(len(table))[:k]] = 1.0
     for init in ("random", "k-medoids++", "build"):
-        found = start_medoids(D.__getitem__, init, weights, k, rng)
-        assert len(set(found.tolist())) == k
-        assert (weights[found] > 0).all()
+        result = start_medoids(D.__getitem__, init, weights, k, rng)
+        assert len(set(result.tolist())) == k
+        assert (weights[result] > 0).all()
     built = build_medoids(D.__getitem__, weights, k)
     assert oracle.cost(D, built, weights) == pytest.approx(oracle.cost(D, oracle.build(D, weights, k), weights))
 
@@ -150,10 +150,10 @@ def test_attributes_describe_the_medoids():
     model = KMedoids(4, random_state=0).fit(OVERLAPPING, sample_weight=weights)
     np.testing.assert_array_equal(model.cluster_centers_, OVERLAPPING[model.medoid_indices_])
     assert model.labels_[model.medoid_indices_].tolist() == [0, 1, 2, 3]
-    gaps = cdist(OVERLAPPING, model.cluster_centers_)
-    np.testing.assert_allclose(model.transform(OVERLAPPING), gaps)
-    assert model.labels_.tolist() == gaps.argmin(axis=1).tolist() == model.predict(OVERLAPPING).tolist()
-    assert model.inertia_ == model.objective_ == pytest.approx(weights @ gaps.min(axis=1))
+    distances = cdist(OVERLAPPING, model.cluster_centers_)
+    np.testing.assert_allclose(model.transform(OVERLAPPING), distances)
+    assert model.labels_.tolist() == distances.argmin(axis=1).tolist() == model.predict(OVERLAPPING).tolist()
+    assert model.inertia_ == model.objective_ == pytest.approx(weights @ distances.min(axis=1))
     assert len(model.objective_path_) == model.n_iter_ + 1
     assert model.get_feature_names_out().tolist() == ["kmedoids0", "kmedoids1", "kmedoids2", "kmedoids3"]
 
@@ -162,9 +162,9 @@ def test_attributes_describe_the_medoids():
 def test_the_score_of_medoids_is_minus_the_sum_of_distances(metric):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(OVERLAPPING))
     plain = "cityblock" if metric == "manhattan" else "euclidean"
-    given_ = metric == "precomputed"
-    train = cdist(OVERLAPPING, OVERLAPPING) if given_ else OVERLAPPING
-    new = cdist(NEW, OVERLAPPING) if given_ else NEW
+    precomputed = metric == "precomputed"
+    train = cdist(OVERLAPPING, OVERLAPPING) if precomputed else OVERLAPPING
+    new = cdist(NEW, OVERLAPPING) if precomputed else NEW
     model = KMedoids(4, metric=metric, random_state=0).fit(train, sample_weight=weights)
     assert model.score(train, sample_weight=weights) == pytest.approx(-model.objective_)
     distances = cdist(NEW, OVERLAPPING[model.exemplar_indices_], plain)
@@ -181,19 +181,19 @@ def test_every_metric_gives_the_medoids_of_its_distance_matrix(metric):
         table = (np.random.default_rng(0).random((60, 12)) > 0.6).astype(float)
     measured = table.astype(bool) if set(np.unique(table)) == {0.0, 1.0} else table
     D = pairwise_distances(measured, metric=metric, **(params or {}))
-    found = KMedoids(3, metric=metric, metric_params=params, random_state=0).fit(table)
+    result = KMedoids(3, metric=metric, metric_params=params, random_state=0).fit(table)
     if metric == "russellrao":  # a sample is not at distance 0 from itself there
         return
-    given_ = KMedoids(3, metric="precomputed", random_state=0).fit(D)
-    assert found.inertia_ == pytest.approx(given_.inertia_)
-    assert found.predict(table).tolist() == found.labels_.tolist()
-    assert given_.cluster_centers_ is None
+    precomputed = KMedoids(3, metric="precomputed", random_state=0).fit(D)
+    assert result.inertia_ == pytest.approx(precomputed.inertia_)
+    assert result.predict(table).tolist() == result.labels_.tolist()
+    assert precomputed.cluster_centers_ is None
     if metric in SPARSE_METRICS:
         sparse = KMedoids(3, metric=metric, random_state=0).fit(sp.csr_array(table))
-        assert sparse.labels_.tolist() == found.labels_.tolist()
+        assert sparse.labels_.tolist() == result.labels_.tolist()
         assert sp.issparse(sparse.cluster_centers_)
-        np.testing.assert_allclose(sparse.transform(table), found.transform(table), atol=1e-6)
-        np.testing.assert_allclose(found.transform(sp.csr_array(table)), found.transform(table))
+        np.testing.assert_allclose(sparse.transform(table), result.transform(table), atol=1e-6)
+        np.testing.assert_allclose(result.transform(sp.csr_array(table)), result.transform(table))
 
 
 def test_a_function_is_a_metric():
@@ -328,12 +328,12 @@ def test_any_number_of_exemplars_can_be_had(k):
 def test_exemplars_stand_for_the_samples_nearest_to_them(table, k):
     D = cdist(table, table, "sqeuclidean")
     n_distinct = len(np.unique(table, axis=0))
-    found = exemplars_of(D, n_clusters=k)
-    assert len(found.indices) == min(k, n_distinct)
-    np.testing.assert_allclose(D[np.arange(len(D)), found.indices[found.labels]], D[:, found.indices].min(axis=1))
-    assert found.objective == pytest.approx(D[:, found.indices].min(axis=1).sum())
+    result = exemplars_of(D, n_clusters=k)
+    assert len(result.indices) == min(k, n_distinct)
+    np.testing.assert_allclose(D[np.arange(len(D)), result.indices[result.labels]], D[:, result.indices].min(axis=1))
+    assert result.objective == pytest.approx(D[:, result.indices].min(axis=1).sum())
     for i, j in itertools.combinations(range(len(D)), 2):
-        assert D[i, j] > 0 or found.labels[i] == found.labels[j]
+        assert D[i, j] > 0 or result.labels[i] == result.labels[j]
 
 
 def test_equal_samples_count_as_often_as_they_occur():
@@ -343,12 +343,12 @@ def test_equal_samples_count_as_often_as_they_occur():
     representatives, group = affinity_propagation.distinct_samples(cdist(table, table, "sqeuclidean"), 1e-12)
     assert rows[representatives].tolist() == list(range(30))
     assert group.tolist() == rows.tolist()
-    found = AffinityPropagation(preference=-400.0, random_state=0).fit(table)
+    result = AffinityPropagation(preference=-400.0, random_state=0).fit(table)
     S = -np.bincount(rows)[:, None] * cdist(OVERLAPPING[:30], OVERLAPPING[:30], "sqeuclidean")
     seed = int(streams(0, 1, "initialization")[0].integers(2**31 - 1))
     options = {"damping": 0.9, "max_iter": 1000, "convergence_iter": 50, "random_state": seed}
     plain = TheirAffinity(affinity="precomputed", preference=-400.0, **options).fit(S)
-    assert rows[found.exemplar_indices_].tolist() == plain.cluster_centers_indices_.tolist()
+    assert rows[result.exemplar_indices_].tolist() == plain.cluster_centers_indices_.tolist()
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -379,10 +379,10 @@ def test_rows_of_a_precomputed_kernel_have_no_distances_to_the_exemplars():
 
 
 def test_where_no_preference_gives_the_number_the_least_useful_exemplars_go():
-    D = cdist(np.eye(12), np.eye(12), "sqeuclidean")  # all alike: one exemplar, or all
-    found = exemplars_of(D, n_clusters=5)
-    assert len(found.indices) == 5
-    assert found.objective == pytest.approx(2.0 * 7)
+    D = cdist(np.eye(12), np.eye(12), "sqeuclidean")  # all equally far apart: one exemplar, or all
+    result = exemplars_of(D, n_clusters=5)
+    assert len(result.indices) == 5
+    assert result.objective == pytest.approx(2.0 * 7)
     D = cdist(OVERLAPPING, OVERLAPPING, "sqeuclidean")
     chosen = np.arange(0, 60, 4)
     kept = affinity_propagation.reduce_exemplars(D, np.ones(60), chosen, 4)
@@ -394,16 +394,16 @@ def test_where_no_preference_gives_the_number_the_least_useful_exemplars_go():
 
 def test_samples_at_no_distance_that_are_not_equal_can_be_exemplars_too():
     D = np.array([[0.0, 0.0, 1.0, 4.0], [0.0, 0.0, 4.0, 1.0], [1.0, 4.0, 0.0, 0.0], [4.0, 1.0, 0.0, 0.0]])
-    found = exemplars_of(D, n_clusters=3)  # no preference gives more than two
-    assert len(found.indices) == 3
-    assert found.objective == 0.0
+    result = exemplars_of(D, n_clusters=3)  # no preference gives more than two
+    assert len(result.indices) == 3
+    assert result.objective == 0.0
 
 
 def test_the_kernel_decides_about_similarity():
     K = rbf_kernel(OVERLAPPING, gamma=0.01)
     named = AffinityPropagation(3, kernel="rbf", kernel_params={"gamma": 0.01}, random_state=0).fit(OVERLAPPING)
-    given_ = AffinityPropagation(3, kernel="precomputed", random_state=0).fit(K)
-    assert named.exemplar_indices_.tolist() == given_.exemplar_indices_.tolist()
+    precomputed = AffinityPropagation(3, kernel="precomputed", random_state=0).fit(K)
+    assert named.exemplar_indices_.tolist() == precomputed.exemplar_indices_.tolist()
     assert named.objective_ == pytest.approx((2.0 - 2.0 * K[:, named.exemplar_indices_]).min(axis=1).sum())
     new = named.predict(NEW)
     assert new.tolist() == rbf_kernel(NEW, OVERLAPPING[named.exemplar_indices_], gamma=0.01).argmax(axis=1).tolist()
@@ -454,14 +454,14 @@ def test_rounds_of_k_means_are_those_of_the_plain_loop(problem):
     distinct = len(np.unique(np.hstack(blocks)[weights > 0], axis=0))
     assume(all(len(np.unique(block[weights > 0], axis=0)) >= k for block in blocks) and distinct >= k)
     path, centres, n_rounds = oracle.exchange_kmeans(blocks, labels, weights, k)
-    found = exchange_kmeans([FeatureKernel(b) for b in blocks], labels, weights, n_clusters=k, max_iter=100)
-    assert found.history == pytest.approx(path, abs=1e-9)
-    assert found.n_iter == n_rounds
+    result = exchange_kmeans([FeatureKernel(b) for b in blocks], labels, weights, n_clusters=k, max_iter=100)
+    assert result.history == pytest.approx(path, abs=1e-9)
+    assert result.n_iter == n_rounds
     wanted = oracle.joint_labels(blocks, centres)
     if len(set(wanted[weights > 0])) == k:  # else a cluster is founded anew
-        for mine, plain in zip(found.means, centres, strict=True):
+        for mine, plain in zip(result.means, centres, strict=True):
             np.testing.assert_allclose(mine, np.array(plain), atol=1e-9)
-        assert found.labels.tolist() == wanted.tolist()
+        assert result.labels.tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -573,12 +573,12 @@ def test_rounds_of_em_are_those_of_the_plain_loop(problem, covariance, counts):
         MultinomialView(block, weights) if kind == "multinomial" else GaussianView(block, weights, kind)
         for block, kind in zip(blocks, kinds, strict=True)
     ]
-    found = exchange_em(models, labels, n_clusters=k, max_iter=6)
-    assume(all(np.isfinite(density.log_weights).all() for density in found.densities))
+    result = exchange_em(models, labels, n_clusters=k, max_iter=6)
+    assume(all(np.isfinite(density.log_weights).all() for density in result.densities))
     path, proba, _ = oracle.exchange_em(blocks, kinds, labels, weights, k, max_iter=6)
-    if len(path) == len(found.history):  # rounding may choose between equally good rounds
-        assert found.history == pytest.approx(path, abs=1e-6)
-        np.testing.assert_allclose(mean_posteriors(found.densities, blocks), proba, atol=1e-5)
+    if len(path) == len(result.history):  # rounding may choose between equally good rounds
+        assert result.history == pytest.approx(path, abs=1e-6)
+        np.testing.assert_allclose(mean_posteriors(result.densities, blocks), proba, atol=1e-5)
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "spherical"])
@@ -694,12 +694,12 @@ def nmf_problems(draw):
 @given(problem=nmf_problems())
 def test_no_update_of_the_factors_raises_the_objective(problem):
     blocks, weights, labels, k = problem
-    found = joint_factors(blocks, weights, labels, n_clusters=k, max_iter=60, tol=0.0)
+    result = joint_factors(blocks, weights, labels, n_clusters=k, max_iter=60, tol=0.0)
     size = sum(float((block**2).sum()) for block in blocks)
-    assert (np.diff(found.history) <= 1e-13 * (size + found.history[0])).all()
-    assert all((part >= 0).all() for part in (found.consensus, *found.samples, *found.features))
-    wanted = oracle.nmf_objective(blocks, found.features, found.samples, found.consensus, weights)
-    assert found.objective == pytest.approx(wanted, rel=1e-6, abs=1e-12 * size)
+    assert (np.diff(result.history) <= 1e-13 * (size + result.history[0])).all()
+    assert all((part >= 0).all() for part in (result.consensus, *result.samples, *result.features))
+    wanted = oracle.nmf_objective(blocks, result.features, result.samples, result.consensus, weights)
+    assert result.objective == pytest.approx(wanted, rel=1e-6, abs=1e-12 * size)
 
 
 @settings(max_examples=15, deadline=None)
@@ -711,12 +711,12 @@ def test_a_round_of_updates_is_that_of_the_source(problem):
         multi_view_nmf.FactoredView(block, weight, labels, k) for block, weight in zip(blocks, weights, strict=True)
     ]
     factors = [view.U.copy() for view in start], [view.V.copy() for view in start]
-    found = joint_factors(blocks, weights, labels, n_clusters=k, max_iter=2, tol=0.0)
+    result = joint_factors(blocks, weights, labels, n_clusters=k, max_iter=2, tol=0.0)
     common = sum(weight * V for weight, V in zip(weights, factors[1], strict=True)) / sum(weights)
-    for _ in range(found.n_iter):
+    for _ in range(result.n_iter):
         *factors, common = oracle.nmf_round(blocks, *factors, common, weights)
-    np.testing.assert_allclose(found.consensus, common, rtol=1e-6, atol=1e-15)
-    for mine, plain in zip((*found.features, *found.samples), (*factors[0], *factors[1]), strict=True):
+    np.testing.assert_allclose(result.consensus, common, rtol=1e-6, atol=1e-15)
+    for mine, plain in zip((*result.features, *result.samples), (*factors[0], *factors[1]), strict=True):
         np.testing.assert_allclose(mine, plain, rtol=1e-6, atol=1e-15)
 
 
@@ -732,12 +732,12 @@ def test_the_order_of_the_samples_makes_no_difference_to_the_factors():
 def test_one_view_is_factorised_as_well_as_by_scikit_learn():
     words, _ = counts_of_words()
     table = words[0] / words[0].sum()
-    found = MultiViewNMF(3, n_init=3, tol=1e-9, max_iter=5000, random_state=0).fit(table)
-    error = float(((table - found.sample_factors_[0] @ found.components_[0]) ** 2).sum())
+    result = MultiViewNMF(3, n_init=3, tol=1e-9, max_iter=5000, random_state=0).fit(table)
+    error = float(((table - result.sample_factors_[0] @ result.components_[0]) ** 2).sum())
     theirs = NMF(3, solver="mu", init="nndsvda", tol=1e-9, max_iter=5000).fit(table).reconstruction_err_ ** 2
     assert error <= theirs * 1.001
-    assert found.objective_ == pytest.approx(error, rel=1e-3)
-    np.testing.assert_allclose(found.components_[0].sum(axis=1), 1.0)
+    assert result.objective_ == pytest.approx(error, rel=1e-3)
+    np.testing.assert_allclose(result.components_[0].sum(axis=1), 1.0)
 
 
 def test_sparse_views_give_the_factors_of_dense_ones_and_are_never_made_dense(monkeypatch):

@@ -28,8 +28,8 @@ def store(tmp_path):
 
 def sparse_parts(key, matrix):
     csr = sparse.csr_array(matrix)
-    parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": np.array(csr.shape)}
-    return {f"{key}_{part}": array for part, array in parts.items()}
+    arrays = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": np.array(csr.shape)}
+    return {f"{key}_{suffix}": array for suffix, array in arrays.items()}
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])

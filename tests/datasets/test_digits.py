@@ -107,7 +107,7 @@ def test_central_moments_do_not_change_under_a_shift_and_hu_not_under_a_turn(dig
     small = np.zeros((30, 16, 16))
     small[:, 4:12, 4:12] = digits.images[:30]
     original, shifted = _moments(small), _moments(np.roll(small, (3, -2), axis=(1, 2)))
-    turned = _moments(np.rot90(small, axes=(1, 2)))
+    rotated = _moments(np.rot90(small, axes=(1, 2)))
     assert shifted[:, 3:] == pytest.approx(original[:, 3:], rel=1e-6, abs=1e-7)
     assert shifted[:, 1:3] - original[:, 1:3] == pytest.approx(np.tile([3.0, -2.0], (30, 1)))
-    assert turned[:, -7:] == pytest.approx(original[:, -7:], rel=1e-4, abs=1e-5)
+    assert rotated[:, -7:] == pytest.approx(original[:, -7:], rel=1e-4, abs=1e-5)

@@ -110,7 +110,7 @@ def test_a_compressed_file_is_known_by_its_content(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "told"),
+    ("text", "options", "message"),
     [
         ("", {}, "there is no edge"),
         ("# nothing\n\n", {}, "there is no edge"),
@@ -146,8 +146,8 @@ def test_a_compressed_file_is_known_by_its_content(tmp_path):
         ("%%MatrixMarket matrix coordinate\n2 2 1\n1 2\n", {}, "scipy.io.mmread"),
     ],
 )
-def test_what_is_no_edge_list_is_refused_with_its_line(load, text, options, told):
-    with pytest.raises(DataError, match=told):
+def test_what_is_no_edge_list_is_refused_with_its_line(load, text, options, message):
+    with pytest.raises(DataError, match=message):
         load(text, **options)
 
 

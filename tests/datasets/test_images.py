@@ -12,14 +12,14 @@ from kernelweave.metrics import misclassification_error
 def test_histograms_are_those_of_the_window():
     rng = np.random.default_rng(0)
     image = rng.random((9, 11))
-    found = pixel_features(image, window=5, n_bins=4)
+    result = pixel_features(image, window=5, n_bins=4)
     edges = np.linspace(image.min(), image.max(), 5)
     padded = np.pad(image, 2, mode="edge")
     for place, (i, j) in enumerate(np.ndindex(image.shape)):
         counts, _ = np.histogram(padded[i : i + 5, j : j + 5], edges)
-        np.testing.assert_allclose(found[place, 1:], counts / 25, atol=1e-12)
-    np.testing.assert_allclose(found[:, 0], image.ravel() / image.std())
-    np.testing.assert_allclose(found[:, 1:].sum(axis=1), 1.0)
+        np.testing.assert_allclose(result[place, 1:], counts / 25, atol=1e-12)
+    np.testing.assert_allclose(result[:, 0], image.ravel() / image.std())
+    np.testing.assert_allclose(result[:, 1:].sum(axis=1), 1.0)
 
 
 def test_a_mask_chooses_pixels_and_windows_see_the_whole_image():
@@ -31,8 +31,8 @@ def test_a_mask_chooses_pixels_and_windows_see_the_whole_image():
 
 
 def test_a_constant_image_has_one_bin():
-    found = pixel_features(np.full((4, 4), 2.0), window=3, n_bins=3)
-    np.testing.assert_array_equal(found[:, 1:], np.tile([1.0, 0.0, 0.0], (16, 1)))
+    result = pixel_features(np.full((4, 4), 2.0), window=3, n_bins=3)
+    np.testing.assert_array_equal(result[:, 1:], np.tile([1.0, 0.0, 0.0], (16, 1)))
 
 
 @pytest.mark.parametrize(

@@ -18,26 +18,26 @@ def written(tmp_path, text):
 
 
 def test_neighbours_become_a_symmetric_matrix(tmp_path):
-    found = load_metis(written(tmp_path, PLAIN))
+    result = load_metis(written(tmp_path, PLAIN))
     expected = np.zeros((4, 4))
     for u, v in ((0, 1), (0, 2), (2, 3)):
         expected[u, v] = expected[v, u] = 1.0
-    np.testing.assert_array_equal(found.graph.toarray(), expected)
-    assert found.node_ids.tolist() == [1, 2, 3, 4]
-    assert found.DESCR == "net.graph: a graph of 4 nodes and 3 edges."
+    np.testing.assert_array_equal(result.graph.toarray(), expected)
+    assert result.node_ids.tolist() == [1, 2, 3, 4]
+    assert result.DESCR == "net.graph: a graph of 4 nodes and 3 edges."
 
 
 def test_weights_of_edges_and_nodes_are_read(tmp_path):
-    found = load_metis(written(tmp_path, "2 1 11\n7 2 5\n8 1 5\n"))
-    np.testing.assert_array_equal(found.graph.toarray(), [[0, 5], [5, 0]])
-    assert found.node_weights.tolist() == [[7], [8]]
+    result = load_metis(written(tmp_path, "2 1 11\n7 2 5\n8 1 5\n"))
+    np.testing.assert_array_equal(result.graph.toarray(), [[0, 5], [5, 0]])
+    assert result.node_weights.tolist() == [[7], [8]]
     several = load_metis(written(tmp_path, "2 1 010 2\n7 1 2\n8 2 1\n"))
     assert several.node_weights.tolist() == [[7, 1], [8, 2]]
 
 
 def test_nodes_without_neighbours_have_empty_lines_even_at_the_end(tmp_path):
-    found = load_metis(written(tmp_path, "4 1\n\n3\n2\n\n"))
-    assert found.graph.sum(axis=1).tolist() == [0, 1, 1, 0]
+    result = load_metis(written(tmp_path, "4 1\n\n3\n2\n\n"))
+    assert result.graph.sum(axis=1).tolist() == [0, 1, 1, 0]
 
 
 def test_empty_lines_after_those_of_the_nodes_do_not_count(tmp_path):
@@ -69,7 +69,7 @@ def test_compressed_files_are_recognised(tmp_path):
         ("% nothing\n", r":1: there are comments alone"),
         ("1_0 3\n", r":1: '1_0' is no integer"),
         ("2 1\n3\n1\n", r":2: node 1 has neighbour 3; nodes are 1 to 2"),
-        ("2 1\n2\n\n", r"between nodes 1 and 2 is not listed alike"),
+        ("2 1\n2\n\n", r"between nodes 1 and 2 is listed differently at its two ends"),
         ("2 5\n2\n1\n", r":1: the first line promises 5 edges, and 1 are listed"),
         ("2 1 1\n2\n1 5\n", r":2: the last neighbour of node 1 has no weight"),
         ("2 1 10\n\n1 1\n", r":2: node 1 has no weight"),

@@ -64,9 +64,9 @@ def test_ten_rings_are_a_fixed_point_of_kernel_kmeans():
 def test_restarts_seldom_find_the_two_rings_and_never_beat_them():
     X, y = make_two_rings(random_state=0)
     K, rng, truth = gaussian(X, 1.0), np.random.default_rng(0), ring_error(*make_two_rings(random_state=0), 1.0)
-    found = [descend(K, rng.integers(2, size=len(y))) for _ in range(40)]
-    assert np.mean([adjusted_rand_score(y, labels) == 1.0 for labels in found]) < 0.5
-    assert min(ring_error(X, labels, 1.0) for labels in found) >= truth - 1e-9
+    result = [descend(K, rng.integers(2, size=len(y))) for _ in range(40)]
+    assert np.mean([adjusted_rand_score(y, labels) == 1.0 for labels in result]) < 0.5
+    assert min(ring_error(X, labels, 1.0) for labels in result) >= truth - 1e-9
 
 
 def test_k_means_cannot_part_the_rings():

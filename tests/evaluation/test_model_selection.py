@@ -151,7 +151,7 @@ def test_a_single_cluster_gets_the_worst_score(criterion):
 
 def test_a_drawn_part_is_judged_by_itself():
     model = ksc(2).fit(X)
-    rows = np.sort(streams(3, 1)[0].choice(N, 20, replace=False))
+    rows = np.sort(streams(3, 1, "judged samples")[0].choice(N, 20, replace=False))
     found = score_clustering(model, X, sample_size=20, random_state=3)
     assert found == pytest.approx(silhouette_score(X[rows], model.labels_[rows]))
     assert found == score_clustering(model, X, sample_size=20, random_state=3)
@@ -164,7 +164,7 @@ def test_a_drawn_part_is_judged_by_itself():
 def test_a_search_draws_its_part_once_for_all_points():
     data = np.random.default_rng(0).standard_normal((N, 3))
     found = search(space={"n_clusters": [2, 3, 4]}, sample_size=15, n_iter=20, random_state=5).fit(data)
-    rows = np.sort(streams(5, 1)[0].choice(N, 15, replace=False))
+    rows = np.sort(streams(5, 1, "judged samples")[0].choice(N, 15, replace=False))
     assert len(found.trace_["score"]) == 3
     for params, score in zip(found.trace_["params"], found.trace_["score"], strict=True):
         labels = KernelSpectralClustering(**params).fit(data).labels_

@@ -33,9 +33,11 @@ from kernelweave import (
     ParameterError,
     RatioMultipleKernelClustering,
 )
-from kernelweave.evaluation.report import measures, words
+from kernelweave.evaluation.describe.graphs import graph_places
+from kernelweave.evaluation.principal import scaling_components
+from kernelweave.evaluation.report import facts as report_facts
+from kernelweave.evaluation.report import text as report_text
 from kernelweave.evaluation.report.charts import tick_texts, ticks
-from kernelweave.evaluation.report.geometry import graph_places, main_axes
 from kernelweave.evaluation.report.page import HEADINGS
 from kernelweave.preprocessing import ViewScaler
 from kernelweave.report import ReportFacts, summary_html, write_report
@@ -129,13 +131,15 @@ def test_the_next_best_cluster_is_the_nearest_of_the_others_on_average():
     assert lowest[-1] <= np.sort(facts.silhouettes.values)[10]
 
 
-def test_kernel_models_are_measured_in_the_feature_space_of_their_kernel():
+def test_model_silhouettes_of_kernel_models_are_those_of_their_feature_space():
     model = KernelKMeans(3, kernel_params={"gamma": GAMMA}, random_state=0).fit(X)
     facts = ReportFacts.from_estimator(model, X)
     D = np.sqrt(np.maximum(2 - 2 * rbf_kernel(X, gamma=GAMMA), 0))
     np.fill_diagonal(D, 0)
     expected = silhouette_samples(D, model.labels_, metric="precomputed")
-    np.testing.assert_allclose(facts.silhouettes.values, expected, atol=1e-9)
+    np.testing.assert_allclose(facts.model_silhouettes.values, expected, atol=1e-9)
+    assert facts.mean_model_silhouette == pytest.approx(expected.mean())
+    np.testing.assert_allclose(facts.silhouettes.values, silhouette_samples(X, model.labels_), atol=1e-9)
     points = KernelPCA(2, kernel="rbf", gamma=GAMMA).fit_transform(X)
     np.testing.assert_allclose(np.abs(facts.picture.points), np.abs(points) * scale(D), rtol=1e-6, atol=1e-7)
 
@@ -150,7 +154,8 @@ def test_a_kernel_matrix_gives_the_same_facts_as_its_features():
     by_features = KernelKMeans(3, kernel_params={"gamma": GAMMA}, init=Y).fit(X)
     by_matrix = KernelKMeans(3, kernel="precomputed", init=Y).fit(K)
     one, other = ReportFacts.from_estimator(by_features, X), ReportFacts.from_estimator(by_matrix, K)
-    np.testing.assert_allclose(one.silhouettes.values, other.silhouettes.values, atol=1e-7)
+    np.testing.assert_allclose(one.model_silhouettes.values, other.model_silhouettes.values, atol=1e-7)
+    assert other.model_silhouettes is other.silhouettes
     np.testing.assert_allclose(one.picture.points, other.picture.points, atol=1e-6)
     assert [list(rows) for rows in one.typical] == [list(rows) for rows in other.typical]
     assert other.views[0].kind == "kernel"
@@ -162,8 +167,11 @@ def test_distances_of_several_views_are_the_mean_of_the_views_brought_to_one_sca
     parts = [pairwise_distances(view) for view in VIEWS.values()]
     D = sum(part * scale(part) for part in parts) / 2
     np.testing.assert_allclose(
-        facts.silhouettes.values, silhouette_samples(D, model.labels_, metric="precomputed"), atol=1e-9
+        facts.model_silhouettes.values, silhouette_samples(D, model.labels_, metric="precomputed"), atol=1e-9
     )
+    each = [silhouette_samples(view, model.labels_) for view in VIEWS.values()]
+    np.testing.assert_allclose(facts.silhouettes.values, np.mean(each, axis=0), atol=1e-9)
+    assert facts.mean_silhouette == pytest.approx(np.mean(facts.view_silhouettes), abs=1e-15)
     joined = np.hstack([view * scale(part) for view, part in zip(VIEWS.values(), parts, strict=True)])
     points = PCA(2).fit_transform(joined) / np.sqrt(2)
     np.testing.assert_allclose(np.abs(facts.picture.points), np.abs(points), atol=1e-9)
@@ -261,18 +269,24 @@ def test_known_classes_are_compared():
 
 
 def test_many_samples_are_drawn_from_with_some_of_every_cluster(monkeypatch):
-    monkeypatch.setattr(measures, "MOST_SILHOUETTES", 40)
-    monkeypatch.setattr(measures, "MOST_POINTS", 50)
+    monkeypatch.setattr(report_facts, "MOST_JUDGED", 40)
+    monkeypatch.setattr(report_facts, "MOST_POINTS", 50)
     many = np.vstack([X, [[500.0, 500.0, 500.0, 500.0], [501.0, 500.0, 500.0, 500.0]]])
     model = MinMaxKMeans(4, init=np.vstack([many[:3], many[-1:]]), p_init=0.0).fit(many)
-    facts = ReportFacts.from_estimator(model, many)
-    assert len(facts.silhouettes.rows) == 40
+    facts = ReportFacts.from_estimator(model, many, random_state=1)
+    rows, judged = facts.silhouettes.rows, facts.silhouettes.judged
+    assert facts.n_judged == judged.sum() == 40
     assert len(facts.picture.rows) == 50
-    assert set(facts.silhouettes.rows) <= set(facts.picture.rows)
-    assert {60, 61} <= set(facts.silhouettes.rows)
-    rows = facts.silhouettes.rows
-    np.testing.assert_allclose(facts.silhouettes.values, silhouette_samples(many[rows], model.labels_[rows]), atol=1e-9)
-    other = ReportFacts.from_estimator(model, many, random_state=1)
+    assert set(rows) <= set(facts.picture.rows)
+    assert {60, 61} <= set(rows) - set(rows[judged])  # shown beside those that were drawn without a look at clusters
+    assert len(rows) == 42
+    drawn = silhouette_samples(many[rows[judged]], model.labels_[rows[judged]])
+    np.testing.assert_allclose(facts.silhouettes.values[judged], drawn, atol=1e-9)
+    assert facts.mean_silhouette == pytest.approx(drawn.mean())
+    among_all = silhouette_samples(many[rows], model.labels_[rows])
+    np.testing.assert_allclose(facts.silhouettes.values[~judged], among_all[~judged], atol=1e-9)
+    assert np.isfinite(facts.cluster_silhouettes).all()
+    other = ReportFacts.from_estimator(model, many, random_state=0)
     assert other.picture.rows.tolist() != facts.picture.rows.tolist()
 
 
@@ -295,7 +309,8 @@ def test_the_nodes_of_a_graph_lie_where_the_eigenvectors_of_its_random_walk_say(
     np.testing.assert_allclose(images, places * values, atol=1e-9)
     np.testing.assert_allclose(degrees @ places, 0, atol=1e-9)
     facts = ReportFacts.from_estimator(GraphCut(3).fit(A), A)
-    assert facts.mean_silhouette > 0.7
+    assert facts.mean_silhouette is None
+    assert facts.mean_model_silhouette > 0.7
     assert facts.path_of == "clusters"
 
 
@@ -311,7 +326,7 @@ def test_graphs_in_parts_and_nodes_without_edges_have_places(n):
 def test_main_axes_agree_between_full_and_partial_decomposition():
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((700, 4)) * [4.0, 2.0, 1.0, 0.5]
-    points, shares = main_axes(pairwise_distances(Z, metric="sqeuclidean"), 2)
+    points, shares = scaling_components(pairwise_distances(Z, metric="sqeuclidean"), 2)
     expected = PCA(2).fit(Z)
     np.testing.assert_allclose(np.abs(points), np.abs(expected.transform(Z)), atol=1e-6)
     np.testing.assert_allclose(shares, expected.explained_variance_ratio_, atol=1e-6)
@@ -363,7 +378,9 @@ def test_models_with_a_metric_are_measured_by_it(case, tmp_path):
         model = case.make(metric=metric, metric_params=params).fit(data)
         D = pairwise_distances(data, metric=metric, **(params or {}))
         expected = silhouette_samples(D, model.labels_, metric="precomputed")
-        np.testing.assert_allclose(ReportFacts.from_estimator(model, data).silhouettes.values, expected, atol=1e-9)
+        facts = ReportFacts.from_estimator(model, data)
+        np.testing.assert_allclose(facts.model_silhouettes.values, expected, atol=1e-9)
+        assert facts.two_silhouettes == (metric != "euclidean")
     given = case.make(metric="precomputed").fit(pairwise_distances(X))
     facts = ReportFacts.from_estimator(given, pairwise_distances(X))
     assert facts.views[0].kind == "distances"
@@ -610,7 +627,7 @@ def test_an_old_report_stays_until_the_new_one_is_complete(tmp_path, monkeypatch
     def fails(*args):
         raise OSError("no space left")
 
-    monkeypatch.setattr("kernelweave.evaluation.report.os.replace", fails)
+    monkeypatch.setattr("kernelweave.foundation.files.os.replace", fails)
     with pytest.raises(OSError, match="no space"):
         write_report(path, model, X)
     assert path.read_text() == "old"
@@ -677,12 +694,12 @@ def test_parameters_that_differ_are_apart_from_the_others():
     ],
 )
 def test_numbers_read_well(value, text):
-    assert words.number(value) == text
+    assert report_text.number(value) == text
 
 
 @pytest.mark.parametrize(("share", "text"), [(0.0, "0 %"), (0.0001, "under 0.1 %"), (0.123, "12.3 %"), (1.0, "100 %")])
 def test_shares_read_well(share, text):
-    assert words.percent(share) == text
+    assert report_text.percent(share) == text
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-3.2, 17), (1e9, 1.0001e9), (1e-12, 3e-12), (5, 5)])

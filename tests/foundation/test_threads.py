@@ -291,13 +291,15 @@ def step(op):
     first = sums.copy()
     moved = rng.permutation(N)[: N // 3]
     new = rng.integers(K_CLUSTERS, size=len(moved))
-    op.move_sums(sums, moved, labels[moved], new, weights[moved])
-    labels[moved] = new
+    after = labels.copy()
+    after[moved] = new
+    op.move_sums(sums, op.backend.moves(labels, after), weights)
+    labels = after
     totals = algebra.cluster_weights(labels, weights, K_CLUSTERS)
     norms = algebra.center_norms(algebra.within_sums(sums, labels, weights), totals)
     wide = np.tile(sums, 50)  # as many samples as make several ranges worth their threads
-    nearest = algebra.nearest_clusters(wide, totals, norms, np.tile(labels, 50))
-    return first, sums, *nearest
+    nearest = op.backend.nearest(wide, totals, norms, np.tile(labels, 50), 0.0, np.zeros(wide.shape[1]))
+    return first, sums, nearest.labels, nearest.distances, nearest.lead
 
 
 MAKERS = [dense, dense_float32, blockwise, FeatureKernel, sparse_features, views, transformed]

@@ -43,13 +43,13 @@ def searched(name, search):
 
 @cache
 def spectral(name):
-    found = []
+    result = []
     for rounding in ("kmeans", "cluster_qr"):
         model = SpectralClustering(32, affinity="precomputed", assign_labels=rounding, random_state=0)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
-            found.append(normalized_cut(graph(name), model.fit(graph(name)).labels_))
-    return min(found)
+            result.append(normalized_cut(graph(name), model.fit(graph(name)).labels_))
+    return min(result)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

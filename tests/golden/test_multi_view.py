@@ -87,12 +87,12 @@ def curves():
     kept = np.isin(data.target, [0, 2, 3, 6])
     views = {name: X[kept] for name, X in data.views.items() if name != "mor"}
     views = {name: X / np.where(np.ptp(X, axis=0) > 0, X.std(axis=0, ddof=1), 1.0) for name, X in views.items()}
-    found = []
+    result = []
     for p in EXPONENTS:
         mvkkm = MultiViewKernelKMeans(4, kernel="linear", init="global_exact", **learned(p)).fit(views)
         mvspec = MultiViewSpectralClustering(4, kernel="linear", random_state=0, **learned(p)).fit(views)
-        found.append([normalized_mutual_info(data.target[kept], model.labels_) for model in (mvkkm, mvspec)])
-    return np.array(found).T
+        result.append([normalized_mutual_info(data.target[kept], model.labels_) for model in (mvkkm, mvspec)])
+    return np.array(result).T
 
 
 def test_the_best_exponent_of_the_digits_is_a_small_one(curves):

@@ -21,8 +21,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def digits():
-    found = load_benchmark("pendigits")
-    X, y = standardize(found.data[found.is_test]), found.target[found.is_test]
+    result = load_benchmark("pendigits")
+    X, y = standardize(result.data[result.is_test]), result.target[result.is_test]
     return fit_kernel(X, "rbf", {"sigma": 2.8}).operator("dense").K, X, y
 
 

@@ -8,7 +8,7 @@ import pytest
 from kernelweave import MultiViewKernelKMeans, MultiViewSpectralClustering, RatioMultipleKernelClustering
 from kernelweave.datasets import load_benchmark, standardize
 from kernelweave.metrics import clustering_accuracy
-from reproduction.rows import ratio_rows as rows
+from reproduction.rows import ratio_mkc as rows
 
 pytestmark = [
     pytest.mark.golden,

@@ -11,7 +11,7 @@ from tests.reference import graph_cuts as oracle
 
 
 class Graph:
-    """What is used of a networkx graph: nodes in their own order, edges once each, with their data."""
+    """The members of a networkx graph that are used: nodes in order, edges once each, with their data."""
 
     def __init__(self, nodes, edges, directed=False):
         self.nodes, self._edges, self._directed = list(nodes), list(edges), directed
@@ -50,29 +50,29 @@ FORMS = {
 @given(A=oracle.graphs())
 def test_every_form_gives_the_same_sparse_matrix_of_float64(A):
     for make in FORMS.values():
-        found = read_affinity(GraphCut(), make(A))
-        assert isinstance(found, sp.csr_array)
-        assert found.dtype == np.float64
-        assert found.has_canonical_format
-        assert (found.data > 0).all()
-        np.testing.assert_array_equal(found.toarray(), A)  # multiples of 1/16 are exact in float32 too
+        result = read_affinity(GraphCut(), make(A))
+        assert isinstance(result, sp.csr_array)
+        assert result.dtype == np.float64
+        assert result.has_canonical_format
+        assert (result.data > 0).all()
+        np.testing.assert_array_equal(result.toarray(), A)  # multiples of 1/16 are exact in float32 too
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.int64, np.uint16])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.coo_array])
 def test_whole_numbers_and_truth_values_are_weights(dtype, form):
     A = oracle.cliques(3, 4).astype(dtype)
-    found = read_affinity(GraphCut(), form(A))
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found.toarray(), A)
+    result = read_affinity(GraphCut(), form(A))
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result.toarray(), A)
 
 
 @pytest.mark.parametrize("form", [np.array, sp.csr_array, sp.csc_array, sp.coo_array])
 def test_the_argument_stays_as_it_was_and_is_not_shared(form):
     A = form(oracle.cliques(3, 4))
     before = A.copy()
-    found = read_affinity(GraphCut(), A)
-    found.data[:] = 7.0
+    result = read_affinity(GraphCut(), A)
+    result.data[:] = 7.0
     assert type(A) is type(before)
     assert abs(A - before).sum() == 0
 
@@ -81,9 +81,9 @@ def test_stored_zeros_and_unsorted_or_repeated_entries_are_tidied_in_a_copy():
     A = sp.csr_array((np.array([2.0, 0.0, 0.5, 0.5, 1.0, 0.0]), np.array([2, 1, 1, 0, 0, 2]), np.array([0, 2, 4, 6])))
     A.data[2:4], A.data[4] = [0.0, 0.0], 2.0  # 0-2 with weight 2 is the only edge
     data, indices = A.data.copy(), A.indices.copy()
-    found = read_affinity(GraphCut(), A)
-    assert found.nnz == 2
-    np.testing.assert_array_equal(found.toarray(), [[0, 0, 2], [0, 0, 0], [2, 0, 0]])
+    result = read_affinity(GraphCut(), A)
+    assert result.nnz == 2
+    np.testing.assert_array_equal(result.toarray(), [[0, 0, 2], [0, 0, 0], [2, 0, 0]])
     np.testing.assert_array_equal(A.data, data)
     np.testing.assert_array_equal(A.indices, indices)
     twice = sp.coo_array((np.ones(4), ([0, 1, 0, 1], [1, 0, 1, 0])), shape=(2, 2))
@@ -102,9 +102,9 @@ def test_parallel_edges_of_a_graph_add_up():
 
 
 def test_a_graph_without_edges_is_a_matrix_of_zeros():
-    found = read_affinity(GraphCut(), Graph(range(3), []))
-    assert found.shape == (3, 3)
-    assert found.nnz == 0
+    result = read_affinity(GraphCut(), Graph(range(3), []))
+    assert result.shape == (3, 3)
+    assert result.nnz == 0
 
 
 def test_rounding_between_the_two_ends_of_an_edge_is_accepted():

@@ -15,9 +15,9 @@ X = np.arange(12.0).reshape(4, 3)
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
 def test_sparse_samples_stay_sparse_as_csr(form):
-    found = read_samples(BaseEstimator(), form(X), reset=True)
-    assert isinstance(found, sp.csr_array)
-    np.testing.assert_array_equal(found.toarray(), X)
+    result = read_samples(BaseEstimator(), form(X), reset=True)
+    assert isinstance(result, sp.csr_array)
+    np.testing.assert_array_equal(result.toarray(), X)
 
 
 def test_features_become_float64_and_kernels_may_stay_float32():
@@ -85,9 +85,9 @@ def test_weights_are_ones_by_default():
     ids=["list", "tuple", "float32", "series"],
 )
 def test_weights_of_any_kind_become_float64(weights):
-    found = read_weights(weights, 3)
-    assert found.dtype == np.float64
-    np.testing.assert_array_equal(found, [1.0, 0.0, 2.0])
+    result = read_weights(weights, 3)
+    assert result.dtype == np.float64
+    np.testing.assert_array_equal(result, [1.0, 0.0, 2.0])
 
 
 def test_one_number_is_the_weight_of_every_sample():
@@ -95,9 +95,9 @@ def test_one_number_is_the_weight_of_every_sample():
 
 
 def test_the_weights_returned_are_a_copy():
-    given = np.ones(3)
-    read_weights(given, 3)[0] = 5.0
-    np.testing.assert_array_equal(given, 1.0)
+    weights = np.ones(3)
+    read_weights(weights, 3)[0] = 5.0
+    np.testing.assert_array_equal(weights, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -146,15 +146,15 @@ def test_more_clusters_than_samples_with_a_weight_are_refused():
     "labels", [[0, 2, 1, 0], (0, 2, 1, 0), np.array([0.0, 2.0, 1.0, 0.0]), np.array([0, 2, 1, 0], dtype=np.uint8)]
 )
 def test_whole_numbers_of_any_type_become_labels(labels):
-    found = read_labels(labels, 4, 3)
-    assert found.dtype == np.intp
-    assert found.tolist() == [0, 2, 1, 0]
+    result = read_labels(labels, 4, 3)
+    assert result.dtype == np.intp
+    assert result.tolist() == [0, 2, 1, 0]
 
 
 def test_the_labels_returned_are_a_copy():
-    given = np.array([0, 1, 1], dtype=np.intp)
-    read_labels(given, 3, 2)[0] = 1
-    assert given.tolist() == [0, 1, 1]
+    labels = np.array([0, 1, 1], dtype=np.intp)
+    read_labels(labels, 3, 2)[0] = 1
+    assert labels.tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -193,16 +193,16 @@ def test_labels_that_cannot_be_used_are_refused_by_name(labels, match):
     ids=["list", "tuple", "float32", "bytes", "column order", "frame"],
 )
 def test_numbers_of_any_type_become_centres(centers):
-    found = read_centers(centers, 2, 3)
-    assert found.dtype == np.float64
-    assert isinstance(found, np.ndarray)
-    np.testing.assert_array_equal(found, X[:2])
+    result = read_centers(centers, 2, 3)
+    assert result.dtype == np.float64
+    assert isinstance(result, np.ndarray)
+    np.testing.assert_array_equal(result, X[:2])
 
 
 def test_the_centres_given_are_left_as_they_were():
-    given = X[:2].copy()
-    given.flags.writeable = False
-    np.testing.assert_array_equal(read_centers(given, 2, 3), X[:2])
+    centers = X[:2].copy()
+    centers.flags.writeable = False
+    np.testing.assert_array_equal(read_centers(centers, 2, 3), X[:2])
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_the_centres_given_are_left_as_they_were():
         (np.empty((0, 3)), r"start has shape \(0, 3\).*\(2, 3\)"),
         ([["red", "1", "2"], ["3", "4", "5"]], r"start holds text \(.*red.*Encode"),
     ],
-    ids=["too many", "too few", "narrow", "turned", "none", "text"],
+    ids=["too many", "too few", "narrow", "transposed", "none", "text"],
 )
 def test_centres_that_cannot_be_used_are_refused_by_name_and_shape(centers, match):
     with pytest.raises(ParameterError, match=match):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from kernelweave import ViewError
-from kernelweave.inputs import Views, as_views, is_multi_view, per_view, read_views, split_columns
+from kernelweave.inputs import Views, as_views, is_multi_view, per_view, read_views, split_columns, take_rows
 
 TABLE = np.arange(20.0).reshape(5, 4)
 LEFT, RIGHT = TABLE[:, :3], TABLE[:, 3:]
@@ -22,9 +22,9 @@ class Reader(BaseEstimator):
         self.views = views
 
 
-def assert_same_blocks(found, blocks):
-    assert len(found) == len(blocks)
-    for block, expected in zip(found, blocks, strict=True):
+def assert_same_blocks(result, blocks):
+    assert len(result) == len(blocks)
+    for block, expected in zip(result, blocks, strict=True):
         np.testing.assert_array_equal(block.toarray() if sp.issparse(block) else block, expected)
 
 
@@ -33,24 +33,24 @@ def assert_same_blocks(found, blocks):
 
 @pytest.mark.parametrize("container", [list, tuple])
 def test_a_list_or_tuple_of_arrays_gives_numbered_views(container):
-    found = as_views(container([LEFT, RIGHT]))
-    assert found.names == ("view_0", "view_1")
-    assert (len(found), found.n_samples, found.widths) == (2, 5, (3, 1))
-    assert_same_blocks(found, [LEFT, RIGHT])
+    result = as_views(container([LEFT, RIGHT]))
+    assert result.names == ("view_0", "view_1")
+    assert (len(result), result.n_samples, result.widths) == (2, 5, (3, 1))
+    assert_same_blocks(result, [LEFT, RIGHT])
 
 
 def test_a_dict_gives_named_views_in_its_order():
-    found = as_views({"text": RIGHT, "image": LEFT})
-    assert found.names == ("text", "image")
-    assert_same_blocks(found, [RIGHT, LEFT])
-    assert found["image"] is found[1]
+    result = as_views({"text": RIGHT, "image": LEFT})
+    assert result.names == ("text", "image")
+    assert_same_blocks(result, [RIGHT, LEFT])
+    assert result["image"] is result[1]
 
 
 @pytest.mark.parametrize("table", [TABLE, TABLE.tolist(), FRAME, sp.csr_array(TABLE)], ids=lambda t: type(t).__name__)
 def test_one_table_without_views_is_one_view(table):
-    found = as_views(table)
-    assert (found.names, found.widths) == (("X",), (4,))
-    assert_same_blocks(found, [TABLE])
+    result = as_views(table)
+    assert (result.names, result.widths) == (("X",), (4,))
+    assert_same_blocks(result, [TABLE])
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_one_table_without_views_is_one_view(table):
 )
 def test_columns_by_slice_number_or_mask_divide_the_table_alike(columns):
     for table in (TABLE, FRAME, sp.csr_array(TABLE)):
-        found = as_views(table, views=columns)
-        assert found.names == ("view_0", "view_1")
-        assert_same_blocks(found, [LEFT, RIGHT])
+        result = as_views(table, views=columns)
+        assert result.names == ("view_0", "view_1")
+        assert_same_blocks(result, [LEFT, RIGHT])
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_columns_of_a_frame_can_be_named(columns):
 
 
 def test_columns_come_in_the_order_asked_for_and_may_serve_two_views():
-    found = as_views(FRAME, views={"turned": ["d", "a"], "all": slice(None)})
-    assert_same_blocks(found, [TABLE[:, [3, 0]], TABLE])
+    result = as_views(FRAME, views={"reversed": ["d", "a"], "all": slice(None)})
+    assert_same_blocks(result, [TABLE[:, [3, 0]], TABLE])
 
 
 def test_a_dict_of_columns_names_the_views():
@@ -97,9 +97,9 @@ def test_nested_plain_lists_of_numbers_are_one_table():
 
 
 def test_lists_of_tables_as_plain_lists_are_views():
-    parts = [[[1, 2], [3, 4]], [[5], [6]]]
-    assert is_multi_view(parts)
-    assert_same_blocks(as_views(parts), [np.array(part) for part in parts])
+    views = [[[1, 2], [3, 4]], [[5], [6]]]
+    assert is_multi_view(views)
+    assert_same_blocks(as_views(views), [np.array(view) for view in views])
 
 
 def test_a_list_of_one_array_is_one_numbered_view():
@@ -121,10 +121,10 @@ def test_tables_rows_and_text_are_not_taken_for_views(X):
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix, sp.lil_matrix, sp.dok_array])
 def test_sparse_views_stay_sparse_as_csr(form):
-    for found in (as_views([form(LEFT), RIGHT]), as_views(form(TABLE), views=[slice(0, 3), [3]])):
-        assert isinstance(found[0], sp.csr_array)
-        assert found[0].dtype == np.float64
-        assert_same_blocks(found, [LEFT, RIGHT])
+    for result in (as_views([form(LEFT), RIGHT]), as_views(form(TABLE), views=[slice(0, 3), [3]])):
+        assert isinstance(result[0], sp.csr_array)
+        assert result[0].dtype == np.float64
+        assert_same_blocks(result, [LEFT, RIGHT])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "uint64", "bool", "object"])
@@ -135,8 +135,8 @@ def test_numbers_of_any_type_become_float64(dtype):
 
 
 def test_views_of_different_kinds_stand_side_by_side():
-    found = as_views({"frame": FRAME, "sparse": sp.coo_array(LEFT), "list": RIGHT.tolist()})
-    assert_same_blocks(found, [TABLE, LEFT, RIGHT])
+    result = as_views({"frame": FRAME, "sparse": sp.coo_array(LEFT), "list": RIGHT.tolist()})
+    assert_same_blocks(result, [TABLE, LEFT, RIGHT])
 
 
 # Slicing and joining
@@ -144,11 +144,63 @@ def test_views_of_different_kinds_stand_side_by_side():
 
 @pytest.mark.parametrize("samples", [[3, 0], slice(1, 4), np.array([True, False, False, True, True])], ids=repr)
 def test_take_keeps_the_chosen_samples_of_every_view(samples):
-    found = as_views({"dense": LEFT, "sparse": sp.csr_array(RIGHT)}).take(samples)
-    assert found.names == ("dense", "sparse")
-    assert sp.issparse(found["sparse"])
-    assert_same_blocks(found, [LEFT[samples], RIGHT[samples]])
-    assert found.n_samples == len(LEFT[samples])
+    result = as_views({"dense": LEFT, "sparse": sp.csr_array(RIGHT)}).take(samples)
+    assert result.names == ("dense", "sparse")
+    assert sp.issparse(result["sparse"])
+    assert_same_blocks(result, [LEFT[samples], RIGHT[samples]])
+    assert result.n_samples == len(LEFT[samples])
+
+
+ROWS = [[3, 0], np.array([3, 0]), slice(1, 4), np.array([True, False, False, True, True]), []]
+TABLES = {
+    "array": (LEFT, np.asarray),
+    "float32": (LEFT.astype(np.float32), np.asarray),
+    "frame": (FRAME, pd.DataFrame.to_numpy),
+    "csr": (sp.csr_array(LEFT), lambda table: table.toarray()),
+    "coo": (sp.coo_array(LEFT), lambda table: table.toarray()),
+    "csc matrix": (sp.csc_matrix(LEFT), lambda table: table.toarray()),
+    "nested list": (LEFT.tolist(), lambda rows: np.array(rows).reshape(-1, 3)),
+}
+
+
+@pytest.mark.parametrize("rows", ROWS, ids=repr)
+@pytest.mark.parametrize("kind", TABLES)
+def test_rows_of_a_table_are_taken_in_its_form(kind, rows):
+    table, dense = TABLES[kind]
+    taken = take_rows(table, rows)
+    np.testing.assert_array_equal(dense(taken), dense(table)[rows])
+    if kind == "frame":
+        assert isinstance(taken, pd.DataFrame)
+        assert list(taken.index) == list(FRAME.index[rows])
+    elif kind == "nested list":
+        assert isinstance(taken, list)
+    elif sp.issparse(table):
+        assert taken.format == "csr"
+    else:
+        assert taken.dtype == table.dtype
+
+
+@pytest.mark.parametrize("rows", ROWS, ids=repr)
+@pytest.mark.parametrize("container", [list, tuple, dict])
+def test_rows_of_views_are_taken_from_each(container, rows):
+    views = {"dense": LEFT, "frame": FRAME, "sparse": sp.coo_array(RIGHT)}
+    X = views if container is dict else container(views.values())
+    taken = take_rows(X, rows)
+    if container is dict:
+        assert list(taken) == list(views)
+        taken = list(taken.values())
+    assert isinstance(taken, list)
+    assert isinstance(taken[1], pd.DataFrame)
+    for view, whole in zip(taken, (LEFT, TABLE, RIGHT), strict=True):
+        np.testing.assert_array_equal(view.toarray() if sp.issparse(view) else view, whole[rows])
+
+
+def test_rows_of_a_mapped_array_are_read_and_nothing_else(tmp_path):
+    np.save(tmp_path / "x.npy", TABLE)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    taken = take_rows([mapped], slice(1, 3))[0]
+    assert isinstance(taken, np.memmap)
+    np.testing.assert_array_equal(taken, TABLE[1:3])
 
 
 def test_joined_views_give_the_table_back():
@@ -162,24 +214,24 @@ def test_joined_views_are_sparse_when_one_is():
 
 
 def test_views_cannot_be_changed_and_survive_pickling():
-    found = as_views([LEFT, RIGHT])
+    result = as_views([LEFT, RIGHT])
     with pytest.raises(AttributeError):
-        found.names = ("other",)
-    again = pickle.loads(pickle.dumps(found))
-    assert again.names == found.names
+        result.names = ("other",)
+    again = pickle.loads(pickle.dumps(result))
+    assert again.names == result.names
     assert_same_blocks(again, [LEFT, RIGHT])
 
 
 def test_inputs_are_left_untouched():
-    given = {"dense": LEFT.copy(), "frame": FRAME.copy(), "sparse": sp.csc_array(RIGHT)}
+    views = {"dense": LEFT.copy(), "frame": FRAME.copy(), "sparse": sp.csc_array(RIGHT)}
     columns = {"u": ["a", "b"], "v": slice(2, None)}
-    before, columns_before = copy.deepcopy(given), copy.deepcopy(columns)
-    as_views(given).take([0, 1])
-    as_views(given["frame"], views=columns)
-    np.testing.assert_array_equal(given["dense"], before["dense"])
-    pd.testing.assert_frame_equal(given["frame"], before["frame"])
-    assert isinstance(given["sparse"], sp.csc_array)
-    np.testing.assert_array_equal(given["sparse"].toarray(), RIGHT)
+    before, columns_before = copy.deepcopy(views), copy.deepcopy(columns)
+    as_views(views).take([0, 1])
+    as_views(views["frame"], views=columns)
+    np.testing.assert_array_equal(views["dense"], before["dense"])
+    pd.testing.assert_frame_equal(views["frame"], before["frame"])
+    assert isinstance(views["sparse"], sp.csc_array)
+    np.testing.assert_array_equal(views["sparse"].toarray(), RIGHT)
     assert columns == columns_before
 
 
@@ -198,9 +250,9 @@ def test_views_of_different_length_are_refused_with_every_name_and_length():
 
 
 def test_frames_with_other_row_labels_are_refused_by_name():
-    turned = FRAME.iloc[::-1]
-    with pytest.raises(ViewError, match=r"'first' and 'turned' have different row labels"):
-        as_views({"first": FRAME, "plain": TABLE, "turned": turned})
+    reverse = FRAME.iloc[::-1]
+    with pytest.raises(ViewError, match=r"'first' and 'reverse' have different row labels"):
+        as_views({"first": FRAME, "plain": TABLE, "reverse": reverse})
 
 
 def test_frames_with_equal_row_labels_and_plain_arrays_go_together():
@@ -320,8 +372,8 @@ def test_views_that_are_no_collection_are_refused_by_name(views):
 
 
 def test_a_slice_of_column_names_includes_its_last_column_as_in_pandas():
-    found = as_views(FRAME, views={"u": slice("a", "c")})
-    np.testing.assert_array_equal(found["u"], FRAME.loc[:, "a":"c"].to_numpy())
+    result = as_views(FRAME, views={"u": slice("a", "c")})
+    np.testing.assert_array_equal(result["u"], FRAME.loc[:, "a":"c"].to_numpy())
 
 
 def test_a_slice_of_unknown_column_names_is_refused_by_name():
@@ -335,7 +387,7 @@ def test_dividing_columns_of_separate_views_is_refused():
 
 
 def test_names_that_read_the_same_are_refused():
-    # Views are found by the text of their name: 0 and "0" would both give the first one.
+    # Views are looked up by the text of their name: 0 and "0" would both give the first one.
     with pytest.raises(ViewError, match="0"):
         as_views({0: LEFT, "0": RIGHT})
     with pytest.raises(ViewError, match="0"):
@@ -343,9 +395,9 @@ def test_names_that_read_the_same_are_refused():
 
 
 def test_split_columns_without_views_keeps_the_table_itself():
-    found = split_columns(TABLE, None)
-    assert isinstance(found, Views)
-    assert found[0] is TABLE
+    result = split_columns(TABLE, None)
+    assert isinstance(result, Views)
+    assert result[0] is TABLE
 
 
 # What an estimator remembers
@@ -376,16 +428,16 @@ def test_reading_separate_views_forgets_the_column_names_of_an_earlier_fit():
 def test_new_samples_may_bring_their_views_in_another_order():
     reader = Reader()
     read_views(reader, {"text": LEFT, "image": RIGHT}, reset=True)
-    found = read_views(reader, {"image": RIGHT[:2], "text": LEFT[:2]}, reset=False)
-    assert found.names == ("text", "image")
-    assert_same_blocks(found, [LEFT[:2], RIGHT[:2]])
+    result = read_views(reader, {"image": RIGHT[:2], "text": LEFT[:2]}, reset=False)
+    assert result.names == ("text", "image")
+    assert_same_blocks(result, [LEFT[:2], RIGHT[:2]])
 
 
 def test_new_samples_of_a_divided_table_may_come_as_separate_views_once_the_division_is_dropped():
     reader = Reader(views=[slice(0, 3), slice(3, 4)])
     read_views(reader, TABLE, reset=True)
-    found = read_views(reader.set_params(views=None), [LEFT[:1], RIGHT[:1]], reset=False)
-    assert_same_blocks(found, [LEFT[:1], RIGHT[:1]])
+    result = read_views(reader.set_params(views=None), [LEFT[:1], RIGHT[:1]], reset=False)
+    assert_same_blocks(result, [LEFT[:1], RIGHT[:1]])
 
 
 def test_new_samples_without_a_view_of_training_are_refused_with_both_lists():
@@ -446,9 +498,9 @@ def test_an_estimator_reads_with_the_same_care(X, match):
 
 
 def test_sparse_tables_stay_sparse_for_an_estimator():
-    found = read_views(Reader(views=[slice(0, 3), [3]]), sp.coo_array(TABLE), reset=True)
-    assert all(isinstance(block, sp.csr_array) for block in found)
-    assert_same_blocks(found, [LEFT, RIGHT])
+    result = read_views(Reader(views=[slice(0, 3), [3]]), sp.coo_array(TABLE), reset=True)
+    assert all(isinstance(block, sp.csr_array) for block in result)
+    assert_same_blocks(result, [LEFT, RIGHT])
 
 
 # One choice per view
@@ -463,11 +515,11 @@ def test_one_value_is_that_of_every_view(choice):
 
 @pytest.mark.parametrize("container", [list, tuple])
 def test_a_list_or_tuple_gives_each_view_its_own_value(container):
-    given = container(["rbf", None])
-    assert per_view(given, NAMES, "kernel") == ["rbf", None]
-    found = per_view(given, NAMES, "kernel")
-    found[0] = "linear"
-    assert given[0] == "rbf"  # what was given is left alone
+    kernels = container(["rbf", None])
+    assert per_view(kernels, NAMES, "kernel") == ["rbf", None]
+    result = per_view(kernels, NAMES, "kernel")
+    result[0] = "linear"
+    assert kernels[0] == "rbf"  # arguments are left as they were
 
 
 def test_a_dict_gives_each_view_its_own_value_whatever_its_order():

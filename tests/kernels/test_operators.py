@@ -772,24 +772,9 @@ def test_the_views_of_joined_features_are_the_kernels_they_were_made_of():
     assert CompositeKernel(parts, [0.5, 3.0]).gram_size is None
     for view, part in zip(op.view_operators(), parts, strict=True):
         np.testing.assert_allclose(view.block(ALL, ALL), part.block(ALL, ALL), rtol=1e-12)
-    np.testing.assert_array_equal(op.view_features(0), X[:, :2])
-    np.testing.assert_array_equal(op.view_features(1), X[:, 2:])
-
-
-@pytest.mark.parametrize("form", ["features", "dense", "graph"])
-def test_a_subset_holds_the_weighted_sum_among_the_chosen_samples(form):
-    X = np.random.default_rng(0).standard_normal((9, 3))
-    make = {
-        "features": FeatureKernel,
-        "dense": lambda Phi: DenseKernel(gaussian(Phi, Phi), psd=True),
-        "graph": lambda Phi: GraphKernel(chain_graph(Phi, Phi)),
-    }[form]
-    op = composite([make(X), make(X[:, :2])], [0.5, 2.0])
-    chosen = np.array([7, 0, 3, 4])
-    few = op.subset(chosen)
-    np.testing.assert_allclose(few.block(ALL, ALL), op.block(chosen, chosen), rtol=1e-12)
-    assert few.psd is op.psd
-    assert isinstance(few, JoinedFeatures if form == "features" else DenseKernel)
+    for features, columns in zip(op.view_features(), (X[:, :2], X[:, 2:]), strict=True):
+        np.testing.assert_array_equal(features, columns)
+    assert CompositeKernel(parts, [0.5, 3.0]).view_features() is None
 
 
 def test_sums_of_joined_features_are_measured_together_and_view_by_view():

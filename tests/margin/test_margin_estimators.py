@@ -246,3 +246,16 @@ def test_fitting_again_forgets_a_learned_kernel():
     model = fit(kernel=RBF(0.3), learn="hyperparameters")
     model.set_params(learn="weights").fit(X)
     assert not hasattr(model, "kernel_")
+
+
+def test_equal_starts_are_run_once(monkeypatch):
+    starts = []
+    real = iterative_svr.iterative_svr
+
+    def watched(K, labels, **options):
+        starts.append(labels.tobytes())
+        return real(K, labels, **options)
+
+    monkeypatch.setattr(iterative_svr, "iterative_svr", watched)
+    IterativeSVR(n_init=12, random_state=0).fit(X)
+    assert 1 <= len(starts) == len(set(starts)) < 12

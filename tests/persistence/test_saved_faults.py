@@ -6,6 +6,8 @@ import random
 import struct
 import zipfile
 import zlib
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,33 +18,54 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.pipeline import make_pipeline
 
 from kernelweave import (
+    AffinityPropagation,
+    ConvexMixture,
+    CorrelationalSpectralClustering,
     DataError,
+    GlobalKernelKMeans,
+    IterativeSVR,
     KernelKMeans,
+    KernelSpectralClustering,
+    KMedoids,
+    MinMaxKernelKMeans,
     MinMaxKMeans,
+    MultiViewConvexMixture,
+    MultiViewEM,
     MultiViewKernelKMeans,
+    MultiViewKernelSpectralClustering,
+    MultiViewKMeans,
+    MultiViewSpectralClustering,
     NgSpectralClustering,
     ParameterError,
+    PifsKMeans,
     load_model,
     save_model,
 )
 from kernelweave.persistence import models
 from kernelweave.preprocessing import ViewScaler
-from tests.estimators.discovery import blobs
-from tests.persistence.test_saved_models import FIXTURES, packed, rewritten, unpacked
+from tests.persistence.stored_models import FOLDER, X
+from tests.persistence.test_saved_models import packed, rewritten, unpacked
 
-X = np.abs(blobs(10)[0])
 MIB = 2**20
+
+
+def unshared(model):
+    """Return a fitted estimator whose public attributes share no array with its model: either can be replaced alone."""
+    for name in [name for name in vars(model) if name.endswith("_")]:
+        setattr(model, name, deepcopy(getattr(model, name)))
+    return model
 
 
 @pytest.fixture
 def saved(tmp_path):
-    return save_model(KernelKMeans(2, random_state=0).fit(X), tmp_path / "model.kwm")
+    return save_model(unshared(KernelKMeans(2, random_state=0).fit(X)), tmp_path / "model.kwm")
 
 
 @pytest.fixture
 def scaled(tmp_path):
     model = make_pipeline(ViewScaler(), MultiViewKernelKMeans(2, random_state=0))
-    return save_model(model.fit({"front": X[:, :2], "back": X[:, 2:]}), tmp_path / "scaled.kwm")
+    unshared(model.fit({"front": X[:, :2], "back": X[:, 2:]})[-1])
+    return save_model(model, tmp_path / "scaled.kwm")
 
 
 def refusal(path):
@@ -66,7 +89,7 @@ def fields(tree):
 # Damage
 
 
-def test_every_flipped_byte_is_found_or_harmless(saved):
+def test_every_flipped_byte_is_noticed_or_harmless(saved):
     content, expected = saved.read_bytes(), load_model(saved).predict(X).tolist()
     refused = 0
     for place in range(0, len(content), 7):
@@ -195,14 +218,18 @@ def test_files_without_checksums_are_read(saved):
         ("view_names_", ["a", "b", "c"], "different numbers of views"),
         ("objective_path_", None, "'objective_path_' of a wrong kind"),
         ("predict", 5, "'predict', which is no field"),
-        ("_kernels", [{"$object": ["kernelweave.estimators.shared.multi_view.ViewKernel", {}]}], "has no 'kernel'"),
-        ("odd_", {"$object": ["kernelweave.kernels.spec.fitting.GraphFit", {"graph": "x"}]}, "'graph' of a wrong kind"),
+        ("_kernels", [{"$object": ["kernel/ViewKernel", {}]}], "has no 'kernel'"),
+        ("_model", {"$object": ["model/Centers", {}]}, "CenterModel has no 'kernel'"),
+        ("_model", {"$object": ["kernel/GraphFit", {}]}, "has no 'graph'"),
+        ("_model", {"$object": ["kernel/Precomputed", {"K": None, "name": "X"}]}, "'_model' of a wrong kind"),
+        ("_model", None, "'_model' of a wrong kind"),
+        ("odd_", {"$object": ["kernel/GraphFit", {"graph": "x"}]}, "'graph' of a wrong kind"),
         (
             "odd_",
-            {"$object": ["kernelweave.kernels.spec.formulas.Laplacian", {"gamma": True}]},
+            {"$object": ["formula/Laplacian", {"gamma": True}]},
             "'gamma' of a wrong kind",
         ),
-        ("odd_", {"$object": ["sklearn.gaussian_process.kernels.RBF", {}]}, "has no 'length_scale'"),
+        ("odd_", {"$object": ["gaussian_process/RBF", {}]}, "has no 'length_scale'"),
         ("odd_", {"$scalar": ["V1", 10**12]}, "is no number"),
         ("odd_", {"$scalar": ["<f8", "x"]}, "is no number"),
         ("odd_", {"$bool": [1]}, "is no truth value"),
@@ -211,6 +238,9 @@ def test_files_without_checksums_are_read(saved):
         ("odd_", {"$random": [{"$array": 0}, 10**6, 0, 0.0]}, "no valid position"),
         ("odd_", {"$dict": [[[], 1]]}, "unhashable"),
         ("odd_", {"$array": "x"}, "invalid literal"),
+        ("odd_", {"$shared": 999}, "array 999 occurs later, or too often"),
+        ("odd_", [{"$shared": 0}] * 9, "array 0 occurs later, or too often"),
+        ("odd_", {"$shared": [0]}, "unhashable"),
     ],
 )
 def test_values_that_cannot_be_are_refused(scaled, name, value, match):
@@ -226,48 +256,173 @@ def npy(array):
     return stream.getvalue()
 
 
+def node(tree, path):
+    """Return the part of a description that a path of fields leads to; items of tuples have numbers."""
+    here = fields(tree)
+    for key in path.split("."):
+        here = here["$tuple"][int(key)] if key.isdigit() else (here["$object"][1] if "$object" in here else here)[key]
+    return here
+
+
+def changed(value, path, new):
+    """Return an object, or a tuple of objects, with another value where a path of fields leads to."""
+    key, _, rest = path.partition(".")
+    if isinstance(value, tuple):
+        items = list(value)
+        items[int(key)] = changed(items[int(key)], rest, new) if rest else new
+        return tuple(items)
+    return replace(value, **{key: changed(getattr(value, key), rest, new) if rest else new})
+
+
+def put_into(model, path, new):
+    """Put another value into an estimator, or into an object it holds."""
+    key, _, rest = path.partition(".")
+    setattr(model, key, changed(getattr(model, key), rest, new) if rest else new)
+
+
+TWO_VIEWS = {"views": {"a": [0, 1], "b": [2, 3]}}
+HUGE = 10**5
+
+
 @pytest.mark.parametrize(
     ("model", "name", "value"),
     [
         (KernelKMeans(2), "labels_", np.full(30, 10**6)),
         (KernelKMeans(2), "labels_", np.full(30, -1)),
         (KernelKMeans(2), "labels_", np.zeros((30, 1), dtype=int)),
-        (KernelKMeans(2), "labels_", np.zeros(10**5, dtype=int)),
-        (KernelKMeans(2), "_totals", np.ones(1)),
-        (KernelKMeans(2), "_norms", np.ones(10**5)),
-        (KernelKMeans(2), "_weights", np.ones(1)),
-        (KernelKMeans(2), "_weights", np.ones(30, dtype=int)),
-        (MinMaxKMeans(2), "cluster_centers_", np.ones((10**5, 4))),
+        (KernelKMeans(2), "labels_", np.zeros(HUGE, dtype=int)),
+        (KernelKMeans(2), "labels_", np.zeros(0, dtype=int)),
+        (KernelKMeans(2), "_model.labels", np.full(30, 10**6)),
+        (KernelKMeans(2), "_model.labels", np.full(30, -1)),
+        (KernelKMeans(2), "_model.labels", np.zeros((30, 1), dtype=int)),
+        (KernelKMeans(2), "_model.labels", np.zeros(HUGE, dtype=int)),
+        (KernelKMeans(2), "_model.labels", np.zeros(30)),
+        (KernelKMeans(2), "_model.totals", np.ones(1)),
+        (KernelKMeans(2), "_model.norms", np.ones(HUGE)),
+        (KernelKMeans(2), "_model.weights", np.ones(1)),
+        (KernelKMeans(2), "_model.weights", np.ones(30, dtype=int)),
+        (GlobalKernelKMeans(2), "_model.totals", np.ones(1)),
+        (MinMaxKMeans(2), "cluster_centers_", np.ones((HUGE, 4))),
         (MinMaxKMeans(2), "cluster_centers_", np.ones((2, 3))),
-        (MinMaxKMeans(2), "_coefs", np.ones(1)),
-        (NgSpectralClustering(2), "_centers", np.ones((1, 2))),
+        (MinMaxKMeans(2), "_model.centers", np.ones((HUGE, 4))),
+        (MinMaxKMeans(2), "_model.centers", np.ones((2, 3))),
+        (MinMaxKMeans(2), "_model.factors", np.ones(1)),
+        (MinMaxKMeans(2), "_model.filled", np.ones(HUGE, dtype=bool)),
+        (MinMaxKMeans(2), "_model.offset", np.ones(1)),
+        (MinMaxKernelKMeans(2), "_model.factors", np.ones(1)),
+        (PifsKMeans(2), "_model.factors", np.ones(1)),
+        (NgSpectralClustering(2), "_model.centers", np.ones((1, 2))),
+        (NgSpectralClustering(2), "_model.norms", np.ones(HUGE)),
+        (NgSpectralClustering(2), "_model.extension.sources", np.ones((30, 3))),
+        (NgSpectralClustering(2), "_model.extension.kernel.coefficients", np.ones((1, 1))),
+        (NgSpectralClustering(2), "_model.extension.kernel.kernels.kernels.0.column_scale", np.ones(29)),
+        (MultiViewKernelKMeans(2, **TWO_VIEWS), "_model.kernel.coefficients", np.ones(3)),
+        (MultiViewSpectralClustering(2, **TWO_VIEWS), "_model.centers", np.ones((HUGE, 2))),
+        (CorrelationalSpectralClustering(2, **TWO_VIEWS), "_model.norms", np.ones(HUGE)),
+        (CorrelationalSpectralClustering(2, **TWO_VIEWS), "_model.extension.projections.0.shares", np.ones(29)),
+        (KernelSpectralClustering(2), "_model.codebook.patterns", np.ones((2, 3))),
+        (KernelSpectralClustering(2), "_model.codebook.floor", np.ones(3)),
+        (KernelSpectralClustering(2), "_model.views.0.alphas", np.ones((30, 2))),
+        (MultiViewKernelSpectralClustering(2, **TWO_VIEWS), "_model.views.1.alphas", np.ones((29, 1))),
+        (MultiViewKernelSpectralClustering(2, **TWO_VIEWS), "_model.shares", np.ones(1)),
+        (ConvexMixture(2, refine="kernel_kmeans"), "labels_", np.full(30, 10**6)),
+        (ConvexMixture(2, refine="kernel_kmeans"), "_centers.labels", np.full(30, 10**6)),
+        (ConvexMixture(2, refine="kernel_kmeans"), "_centers.norms", np.ones(HUGE)),
+        (ConvexMixture(2), "_model.columns", np.zeros(3, dtype=int)),
+        (MultiViewConvexMixture(2, **TWO_VIEWS), "_model.betas", np.ones(3)),
+        (IterativeSVR(2), "_model.splits.0.sources", np.ones(29)),
+        (AffinityPropagation(2), "_model.norms", np.ones(3)),
+        (KMedoids(2), "_model.centers", np.ones((2, 3))),
+        (MultiViewKMeans(2, **TWO_VIEWS), "_model.means.1", np.ones((3, 2))),
+        (MultiViewEM(2, **TWO_VIEWS), "_model.densities.1.centres", np.ones((3, 2))),
     ],
 )
 def test_arrays_whose_sizes_do_not_agree_are_refused(tmp_path, model, name, value):
     """Compiled loops would read and write beyond the end of such arrays."""
-    model = clone(model).fit(X)
+    model = unshared(clone(model).fit(X))
     path = save_model(model, tmp_path / "model.kwm")
     members = unpacked(path)
-    number = fields(json.loads(members["model.json"]))[name]["$array"]
+    number = node(json.loads(members["model.json"]), name)["$array"]
     assert "has '" in refusal(packed(path, members | {f"arrays/{number}.npy": npy(value)}))
-    setattr(model, name, value)
+    put_into(model, name, value)
     with pytest.raises(ParameterError, match=r"cannot be saved: .* has '"):
         save_model(model, path)
+
+
+def test_models_without_clusters_are_refused(tmp_path):
+    """Loops begin with the first cluster."""
+    path = save_model(NgSpectralClustering(2, random_state=0).fit(X), tmp_path / "model.kwm")
+    members = unpacked(path)
+    tree = json.loads(members["model.json"])
+    empty = {"labels_": np.zeros(0, dtype=int), "_model.centers": np.ones((0, 2)), "_model.norms": np.ones(0)}
+    for name, value in empty.items():
+        members[f"arrays/{node(tree, name)['$array']}.npy"] = npy(value)
+        assert "of a wrong size" in refusal(packed(path, members))
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
 def test_kernels_of_other_samples_are_refused(tmp_path, kernel):
     samples = X @ X.T if kernel == "precomputed" else X
     model = KernelKMeans(2, kernel=kernel, random_state=0).fit(samples)
-    model.labels_, model._weights = np.tile(model.labels_, 2), np.tile(model._weights, 2)
+    model.labels_ = np.tile(model.labels_, 2)
+    model._model = replace(model._model, labels=model.labels_, weights=np.tile(model._model.weights, 2))
     with pytest.raises(ParameterError, match="has a kernel of other samples"):
         save_model(model, tmp_path / "model.kwm")
 
 
+@pytest.mark.parametrize("cls", [ConvexMixture, MultiViewConvexMixture])
+def test_kernels_of_refined_mixtures_must_be_of_the_same_samples(tmp_path, cls):
+    model = cls(2, refine="kernel_kmeans").fit(X)
+    model.labels_ = np.tile(model.labels_, 2)
+    model._centers = replace(model._centers, labels=model.labels_, weights=np.tile(model._centers.weights, 2))
+    with pytest.raises(ParameterError, match="has a kernel of other samples"):
+        save_model(model, tmp_path / "model.kwm")
+
+
+def test_kernels_of_several_views_must_be_of_the_same_samples_and_views(tmp_path):
+    model = MultiViewKernelKMeans(2, random_state=0, **TWO_VIEWS).fit(X)
+    kernels = model._model.kernel.kernels.kernels
+    other = MultiViewKernelKMeans(2, random_state=0, **TWO_VIEWS).fit(X[:20])._model.kernel.kernels.kernels
+    put_into(model, "_model.kernel.kernels.kernels", (kernels[0], other[1]))
+    with pytest.raises(ParameterError, match="has a kernel of other samples"):
+        save_model(model, tmp_path / "model.kwm")
+    put_into(model, "_model.kernel.kernels.kernels", kernels[:1])
+    with pytest.raises(ParameterError, match="has kernels of another number of views"):
+        save_model(model, tmp_path / "model.kwm")
+
+
+def test_models_without_a_kernel_and_estimators_without_a_model_are_refused(saved):
+    content = saved.read_bytes()
+    rewritten(saved, lambda tree: node(tree, "_model")["$object"][1].pop("kernel"))
+    assert "CenterModel has no 'kernel'" in refusal(saved)
+    saved.write_bytes(content)
+    rewritten(saved, lambda tree: fields(tree).pop("_model"))
+    assert "KernelKMeans has no '_model'" in refusal(saved)
+
+
+def test_fields_that_a_class_does_not_have_are_refused(saved):
+    rewritten(saved, lambda tree: node(tree, "_model.kernel")["$object"][1].update(more=5))
+    assert "FormulaKernel has 'more', which is no field" in refusal(saved)
+
+
 def test_centres_that_are_lists_are_refused(tmp_path):
-    path = save_model(MinMaxKMeans(2, random_state=0).fit(X), tmp_path / "model.kwm")
+    path = save_model(unshared(MinMaxKMeans(2, random_state=0).fit(X)), tmp_path / "model.kwm")
+    content = path.read_bytes()
+    rewritten(path, lambda tree: node(tree, "_model")["$object"][1].update(centers=[[1.0] * 4] * 9))
+    assert "MeanModel has 'centers' of a wrong kind" in refusal(path)
+    path.write_bytes(content)
     rewritten(path, lambda tree: fields(tree).update(cluster_centers_=[[1.0] * 4] * 9))
     assert "'cluster_centers_' of a wrong shape" in refusal(path)
+
+
+def test_arrays_that_estimator_and_model_share_are_written_once(tmp_path):
+    model = KernelKMeans(2, random_state=0).fit(X)
+    again = load_model(save_model(model, tmp_path / "model.kwm"))
+    assert again._model.labels is again.labels_
+    model.copies_ = [model.labels_] * 5
+    again = load_model(save_model(model, tmp_path / "model.kwm"))
+    assert [copy.tolist() for copy in again.copies_] == [model.labels_.tolist()] * 5
+    assert len({id(again.labels_), *map(id, again.copies_)}) == 3  # no more than three are one
 
 
 @pytest.mark.parametrize("value", [5, [], [5, 5], None])
@@ -378,11 +533,11 @@ def test_arrays_of_every_form_come_back_as_they_were(tmp_path):
     arrays = [np.array(2.5), np.empty((0, 3)), np.asfortranarray(X), X[::2, ::-1], np.array(["a", "bc"]), X > 1, 1j * X]
     model.arrays_, model.sparse_ = arrays, sp.csr_array(X)
     again = load_model(save_model(model, tmp_path / "model.kwm"))
-    for found, array in zip(again.arrays_, arrays, strict=True):
-        assert (found.dtype, found.shape) == (array.dtype, array.shape)
-        np.testing.assert_array_equal(found, array)
-        assert found.flags.writeable
-        assert found.flags.aligned
+    for loaded, array in zip(again.arrays_, arrays, strict=True):
+        assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
+        np.testing.assert_array_equal(loaded, array)
+        assert loaded.flags.writeable
+        assert loaded.flags.aligned
     assert (again.sparse_ != model.sparse_).nnz == 0
 
 
@@ -457,5 +612,5 @@ def fuzz(files, folder, rounds, seed):
 
 @pytest.mark.filterwarnings("ignore")
 def test_changes_by_chance_are_refused_or_load(tmp_path, saved, scaled):
-    files = [saved, scaled, *sorted(FIXTURES.glob("*.kwm"))]
+    files = [saved, scaled, *sorted(FOLDER.glob("*.kwm"))]
     assert fuzz(files, tmp_path, rounds=400, seed=0) > 200

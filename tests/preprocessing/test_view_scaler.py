@@ -30,17 +30,17 @@ def test_columns_get_mean_zero_and_deviation_one_as_the_data_sets_have_it():
 
 def test_constant_columns_are_moved_and_not_divided():
     table = np.column_stack([X[:, 0], np.full(len(X), 0.1)])
-    found = ViewScaler().fit_transform(table)
-    np.testing.assert_allclose(found[:, 1], 0.0, atol=1e-15)
+    scaled = ViewScaler().fit_transform(table)
+    np.testing.assert_allclose(scaled[:, 1], 0.0, atol=1e-15)
     assert np.isfinite(ViewScaler().fit(X[:1]).transform(X)).all()
 
 
 def test_rows_get_unit_length():
     np.testing.assert_allclose(ViewScaler(method="unit_rows").fit_transform(X), unit_rows(X))
     sparse = sp.csr_array(np.where(np.abs(X) > 2, X, 0.0))
-    found = ViewScaler().fit_transform(sparse)
-    assert sp.issparse(found)
-    np.testing.assert_allclose(np.linalg.norm(found.toarray(), axis=1), 1.0)
+    scaled = ViewScaler().fit_transform(sparse)
+    assert sp.issparse(scaled)
+    np.testing.assert_allclose(np.linalg.norm(scaled.toarray(), axis=1), 1.0)
 
 
 def test_every_form_comes_back_as_it_came_and_stays_as_it_was():
@@ -54,8 +54,10 @@ def test_every_form_comes_back_as_it_came_and_stays_as_it_was():
     }
     for name, form in forms.items():
         before = [front.copy(), back.copy()] if name == "list" else None
-        found = ViewScaler().fit_transform(form)
-        joined = np.hstack(list(found.values()) if isinstance(found, dict) else found if name == "list" else [found])
+        scaled = ViewScaler().fit_transform(form)
+        if name == "dict":
+            scaled = list(scaled.values())
+        joined = scaled if name in ("table", "frame") else np.hstack(scaled)
         np.testing.assert_allclose(joined, expected, atol=1e-12)
         if before is not None:
             assert same(form, before)
@@ -64,9 +66,9 @@ def test_every_form_comes_back_as_it_came_and_stays_as_it_was():
 
 def test_columns_of_a_table_stay_in_their_places_and_those_of_no_view_alone():
     scaler = ViewScaler(method={"p": "standard", "q": "none"}, views={"p": [3, 0], "q": [1]})
-    found = scaler.fit_transform(X)
-    np.testing.assert_allclose(found[:, [0, 3]], standardize(X[:, [0, 3]]), atol=1e-12)
-    np.testing.assert_array_equal(found[:, [1, 2]], X[:, [1, 2]])
+    scaled = scaler.fit_transform(X)
+    np.testing.assert_allclose(scaled[:, [0, 3]], standardize(X[:, [0, 3]]), atol=1e-12)
+    np.testing.assert_array_equal(scaled[:, [1, 2]], X[:, [1, 2]])
 
 
 def test_a_pipeline_with_views_fits_predicts_and_is_saved(tmp_path):

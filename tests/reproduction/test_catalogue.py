@@ -81,7 +81,7 @@ def declaration(name):
 
 
 def make_package(folder, monkeypatch, **modules):
-    """A package with the given modules, forgotten again after the test."""
+    """A package of these modules, forgotten again after the test."""
     name = "declared_tables"
     (folder / name).mkdir()
     for module, text in {"__init__": "", **modules}.items():

@@ -13,7 +13,7 @@ from kernelweave.datasets import make_corrupted_views
 from kernelweave.foundation.random_streams import streams
 from reproduction import Verdict, catalogue, run_experiment
 from reproduction.experiments import convex_mixture as tables
-from reproduction.rows import mixture_rows as rows
+from reproduction.rows import convex_mixture as rows
 
 needs_data = pytest.mark.skipif(not os.environ.get("KERNELWEAVE_DATA"), reason="KERNELWEAVE_DATA is not set")
 SYNTHETIC = ["phd-3.1-convex-mixture", "phd-3.2-view-weights", "phd-3.3-convex-mixture", "phd-3.4-view-weights"]
@@ -101,7 +101,7 @@ def test_weights_of_noisy_views_are_small_and_vanish_when_the_model_settles(few_
 def test_claims_are_shares_of_the_samples_of_which_they_are_true():
     best, more = np.array([[0.3, 0.3, 0.3, 0.3]] * 2), np.full((2, 4), 0.5)
     falling, rising = [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.25]
-    found = rows.claims(
+    result = rows.claims(
         {
             "best-single": rows.Runs(best, best),
             "concatenated": rows.Runs(more, more),
@@ -109,14 +109,14 @@ def test_claims_are_shares_of_the_samples_of_which_they_are_true():
             "weighted": rows.Runs(np.array([falling, falling]) - 0.05, best),
         }
     )
-    assert found["multi_view_five_below_two"] == 1.0
-    assert found["multi_view_falls_always"] == 0.5
-    assert found["multi_view_mean_falls"] == 1.0
-    assert found["multi_view_below_best_single"] == 0.5
-    assert found["multi_view_below_concatenated"] == found["multi_view_below_its_refined"] == 1.0
-    assert found["weighted_below_multi_view"] == found["refined_weighted_below_multi_view"] == 1.0
-    assert found["weighted_below_its_refined"] == 0.75
-    assert found["weighted_from_multi_view"] == pytest.approx((7 * 0.05 + 0.2) / 8)
+    assert result["multi_view_five_below_two"] == 1.0
+    assert result["multi_view_falls_always"] == 0.5
+    assert result["multi_view_mean_falls"] == 1.0
+    assert result["multi_view_below_best_single"] == 0.5
+    assert result["multi_view_below_concatenated"] == result["multi_view_below_its_refined"] == 1.0
+    assert result["weighted_below_multi_view"] == result["refined_weighted_below_multi_view"] == 1.0
+    assert result["weighted_below_its_refined"] == 0.75
+    assert result["weighted_from_multi_view"] == pytest.approx((7 * 0.05 + 0.2) / 8)
 
 
 # --- correlational spectral clustering -------------------------------------------------------------------------------
@@ -194,11 +194,11 @@ def test_rows_that_are_tfidf_already_are_taken_as_they_are(monkeypatch):
 def test_a_row_of_texts_holds_beta_0_and_the_best_multiple(method, monkeypatch):
     stand_in_for(monkeypatch, toy_texts())
     figures = rows.text_row(1, 0, data="toy", method=method)
-    found = rows.text_runs("toy", method, rows.EARLY)
+    result = rows.text_runs("toy", method, rows.EARLY)
     best = rows.ALPHAS.index(figures["best_alpha"])
-    assert figures["best_h"] == found.h.min() == found.h[0, best]
-    assert figures["best_refined_h"] == found.refined[0, best]
-    assert figures["h"] == found.h[0, rows.ALPHAS.index(1.0)]
+    assert figures["best_h"] == result.h.min() == result.h[0, best]
+    assert figures["best_refined_h"] == result.refined[0, best]
+    assert figures["h"] == result.h[0, rows.ALPHAS.index(1.0)]
     if method == "weighted":
         assert figures["weight_a"] + figures["weight_b"] == pytest.approx(1.0)
 
@@ -209,8 +209,8 @@ def test_claims_on_texts_count_the_columns(monkeypatch):
     columns = ("h", "refined_h", "best_h", "best_refined_h")
     monkeypatch.setattr(rows, "text_views", lambda data: ({"a": None, "b": None}, None))
     monkeypatch.setattr(rows, "text_row", lambda *_, method, **__: dict(zip(columns, table[method], strict=True)))
-    found = rows.text_claims_row(1, 0, data="toy")
-    assert found == {"multi_view_ahead": 2.0, "weighted_ahead": 2.0, "weighted_below_multi_view": 2.0}
+    result = rows.text_claims_row(1, 0, data="toy")
+    assert result == {"multi_view_ahead": 2.0, "weighted_ahead": 2.0, "weighted_below_multi_view": 2.0}
 
 
 @pytest.mark.golden
@@ -237,7 +237,7 @@ def test_texts_are_those_with_words_in_every_view(id_, sizes):
 def test_printed_tables_are_whole(text):
     printed = tables.printed_rows(text)
     assert list(printed) == ["worst-single", "best-single", "concatenated", "multi-view", "weighted"]
-    assert all(len(part) == 8 for row in printed.values() for part in row)
+    assert all(len(half) == 8 for row in printed.values() for half in row)
     worst, best = printed["worst-single"][0], printed["best-single"][0]
     assert all(low <= high for low, high in zip(best, worst, strict=True))
 
@@ -246,7 +246,7 @@ def test_printed_tables_are_whole(text):
 def test_printed_rows_of_csc_are_whole(text):
     printed = tables.printed_rows(text)
     assert list(printed) == ["csc-worst", "csc-best"]
-    assert all(len(part) == len(rows.NUMBERS) for row in printed.values() for part in row)
+    assert all(len(half) == len(rows.NUMBERS) for row in printed.values() for half in row)
     assert all(low < high for low, high in zip(printed["csc-best"][0], printed["csc-worst"][0], strict=True))
 
 
@@ -277,7 +277,7 @@ def test_printed_weights_tell_a_model_that_stopped_early_from_one_that_settled()
 
 
 def toy_texts(empty=()):
-    """Thirty documents of three kinds, each with words of its own in both views; some have none in the second."""
+    """Thirty documents of three kinds, each with different words in both views; some have none in the second."""
     rng = np.random.default_rng(0)
     target = np.arange(30) % 3
     rates = np.where(np.arange(12) // 4 == target[:, None], 2.0, 0.3)

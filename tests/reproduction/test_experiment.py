@@ -36,7 +36,7 @@ def test_a_relative_tolerance_is_a_fraction_of_the_size_of_the_value():
 def test_a_tolerance_widens_with_the_sampling_error_and_never_below_the_declared_one():
     printed = Printed(100.0, 1.0, deviation=2.0, runs=100)
     assert printed.allowed(4) == pytest.approx(3 * 2.0 * math.sqrt(1 / 4 + 1 / 100))
-    assert printed.allowed(10**6) == 1.0  # the printed mean's own error, 0.6, lies under it
+    assert printed.allowed(10**6) == 1.0  # the error of the printed mean, 0.6, is below it
 
 
 def test_a_short_run_is_judged_more_loosely_and_still_fails_when_it_is_far_off():
@@ -48,8 +48,8 @@ def test_a_short_run_is_judged_more_loosely_and_still_fails_when_it_is_far_off()
 
 def test_the_best_of_many_starts_is_not_held_against_fewer_but_counts_when_reached():
     best = Printed(10.0, 0.1, rule="at most", min_restarts=100)
-    found = [best.judge(value, restarts=50) for value in (11.0, 10.05, 9.0)]
-    assert found == [Verdict.TOO_FEW, Verdict.MATCH, Verdict.BETTER]
+    result = [best.judge(value, restarts=50) for value in (11.0, 10.05, 9.0)]
+    assert result == [Verdict.TOO_FEW, Verdict.MATCH, Verdict.BETTER]
     assert best.judge(11.0, restarts=100) == Verdict.DIFFERS
 
 

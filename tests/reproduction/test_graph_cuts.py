@@ -27,8 +27,8 @@ def chain(monkeypatch):
 def test_the_best_partition_counts_and_one_with_too_few_clusters_does_not(objective, best):
     path = sp.csr_array(np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1))
     halves, worse, whole = ([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0])
-    found = graph_cuts.best_value(path, map(np.array, (worse, whole, halves)), objective, 2)
-    assert found == pytest.approx(best)
+    result = graph_cuts.best_value(path, map(np.array, (worse, whole, halves)), objective, 2)
+    assert result == pytest.approx(best)
     assert math.isnan(graph_cuts.best_value(path, [np.array(whole)], objective, 2))
 
 
@@ -38,25 +38,25 @@ def test_every_search_of_ours_finds_the_groups_of_a_chain(chain, row):
     for objective, measure in (("normalized_cut", normalized_cut), ("ratio_association", ratio_association)):
         run = catalogue()[f"msc-5.5-{objective.replace('_', '-')}-uk"].cells[row].run
         options = {"counts": (2, 4, 8)} if "how" in run.keywords else {}
-        found = run(restarts=1, seed=0, **options)
-        assert list(found) == ["value_2", "value_4", "value_8"]
-        assert found["value_8"] == pytest.approx(measure(chain, groups))
+        result = run(restarts=1, seed=0, **options)
+        assert list(result) == ["value_2", "value_4", "value_8"]
+        assert result["value_8"] == pytest.approx(measure(chain, groups))
 
 
 @pytest.mark.parametrize("row", [graph_cuts.kernel_kmeans_row, graph_cuts.spectral_row, graph_cuts.metis_row])
 def test_other_rows_give_the_same_figures(chain, row):
     if row is graph_cuts.metis_row:
         pytest.importorskip("pymetis")
-    found = row(restarts=3, seed=0, graph="chain", objective="normalized_cut")
-    assert list(found) == ["value_2", "value_4", "value_8"]
-    assert min(found.values()) > 0
+    result = row(restarts=3, seed=0, graph="chain", objective="normalized_cut")
+    assert list(result) == ["value_2", "value_4", "value_8"]
+    assert min(result.values()) > 0
 
 
 def test_without_pymetis_the_row_has_no_figures(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    found = graph_cuts.metis_row(restarts=1, seed=0, graph="uk", objective="normalized_cut")
-    assert list(found) == ["value_32", "value_64", "value_128"]
-    assert all(map(math.isnan, found.values()))
+    result = graph_cuts.metis_row(restarts=1, seed=0, graph="uk", objective="normalized_cut")
+    assert list(result) == ["value_32", "value_64", "value_128"]
+    assert all(map(math.isnan, result.values()))
 
 
 @pytest.mark.parametrize("experiment", GRAPHS, ids=lambda each: each.id)

@@ -6,7 +6,7 @@ from kernelweave.datasets import standardize
 from reproduction import catalogue
 from reproduction.experiments.kernel_kmeans import random_starts
 
-DIGITS = [catalogue()[f"msc-5.3-kernel-kmeans-{part}-digits"] for part in ("test", "all")]
+DIGITS = [catalogue()[f"msc-5.3-kernel-kmeans-{subset}-digits"] for subset in ("test", "all")]
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,9 @@ from kernelweave.metrics import adjusted_rand_index, normalized_mutual_info
 from kernelweave.model_selection import score_clustering
 from reproduction import Verdict, catalogue, run_experiment
 from reproduction.experiments import kernel_spectral as tables
-from reproduction.rows import kernel_spectral_rows as rows
+from reproduction.rows import kernel_spectral as rows
 from reproduction.rows import spectral_comparators as others
-from reproduction.rows.kernel_spectral_rows import Agreement, Halves, KeptClustering, Tuned
+from reproduction.rows.kernel_spectral import Agreement, Halves, KeptClustering, Tuned
 
 KEPT = (
     rows.problem,
@@ -81,36 +81,38 @@ def test_synthetic_sets_are_drawn_by_the_seed_and_texts_are_not():
 
 
 def test_texts_have_their_first_views_without_negative_weights(small):
-    given = rows.problem("reuters-1", 0)
-    assert list(given.views) == ["a", "b"]
-    assert (given.kernel, given.metric, given.n_clusters) == ("normalized_poly", "cosine", 6)
-    for name, view in given.views.items():
+    problem = rows.problem("reuters-1", 0)
+    assert list(problem.views) == ["a", "b"]
+    assert (problem.kernel, problem.metric, problem.n_clusters) == ("normalized_poly", "cosine", 6)
+    for name, view in problem.views.items():
         np.testing.assert_array_equal(view.toarray(), np.maximum(small[name].toarray(), 0.0))
     assert rows.words(np.array([[-1.0, 2.0]])).tolist() == [[0.0, 2.0]]
-    assert given.joined().shape == (90, 80)
+    assert problem.joined().shape == (90, 80)
     assert rows.problem("synth-1", 0).joined().shape == (60, 4)
 
 
 def test_silhouettes_are_measured_in_the_view_in_all_side_by_side_or_view_by_view():
-    given = rows.problem("synth-2", 0)
-    np.testing.assert_array_equal(rows.judged_samples(given, "view-1"), given.views["view_1"])
-    assert rows.judged_samples(given, "concatenated").shape == (60, 6)
-    assert list(rows.judged_samples(given, "sum")) == list(rows.judged_samples(given, "joint")) == list(given.views)
+    problem = rows.problem("synth-2", 0)
+    np.testing.assert_array_equal(rows.judged_samples(problem, "view-1"), problem.views["view_1"])
+    assert rows.judged_samples(problem, "concatenated").shape == (60, 6)
+    assert (
+        list(rows.judged_samples(problem, "sum")) == list(rows.judged_samples(problem, "joint")) == list(problem.views)
+    )
 
 
 # --- one clustering --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("given", "rounded"),
+    ("params", "rounded"),
     [
         ({"sigma": 1.1}, (("sigma", 1.0),)),
         ({"sigma": 0.1}, (("sigma", 0.1),)),
         ({"t": 3.0, "degree": 2}, (("degree", 2), ("t", pytest.approx(10 ** (1 / 3))))),
     ],
 )
-def test_kernel_parameters_are_rounded_to_a_grid(given, rounded):
-    assert rows.rounded_kernel(given) == rounded
+def test_kernel_parameters_are_rounded_to_a_grid(params, rounded):
+    assert rows.rounded_kernel(params) == rounded
 
 
 def test_equal_settings_are_fitted_once():
@@ -124,26 +126,26 @@ def test_equal_settings_are_fitted_once():
 
 @pytest.mark.parametrize("assignment", ["joint", "per_view"])
 def test_both_assignments_are_those_of_the_estimator(assignment):
-    given = rows.problem("synth-2", 0)
+    problem = rows.problem("synth-2", 0)
     kept = KeptClustering(
         data="synth-2", method=assignment.replace("_", "-"), kernel_params=SIGMA, gamma_shares=(0.0, 0.3, 0.9)
     ).fit()
     model = MultiViewKernelSpectralClustering(
         2, gamma=[0.0, 18.0, 54.0], kernel_params=SIGMA, assignment=assignment
-    ).fit(given.views)
+    ).fit(problem.views)
     names = {"joint": "labels_", "per_view": "view_labels_"}
     np.testing.assert_array_equal(getattr(kept, names[assignment]), getattr(model, names[assignment]))
     assert hasattr(kept, "view_labels_") is (assignment == "per_view")
     np.testing.assert_allclose(np.abs(kept.scores_), np.abs(model.scores_), atol=1e-8)
     for criterion in ("silhouette", "blf", "baf"):
-        scores = [score_clustering(each, given.views, criterion=criterion) for each in (kept, model)]
+        scores = [score_clustering(each, problem.views, criterion=criterion) for each in (kept, model)]
         assert scores[0] == pytest.approx(scores[1])
 
 
 @pytest.mark.parametrize("method", ["view-1", "concatenated", "sum", "product"])
 def test_other_methods_are_kernel_spectral_clustering_of_one_matrix(method):
-    given = rows.problem("synth-1", 0)
-    first, second = (np.exp(-0.5 * distances(view)) for view in given.views.values())
+    problem = rows.problem("synth-1", 0)
+    first, second = (np.exp(-0.5 * distances(view)) for view in problem.views.values())
     matrices = {"view-1": second, "concatenated": first * second, "sum": first + second, "product": first * second}
     kept = KeptClustering(method=method, kernel_params=SIGMA).fit()
     model = KernelSpectralClustering(2, kernel="precomputed").fit(matrices[method])
@@ -169,7 +171,7 @@ def test_a_kept_clustering_can_be_cloned_and_set():
 
 @pytest.mark.parametrize("method", rows.COMPARATORS)
 def test_comparators_are_the_estimators_on_the_kernels_of_all_views(method):
-    given = rows.problem("synth-2", 0)
+    problem = rows.problem("synth-2", 0)
     kept = KeptClustering(data="synth-2", method=method, kernel_params=SIGMA, strengths=(0.01, 0.028, 0.052)).fit()
     options = {"kernel_params": SIGMA, "random_state": 0}
     couplings = [0.01, 0.03, 0.05]
@@ -179,7 +181,9 @@ def test_comparators_are_the_estimators_on_the_kernels_of_all_views(method):
         "co-reg-c": CoRegularizedSpectralClustering(2, variant="centroid", regularization=couplings, **options),
         "mvnmf": MultiViewNMF(2, regularization=[0.01, 0.01, 0.1], n_init=others.NMF_STARTS, random_state=0),
     }
-    views = [view - view.min(axis=0).clip(max=0) for view in given.views.values()] if method == "mvnmf" else given.views
+    views = (
+        [view - view.min(axis=0).clip(max=0) for view in problem.views.values()] if method == "mvnmf" else problem.views
+    )
     np.testing.assert_array_equal(kept.labels_, models[method].fit(views).labels_)
     assert kept.scores_.shape == (60, 1)
     assert kept.degrees_.shape == (60,)
@@ -187,14 +191,14 @@ def test_comparators_are_the_estimators_on_the_kernels_of_all_views(method):
 
 @pytest.mark.parametrize("method", rows.COMPARATORS)
 def test_comparators_are_tuned_over_what_they_have(method):
-    given = rows.problem("synth-2", 0)
-    found = rows.space(given, method)
-    assert ("kernel_params" in found) is (method != "mvnmf")
-    assert len(found.get("strengths", ())) == (0 if method == "okkc" else 3)
+    problem = rows.problem("synth-2", 0)
+    result = rows.space(problem, method)
+    assert ("kernel_params" in result) is (method != "mvnmf")
+    assert len(result.get("strengths", ())) == (0 if method == "okkc" else 3)
     if method == "okkc":
         return
     low, high = rows.NMF_STRENGTHS if method == "mvnmf" else rows.STRENGTHS
-    drawn = found["strengths"][0].rvs(200, random_state=0)
+    drawn = result["strengths"][0].rvs(200, random_state=0)
     assert low <= drawn.min()
     assert drawn.max() <= high
     on_grid = {"mvnmf": [0.001, 0.01, 0.1]}.get(method, [0.01, 0.03, 0.05])
@@ -229,8 +233,8 @@ def test_mvksc_is_at_least_as_good_as_the_best_other_method_to_three_digits(monk
     )
     assert rows.comparators_row(1, 0, data="synth-1")["at_least_as_good"] == 1.0
     best["okkc"] = 0.46
-    found = rows.comparators_row(1, 0, data="synth-1")
-    assert (found["at_least_as_good"], found["nmi_okkc"]) == (0.0, 0.46)
+    result = rows.comparators_row(1, 0, data="synth-1")
+    assert (result["at_least_as_good"], result["nmi_okkc"]) == (0.0, 0.46)
 
 
 def test_mvksc_is_ahead_of_all_on_large_sets_only_if_it_is_for_every_number_of_samples(monkeypatch):
@@ -238,8 +242,8 @@ def test_mvksc_is_ahead_of_all_on_large_sets_only_if_it_is_for_every_number_of_s
     monkeypatch.setattr(rows, "large", lambda n, draw: 0.35)
     monkeypatch.setattr(rows, "large_comparator", lambda n, draw, method: others_nmi[n])
     assert rows.large_comparators_row(2, 0, sizes=(10,))["ahead_of_all"] == 1.0
-    found = rows.large_comparators_row(2, 0, sizes=(10, 20))
-    assert (found["ahead_of_all"], found["nmi_okkc_10"], found["nmi_mvksc_20"]) == (0.0, 0.3, 0.35)
+    result = rows.large_comparators_row(2, 0, sizes=(10, 20))
+    assert (result["ahead_of_all"], result["nmi_okkc_10"], result["nmi_mvksc_20"]) == (0.0, 0.3, 0.35)
 
 
 @pytest.mark.parametrize("method", rows.COMPARATORS)
@@ -257,39 +261,39 @@ def distances(X):
 
 @pytest.mark.parametrize("criterion", rows.CRITERIA)
 def test_a_search_never_sees_the_classes(criterion, monkeypatch):
-    given, found = rows.problem("synth-1", 0), []
-    for target in (given.target, given.target[::-1].copy()):
-        monkeypatch.setattr(rows, "problem", partial(always, replace(given, target=target)))
-        seen = []
-        monkeypatch.setattr(rows, "agreements", partial(noted, seen))
+    problem, result = rows.problem("synth-1", 0), []
+    for target in (problem.target, problem.target[::-1].copy()):
+        monkeypatch.setattr(rows, "problem", partial(always, replace(problem, target=target)))
+        models = []
+        monkeypatch.setattr(rows, "agreements", partial(noted, models))
         rows.searched("synth-1", "joint", criterion, 0.75, 0, None)
-        found.append(seen[-1].labels_)
-    np.testing.assert_array_equal(*found)
+        result.append(models[-1].labels_)
+    np.testing.assert_array_equal(*result)
 
 
 def always(value, *_):
     return value
 
 
-def noted(seen, given, model):
-    seen.append(model)
+def noted(models, problem, model):
+    models.append(model)
     return (Agreement(0.0, 0.0),)
 
 
 def test_a_search_is_judged_by_the_clusters_it_found_and_the_best_it_met():
-    found = rows.searched("synth-1", "per-view", "sil", 0.75, 0, None)
-    assert len(found.found) == 2
-    assert found.best.nmi == max(own.nmi for own in found.found)
-    assert found.best_met >= found.best.nmi
-    assert len(rows.searched("synth-1", "sum", "sil", 0.75, 0, None).found) == 1
+    result = rows.searched("synth-1", "per-view", "sil", 0.75, 0, None)
+    assert len(result.agreements) == 2
+    assert result.best.nmi == max(each.nmi for each in result.agreements)
+    assert result.best_met >= result.best.nmi
+    assert len(rows.searched("synth-1", "sum", "sil", 0.75, 0, None).agreements) == 1
 
 
 def test_agreement_is_nmi_and_ari_view_by_view():
-    given = rows.problem("synth-1", 0)
+    problem = rows.problem("synth-1", 0)
     model = KeptClustering(method="per-view", kernel_params=SIGMA, gamma_shares=(0.3, 0.3)).fit()
-    for own, labels in zip(rows.agreements(given, model), model.view_labels_, strict=True):
-        expected = normalized_mutual_info(given.target, labels), adjusted_rand_index(given.target, labels)
-        assert own == Agreement(*expected)
+    for agreement, labels in zip(rows.agreements(problem, model), model.view_labels_, strict=True):
+        expected = normalized_mutual_info(problem.target, labels), adjusted_rand_index(problem.target, labels)
+        assert agreement == Agreement(*expected)
 
 
 def test_the_best_eta_and_view_stand_beside_a_fixed_eta_and_the_mean_over_views(monkeypatch):
@@ -316,11 +320,11 @@ def test_the_best_eta_and_view_stand_beside_a_fixed_eta_and_the_mean_over_views(
 
 
 def test_single_views_are_tuned_one_by_one(monkeypatch):
-    found = {"view-0": Agreement(0.1, 0.0), "view-1": Agreement(0.4, 0.3)}
+    result = {"view-0": Agreement(0.1, 0.0), "view-1": Agreement(0.4, 0.3)}
     monkeypatch.setattr(
-        rows, "searched", lambda data, method, *rest: Tuned((found[method],), 0.5 if method == "view-0" else 0.45)
+        rows, "searched", lambda data, method, *rest: Tuned((result[method],), 0.5 if method == "view-0" else 0.45)
     )
-    assert rows.tuned("synth-1", "single", "sil", 0.75, 0) == Tuned(tuple(found.values()), 0.5)
+    assert rows.tuned("synth-1", "single", "sil", 0.75, 0) == Tuned(tuple(result.values()), 0.5)
 
 
 def test_rows_are_means_over_draws(monkeypatch):
@@ -337,9 +341,9 @@ def test_claims_compare_every_method_at_its_best_criterion(monkeypatch):
         return {"nmi_mean": best[method] if criterion == "baf" else 0.0}
 
     monkeypatch.setattr(rows, "table_row", table_row)
-    found = rows.claims_row(1, 0, data="synth-1")
-    assert [found[f"ahead_of_{method}"] for method in ("single", "concatenated", "sum", "product")] == [1, 0, 1, 1]
-    assert found["nmi_per-view"] == 0.45
+    result = rows.claims_row(1, 0, data="synth-1")
+    assert [result[f"ahead_of_{method}"] for method in ("single", "concatenated", "sum", "product")] == [1, 0, 1, 1]
+    assert result["nmi_per-view"] == 0.45
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------
@@ -350,10 +354,10 @@ def test_clusters_of_figure_2_have_the_printed_width_and_gamma(monkeypatch):
     drawn = make_mvksc_synth2(120, random_state=4)
     width = {"gamma": 5.0}  # exp(-d^2 / (2 sigma^2)) with sigma^2 = 0.1
     labels = MultiViewKernelSpectralClustering(2, gamma=1.0, kernel_params=width).fit(drawn.views).labels_
-    found = rows.boundaries(4)
-    assert len(found) == 4
-    assert found[0].nmi == pytest.approx(normalized_mutual_info(drawn.target, labels))
-    assert found[0].size_ratio == pytest.approx(
+    result = rows.boundaries(4)
+    assert len(result) == 4
+    assert result[0].nmi == pytest.approx(normalized_mutual_info(drawn.target, labels))
+    assert result[0].size_ratio == pytest.approx(
         min(labels.sum(), 120 - labels.sum()) / max(labels.sum(), 120 - labels.sum())
     )
 
@@ -364,8 +368,8 @@ def test_claims_on_figures_2_and_3_are_about_means(monkeypatch):
         [Halves(0.5, 0.8), Halves(0.6, 0.1), Halves(0.2, 0.1), Halves(0.3, 0.2)],
     ]
     monkeypatch.setattr(rows, "boundaries", lambda draw: draws[draw])
-    found = rows.boundaries_row(2, 0)
-    assert (found["mean_nmi_ahead"], found["draws_ahead"], found["mvksc_nmi_mean"]) == (1.0, 0.5, 0.7)
+    result = rows.boundaries_row(2, 0)
+    assert (result["mean_nmi_ahead"], result["draws_ahead"], result["mvksc_nmi_mean"]) == (1.0, 0.5, 0.7)
     sizes = rows.sizes_row(2, 0)
     assert (sizes["mvksc_almost_equal"], sizes["draws_almost_equal"]) == (1.0, 1.0)
     assert (sizes["ksc_one_dominant"], sizes["draws_one_dominant"]) == (1.0, 0.5)
@@ -397,7 +401,7 @@ def test_nmi_stays_the_same_within_a_band(monkeypatch):
 def test_a_row_gives_what_its_table_prints(experiment, name, monkeypatch):
     monkeypatch.setattr(rows, "TRAINED", 40)
     monkeypatch.setattr(rows, "ETAS", (0.75, 0.9))
-    monkeypatch.setattr(rows, "large", lambda n, draw, own=rows.large.__wrapped__: own(min(n, 60), draw))
+    monkeypatch.setattr(rows, "large", lambda n, draw, plain=rows.large.__wrapped__: plain(min(n, 60), draw))
     other = rows.large_comparator.__wrapped__
     monkeypatch.setattr(rows, "large_comparator", lambda n, draw, method: other(min(n, 60), draw, method))
     cell = catalogue()[experiment].cells[name]
@@ -461,10 +465,10 @@ def test_a_figure_that_is_off_is_caught(cell, change):
     printed = {name: figure.value for name, figure in declared.printed.items()}
     off = change or {"ahead_of_sum": 0.0}
     for figures, verdict in ((printed, Verdict.MATCH), (printed | off, Verdict.DIFFERS)):
-        result = run_experiment(replace(experiment, cells={cell: replace(declared, run=partial(given, figures))}))
+        result = run_experiment(replace(experiment, cells={cell: replace(declared, run=partial(fixed, figures))}))
         assert verdict in result.verdicts
         assert (Verdict.DIFFERS in result.verdicts) is (verdict is Verdict.DIFFERS)
 
 
-def given(figures, restarts, seed):
+def fixed(figures, restarts, seed):
     return figures

@@ -11,8 +11,9 @@ from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.solvers.kmeans.minmax import minmax_kmeans
 from reproduction import catalogue, run_experiment
-from reproduction.experiments.minmax import KERNEL_TABLES, VECTOR_TABLES, orderings
-from reproduction.rows import minmax_rows as rows
+from reproduction.experiments.minmax import KERNEL_TABLES, VECTOR_TABLES
+from reproduction.orderings import orderings
+from reproduction.rows import minmax as rows
 
 needs_data = pytest.mark.skipif(not os.environ.get("KERNELWEAVE_DATA"), reason="KERNELWEAVE_DATA is not set")
 VECTOR_ROWS = ["minmax-0", "minmax-0.1", "minmax-0.3", "k-means", "k-means-pp", "pifs"]
@@ -32,22 +33,24 @@ def test_the_last_assignment_is_measured_by_the_centres_it_was_made_with():
     expected = (run.cluster_weights**run.p * distances).argmin(axis=1)
     assert not np.array_equal(expected, run.labels)
 
-    labels, variances, own = rows.last_assignment(problem, run)
+    labels, variances, recentred = rows.last_assignment(problem, run)
     np.testing.assert_array_equal(labels, expected)
     np.testing.assert_allclose(variances, [distances[expected == c, c].sum() for c in range(3)])
-    np.testing.assert_allclose(own, [X[expected == c].var(axis=0).sum() * (expected == c).sum() for c in range(3)])
-    assert variances.sum() > own.sum()
+    np.testing.assert_allclose(
+        recentred, [X[expected == c].var(axis=0).sum() * (expected == c).sum() for c in range(3)]
+    )
+    assert variances.sum() > recentred.sum()
 
 
 def test_a_run_that_came_to_rest_has_the_same_variances_either_way():
     problem = as_problem(*blobs(width=0.3))
     start = rows.random_labels(problem, streams(0, 1)[0])
     run = minmax_kmeans(problem.op, start, problem.weights, n_clusters=3)
-    labels, variances, own = rows.last_assignment(problem, run)
+    labels, variances, recentred = rows.last_assignment(problem, run)
     assert run.converged
     np.testing.assert_array_equal(labels, run.labels)
     np.testing.assert_allclose(variances, run.scatter)
-    np.testing.assert_allclose(own, run.scatter)
+    np.testing.assert_allclose(recentred, run.scatter)
 
 
 def test_an_assignment_that_leaves_a_singleton_is_not_taken():
@@ -104,19 +107,19 @@ def test_the_true_partition_is_noticed(monkeypatch):
 # --- data ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_face_turned_by_nothing_keeps_its_central_window():
+def test_a_face_rotated_by_nothing_keeps_its_central_window():
     face = np.random.default_rng(0).random((64, 64))
-    np.testing.assert_allclose(rows._turned(face, 0, 1.0), face[7:57, 7:57])
+    np.testing.assert_allclose(rows._rotated(face, 0, 1.0), face[7:57, 7:57])
 
 
-def test_faces_are_turned_and_scaled_about_their_centre():
+def test_faces_are_rotated_and_scaled_about_their_centre():
     across = np.arange(64) - 31.5
-    gaps = np.hypot(across[:, None], across)
-    round_face, larger = np.exp(-((gaps / 12) ** 2)), np.exp(-((gaps / 13.2) ** 2))
-    left, right = rows._turned(round_face, 10, 1.0), rows._turned(round_face, -10, 1.0)
+    radii = np.hypot(across[:, None], across)
+    round_face, larger = np.exp(-((radii / 12) ** 2)), np.exp(-((radii / 13.2) ** 2))
+    left, right = rows._rotated(round_face, 10, 1.0), rows._rotated(round_face, -10, 1.0)
     np.testing.assert_allclose(left, right[:, ::-1], atol=1e-12)
     np.testing.assert_allclose(left, round_face[7:57, 7:57], atol=5e-3)
-    np.testing.assert_allclose(rows._turned(round_face, 10, 1.1), larger[7:57, 7:57], atol=5e-3)
+    np.testing.assert_allclose(rows._rotated(round_face, 10, 1.1), larger[7:57, 7:57], atol=5e-3)
 
 
 @pytest.mark.golden
@@ -185,15 +188,17 @@ def test_printed_figures_keep_every_order_and_two_rows_exchanged_break_those_bet
     printed = {
         name: {key: figure.value for key, figure in cell.printed.items()} for name, cell in experiment.cells.items()
     }
-    told = orderings(run_experiment(with_figures(experiment, printed)))
-    assert all(order.reproduced for order in told)
-    assert {(order.metric, order.lower, order.higher) for order in told} >= {
+    ordered = orderings(run_experiment(with_figures(experiment, printed)))
+    assert all(order.reproduced for order in ordered)
+    assert {(order.metric, order.lower, order.higher) for order in ordered} >= {
         ("e_max_mean", "minmax-0.3", "k-means"),
         ("e_max_mean", "minmax-0.1", "pifs"),
         ("refined_e_sum_mean", "minmax-0.3", "pifs"),
         ("refined_e_sum_mean", "pifs", "k-means-pp"),
     }
-    assert not any({order.lower, order.higher} == {"minmax-0", "minmax-0.1"} for order in told if "sum" in order.metric)
+    assert not any(
+        {order.lower, order.higher} == {"minmax-0", "minmax-0.1"} for order in ordered if "sum" in order.metric
+    )
 
     printed["minmax-0.3"]["e_max_mean"], printed["k-means"]["e_max_mean"] = 2247.59, 1368.05
     broken = [order for order in orderings(run_experiment(with_figures(experiment, printed))) if not order.reproduced]
@@ -205,9 +210,9 @@ def test_printed_figures_keep_every_order_and_two_rows_exchanged_break_those_bet
 @pytest.mark.golden
 @needs_data
 def test_the_order_of_methods_on_dermatology_comes_out():
-    told = orderings(run_experiment(catalogue()["phd-2.10-minmax"], restarts=60))
-    assert not [order for order in told if order.contradicted]
-    wide = [order for order in told if order.printed > 4.0 * order.error]
+    ordered = orderings(run_experiment(catalogue()["phd-2.10-minmax"], restarts=60))
+    assert not [order for order in ordered if order.contradicted]
+    wide = [order for order in ordered if order.printed > 4.0 * order.error]
     assert len(wide) > 10
     assert all(order.reproduced for order in wide)
 

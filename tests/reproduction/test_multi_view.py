@@ -13,9 +13,9 @@ from kernelweave.metrics import normalized_mutual_info
 from kernelweave.solvers.shared.exponent import EXPONENTS
 from reproduction import Verdict, catalogue, run_experiment
 from reproduction.experiments import multi_view as tables
-from reproduction.rows import multi_view_rows as rows
-from reproduction.rows.mixture_rows import KAPPAS, mixture
-from reproduction.rows.multi_view_rows import Found, Mixed, Views
+from reproduction.rows import multi_view as rows
+from reproduction.rows.convex_mixture import KAPPAS, mixture
+from reproduction.rows.multi_view import Agreement, Mixed, Views
 
 KEPT = (
     rows.digits_run,
@@ -83,19 +83,19 @@ def test_infinity_is_equal_weights_and_numbers_are_learned_ones(toy, method, kin
     np.testing.assert_allclose(equal.view_weights_, 0.25)
     assert learned.p_ == 3.0
     assert np.ptp(learned.view_weights_) > 0.01
-    assert rows.found(toy, equal).p == np.inf
-    result = rows.found(toy, learned)
+    assert rows.agreement(toy, equal).p == np.inf
+    result = rows.agreement(toy, learned)
     assert result.nmi == normalized_mutual_info(toy.target, learned.labels_)
     np.testing.assert_array_equal(result.coefficients, learned.kernel_coefficients_)
 
 
 def test_exponents_share_the_start_they_would_have_by_themselves(toy):
-    found = rows.runs_of(toy, (1.0, 1.5, 4.0, "auto", np.inf), 0)
+    result = rows.runs_of(toy, (1.0, 1.5, 4.0, "auto", np.inf), 0)
     for p, name in ((1.0, "p_1"), (1.5, "p_1.5"), (4.0, "p_4"), ("auto", "auto")):
         alone = MultiViewKernelKMeans(toy.n_clusters, kernel="linear", p=p, random_state=0).fit(toy.views)
-        assert found[name].nmi == pytest.approx(normalized_mutual_info(toy.target, alone.labels_))
-        np.testing.assert_allclose(found[name].coefficients, alone.kernel_coefficients_)
-    assert found["auto"].p in EXPONENTS
+        assert result[name].nmi == pytest.approx(normalized_mutual_info(toy.target, alone.labels_))
+        np.testing.assert_allclose(result[name].coefficients, alone.kernel_coefficients_)
+    assert result["auto"].p in EXPONENTS
 
 
 # --- views prepared --------------------------------------------------------------------------------------------------
@@ -105,14 +105,14 @@ def test_words_become_a_few_directions_of_length_1():
     rng = np.random.default_rng(0)
     counts = rng.poisson(0.05, (80, 600)).astype(float)
     counts[:, 0] = 1.0
-    found = rows.prepared_view(counts)
-    assert found.shape == (80, rows.KEPT)
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0)
+    result = rows.prepared_view(counts)
+    assert result.shape == (80, rows.KEPT)
+    np.testing.assert_allclose(np.linalg.norm(result, axis=1), 1.0)
     assert rows.prepared_view(counts[:30]).shape == (30, 29)
     # Counts get weights by how rare a word is; what is weighted already does not.
     doubled = counts * 2.5
     doubled[:, :50] *= 3.0
-    assert not np.allclose(np.abs(rows.prepared_view(doubled)), np.abs(found))
+    assert not np.allclose(np.abs(rows.prepared_view(doubled)), np.abs(result))
     np.testing.assert_allclose(rows.prepared_view(counts * 1.5), rows.prepared_view(counts * 2.5), atol=1e-9)
 
 
@@ -126,10 +126,10 @@ def test_other_views_become_z_scores_without_constant_columns(change):
     elif change == "dense":
         X[:, :100] += rng.random((80, 100))
     varying = (X.max(axis=0) > X.min(axis=0)).sum()
-    found = rows.prepared_view(X)
-    assert found.shape == (80, varying)
-    np.testing.assert_allclose(found.mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(found.std(axis=0, ddof=1), 1.0)
+    result = rows.prepared_view(X)
+    assert result.shape == (80, varying)
+    np.testing.assert_allclose(result.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(result.std(axis=0, ddof=1), 1.0)
 
 
 def test_digits_are_chosen_by_class_and_have_unit_variance_where_they_are(stand_in):
@@ -201,7 +201,7 @@ def test_a_figure_that_is_off_is_caught(cell, change):
     printed = {name: figure.value for name, figure in declared.printed.items()}
     for figures, verdict in ((printed, Verdict.MATCH), (printed | change, Verdict.DIFFERS)):
         result = run_experiment(
-            replace(experiment, data=(), cells={cell: replace(declared, run=partial(given, figures))})
+            replace(experiment, data=(), cells={cell: replace(declared, run=partial(fixed, figures))})
         )
         assert verdict in result.verdicts
         assert (Verdict.DIFFERS in result.verdicts) is (verdict is Verdict.DIFFERS)
@@ -214,12 +214,12 @@ def test_claims_on_digits_look_at_the_whole_curve(monkeypatch):
     mvkkm = np.array([0.5, 0.9, 0.8, *[0.7] * 8, 0.6])
     mvspec = np.array([0.4, 0.5, 0.6, *[0.7] * 8, 0.8])
     monkeypatch.setattr(rows, "curve", lambda digits, method, seed: mvkkm if method == "mvkkm" else mvspec)
-    found = rows.digits_claims_row(1, 0, digits="0169")
-    assert found["best_p_1.5_or_2"] == 1.0
-    assert found["mvkkm_not_below_mvspec"] == pytest.approx(11 / 12)
-    assert found["best_p"] == 1.5
-    assert found["mvspec_best_p"] == np.inf
-    assert found["uniform_below_best"] == pytest.approx(0.3)
+    result = rows.digits_claims_row(1, 0, digits="0169")
+    assert result["best_p_1.5_or_2"] == 1.0
+    assert result["mvkkm_not_below_mvspec"] == pytest.approx(11 / 12)
+    assert result["best_p"] == 1.5
+    assert result["mvspec_best_p"] == np.inf
+    assert result["uniform_below_best"] == pytest.approx(0.3)
     assert rows.single_view_claims_row(1, 0, digits="0169") == {"mvkkm_p_1_worst": 1.0, "mvspec_p_1_worst": 1.0}
     mvkkm[4] = 0.95
     mvspec[2] = 0.3
@@ -264,9 +264,9 @@ def test_multiples_of_beta_0_are_those_of_the_text():
 
 def test_distances_are_normalised_by_beta_0(toy):
     scaled = {name: scale * view for scale, (name, view) in enumerate(toy.views.items(), 1)}
-    own, other = (mixture(views, 3, "weighted", beta_scale=2.0) for views in (toy.views, scaled))
-    np.testing.assert_allclose(own.view_weights_, other.view_weights_, atol=1e-6)
-    np.testing.assert_array_equal(own.labels_, other.labels_)
+    plain, other = (mixture(views, 3, "weighted", beta_scale=2.0) for views in (toy.views, scaled))
+    np.testing.assert_allclose(plain.view_weights_, other.view_weights_, atol=1e-6)
+    np.testing.assert_array_equal(plain.labels_, other.labels_)
 
 
 @pytest.mark.parametrize(
@@ -281,9 +281,9 @@ def test_distances_are_normalised_by_beta_0(toy):
 def test_claims_on_csc_look_at_the_best_exponents_and_at_all(csc, expected, monkeypatch):
     given_curves(monkeypatch)
     monkeypatch.setattr(rows, "csc_run", lambda digits, seed: {"nmi": csc})
-    found = rows.csc_claims_row(1, 0, digits="0169")
-    assert {name: found[name] for name in expected} == pytest.approx(expected)
-    assert found["mvkkm_ahead_by"] == pytest.approx(0.9 - csc)
+    result = rows.csc_claims_row(1, 0, digits="0169")
+    assert {name: result[name] for name in expected} == pytest.approx(expected)
+    assert result["mvkkm_ahead_by"] == pytest.approx(0.9 - csc)
 
 
 @pytest.mark.parametrize(
@@ -298,14 +298,14 @@ def test_claims_on_the_mixture_look_at_every_exponent_and_at_its_weights(nmi, we
     given_curves(monkeypatch)
     monkeypatch.setattr(rows, "csc_run", lambda digits, seed: {"nmi": 0.8})
     monkeypatch.setattr(rows, "mvcmm_run", lambda digits, tol: Mixed(nmi, np.array(weights), 1.0, nmi))
-    found = rows.mvcmm_claims_row(1, 0, digits="0169")
-    assert {method: found[f"below_{method}"] for method in ("mvkkm", "mvspec", "csc")} == {
+    result = rows.mvcmm_claims_row(1, 0, digits="0169")
+    assert {method: result[f"below_{method}"] for method in ("mvkkm", "mvspec", "csc")} == {
         method: expected[method] for method in ("mvkkm", "mvspec", "csc")
     }
-    assert (found["most_weights_zero"], found["weights_above_zero"]) == (expected["zero"], expected["kept"])
+    assert (result["most_weights_zero"], result["weights_above_zero"]) == (expected["zero"], expected["kept"])
 
 
-def test_csc_is_said_to_be_slightly_inferior_on_three_of_five_subsets():
+def test_csc_is_declared_slightly_inferior_on_three_of_five_subsets():
     held = {digits: catalogue()[f"phd-figure-4.4-multi-view-{digits}"].cells["claims-csc"] for digits in rows.DIGITS}
     far = {digits for digits, cell in held.items() if "far_below_mvkkm" in cell.printed}
     assert far == {"0169", "4689"}
@@ -335,11 +335,11 @@ def test_regrets_of_all_sets_are_summed_up(monkeypatch):
         "poor": found_with(p_1=0.1, p_1_5=0.2, p_2=0.4, uniform=0.3, auto=0.3),
     }
     monkeypatch.setattr(rows, "clean_runs", lambda name, seed: sets[name])
-    found = rows.choice_summary_row(1, 0, data=("good", "poor"))
-    assert found["regret_auto_mean"] == pytest.approx(0.05)
-    assert found["regret_auto_max"] == pytest.approx(0.1)
-    assert found["regret_uniform_max"] == pytest.approx(0.2)
-    assert [found[f"near_best_{name}"] for name in ("auto", "p_1.5", "p_2", "uniform")] == [1.0, 1.0, 2.0, 0.0]
+    result = rows.choice_summary_row(1, 0, data=("good", "poor"))
+    assert result["regret_auto_mean"] == pytest.approx(0.05)
+    assert result["regret_auto_max"] == pytest.approx(0.1)
+    assert result["regret_uniform_max"] == pytest.approx(0.2)
+    assert [result[f"near_best_{name}"] for name in ("auto", "p_1.5", "p_2", "uniform")] == [1.0, 1.0, 2.0, 0.0]
 
 
 # --- noisy views -----------------------------------------------------------------------------------------------------
@@ -383,14 +383,14 @@ def test_drops_are_means_over_the_draws_and_then_over_the_sets(monkeypatch):
     assert row["wide_nmi_p_1.5_mean"] == pytest.approx(0.75)
     assert row["wide_share_p_2_mean"] == pytest.approx(0.3)
     assert (row["wide_least_p_2"], row["narrow_least_p_2"]) == (1.0, 0.0)
-    found = rows.noise_summary_row(2, 0, data=("a", "b"))
-    assert found["wide_drop_auto_mean"] == pytest.approx(0.025)
-    assert found["wide_auto_gain_mean"] == pytest.approx(0.025)
-    assert (found["wide_auto_drops_less"], found["wide_auto_sets_ahead"]) == (1.0, 1.0)
-    assert (found["wide_p_2_sets_ahead"], found["wide_p_2_sets_behind"]) == (0.0, 0.0)
-    assert (found["wide_p_1.5_drops_less"], found["wide_p_1.5_sets_behind"]) == (0.0, 1.0)
-    assert found["narrow_p_2_drops_less"] == 0.0
-    assert found["narrow_nmi_uniform_mean"] == pytest.approx(0.3)
+    result = rows.noise_summary_row(2, 0, data=("a", "b"))
+    assert result["wide_drop_auto_mean"] == pytest.approx(0.025)
+    assert result["wide_auto_gain_mean"] == pytest.approx(0.025)
+    assert (result["wide_auto_drops_less"], result["wide_auto_sets_ahead"]) == (1.0, 1.0)
+    assert (result["wide_p_2_sets_ahead"], result["wide_p_2_sets_behind"]) == (0.0, 0.0)
+    assert (result["wide_p_1.5_drops_less"], result["wide_p_1.5_sets_behind"]) == (0.0, 1.0)
+    assert result["narrow_p_2_drops_less"] == 0.0
+    assert result["narrow_nmi_uniform_mean"] == pytest.approx(0.3)
 
 
 def test_summaries_give_what_is_held_against_them(monkeypatch):
@@ -404,8 +404,8 @@ def test_summaries_give_what_is_held_against_them(monkeypatch):
 
 def found_with(*, shares=(0.7, 0.3), **nmi):
     """Clusterings by the name of their exponent, ``p_1_5`` standing for ``p_1.5``."""
-    return {name.replace("_5", ".5"): Found(value, np.array(shares), 2.0) for name, value in nmi.items()}
+    return {name.replace("_5", ".5"): Agreement(value, np.array(shares), 2.0) for name, value in nmi.items()}
 
 
-def given(figures, restarts, seed):
+def fixed(figures, restarts, seed):
     return figures

@@ -67,11 +67,11 @@ def test_affinity_propagation_is_measured_by_its_exemplars(toy):
 
 
 def test_rows_and_claims_come_from_the_same_lines(toy):
-    found = olivetti.lines("ce", (2, 5), "points", 20, 3)
+    result = olivetti.lines("ce", (2, 5), "points", 20, 3)
     row = olivetti.starts_row(restarts=20, seed=3, figure="ce", drawn="points")
-    assert found["mean"] == {k: row[f"ce_{k}_mean"] for k in (2, 5)}
-    assert found["best"] == {k: row[f"ce_{k}_best_run"] for k in (2, 5)}
-    assert set(found) == {"exact", "exemplars", "fast", "mean", "best", "affinity"}
+    assert result["mean"] == {k: row[f"ce_{k}_mean"] for k in (2, 5)}
+    assert result["best"] == {k: row[f"ce_{k}_best_run"] for k in (2, 5)}
+    assert set(result) == {"exact", "exemplars", "fast", "mean", "best", "affinity"}
     assert "affinity" not in olivetti.lines("ce", (2, 5), "points", 20, 3, affinity=False)
 
 
@@ -79,10 +79,10 @@ def test_rows_and_claims_come_from_the_same_lines(toy):
 
 
 def test_lines_as_the_text_says_meet_every_claim_on_the_clustering_error():
-    found = olivetti.error_claims(as_said())
-    assert {found[name] for name in ERRORS.cells["claims"].printed} == {1.0}
-    assert found["differences_10"] == pytest.approx(0.04)
-    few = olivetti.search_claims({name: {k: line[k] for k in (10, 20)} for name, line in as_said().items()})
+    result = olivetti.error_claims(as_in_the_text())
+    assert {result[name] for name in ERRORS.cells["claims"].printed} == {1.0}
+    assert result["differences_10"] == pytest.approx(0.04)
+    few = olivetti.search_claims({name: {k: line[k] for k in (10, 20)} for name, line in as_in_the_text().items()})
     assert few == dict.fromkeys(ERRORS.cells["claims-few"].printed, 1.0)
 
 
@@ -100,23 +100,23 @@ def test_lines_as_the_text_says_meet_every_claim_on_the_clustering_error():
     ],
 )
 def test_a_line_that_lies_elsewhere_breaks_the_claims_on_it(name, k, value, broken):
-    ce = as_said()
+    ce = as_in_the_text()
     ce[name][k] = value
-    found = olivetti.error_claims(ce)
-    assert {claim: found[claim] for claim in broken} == pytest.approx(broken)
+    result = olivetti.error_claims(ce)
+    assert {claim: result[claim] for claim in broken} == pytest.approx(broken)
 
 
 def test_lines_of_one_partition_do_not_lie_above_each_other():
-    ce = as_said()
+    ce = as_in_the_text()
     ce["best"][10] = ce["exact"][10] * (1.0 - 1e-12)
     assert olivetti.error_claims(ce)["exact_lowest"] == 1.0
 
 
 @pytest.mark.parametrize("starts", ["mean", "best"])
 def test_lines_as_the_text_says_meet_every_claim_on_the_misclassification_error(starts):
-    found = olivetti.misclassification_claims(as_said(), missed_as_said(starts), starts)
-    assert {found[name] for name in MISSES.cells["claims"].printed} == {1.0}
-    assert 0.0 < found["pairs_opposed_to_ce"] < 1.0
+    result = olivetti.misclassification_claims(as_in_the_text(), missed_as_in_the_text(starts), starts)
+    assert {result[name] for name in MISSES.cells["claims"].printed} == {1.0}
+    assert 0.0 < result["pairs_opposed_to_ce"] < 1.0
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_lines_as_the_text_says_meet_every_claim_on_the_misclassification_error(
     ],
 )
 def test_a_line_of_misses_that_lies_elsewhere_breaks_the_claims_on_it(name, k, value, broken):
-    me = missed_as_said("mean")
+    me = missed_as_in_the_text("mean")
     me[name][k] = value
-    found = olivetti.misclassification_claims(as_said(), me, "mean")
-    assert {claim: found[claim] for claim in broken} == pytest.approx(broken)
+    result = olivetti.misclassification_claims(as_in_the_text(), me, "mean")
+    assert {claim: result[claim] for claim in broken} == pytest.approx(broken)
 
 
-def as_said():
+def as_in_the_text():
     """Return errors by which every statement of MSc 5.4 holds."""
     return {
         "exact": by_clusters(100, 90, 70, 60, 30),
@@ -149,7 +149,7 @@ def as_said():
     }
 
 
-def missed_as_said(starts):
+def missed_as_in_the_text(starts):
     return {
         "exact": by_clusters(0.50, 0.33, 0.17, 0.12, 0.06),
         "exemplars": by_clusters(0.56, 0.38, 0.19, 0.14, 0.07),

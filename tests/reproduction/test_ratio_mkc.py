@@ -10,7 +10,7 @@ from kernelweave.foundation.random_streams import streams
 from kernelweave.metrics import clustering_accuracy
 from reproduction import Verdict, catalogue, run_experiment
 from reproduction.experiments import ratio_mkc as tables
-from reproduction.rows import ratio_rows as rows
+from reproduction.rows import ratio_mkc as rows
 
 KEPT = (rows.problem, rows.ratio_choice, rows.multi_view_runs, rows.svr_accuracy, rows.kernel_kmeans_labels)
 MINE = [name for name, each in catalogue().items() if each in tables.EXPERIMENTS]
@@ -23,7 +23,7 @@ def forget():
 
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
-    """Classes of 12 samples in every benchmark: 26 of them, half of each a test part, one column constant."""
+    """Classes of 12 samples in every benchmark: 26 of them, half of each a test set, one column constant."""
     rng = np.random.default_rng(0)
     target = np.repeat(np.arange(26), 12)
     centres = 3.0 * rng.standard_normal((26, 5))
@@ -78,9 +78,9 @@ def test_kernels_have_unit_variance_in_feature_space(data, count):
 
 
 def test_accuracy_is_in_percent_and_blind_to_names_of_clusters():
-    found = rows.Problem((), np.array([0, 0, 0, 1]))
-    assert found.accuracy(np.array([1.0, 1.0, -1.0, -1.0])) == 75.0
-    assert found.accuracy(np.array([0, 0, 0, 1])) == 100.0
+    result = rows.Problem((), np.array([0, 0, 0, 1]))
+    assert result.accuracy(np.array([1.0, 1.0, -1.0, -1.0])) == 75.0
+    assert result.accuracy(np.array([0, 0, 0, 1])) == 100.0
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -113,8 +113,8 @@ def test_the_best_c_is_chosen_by_few_runs_and_reported_over_all(monkeypatch):
 
 def test_runs_do_not_depend_on_how_they_are_cut():
     whole = rows.ratio_runs("letter", 1.0, 1, 0, 3, 0)
-    parts = [rows.ratio_runs("letter", 1.0, 1, first, last, 0) for first, last in ((0, 1), (1, 3))]
-    np.testing.assert_array_equal(whole, np.concatenate(parts))
+    chunks = [rows.ratio_runs("letter", 1.0, 1, first, last, 0) for first, last in ((0, 1), (1, 3))]
+    np.testing.assert_array_equal(whole, np.concatenate(chunks))
     assert rows.ratio_row(3, 0, data="letter") == rows.ratio_row(3, 0, data="letter", trials=9)
 
 
@@ -144,21 +144,21 @@ def test_multi_view_kernel_kmeans_starts_from_the_exact_search():
 
 def test_kernel_kmeans_is_reported_with_its_best_kernel():
     figures = rows.kernel_kmeans_row(4, 0, data="optdigits-3-8")
-    labels, found = rows.kernel_kmeans_labels("optdigits-3-8", 4, 0), rows.problem("optdigits-3-8")
-    means = [np.mean([found.accuracy(y) for y in row]) for row in labels]
+    labels, result = rows.kernel_kmeans_labels("optdigits-3-8", 4, 0), rows.problem("optdigits-3-8")
+    means = [np.mean([result.accuracy(y) for y in row]) for row in labels]
     assert figures["accuracy_mean"] == pytest.approx(max(means))
     assert means[int(figures["kernel"]) - 1] == max(means)
     assert figures["all_kernels"] == pytest.approx(np.mean(means))
-    model = KernelKMeans(2, kernel="precomputed", init="random", n_init=1, random_state=0).fit(found.kernels[5])
+    model = KernelKMeans(2, kernel="precomputed", init="random", n_init=1, random_state=0).fit(result.kernels[5])
     assert clustering_accuracy(model.labels_, labels[5][0]) == 1.0
 
 
 def test_a_regression_is_that_of_the_estimator():
-    found = rows.problem("letter")
+    result = rows.problem("letter")
     start = rows.kernel_kmeans_labels("letter", 1, 0)[2][0]
-    model = IterativeSVR(2, C=0.1, balance=0.3, kernel="precomputed", init=start).fit(found.kernels[2])
+    model = IterativeSVR(2, C=0.1, balance=0.3, kernel="precomputed", init=start).fit(result.kernels[2])
     accuracy = rows.svr_accuracy("letter", 2, 0.1, 0.3, start.tobytes())
-    assert accuracy == pytest.approx(100 * clustering_accuracy(found.target, model.labels_))
+    assert accuracy == pytest.approx(100 * clustering_accuracy(result.target, model.labels_))
 
 
 def test_regressions_take_the_best_c_of_each_kernel(monkeypatch):

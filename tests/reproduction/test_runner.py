@@ -1,9 +1,11 @@
 import json
 import os
 from functools import partial
+from pathlib import Path
 
 import pytest
 
+import kernelweave
 from kernelweave.foundation.errors import ParameterError
 from reproduction import (
     CacheWarning,
@@ -103,6 +105,19 @@ def test_the_cache_separates_restarts_seeds_cells_experiments_and_versions(tmp_p
     assert counts == [1, 1, 2, 3, 4, 5, 6, 6]
 
 
+def test_the_digest_covers_the_library_and_not_its_command_line(tmp_path, monkeypatch):
+    assert Path(kernelweave.__file__).parent == runner._LIBRARY
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "solver.py").write_text("a = 1")
+    monkeypatch.setattr(runner, "_LIBRARY", tmp_path)
+    digest = runner._library_digest.__wrapped__
+    before = digest()
+    (tmp_path / "cli" / "command.py").write_text("b = 1")
+    assert digest() == before
+    (tmp_path / "solver.py").write_text("a = 2")
+    assert digest() != before
+
+
 def test_a_development_version_notices_that_its_source_has_changed(tmp_path, log, monkeypatch):
     monkeypatch.setattr(runner, "library_version", lambda: "1.0.dev3")
     run_experiment(toy(a=row(log)), cache_dir=tmp_path / "cache")
@@ -126,10 +141,10 @@ def test_verdicts_follow_the_declaration_not_the_cache(tmp_path):
 
 def test_a_failing_cell_leaves_the_others_finished_and_on_disk(tmp_path, log):
     experiment = toy(a=row(log), b=Cell("Broken", broken), c=row(log))
-    seen = []
+    reported = []
     with pytest.raises(CellError, match=r"toy/b failed: ZeroDivisionError") as caught:
-        run_experiment(experiment, cache_dir=tmp_path / "cache", on_cell=lambda cell: seen.append(cell.cell))
-    assert seen == ["a", "c"]
+        run_experiment(experiment, cache_dir=tmp_path / "cache", on_cell=lambda cell: reported.append(cell.cell))
+    assert reported == ["a", "c"]
     assert str(caught.value) == "toy/b failed: ZeroDivisionError: no cluster left"
     assert "in broken" in caught.value.__notes__[0]
     mended = run_experiment(toy(a=row(log), b=row(log), c=row(log)), cache_dir=tmp_path / "cache")
@@ -211,10 +226,10 @@ def test_workers_give_the_same_figures_and_report_each_cell_once(tmp_path, log):
         toy("first", a=row(log), b=row(log, offset=1.0)),
         toy("second", a=row(log, offset=2.0), b=Cell("Broken", broken)),
     ]
-    seen = []
+    reported = []
     with pytest.raises(CellError, match="second/b failed: ZeroDivisionError"):
-        run_experiments(experiments, cache_dir=tmp_path / "cache", n_jobs=2, on_cell=seen.append)
-    assert sorted((cell.experiment, cell.cell) for cell in seen) == [
+        run_experiments(experiments, cache_dir=tmp_path / "cache", n_jobs=2, on_cell=reported.append)
+    assert sorted((cell.experiment, cell.cell) for cell in reported) == [
         ("first", "a"),
         ("first", "b"),
         ("second", "a"),

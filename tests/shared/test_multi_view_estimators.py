@@ -582,12 +582,12 @@ def test_an_exponent_cannot_be_chosen_for_fixed_weights(cls):
 @both
 def test_an_exponent_chosen_is_that_of_the_stability_told_and_the_fit_is_that_of_this_exponent(cls):
     model = cls(3, p="auto", kernel="linear", n_init=2, **SEEDED)
-    parameters = copy.deepcopy(model.get_params())
+    before = copy.deepcopy(model.get_params())
     data = [X - X.mean(axis=0) for X in VIEWS]
-    before = copy.deepcopy(data)
+    data_before = copy.deepcopy(data)
     model.fit(data)
-    assert same(model.get_params(), parameters)
-    assert same(data, before)
+    assert same(model.get_params(), before)
+    assert same(data, data_before)
     assert set(model.p_path_) == {"p", "stability"}
     np.testing.assert_array_equal(model.p_path_["p"], EXPONENTS)
     stability = model.p_path_["stability"]
@@ -781,13 +781,13 @@ def watched_purposes(monkeypatch):
 def test_samples_of_a_search_and_runs_beside_it_and_resampling_share_no_randomness(monkeypatch):
     asked = watched_purposes(monkeypatch)
     MultiViewKernelKMeans(3, kernel="linear", init_size=20, n_init=4, random_state=5).fit(CLEAR)
-    assert asked == [("search samples", 5, 1), ("search starts", 5, 3)]
+    assert asked == [("search samples", 5, 1), ("starts", 5, 3)]
     asked.clear()
     MultiViewKernelKMeans(3, kernel="linear", n_init=4, init="random", p="auto", random_state=5).fit(CLEAR)
     assert asked == [("resampling", 5, SUBSETS), ("starts", 5, 4)]
     asked.clear()
     MultiViewKernelKMeans(3, kernel="linear", n_init=4).fit(CLEAR)  # the same without a seed
-    assert asked == [("search starts", 0, 3)]
+    assert asked == [("starts", 0, 3)]
 
 
 @pytest.mark.filterwarnings("ignore::kernelweave.NotPSDWarning")

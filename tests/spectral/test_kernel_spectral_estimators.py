@@ -157,8 +157,8 @@ def test_one_view_agrees_with_random_walk_spectral_clustering(data):
 def test_scores_are_all_but_constant_within_clear_clusters():
     model = ksc(X=CLEAR)
     for c in range(3):
-        own = model.scores_[model.labels_ == c] / np.sqrt(model.degrees_[model.labels_ == c])[:, None]
-        assert (np.sign(own) == model.codebook_[c]).all()
+        scores = model.scores_[model.labels_ == c] / np.sqrt(model.degrees_[model.labels_ == c])[:, None]
+        assert (np.sign(scores) == model.codebook_[c]).all()
     assert same_partition(model.labels_, CLEAR_TRUTH)
     assert model.eigenvalues_.min() > 0.95
 
@@ -276,7 +276,7 @@ RNG = np.random.default_rng(2)
 POSITIVE = 1.0 + 9.0 * np.eye(3)[np.arange(45) % 3] + RNG.uniform(0.0, 1.0, (45, 3))
 NAMED_KERNELS = {
     "rbf": {"kernel_params": {"sigma": 4.0}},
-    "rbf, width of its own": {"kernel": "rbf"},
+    "rbf, width by rule": {"kernel": "rbf"},
     "laplacian": {"kernel": "laplacian"},
     "linear": {"kernel": "linear"},
     "cosine": {"kernel": "cosine"},
@@ -484,15 +484,15 @@ def test_equal_samples_share_their_cluster(cls, X, seed, k, n):
 @both
 def test_a_kernel_times_a_constant_gives_the_same_clusters(cls, X, k, power, sigma):
     kernels = [rbf(X, sigma=sigma), rbf(np.tanh(X), sigma=2 * sigma)]
-    found = []
+    outcomes = []
     for factor in (1.0, 4.0**power):  # whose root is exact, so that nothing is rounded another way
         try:
             model = cls(k, kernel="precomputed").fit(given_as(cls, *(factor * K for K in kernels)))
         except ParameterError as error:
-            found.append(str(error))
+            outcomes.append(str(error))
         else:
-            found.append(model.labels_.tolist())
-    assert found[0] == found[1]
+            outcomes.append(model.labels_.tolist())
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize("factors", [(3e-9, 3e-9), (7e8, 7e8)])
@@ -553,11 +553,11 @@ def test_stored_and_computed_kernels_give_the_same_clusters(cls):
     if cls is MultiViewKernelSpectralClustering:
         assert "storage" not in cls().get_params()  # its kernels are always stored
         return
-    found = [ksc(storage=storage) for storage in ("auto", "dense", "blockwise")]
-    found.append(ksc(memory_limit=1e-6))
-    for model in found[1:]:
-        np.testing.assert_array_equal(model.labels_, found[0].labels_)
-        np.testing.assert_allclose(model.scores_, found[0].scores_, atol=1e-9)
+    models = [ksc(storage=storage) for storage in ("auto", "dense", "blockwise")]
+    models.append(ksc(memory_limit=1e-6))
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.labels_, models[0].labels_)
+        np.testing.assert_allclose(model.scores_, models[0].scores_, atol=1e-9)
 
 
 @both
@@ -565,14 +565,14 @@ def test_the_number_of_threads_does_not_matter(cls, monkeypatch):
     monkeypatch.setattr(solver, "SMALL", 100)
     monkeypatch.setattr(HostBackend, "direct_limit", 100)
     views, _ = overlapping((150, 130, 120), spread=1.4)
-    found = []
+    models = []
     for threads in (1, 2):
         with threadpool_limits(threads):
             model = cls(4, n_train_samples=300, selection="entropy", random_state=0, **RBF)
-            found.append(model.fit(given_as(cls, *views[:2])))
-    np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
-    np.testing.assert_array_equal(found[0].train_indices_, found[1].train_indices_)
-    np.testing.assert_allclose(found[0].scores_, found[1].scores_, atol=1e-9)
+            models.append(model.fit(given_as(cls, *views[:2])))
+    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
+    np.testing.assert_array_equal(models[0].train_indices_, models[1].train_indices_)
+    np.testing.assert_allclose(models[0].scores_, models[1].scores_, atol=1e-9)
 
 
 # --- weights by silhouettes ------------------------------------------------------------------------------------------
@@ -595,11 +595,11 @@ def test_committee_weights_are_the_best_of_the_simplex(n_views, seed, shared):
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1.0)
     least, at = oracle.best_committee(errors, 100 if n_views == 2 else 25)
-    found = oracle.committee_error(errors, weights)
-    assert found <= least * (1 + 1e-9)
+    error = oracle.committee_error(errors, weights)
+    assert error <= least * (1 + 1e-9)
     step = 1 / (100 if n_views == 2 else 25)
     # The best point of the grid is no better than what lies within a step of the weights found.
-    assert least - found <= 4 * step * errors.max() ** 2
+    assert least - error <= 4 * step * errors.max() ** 2
     assert n_views == 3 or shared > 0.9 or abs(weights[0] - at[0]) <= 0.2
 
 
@@ -616,7 +616,7 @@ def test_silhouette_weights_are_those_of_the_committee_of_least_error():
     kernels = [rbf(X) for X in VIEWS]
     _, _, scores = oracle.mvksc(kernels, [1.0] * 3, 3)
     errors = np.stack(
-        [(1 - kernel_silhouettes(K, oracle.labelled(own, 3))) / 2 for K, own in zip(kernels, scores, strict=True)]
+        [(1 - kernel_silhouettes(K, oracle.labelled(rows, 3))) / 2 for K, rows in zip(kernels, scores, strict=True)]
     )
     model = mvksc(view_weights="silhouette")
     least, at = oracle.best_committee(errors, 100)
@@ -789,9 +789,9 @@ def cut(data, width):
 
 def methods(model):
     """Return the names of the methods that read samples."""
-    found = ["predict", "transform", "kernel_row_sums"]
-    found += ["transform_views"] if hasattr(model, "transform_views") else []
-    return found + (["predict_views"] if hasattr(model, "view_codebooks_") else [])
+    names = ["predict", "transform", "kernel_row_sums"]
+    names += ["transform_views"] if hasattr(model, "transform_views") else []
+    return names + (["predict_views"] if hasattr(model, "view_codebooks_") else [])
 
 
 STREAMED = {
@@ -814,31 +814,31 @@ def test_blocks_of_a_generator_give_what_the_whole_gives(form, width):
     model = make()
     for method in methods(model):
         whole = getattr(model, method)(data)
-        found = getattr(model, method)(cut(data, width))
-        assert found.shape == whole.shape
-        np.testing.assert_allclose(found, whole, atol=1e-10)
+        result = getattr(model, method)(cut(data, width))
+        assert result.shape == whole.shape
+        np.testing.assert_allclose(result, whole, atol=1e-10)
 
 
 @streamed
 @pytest.mark.parametrize("chunk", [1, 7, N - 1])
 def test_long_arrays_are_read_a_chunk_at_a_time(form, chunk, monkeypatch):
     make, data = STREAMED[form]
-    model, seen = make(), []
+    model, lengths = make(), []
     whole = {method: getattr(model, method)(data) for method in methods(model)}
 
     def watched(X):
         for block in streaming_chunks(X):
             parts = block.values() if isinstance(block, dict) else block if isinstance(block, list) else [block]
-            seen.append({len(part) for part in parts})
+            lengths.append({len(part) for part in parts})
             yield block
 
     streaming_chunks = streaming.chunks
     monkeypatch.setattr(streaming, "CHUNK", chunk)
     monkeypatch.setattr(streaming, "chunks", watched)
     for method in methods(model):
-        seen.clear()
+        lengths.clear()
         np.testing.assert_allclose(getattr(model, method)(data), whole[method], atol=1e-10)
-        assert seen == [{min(chunk, N - lo)} for lo in range(0, N, chunk)]
+        assert lengths == [{min(chunk, N - lo)} for lo in range(0, N, chunk)]
 
 
 @streamed
@@ -893,8 +893,8 @@ def test_a_stream_needs_memory_for_a_block_only(cls):
 
     def stream():
         for block in range(n_blocks):
-            own = np.random.default_rng(block)
-            yield given_as(cls, own.standard_normal((width, d)), own.standard_normal((width, d)))
+            rng = np.random.default_rng(block)
+            yield given_as(cls, rng.standard_normal((width, d)), rng.standard_normal((width, d)))
 
     model.predict(given_as(cls, *training))  # whatever is loaded on first use
     tracemalloc.start()
@@ -1085,9 +1085,9 @@ def test_new_samples_must_have_the_views_of_training(change, kind, message, meth
 
 def test_new_views_by_name_may_come_in_any_order():
     model = mvksc(X=NAMED)
-    turned = {name: NEW_NAMED[name] for name in NAMES[::-1]}
-    np.testing.assert_array_equal(model.predict(turned), model.predict(NEW_NAMED))
-    np.testing.assert_array_equal(model.transform_views(turned), model.transform_views(NEW_NAMED))
+    reordered = {name: NEW_NAMED[name] for name in NAMES[::-1]}
+    np.testing.assert_array_equal(model.predict(reordered), model.predict(NEW_NAMED))
+    np.testing.assert_array_equal(model.transform_views(reordered), model.transform_views(NEW_NAMED))
 
 
 def test_new_samples_of_one_view_must_have_its_width():

@@ -15,7 +15,7 @@ from kernelweave.estimators.shared.clusterer import Clusterer, ClustererTags
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.foundation.array_types import Bools, Ints
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
-from kernelweave.foundation.notices import warn
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import read_affinity, read_labels

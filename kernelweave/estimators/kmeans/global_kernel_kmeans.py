@@ -18,7 +18,7 @@ from kernelweave.estimators.shared.single_kernel import (
 )
 from kernelweave.foundation.array_types import Array
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
-from kernelweave.foundation.notices import warn
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count, read_weights

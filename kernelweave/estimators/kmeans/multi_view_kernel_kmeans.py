@@ -336,7 +336,7 @@ shape (n_samples,), default="global_fast"
         best: Descent = path.stages[-1]
         if how == "fast":
             seed = 0 if self.random_state is None else self.random_state
-            rngs = streams(seed, self.n_init - 1, "search starts")
+            rngs = streams(seed, self.n_init - 1)
             best = best_of([best, *self._drawn(searched, chosen_weights, rngs)])
         if len(chosen) == len(weights):
             return best.labels

@@ -68,7 +68,7 @@ class FittedBasis:
 
 
 @dataclass(frozen=True)
-class _Choice:
+class BasisChoice:
     """One basis kernel, as the parameters ask for it."""
 
     name: str
@@ -103,7 +103,7 @@ def fit_basis(
     memory_limit: float,
 ) -> FittedBasis:
     """Fit the basis kernels, bring them to one scale, and return the family of their weighted sums."""
-    choices = _basis_choices(views, kernel, kernel_params)
+    choices = basis_choices(views, kernel, kernel_params)
     _check_memory(views.n_samples, len(choices), memory_limit)
     names = [choice.name for choice in choices]
     blocks = tuple(views.blocks[choice.view] for choice in choices)
@@ -123,7 +123,7 @@ def fit_basis(
     return FittedBasis(names, family, kernels, has_weights=True, learnable=len(names) > 1)
 
 
-def _basis_choices(views: Views, kernel: Any, kernel_params: Any) -> list[_Choice]:
+def basis_choices(views: Views, kernel: Any, kernel_params: Any) -> list[BasisChoice]:
     """Return name, view, kernel and parameters of every basis kernel."""
     single = len(views) == 1
     asked_for = kernel
@@ -137,7 +137,7 @@ def _basis_choices(views: Views, kernel: Any, kernel_params: Any) -> list[_Choic
         specs = per_view(kernel, views.names, "kernel")
         params = per_view(kernel_params, views.names, "kernel_params")
         of_view = list(range(len(views)))
-    choices: list[_Choice] = []
+    choices: list[BasisChoice] = []
     for view, spec, settings in zip(of_view, specs, params, strict=True):
         name = views.names[view]
         if isinstance(spec, str) and spec == "rbf_widths":
@@ -146,15 +146,15 @@ def _basis_choices(views: Views, kernel: Any, kernel_params: Any) -> list[_Choic
             choices += _width_choices(name, view, views.blocks[view])
         else:
             kind = spec if isinstance(spec, str) else getattr(spec, "__name__", str(spec))
-            choices.append(_Choice(f"{name}, {kind}" if single else name, view, spec, settings))
+            choices.append(BasisChoice(f"{name}, {kind}" if single else name, view, spec, settings))
     if not choices:
         raise ParameterError("kernel=[] holds no kernel; give at least one.")
     return choices
 
 
-def _width_choices(name: str, view: int, block: Matrix) -> list[_Choice]:
+def _width_choices(name: str, view: int, block: Matrix) -> list[BasisChoice]:
     """Return Gaussian kernels of ten widths."""
-    return [_Choice(f"{name}, rbf sigma={sigma:.4g}", view, "rbf", {"sigma": sigma}) for sigma in rbf_widths(block)]
+    return [BasisChoice(f"{name}, rbf sigma={sigma:.4g}", view, "rbf", {"sigma": sigma}) for sigma in rbf_widths(block)]
 
 
 def _check_memory(n_samples: int, count: int, memory_limit: float) -> None:

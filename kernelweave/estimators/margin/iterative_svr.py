@@ -15,7 +15,7 @@ from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read
 from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
-from kernelweave.foundation.notices import warn
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
@@ -211,8 +211,9 @@ class IterativeSVR(DividingClusterer):
         options: dict[str, Any] = {"C": self.C, "epsilon": self.epsilon, "max_iter": self.max_iter, "tol": self.tol}
         options |= {"limit": largest_difference(self.balance, len(members), first=new == 1)}
         options |= {"regression_steps": STEPS_PER_SAMPLE * len(members)}
-        signs = [np.where(start == 1, 1.0, -1.0) for start in self._starts(K, new)]
-        return best_of(iterative_svr(K, sign, **options) for sign in signs)
+        # Kernel k-means often ends where it did before, and a run depends on its start alone.
+        starts = {start.tobytes(): np.where(start == 1, 1.0, -1.0) for start in self._starts(K, new)}
+        return best_of(iterative_svr(K, signs, **options) for signs in starts.values())
 
     def _starts(self, K: Floats, new: int) -> list[Ints]:
         """Return the labels that runs start from."""

@@ -21,7 +21,7 @@ from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ConvergenceWarning, KernelError, ParameterError
-from kernelweave.foundation.notices import warn
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions
 from kernelweave.inputs import read_weights
 from kernelweave.kernels.divergences import BREGMAN

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ConvergenceWarning, NotPSDWarning
-from kernelweave.foundation.notices import warn
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.kernels.definiteness import negative_eigenvalue
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import FLAT

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from kernelweave.evaluation.metrics.checks import check_integer, encode_labels
 from kernelweave.evaluation.metrics.matrices import as_kernel
+from kernelweave.evaluation.sampling import judged_samples
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.random_streams import RandomState
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.silhouettes import silhouettes
 
@@ -24,7 +25,7 @@ def kernel_silhouette(
     labels: ArrayLike,
     *,
     sample_size: int | None = None,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: RandomState = None,
 ) -> float:
     r"""Mean silhouette of the samples, with distances in feature space.
 
@@ -71,11 +72,8 @@ def kernel_silhouette(
     0.8997
     """
     kernel, codes, k = _prepare(K, labels)
-    rows = np.arange(len(codes))
-    if sample_size is not None:
-        size = check_integer(sample_size, "sample_size", 1, len(codes))
-        rows = np.sort(check_random_state(random_state).choice(len(codes), size, replace=False))
-    return float(silhouettes(kernel, codes, k, rows).mean())
+    size = None if sample_size is None else check_integer(sample_size, "sample_size", 1, len(codes))
+    return float(silhouettes(kernel, codes, k, judged_samples(len(codes), size, random_state)).mean())
 
 
 def kernel_silhouette_samples(K: Any, labels: ArrayLike) -> np.ndarray:

@@ -23,7 +23,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
-from kernelweave.evaluation.model_selection.criteria import check_clusterer, judge_for, labels_of, last_step
+from kernelweave.evaluation.describe.clustering import final_step, labels_of
+from kernelweave.evaluation.model_selection.criteria import check_clusterer, judge_for
+from kernelweave.evaluation.sampling import MOST_JUDGED
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import streams
@@ -124,7 +126,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         criterion: Any = "silhouette",
         eta: float = 0.75,
         metric: str = "euclidean",
-        sample_size: int | None = 2000,
+        sample_size: int | None = MOST_JUDGED,
         n_iter: int = 100,
         random_state: Any = None,
         verbose: int = 0,
@@ -158,7 +160,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         judge = judge_for(self.estimator, X, self.criterion, self.eta, self.metric, self.sample_size, self.random_state)
         trials = _Trials(self.estimator, self.param_distributions, X, judge, int(self.n_iter), bool(self.verbose))
         if size:
-            moves = streams(self.random_state, 2)[1]
+            moves = streams(self.random_state, 1, "annealing")[0]
             trials(np.full(size, 0.5))
             if self.n_iter > 1:
                 _anneal(trials, size, int(self.n_iter) - 1, moves)
@@ -169,7 +171,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
             raise trials.errors[0]
         self.best_estimator_, self.best_params_, self.best_score_ = trials.best
         self.trace_ = trials.trace()
-        self.labels_: Ints = labels_of(last_step(self.best_estimator_))
+        self.labels_: Ints = labels_of(final_step(self.best_estimator_))
         return self
 
     @property

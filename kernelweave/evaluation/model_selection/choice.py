@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.base import clone
 from tqdm import tqdm
 
-from kernelweave.evaluation.model_selection.criteria import check_clusterer, judge_for, last_step
+from kernelweave.evaluation.describe.clustering import final_step
+from kernelweave.evaluation.model_selection.criteria import check_clusterer, judge_for
+from kernelweave.evaluation.sampling import MOST_JUDGED
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import RandomState
@@ -48,7 +50,7 @@ def choose_n_clusters(
     criterion: Any = "silhouette",
     eta: float = 0.75,
     metric: str = "euclidean",
-    sample_size: int | None = 2000,
+    sample_size: int | None = MOST_JUDGED,
     random_state: RandomState = None,
     verbose: int = 0,
 ) -> ChosenClusters:
@@ -101,7 +103,7 @@ def choose_n_clusters(
     refused: ValueError | None = None
     for i, k in enumerate(tqdm(candidates, desc="numbers of clusters", disable=not verbose)):
         model = clone(estimator)
-        last_step(model).set_params(n_clusters=k)
+        final_step(model).set_params(n_clusters=k)
         try:
             scores[i] = judge(model.fit(X))
         except ValueError as error:

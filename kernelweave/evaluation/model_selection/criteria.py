@@ -1,7 +1,7 @@
 """How good a clustering is by what it was made of, without true labels.
 
-silhouette  how much nearer samples lie to their own cluster than to the next, with distances between samples as they
-            were given: the same for every kernel that is tried
+silhouette  how much nearer samples lie to their own cluster than to the next, with distances between the samples as
+            they are given: the same for every kernel that is tried (describe/silhouettes.py says more)
 blf, baf    how well the scores of a kernel spectral model lie on lines, or point one way, and how equal the clusters
             are in size
 Several     every view is judged by itself; the result is the mean
@@ -11,28 +11,22 @@ Source      Houthuys, Langone and Suykens, Information Fusion 44, 2018, section 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
-from sklearn.metrics import pairwise_distances
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave.evaluation.describe.clustering import final_step
+from kernelweave.evaluation.describe.silhouettes import WORST, Yardstick
+from kernelweave.evaluation.describe.views import takes_graph
 from kernelweave.evaluation.metrics.scores import balanced_angular_fit, balanced_line_fit
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.evaluation.sampling import MOST_JUDGED
+from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.foundation.random_streams import RandomState, streams
-from kernelweave.inputs import as_views, is_multi_view, per_view
-from kernelweave.kernels.conversion import as_operator
-from kernelweave.partitions.silhouettes import coefficients
+from kernelweave.foundation.random_streams import RandomState
 
 Criterion = Literal["silhouette", "blf", "baf"]
-#: Parameters that may say that samples are given by numbers between them, and what these are then.
-GIVEN = {"divergence": "divergences", "metric": "distances", "kernel": "kernel"}
-#: What a clustering gets that cannot be judged: all samples in one cluster.
-WORST = -1.0
 
 
 def score_clustering(
@@ -42,7 +36,7 @@ def score_clustering(
     criterion: Criterion | Callable[[Any, Any], float] = "silhouette",
     eta: float = 0.75,
     metric: str = "euclidean",
-    sample_size: int | None = 2000,
+    sample_size: int | None = MOST_JUDGED,
     random_state: RandomState = None,
 ) -> float:
     """Judge a fitted clustering without true labels.
@@ -96,7 +90,7 @@ def score_clustering(
     1.0
     """
     check_clusterer(estimator)
-    check_is_fitted(last_step(estimator))
+    check_is_fitted(final_step(estimator))
     judge = judge_for(estimator, X, criterion, eta, metric, sample_size, random_state)
     return judge(estimator)
 
@@ -115,7 +109,8 @@ def judge_for(
             "and X."
         )
     if criterion == "silhouette":
-        return Silhouettes.between(estimator, X, metric, sample_size, random_state)
+        _refuse_graphs(final_step(estimator))
+        return Yardstick.for_estimator(estimator, X, metric, sample_size, random_state).score
     if isinstance(eta, bool) or not isinstance(eta, Real) or not 0 <= float(eta) <= 1:
         raise ParameterError(f"eta={eta!r} must be a number from 0 to 1.")
     return BalancedFit(criterion, float(eta))
@@ -128,57 +123,12 @@ def check_clusterer(estimator: Any) -> None:
         raise ParameterError(f"estimator={estimator!r} is no estimator: pass one, such as KernelKMeans(3).")
 
 
-def labels_of(final: Any) -> Ints:
-    """Return the labels of a fitted clusterer."""
-    if not hasattr(final, "labels_"):
-        raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_ once fitted: it clusters nothing.")
-    return np.asarray(final.labels_)
-
-
-def last_step(model: Any) -> Any:
-    """Return the estimator that clusters: the model, or the end of a pipeline."""
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
-@dataclass(frozen=True)
-class Silhouettes:
-    """Mean silhouettes of a drawn part of the samples, with distances kept from one model to the next."""
-
-    distances: list[Floats]
-    rows: Ints
-    n_samples: int
-
-    @classmethod
-    def between(cls, estimator: Any, X: Any, metric: str, sample_size: Any, random_state: RandomState) -> "Silhouettes":
-        """Measure the distances between the samples drawn."""
-        tables, kinds = _tables(estimator, X)
-        n = tables[0].shape[0]
-        rows = np.arange(n)
-        if sample_size is not None:
-            if isinstance(sample_size, bool) or not isinstance(sample_size, Integral) or sample_size < 2:
-                raise ParameterError(f"sample_size={sample_size!r} must be an integer of at least 2, or None.")
-            if sample_size < n:
-                rows = np.sort(streams(random_state, 1)[0].choice(n, int(sample_size), replace=False))
-        parts = [_distances(table, rows, metric, kind) for table, kind in zip(tables, kinds, strict=True)]
-        return cls(parts, rows, n)
-
-    def __call__(self, model: Any) -> float:
-        """Return the mean over samples and views."""
-        final = last_step(model)
-        joint = labels_of(final)
-        if len(joint) != self.n_samples:
-            raise ParameterError(
-                f"X has {self.n_samples} samples, but the estimator was fitted on {len(joint)}. Pass the same ones."
-            )
-        labels = getattr(final, "view_labels_", None)
-        each = [joint] * len(self.distances) if labels is None else labels
-        return float(np.mean([self._mean(D, own[self.rows]) for D, own in zip(self.distances, each, strict=True)]))
-
-    def _mean(self, D: Floats, labels: Ints) -> float:
-        found, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        if len(found) < 2:
-            return WORST
-        return float(coefficients(D @ np.eye(len(found))[codes], codes, sizes).mean())
+def _refuse_graphs(final: Any) -> None:
+    if takes_graph(final):
+        raise ParameterError(
+            f"criterion='silhouette' needs distances between samples, and {type(final).__name__} takes a graph. Pass a "
+            "function of the fitted estimator and X, such as lambda model, A: -model.cut_value_."
+        )
 
 
 @dataclass(frozen=True)
@@ -191,7 +141,7 @@ class BalancedFit:
 
     def __call__(self, model: Any) -> float:
         """Return the mean over the views."""
-        final = last_step(model)
+        final = final_step(model)
         if not hasattr(final, "codebook_"):
             raise ParameterError(
                 f"criterion={self.criterion!r} looks at the scores of kernel spectral clustering, and "
@@ -217,52 +167,6 @@ class BalancedFit:
                 ]
             )
         )
-
-
-def _tables(estimator: Any, X: Any) -> tuple[list[Any], list[str]]:
-    """Return the samples view by view, and what each holds: features, kernel values, distances or divergences."""
-    final = last_step(estimator)
-    if is_multi_view(X) or getattr(final, "views", None) is not None:
-        views = as_views(X, None if is_multi_view(X) else final.views)
-        given = [per_view(getattr(final, name, None), views.names, name) for name in GIVEN]
-        return list(views.blocks), [_kind(*settings) for settings in zip(*given, strict=True)]
-    kind = _kind(*(getattr(final, name, None) for name in GIVEN))
-    if kind == "features" and get_tags(estimator).input_tags.pairwise:
-        raise ParameterError(
-            f"criterion='silhouette' needs distances between samples, and {type(final).__name__} takes a graph. Pass a "
-            "function of the fitted estimator and X, such as lambda model, A: -model.cut_value_."
-        )
-    return [as_views(X).blocks[0]], [kind]
-
-
-def _kind(*settings: Any) -> str:
-    """Return what a view holds by the parameters that may say it is given; the first of them counts."""
-    for name, setting in zip(GIVEN, settings, strict=True):
-        if isinstance(setting, str) and setting == "precomputed":
-            return GIVEN[name]
-    return "features"
-
-
-def _distances(table: Any, rows: Ints, metric: str, kind: str) -> Floats:
-    if kind == "features":
-        try:
-            return np.asarray(pairwise_distances(table[rows], metric=metric), dtype=np.float64)
-        except ValueError as error:
-            raise ParameterError(f"metric={metric!r} cannot be used: {error}") from error
-    if kind == "kernel":
-        block = np.asarray(as_operator(table, "X").block(rows, rows), dtype=np.float64)
-        diag = np.diagonal(block)
-        squares = diag[:, None] + diag - 2.0 * block
-    else:
-        block = np.asarray(table[rows][:, rows], dtype=np.float64)
-        if kind == "distances":
-            return block
-        finite = np.isfinite(block)  # divergences play the part of squares, both directions averaged
-        block = np.where(finite, block, block[finite].max(initial=0.0))
-        squares = 0.5 * (block + block.T)
-    squares = np.maximum(squares, 0.0)
-    np.fill_diagonal(squares, 0.0)
-    return np.sqrt(squares)
 
 
 def _to_unit(values: Floats) -> Floats:

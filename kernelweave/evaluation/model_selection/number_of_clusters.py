@@ -193,7 +193,7 @@ def reference_inertia_paths(
     weights = read_weights(sample_weight, len(X))
     draw = _BOXES[box](X[weights > 0])
     options = {} if sample_weight is None else {"sample_weight": weights}
-    generators = streams(random_state, int(n_references))
+    generators = streams(random_state, int(n_references), "reference data")
     fitted = (clone(estimator).fit(draw(rng, len(X)), **options) for rng in generators)
     return np.stack([read_path(model, "estimator") for model in fitted])
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from kernelweave.estimators import MinMaxKMeans
 from kernelweave.evaluation.metrics import cluster_variances
-from kernelweave.evaluation.plots.look import EDGE, cluster_look, frame, new_axes, scatter_style
+from kernelweave.evaluation.plots.style import EDGE, cluster_style, frame, new_axes, scatter_style
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import read_centers
@@ -180,12 +180,12 @@ class _View:
 
 def _draw_samples(ax: Any, points: Floats, labels: Ints, style: dict[str, Any]) -> None:
     for c in np.unique(labels):
-        ax.scatter(*points[labels == c].T, **{**cluster_look(c), **style})
+        ax.scatter(*points[labels == c].T, **{**cluster_style(c), **style})
 
 
 def _draw_centres(ax: Any, centres: Floats, starts: Floats) -> None:
     for c, (centre, start) in enumerate(zip(centres, starts, strict=True)):
-        look = cluster_look(c)
+        look = cluster_style(c)
         if not np.array_equal(centre, start):
             ax.plot(*np.transpose([start, centre]), color=EDGE, linewidth=1.0, zorder=3)
             ax.plot(*start, ".", color=EDGE, markersize=4, zorder=3)

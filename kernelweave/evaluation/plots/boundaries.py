@@ -11,12 +11,12 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave.estimators.shared.scores import chunks
 from kernelweave.estimators.shared.single_kernel import is_precomputed
-from kernelweave.evaluation.plots.look import (
+from kernelweave.evaluation.plots.style import (
     COLOURS,
     EDGE,
     QUIET,
     as_many_axes,
-    cluster_look,
+    cluster_style,
     new_axes,
     scatter_style,
 )
@@ -211,7 +211,7 @@ class BoundaryDisplay:
         for p, ax in enumerate(self.axes_):
             self.images_.append(self._draw_regions(ax, self.regions[p], self.extents[p]))
             for c in np.unique(self.labels[p]):
-                ax.scatter(*self.points[p][self.labels[p] == c].T, **{**cluster_look(c), **style})
+                ax.scatter(*self.points[p][self.labels[p] == c].T, **{**cluster_style(c), **style})
             ax.set_title(self.titles[p], fontsize=10)
             ax.set_xlabel(names[p][0])
             ax.set_ylabel(names[p][1])
@@ -264,7 +264,7 @@ class BoundaryDisplay:
         used = np.unique(np.concatenate([np.unique(own) for own in self.labels]))
         signs: list[Any] = []
         for c in used:
-            look: dict[str, Any] = {**cluster_look(c), "linestyle": "", "markersize": 6}
+            look: dict[str, Any] = {**cluster_style(c), "linestyle": "", "markersize": 6}
             signs.append(Line2D([], [], label=self.label_names[c], **look))
         if any((own == NOWHERE).any() for own in self.regions):
             hatch = HATCH if self._grey_cluster() else None

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.metrics.checks import encode_labels
-from kernelweave.evaluation.plots.look import EDGE, new_axes
+from kernelweave.evaluation.plots.style import EDGE, new_axes
 from kernelweave.foundation.array_types import Ints
 from kernelweave.foundation.errors import ParameterError
 
@@ -75,9 +76,7 @@ class ConfusionDisplay:
         display : ConfusionDisplay
             The display, drawn.
         """
-        from kernelweave.evaluation.model_selection.criteria import last_step
-
-        final = last_step(estimator)
+        final = final_step(estimator)
         if not hasattr(final, "labels_"):
             raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_. Fit it first.")
         return cls.from_predictions(labels_true, final.labels_, ax=ax)

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.evaluation.plots.look import COLOURS, EDGE, QUIET, last_of, new_axes, seen_by_last
+from kernelweave.evaluation.describe import final_step, samples_for_final_step
 from kernelweave.evaluation.plots.mixture import ViewWeightsDisplay
+from kernelweave.evaluation.plots.style import COLOURS, EDGE, QUIET, new_axes
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 
@@ -116,9 +117,9 @@ class DecisionDisplay:
         display : DecisionDisplay
             The display, drawn.
         """
-        model = last_of(estimator)
+        model = final_step(estimator)
         names, weights = _kernels(model)
-        decisions = np.asarray(model.decision_function(seen_by_last(estimator, X)))
+        decisions = np.asarray(model.decision_function(samples_for_final_step(estimator, X)))
         if decisions.ndim != 1:
             raise ParameterError(
                 f"The picture shows one border, but the estimator found {decisions.shape[1]} (n_clusters="

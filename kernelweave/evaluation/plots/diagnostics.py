@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils import get_tags
 
-from kernelweave.evaluation.model_selection.criteria import Silhouettes, last_step
-from kernelweave.evaluation.plots.look import COLOURS, EDGE, QUIET, new_axes
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.evaluation.describe import final_step, samples_for_final_step
+from kernelweave.evaluation.describe.silhouettes import Yardstick
+from kernelweave.evaluation.describe.views import takes_graph
+from kernelweave.evaluation.plots.style import COLOURS, EDGE, QUIET, new_axes
+from kernelweave.evaluation.sampling import MOST_JUDGED
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.partitions.silhouettes import coefficients
 
 
 class ObjectivePathDisplay:
@@ -78,7 +78,7 @@ class ObjectivePathDisplay:
         display : ObjectivePathDisplay
             The display, drawn.
         """
-        final = last_step(estimator)
+        final = final_step(estimator)
         if not hasattr(final, "objective_path_"):
             raise ParameterError(f"estimator={type(final).__name__}(...) has no objective_path_. Fit it first.")
         path = np.asarray(final.objective_path_)
@@ -120,7 +120,9 @@ class SilhouetteDisplay:
     """Silhouettes of the samples, sorted within their clusters.
 
     A silhouette near 1 belongs to a sample deep in its cluster, near 0 to one between two, below 0 to one that lies
-    nearer to another cluster. Of several views the mean over the views is drawn.
+    nearer to another cluster. Distances are those between the samples as they are given, whatever kernel the model has,
+    and of several views the mean over the views is drawn: the mean is that of
+    :func:`~kernelweave.model_selection.score_clustering` and of the report.
 
     Make one with :meth:`from_estimator` or :meth:`from_predictions`; draw it again elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
@@ -167,7 +169,7 @@ class SilhouetteDisplay:
         X: Any,
         *,
         metric: str = "euclidean",
-        sample_size: int | None = 2000,
+        sample_size: int | None = MOST_JUDGED,
         random_state: Any = 0,
         ax: Any = None,
     ) -> "SilhouetteDisplay":
@@ -178,7 +180,8 @@ class SilhouetteDisplay:
         estimator : fitted estimator
             Any of this library but for graphs, or a pipeline that ends in one.
         X : array-like or views, as in ``fit``
-            The training samples, or the kernel matrix.
+            The training samples, or the kernel matrix; of a pipeline, what goes into its first step, and what its last
+            step receives is measured.
         metric : str, default="euclidean"
             Distance between samples.
         sample_size : int or None, default=2000
@@ -193,17 +196,19 @@ class SilhouetteDisplay:
         display : SilhouetteDisplay
             The display, drawn.
         """
-        final = last_step(estimator)
+        final = final_step(estimator)
         if not hasattr(final, "labels_"):
             raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_. Fit it first.")
-        if get_tags(estimator).input_tags.pairwise and not (hasattr(final, "kernel") or hasattr(final, "metric")):
+        if takes_graph(final):
             raise ParameterError(
                 f"estimator={type(final).__name__}(...) takes a graph, and graphs have no distances between samples. "
                 "Use kernelweave.report.write_report, which measures silhouettes in a spectral embedding of the graph."
             )
-        judge = Silhouettes.between(estimator, X, metric, sample_size, random_state)
-        labels = np.asarray(final.labels_)[judge.rows]
-        return cls(_mean_silhouettes(judge.distances, labels), labels=labels).plot(ax)
+        samples = samples_for_final_step(estimator, X)
+        yardstick = Yardstick.for_estimator(final, samples, metric, sample_size, random_state)
+        by_view = yardstick.by_view(final)
+        values = np.zeros(len(yardstick.rows)) if by_view is None else np.mean(by_view, axis=0)
+        return cls(values, labels=np.asarray(final.labels_)[yardstick.rows]).plot(ax)
 
     @classmethod
     def from_predictions(cls, silhouettes: Any, labels: Any, *, ax: Any = None) -> "SilhouetteDisplay":
@@ -245,23 +250,23 @@ class SilhouetteDisplay:
             This display, with ``ax_``, ``figure_``, ``bars_`` and ``line_`` set.
         """
         ax = new_axes(self) if ax is None else ax
-        found = np.unique(self.labels)
+        clusters = np.unique(self.labels)
         self.bars_ = []
         gap = max(1, len(self.labels) // 60)
         top = 0
         places = []
-        for c, name in enumerate(found):
-            own = np.sort(self.silhouettes[self.labels == name])[::-1]
-            rows = np.arange(top, top + len(own) + 1)
-            values = np.append(own, own[-1])
+        for c, name in enumerate(clusters):
+            members = np.sort(self.silhouettes[self.labels == name])[::-1]
+            rows = np.arange(top, top + len(members) + 1)
+            values = np.append(members, members[-1])
             self.bars_.append(ax.fill_betweenx(rows, 0.0, values, step="post", color=COLOURS[c % len(COLOURS)], lw=0))
-            places.append(top + len(own) / 2)
-            top += len(own) + gap
+            places.append(top + len(members) / 2)
+            top += len(members) + gap
         mean = float(self.silhouettes.mean())
         self.line_ = ax.axvline(mean, color=EDGE, lw=1, ls="--", label=f"mean {mean:.2f}")
         ax.axvline(0.0, color=QUIET, lw=0.8)
-        sizes = [int((self.labels == name).sum()) for name in found]
-        ax.set_yticks(places, [f"{name} ({size})" for name, size in zip(found, sizes, strict=True)])
+        sizes = [int((self.labels == name).sum()) for name in clusters]
+        ax.set_yticks(places, [f"{name} ({size})" for name, size in zip(clusters, sizes, strict=True)])
         ax.set_ylim(top - gap, 0)
         ax.set_xlim(min(-0.1, float(self.silhouettes.min()) - 0.05), 1.0)
         ax.set_xlabel("silhouette")
@@ -271,12 +276,3 @@ class SilhouetteDisplay:
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
-
-
-def _mean_silhouettes(distances: list[Floats], labels: Ints) -> Floats:
-    """Return the mean over the views; a single cluster has silhouettes of zero."""
-    found, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    if len(found) < 2:
-        return np.zeros(len(labels))
-    members = np.eye(len(found))[codes]
-    return np.asarray(np.mean([coefficients(D @ members, codes, sizes) for D in distances], axis=0))

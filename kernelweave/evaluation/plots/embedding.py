@@ -1,14 +1,18 @@
 """Samples of any kernel in the plane, with the regions of the clusters, as a picture."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from kernelweave.evaluation.plots.look import COLOURS, cluster_look, last_of, new_axes, seen_by_last
-from kernelweave.evaluation.principal import centred, principal_components
+from kernelweave.evaluation.describe import Clustering, final_step, read_clustering
+from kernelweave.evaluation.describe.distances import node_places, scaled, squares_by_view
+from kernelweave.evaluation.describe.kernels import has_fitted_kernel, kernel_among, training_samples
+from kernelweave.evaluation.plots.style import COLOURS, cluster_style, new_axes
+from kernelweave.evaluation.principal import kernel_components, scaling_components
+from kernelweave.evaluation.sampling import draw
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.inputs import is_multi_view
 
 # Points of the grid along each side, and neighbours that decide the colour of a point.
 GRID = 200
@@ -18,7 +22,7 @@ NEIGHBOURS = 15
 class EmbeddingDisplay:
     """The samples in the plane of the two leading kernel principal components, and the regions of the clusters.
 
-    Near points have similar kernel rows. The plane shows only part of the distances: the axes say how much of the
+    Near points have similar kernel rows. The plane shows the distances only in part: the axes say how much of the
     variance. Regions are drawn by the clusters of the nearest samples in the picture, not by ``predict``: points of the
     plane are not samples.
 
@@ -74,13 +78,14 @@ class EmbeddingDisplay:
         random_state: Any = 0,
         ax: Any = None,
     ) -> "EmbeddingDisplay":
-        """Draw the samples of a fitted estimator by its own kernel.
+        """Draw the samples of a fitted estimator by the distances it works with.
 
         Parameters
         ----------
         estimator : fitted estimator
-            A kernel method of this library (of several views, the weighted sum of kernels is used), or any clusterer of
-            one table, whose columns then serve as they are.
+            A kernel method of this library (of several views, the weighted sum of kernels is used), or any other
+            clusterer: of distances or divergences the axes are those of classical scaling, of a graph two eigenvectors
+            of its random walk, and of several views without a sum of kernels every view counts the same.
         X : array-like or views, as in ``fit``
             The training samples.
         max_samples : int, default=2000
@@ -97,14 +102,15 @@ class EmbeddingDisplay:
         display : EmbeddingDisplay
             The display, drawn.
         """
-        final = last_of(estimator)
+        final = final_step(estimator)
         if not hasattr(final, "labels_"):
             raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_. Fit it first.")
-        X = seen_by_last(estimator, X)
-        labels = np.asarray(final.labels_)
-        rows = _drawn(len(labels), max_samples, random_state)
-        points, shares = kernel_plane(_kernel_of(final, X, rows))
-        return cls(points, labels=labels[rows], shares=shares).plot(ax, regions=regions)
+        if isinstance(max_samples, bool) or not isinstance(max_samples, Integral) or int(max_samples) < 2:
+            raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 2 on.")
+        clustering = read_clustering(estimator, X)
+        rows = draw(clustering.n_samples, int(max_samples), random_state, "displayed samples")
+        points, shares = _plane(clustering, rows)
+        return cls(points, labels=np.asarray(final.labels_)[rows], shares=shares).plot(ax, regions=regions)
 
     @classmethod
     def from_predictions(cls, K: Any, labels: Any, *, regions: bool = True, ax: Any = None) -> "EmbeddingDisplay":
@@ -132,8 +138,8 @@ class EmbeddingDisplay:
             raise ParameterError(f"K of shape {matrix.shape} and {len(codes)} labels do not belong together.")
         if not np.isfinite(matrix).all():
             raise ParameterError("K holds values that are not finite.")
-        points, shares = kernel_plane(matrix)
-        return cls(points, labels=codes, shares=shares).plot(ax, regions=regions)
+        points, shares = kernel_components(matrix, 2)
+        return cls(points, labels=codes, shares=_pair(shares)).plot(ax, regions=regions)
 
     def plot(self, ax: Any = None, *, regions: bool = True, **scatter_kwargs: Any) -> "EmbeddingDisplay":
         """Draw samples and regions.
@@ -153,18 +159,17 @@ class EmbeddingDisplay:
             This display, with ``ax_``, ``figure_``, ``scatters_`` and ``regions_`` set.
         """
         ax = new_axes(self) if ax is None else ax
-        found, codes = np.unique(self.labels, return_inverse=True)
-        self.regions_ = self._colour(ax, codes, len(found)) if regions and len(found) > 1 else None
+        clusters, codes = np.unique(self.labels, return_inverse=True)
+        self.regions_ = self._colour(ax, codes, len(clusters)) if regions and len(clusters) > 1 else None
         style = {"s": 14, "linewidths": 0.4, "edgecolors": "white", **scatter_kwargs}
         self.scatters_ = []
-        for c, name in enumerate(found):
-            look = cluster_look(c)
-            own = self.points[codes == c]
-            self.scatters_.append(ax.scatter(*own.T, label=str(name), **{**look, **style}))
+        for c, name in enumerate(clusters):
+            members = self.points[codes == c]
+            self.scatters_.append(ax.scatter(*members.T, label=str(name), **{**cluster_style(c), **style}))
         along = ["", ""] if self.shares is None else [f", {share:.0%} of the variance" for share in self.shares]
         ax.set_xlabel(f"component 1{along[0]}")
         ax.set_ylabel(f"component 2{along[1]}")
-        if len(found) <= 15:
+        if len(clusters) <= 15:
             ax.legend(title="cluster", frameon=False, fontsize=8, loc="best")
         ax.spines[["top", "right"]].set_visible(False)
         self.ax_ = ax
@@ -194,40 +199,20 @@ class EmbeddingDisplay:
         return image
 
 
-def kernel_plane(K: Floats) -> tuple[Floats, tuple[float, float]]:
-    """Return the two leading kernel principal components and their shares of the variance."""
-    points, shares = principal_components(centred(K), 2)
-    return points, (float(shares[0]), float(shares[1]))
+def _plane(clustering: Clustering, rows: Ints) -> tuple[Floats, tuple[float, float] | None]:
+    """Return the samples in the plane, and the shares of the variance along its axes; a graph has none."""
+    model = clustering.model
+    if has_fitted_kernel(model) and len(training_samples(model)) == clustering.n_samples:
+        points, shares = kernel_components(kernel_among(model, clustering.samples, rows), 2)
+        return points, _pair(shares)
+    places = node_places(clustering)
+    if places is not None:
+        return places[rows, :2], None
+    squares = list(squares_by_view(clustering, rows))
+    together = squares[0] if len(squares) == 1 else np.asarray(sum(scaled(each) for each in squares))
+    points, shares = scaling_components(together, 2)
+    return points, _pair(shares)
 
 
-def _drawn(n: int, most: Any, random_state: Any) -> Ints:
-    from numbers import Integral
-
-    from kernelweave.foundation.random_streams import streams
-
-    if isinstance(most, bool) or not isinstance(most, Integral) or int(most) < 2:
-        raise ParameterError(f"max_samples={most!r} must be a whole number from 2 on.")
-    if n <= int(most):
-        return np.arange(n)
-    return np.sort(streams(random_state, 1)[0].choice(n, int(most), replace=False))
-
-
-def _kernel_of(final: Any, X: Any, rows: Ints) -> Floats:
-    """Return the kernel of the samples drawn, as the estimator sees it, or inner products of their columns."""
-    from kernelweave.evaluation.plots.kernel_matrix import _rows
-
-    part = _rows(X, rows)
-    if hasattr(final, "_cross"):
-        cross = final._cross(part)
-        if hasattr(final, "kernel_coefficients_") and hasattr(cross, "with_weights"):
-            cross = cross.with_weights(final.kernel_coefficients_)
-        if cross.shape[1] == len(final.labels_):
-            return np.asarray(cross.block(slice(None), rows), dtype=np.float64)
-    blocks = list(part.values()) if isinstance(part, dict) else list(part) if is_multi_view(part) else [part]
-    total = np.zeros((len(rows), len(rows)))
-    for block in blocks:
-        product = block @ block.T
-        K = np.asarray(product.toarray() if hasattr(product, "toarray") else product, dtype=np.float64)
-        spread = float(np.trace(K) / len(K) - K.mean())
-        total += K / spread if spread > 0 and len(blocks) > 1 else K
-    return total
+def _pair(shares: Floats) -> tuple[float, float]:
+    return float(shares[0]), float(shares[1])

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.metrics import normalized_mutual_info
-from kernelweave.evaluation.plots.look import COLOURS, EDGE, MARKERS, QUIET, last_of, new_axes
+from kernelweave.evaluation.plots.style import COLOURS, EDGE, MARKERS, QUIET, new_axes
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.solvers.shared.exponent import EQUAL_STABILITIES
@@ -168,7 +169,7 @@ class ExponentDisplay:
         display : ExponentDisplay
             The display, drawn.
         """
-        model = last_of(estimator)
+        model = final_step(estimator)
         if not hasattr(model, "p_path_"):
             raise ParameterError(
                 f"estimator={type(model).__name__}(...) has no p_path_. Fit it with p='auto', view_weights='learned' "
@@ -297,11 +298,11 @@ class ExponentDisplay:
 
 def _methods(estimator: Any) -> dict[str, Any]:
     """Return the estimators by name, or say which is none of those the picture is for."""
-    found = dict(estimator) if isinstance(estimator, Mapping) else {type(last_of(estimator)).__name__: estimator}
+    found = dict(estimator) if isinstance(estimator, Mapping) else {type(final_step(estimator)).__name__: estimator}
     if not found:
         raise ParameterError("estimator={} holds no method to fit.")
     for name, method in found.items():
-        final = last_of(method)
+        final = final_step(method)
         settings = final.get_params(deep=False) if hasattr(final, "get_params") else {}
         if not {"p", "view_weights"} <= set(settings):
             raise ParameterError(
@@ -326,8 +327,8 @@ def _fitted(method: Any, exponent: float, X: Any) -> Any:
     """Return a clone fitted with one exponent."""
     setting = {"view_weights": UNIFORM} if np.isinf(exponent) else {"p": float(exponent), "view_weights": "learned"}
     copy = clone(method)
-    last_of(copy).set_params(**setting)
-    return last_of(copy.fit(X))
+    final_step(copy).set_params(**setting)
+    return final_step(copy.fit(X))
 
 
 def _written(exponent: float) -> str:

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.model_selection import SuggestedClusters, suggest_n_clusters
 from kernelweave.evaluation.model_selection.number_of_clusters import read_path
-from kernelweave.evaluation.plots.look import QUIET, last_of, new_axes
+from kernelweave.evaluation.plots.style import QUIET, new_axes
 from kernelweave.foundation.errors import ParameterError
 
 LINE = "#1b6ca8"
@@ -100,7 +101,7 @@ class InertiaPathDisplay:
         display : InertiaPathDisplay
             The display, drawn.
         """
-        path = read_path(last_of(estimator), "estimator")
+        path = read_path(final_step(estimator), "estimator")
         return cls.from_path(path, ax=ax, suggest=suggest, name=name, **line_kwargs)
 
     @classmethod

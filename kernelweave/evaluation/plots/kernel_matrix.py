@@ -5,10 +5,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from kernelweave.evaluation.plots.look import EDGE, QUIET, last_of, new_axes, seen_by_last
-from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.evaluation.describe import final_step, samples_for_final_step
+from kernelweave.evaluation.describe.kernels import has_fitted_kernel, kernel_among, training_samples
+from kernelweave.evaluation.plots.style import EDGE, QUIET, new_axes
+from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import is_multi_view
 
@@ -23,8 +24,8 @@ NUMBERED = 0.02
 class KernelMatrixDisplay:
     """A kernel matrix with its samples ordered by cluster: dark squares along the diagonal are clusters.
 
-    Of several views the sum is drawn that the clusters were found in: the kernels, normalised as in ``fit``, times
-    ``kernel_coefficients_``. A square with lighter parts may be more than one cluster; two squares with a dark
+    Of several views the sum is drawn that the clusters were formed in: the kernels, normalised as in ``fit``, times
+    ``kernel_coefficients_``. A square with lighter areas may be more than one cluster; two squares with a dark
     rectangle between them may be one. The colours leave out the few largest and smallest values, so that these do not
     flatten the rest; pointed ends of the colour bar say so.
 
@@ -105,8 +106,8 @@ class KernelMatrixDisplay:
         display : KernelMatrixDisplay
             The display, drawn.
         """
-        model = last_of(estimator)
-        if not (hasattr(model, "labels_") and hasattr(model, "_cross")):
+        model = final_step(estimator)
+        if not has_fitted_kernel(model):
             raise ParameterError(
                 f"estimator={type(model).__name__}(...) has no labels_ or no kernel. Fit it first; this picture is "
                 "for kernel k-means, its variants, and the multi-view methods on kernels."
@@ -114,18 +115,14 @@ class KernelMatrixDisplay:
         if not isinstance(max_samples, Integral) or max_samples < 1:
             raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 1 on.")
         labels = np.asarray(model.labels_)
-        X = seen_by_last(estimator, X)
-        _check_length(X, len(labels))
-        # models trained on a part of the samples know the kernel with that part alone
-        pool = np.asarray(getattr(model, "train_indices_", np.arange(len(labels))))
-        columns = _by_cluster(labels[pool], int(max_samples))
-        shown = pool[columns]
-        cross = model._cross(_rows(X, shown))
-        several = hasattr(model, "kernel_coefficients_")
-        if several:
-            cross = cross.with_weights(model.kernel_coefficients_)
-        K = np.asarray(cross.block(slice(None), columns), dtype=np.float64)
-        name = "weighted sum of kernels" if several and len(model.view_names_) > 1 else "kernel"
+        samples = samples_for_final_step(estimator, X)
+        _check_length(samples, len(labels))
+        trained = training_samples(model)
+        positions = _by_cluster(labels[trained], int(max_samples))
+        shown = trained[positions]
+        K = kernel_among(model, samples, positions)
+        several = hasattr(model, "kernel_coefficients_") and len(model.view_names_) > 1
+        name = "weighted sum of kernels" if several else "kernel"
         return cls(K, labels=labels[shown], indices=shown, name=name).plot(ax, **imshow_kwargs)
 
     def plot(self, ax: Any = None, **imshow_kwargs: Any) -> "KernelMatrixDisplay":
@@ -182,12 +179,12 @@ class KernelMatrixDisplay:
 
 
 def _check_length(X: Any, n: int) -> None:
-    parts = (list(X.values()) if isinstance(X, Mapping) else list(X)) if is_multi_view(X) else [X]
-    for part in parts:
-        found = part.shape[0] if hasattr(part, "shape") else len(part)
-        if found != n:
+    tables = (list(X.values()) if isinstance(X, Mapping) else list(X)) if is_multi_view(X) else [X]
+    for table in tables:
+        length = table.shape[0] if hasattr(table, "shape") else len(table)
+        if length != n:
             raise ParameterError(
-                f"X has {found} samples, but the estimator was fitted on {n}: pass the samples of fit, in their order."
+                f"X has {length} samples, but the estimator was fitted on {n}: pass the samples of fit, in their order."
             )
 
 
@@ -196,28 +193,13 @@ def _by_cluster(labels: Ints, max_samples: int) -> Ints:
     clusters, sizes = np.unique(labels, return_counts=True)
     shares = sizes * min(1.0, max_samples / len(labels))
     counts = np.maximum(1, np.floor(shares + 1e-9).astype(np.intp))
-    left = max(0, min(max_samples, len(labels)) - int(counts.sum()))
-    counts[np.argsort(counts - shares, kind="stable")[:left]] += 1
+    missing = max(0, min(max_samples, len(labels)) - int(counts.sum()))
+    counts[np.argsort(counts - shares, kind="stable")[:missing]] += 1
     shown = []
     for c, size, count in zip(clusters, sizes, counts, strict=True):
         evenly = ((np.arange(count) + 0.5) * size / count).astype(np.intp)
         shown.append(np.flatnonzero(labels == c)[evenly])
     return np.concatenate(shown)
-
-
-def _rows(X: Any, rows: Ints) -> Any:
-    """Return chosen samples in the form X has."""
-    if not is_multi_view(X):
-        return _rows_of_table(X, rows)
-    if isinstance(X, Mapping):
-        return {name: _rows_of_table(part, rows) for name, part in X.items()}
-    return [_rows_of_table(part, rows) for part in X]
-
-
-def _rows_of_table(table: Any, rows: Ints) -> Array:
-    if hasattr(table, "iloc"):
-        return table.iloc[rows]
-    return sp.csr_array(table)[rows] if sp.issparse(table) else np.asarray(table)[rows]
 
 
 def _limits(K: Floats, labels: Ints) -> tuple[float, float]:

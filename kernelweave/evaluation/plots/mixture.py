@@ -8,17 +8,8 @@ import scipy.sparse as sp
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
 
-from kernelweave.evaluation.plots.look import (
-    COLOURS,
-    EDGE,
-    QUIET,
-    cluster_look,
-    frame,
-    last_of,
-    new_axes,
-    scatter_style,
-    seen_by_last,
-)
+from kernelweave.evaluation.describe import final_step, samples_for_final_step
+from kernelweave.evaluation.plots.style import COLOURS, EDGE, QUIET, cluster_style, frame, new_axes, scatter_style
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import Views, as_views
@@ -118,7 +109,7 @@ class ExemplarDisplay:
         display : ExemplarDisplay
             The display, drawn.
         """
-        final = last_of(model)
+        final = final_step(model)
         if not (hasattr(final, "priors_") or hasattr(final, "divergence")):
             raise ParameterError(
                 f"model={type(final).__name__}(...) has no priors_: this picture draws convex mixtures. Pass a fitted "
@@ -126,7 +117,7 @@ class ExemplarDisplay:
             )
         labels, priors, exemplars = _fitted(final, "labels_", "priors_", "exemplar_indices_")
         if embedding is None:
-            points, names = _projected(final, seen_by_last(model, X))
+            points, names = _projected(final, samples_for_final_step(model, X))
             where = "X"
         else:
             points = check_array(embedding, dtype=np.float64, input_name="embedding")
@@ -167,7 +158,7 @@ class ExemplarDisplay:
         for c in np.unique(self.labels):
             for style, some in ((plain, self.priors == 0), (likely, self.priors > 0)):
                 mine = others & some & (self.labels == c)
-                self.ax_.scatter(*self.points[mine].T, **{**cluster_look(c), "s": areas[mine], **style})
+                self.ax_.scatter(*self.points[mine].T, **{**cluster_style(c), "s": areas[mine], **style})
         self._draw_exemplars(areas)
         self.ax_.set_xlabel(self.axis_names[0])
         self.ax_.set_ylabel(self.axis_names[1])
@@ -187,7 +178,7 @@ class ExemplarDisplay:
         self.texts_ = []
         # The largest first, so that they do not hide smaller ones.
         for c, j in enumerate(self.exemplar_indices):
-            look = cluster_look(self.labels[j])
+            look = cluster_style(self.labels[j])
             area = max(float(areas[j]), 30.0)
             drawn = self.ax_.scatter(*self.points[j], s=area, **look, edgecolors=EDGE, linewidths=1.8, zorder=3)
             self.exemplars_.append(drawn)
@@ -272,7 +263,7 @@ class ViewWeightsDisplay:
         display : ViewWeightsDisplay
             The display, drawn.
         """
-        weights, names = _fitted(last_of(model), "view_weights_", "view_names_")
+        weights, names = _fitted(final_step(model), "view_weights_", "view_names_")
         return cls.from_weights(names, weights, ax=ax, **bar_kwargs)
 
     @classmethod

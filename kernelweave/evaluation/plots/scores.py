@@ -5,16 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.evaluation.plots.look import (
-    EDGE,
-    QUIET,
-    as_many_axes,
-    cluster_look,
-    last_of,
-    new_axes,
-    scatter_style,
-    seen_by_last,
-)
+from kernelweave.evaluation.describe import final_step, samples_for_final_step
+from kernelweave.evaluation.plots.style import EDGE, QUIET, as_many_axes, cluster_style, new_axes, scatter_style
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.solvers.spectral.kernel_spectral import decode
@@ -111,13 +103,13 @@ class ScoreDisplay:
         display : ScoreDisplay
             The display, drawn.
         """
-        model = last_of(estimator)
+        model = final_step(estimator)
         if not hasattr(model, "codebook_"):
             raise ParameterError(
                 f"estimator={type(model).__name__}(...) has no codebook_. Fit it first; this picture is for kernel "
                 "spectral clustering, of one view or several."
             )
-        X = seen_by_last(estimator, X)
+        X = samples_for_final_step(estimator, X)
         apart = hasattr(model, "view_codebooks_")
         if X is None:
             found = model.scores_ if apart or model.scores_.ndim == 2 else _averaged(model)
@@ -202,7 +194,7 @@ class ScoreDisplay:
             for i, c in enumerate(np.unique(self.labels[p])):
                 mine = self.labels[p] == c
                 words = self._said(p, c, int(mine.sum())) if i < LISTED else None
-                ax.scatter(*self.points_[p][mine].T, **{**cluster_look(c), "label": words, **style})
+                ax.scatter(*self.points_[p][mine].T, **{**cluster_style(c), "label": words, **style})
             ax.set_title(self.titles[p], fontsize=10)
             self._dress(ax)
         return self

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.model_selection import ChosenClusters, choose_n_clusters
-from kernelweave.evaluation.plots.look import COLOURS, QUIET, as_many_axes, new_axes, scatter_style
+from kernelweave.evaluation.plots.style import COLOURS, QUIET, as_many_axes, new_axes, scatter_style
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import RandomState

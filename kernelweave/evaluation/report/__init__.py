@@ -1,9 +1,11 @@
 """A fitted clustering as one HTML file that needs nothing else: opens from disk, loads nothing, prints, fits a phone.
 
-_seen      what the model was given        _geometry  distances and places      _measures  silhouettes and the like
-_facts     all of it as numbers            _words     numbers and parameters as text
-_sections  what each part says             _charts    inline SVG                _markup    tables and the like
-_page      the document                    _style     style and script          _summary   a few lines for notebooks
+facts      everything it says as numbers, from what evaluation/describe knows of the model
+measures   typical and doubtful samples and the like      picture    samples in a plane
+names      names of samples and views                     text       numbers and parameters as text
+sections   the text of every section                      charts     inline SVG
+markup     tables and the like                            page       the document
+style      style sheet and script                         summary    a few lines for notebooks
 """
 
 import os
@@ -14,6 +16,7 @@ from typing import Any
 from kernelweave.evaluation.report.facts import ReportFacts
 from kernelweave.evaluation.report.page import page
 from kernelweave.evaluation.report.summary import summary_html
+from kernelweave.foundation.files import write_atomically
 from kernelweave.foundation.random_streams import RandomState
 
 __all__ = ["ReportFacts", "summary_html", "write_report"]
@@ -75,12 +78,14 @@ def write_report(
 
     Notes
     -----
-    Distances are those the model works with: of its kernel's feature space, of its metric, or Euclidean; of a graph,
-    those of its spectral embedding. Views count alike, whatever weights the model gave them.
+    The silhouette is that of :func:`~kernelweave.model_selection.score_clustering`, with distances between the samples
+    as they are given (after the steps of a pipeline). Model silhouettes, the picture and the typical samples go by the
+    distances the model works with: of its kernel's feature space, of its metric, or Euclidean; of a graph, those of its
+    spectral embedding. Views count the same, whatever weights the model gave them.
 
     Silhouettes are computed on at most 2,000 samples and 3,000 are drawn; both numbers bound the cost, which beyond
-    them does not grow with the number of samples except for settling the kernel. The file loads nothing from
-    elsewhere and holds no date.
+    them does not grow with the number of samples except for fitting the kernel. The file loads nothing from elsewhere
+    and holds no date.
 
     Examples
     --------
@@ -99,18 +104,11 @@ def write_report(
     facts = ReportFacts.from_estimator(
         estimator, X, ids=ids, labels_true=labels_true, sources=sources, random_state=random_state
     )
-    told = [_told(warning) for warning in ([warnings] if isinstance(warnings, str) else warnings)]
-    text = page(facts, title=title, code=code, command=command, warnings=told)
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
+    messages = [_message(warning) for warning in ([warnings] if isinstance(warnings, str) else warnings)]
+    text = page(facts, title=title, code=code, command=command, warnings=messages)
+    return write_atomically(path, text)
 
 
-def _told(warning: Any) -> str:
+def _message(warning: Any) -> str:
     """Return the text of a warning, whether it is text, a warning, or the record of one."""
     return str(getattr(warning, "message", warning))

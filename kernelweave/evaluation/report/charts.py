@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kernelweave.evaluation.report.words import MINUS, TIMES, esc, fixed, ten_to
+from kernelweave.evaluation.report.text import MINUS, TIMES, esc, fixed, ten_to
 from kernelweave.foundation.array_types import Floats, Ints
 
 #: Numbers of colours and of shapes; without a common divisor, so that a pair comes back after 56 clusters only.
@@ -44,10 +44,11 @@ def swatch(c: int) -> str:
     return f'<svg class="swatch" viewBox="-6 -6 12 12" aria-hidden="true">{mark}</svg>'
 
 
-def bar(share: float, look: str = "plain") -> str:
+def bar(share: float, style: str = "plain") -> str:
     """Return a bar that fills a share of its place."""
     width = 0.0 if not math.isfinite(share) else 100.0 * min(max(share, 0.0), 1.0)
-    return f'<svg class="bar" aria-hidden="true"><rect class="{look}" width="{width:.2f}%" height="100%" rx="3"/></svg>'
+    filled = f'<rect class="{style}" width="{width:.2f}%" height="100%" rx="3"/>'
+    return f'<svg class="bar" aria-hidden="true">{filled}</svg>'
 
 
 def bar_rows(rows: Sequence[tuple[str, float, str]], full: float | None = None) -> str:
@@ -99,42 +100,42 @@ def line_chart(path: Floats, first: int, over: str, what: str = "objective") -> 
     xs = np.interp(np.arange(len(path)), [0, max(1, len(path) - 1)], [left + 8.0, WIDTH - 16.0])
     ys = np.interp(path, [low - pad, high + pad], [bottom, top])
     places = np.interp(marks, [low - pad, high + pad], [bottom, top])
-    parts = [
+    shapes = [
         f'<path class="grid" d="M{left:.1f} {y:.1f}H{WIDTH - 8}"/>'
         f'<text x="{left - 8:.1f}" y="{y:.1f}" dy=".35em" text-anchor="end">{text}</text>'
         for y, text in zip(places, texts, strict=True)
     ]
     for i in sorted({round(t) for t in ticks(0, len(path) - 1, 6)}):
-        parts.append(f'<text x="{xs[i]:.1f}" y="{bottom + 20:.0f}" text-anchor="middle">{i + first}</text>')
+        shapes.append(f'<text x="{xs[i]:.1f}" y="{bottom + 20:.0f}" text-anchor="middle">{i + first}</text>')
     line = "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True))
-    parts.append(f'<path class="line" d="M{line}"/>')
+    shapes.append(f'<path class="line" d="M{line}"/>')
     if len(path) <= 60:
-        parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in zip(xs, ys, strict=True)]
-    said = f"{what} ({power})" if power else what
-    parts.append(f'<text class="axis" x="{left:.0f}" y="18">{esc(said)}</text>')
-    parts.append(f'<text class="axis" x="{WIDTH - 8}" y="{height - 8:.0f}" text-anchor="end">{esc(over)}</text>')
+        shapes += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in zip(xs, ys, strict=True)]
+    title = f"{what} ({power})" if power else what
+    shapes.append(f'<text class="axis" x="{left:.0f}" y="18">{esc(title)}</text>')
+    shapes.append(f'<text class="axis" x="{WIDTH - 8}" y="{height - 8:.0f}" text-anchor="end">{esc(over)}</text>')
     label = f"{what} over {over}, from {fixed(float(path[0]), 4)} to {fixed(float(path[-1]), 4)}"
-    return _svg(height, label, parts)
+    return _svg(height, label, shapes)
 
 
-def silhouette_chart(values: Sequence[Floats], clusters: Sequence[int], mean: float) -> str:
+def silhouette_chart(values: Sequence[Floats], clusters: Sequence[int], mean: float, what: str = "Silhouettes") -> str:
     """Return silhouettes sorted within clusters, one band for each."""
     left = 44.0
     right = WIDTH - 22.0
     top = 8.0
-    low = min(0.0, *(float(own.min()) for own in values))
+    low = min(0.0, *(float(each.min()) for each in values))
     low = -0.1 * math.ceil(-low * 10 - 1e-9)
     total = sum(map(len, values))
 
     def x(value: float) -> float:
         return left + (value - low) / (1.0 - low) * (right - left)
 
-    parts = []
+    shapes = []
     y = top
-    for own, c in zip(values, clusters, strict=True):
-        height = max(18.0, 360.0 * len(own) / total)
-        parts.append(_band(np.sort(own)[::-1], x, y, height, c))
-        parts.append(f'<text x="{left - 10:.0f}" y="{y + height / 2:.1f}" dy=".35em" text-anchor="end">{c}</text>')
+    for each, c in zip(values, clusters, strict=True):
+        height = max(18.0, 360.0 * len(each) / total)
+        shapes.append(_band(np.sort(each)[::-1], x, y, height, c))
+        shapes.append(f'<text x="{left - 10:.0f}" y="{y + height / 2:.1f}" dy=".35em" text-anchor="end">{c}</text>')
         y += height + 5.0
     marks = [i / 5 for i in range(math.ceil(5 * low - 1e-9), 6)]
     grid = [f'<path class="grid" d="M{x(mark):.1f} {top:.0f}V{y:.1f}"/>' for mark in marks]
@@ -142,17 +143,17 @@ def silhouette_chart(values: Sequence[Floats], clusters: Sequence[int], mean: fl
         f'<text x="{x(mark):.1f}" y="{y + 20:.1f}" text-anchor="middle">{text}</text>'
         for mark, text in zip(marks, tick_texts(marks)[0], strict=True)
     ]
-    parts.append(f'<path class="zero" d="M{x(0.0):.1f} {top:.0f}V{y:.1f}"/>')
-    parts.append(f'<path class="mean" d="M{x(mean):.1f} {top:.0f}V{y:.1f}"/>')
-    return _svg(y + 30.0, f"Silhouettes by cluster, mean {fixed(mean)}", [*grid, *parts, *labels])
+    shapes.append(f'<path class="zero" d="M{x(0.0):.1f} {top:.0f}V{y:.1f}"/>')
+    shapes.append(f'<path class="mean" d="M{x(mean):.1f} {top:.0f}V{y:.1f}"/>')
+    return _svg(y + 30.0, f"{what} by cluster, mean {fixed(mean)}", [*grid, *shapes, *labels])
 
 
-def _band(own: Floats, x: Callable[[float], float], y: float, height: float, c: int) -> str:
+def _band(values: Floats, x: Callable[[float], float], y: float, height: float, c: int) -> str:
     """Return the outline of sorted bars; beyond 400 of them those that lie between are left out."""
-    if len(own) > 400:
-        own = own[np.linspace(0, len(own) - 1, 400).round().astype(int)]
-    step = height / len(own)
-    at = [x(float(value)) for value in own]
+    if len(values) > 400:
+        values = values[np.linspace(0, len(values) - 1, 400).round().astype(int)]
+    step = height / len(values)
+    at = [x(float(value)) for value in values]
     zero = x(0.0)
     steps = "".join(f"H{place:.1f}V{y + (i + 1) * step:.2f}" for i, place in enumerate(at))
     return f'<path class="{colour(c)} band" d="M{zero:.1f} {y:.2f}{steps}H{zero:.1f}Z"/>'
@@ -207,8 +208,8 @@ def tiny_bars(sizes: Sequence[int]) -> str:
     )
 
 
-def _svg(height: float, label: str, parts: Sequence[str]) -> str:
+def _svg(height: float, label: str, shapes: Sequence[str]) -> str:
     return (
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{esc(label)}">'
-        f"{''.join(parts)}</svg>"
+        f"{''.join(shapes)}</svg>"
     )

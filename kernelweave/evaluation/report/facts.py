@@ -2,39 +2,35 @@
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.evaluation.report.geometry import main_axes, node_places
+from kernelweave.evaluation.describe import Clustering, Description, describe
+from kernelweave.evaluation.describe.distances import node_places
+from kernelweave.evaluation.describe.silhouettes import Silhouettes, silhouettes_as_given, silhouettes_of_model
+from kernelweave.evaluation.describe.views import View
 from kernelweave.evaluation.report.measures import (
-    Silhouettes,
+    ModelDistances,
     Truth,
     by_cluster,
-    compared,
     doubtful,
-    drawn,
-    overall,
-    silhouettes,
+    model_distances,
     truth,
     typical,
 )
-from kernelweave.evaluation.report.seen import Seen, SeenView, look
-from kernelweave.evaluation.report.words import code_for, parameters, sentence, value_text
-from kernelweave.foundation.array_types import Floats, Ints
-from kernelweave.foundation.random_streams import RandomState, streams
+from kernelweave.evaluation.report.names import sample_names, view_names_and_sources
+from kernelweave.evaluation.report.picture import Picture, picture
+from kernelweave.evaluation.report.text import code_for, parameters, sentence, value_text
+from kernelweave.evaluation.sampling import MOST_JUDGED, judged_samples, shown_samples
+from kernelweave.foundation.array_types import Bools, Floats, Ints
+from kernelweave.foundation.random_streams import RandomState
 
-#: Attributes that hold weights, what they are called, and the attribute with the names.
-WEIGHTS = {
-    "view_weights_": ("Weights of the views", "view_names_"),
-    "kernel_weights_": ("Weights of the basis kernels", "kernel_names_"),
-    "kernel_coefficients_": ("Shares of the kernels in the sum", "view_names_"),
-}
-#: What views are called that have no name of their own.
-NAMELESS = ("X", "view_0", "graph")
+#: Most samples that are drawn.
+MOST_POINTS = 3_000
 PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
 
 
@@ -62,16 +58,6 @@ class MethodFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
-    """Places of samples in a plane."""
-
-    rows: Ints
-    points: Floats
-    axes: tuple[str, str]
-    made_by: str
-
-
-@dataclass(frozen=True, eq=False)
 class ReportFacts:
     """What a report says of a fitted clustering.
 
@@ -96,19 +82,31 @@ class ReportFacts:
     path_of : {"steps", "clusters"}
         What ``objective_path`` runs over.
     silhouettes : Silhouettes or None
-        ``rows``, ``values`` and the next best cluster (``others``) of at most 2,000 samples; None for one cluster.
+        ``rows``, ``values`` and the next best cluster (``others``) of samples, with distances between the samples as
+        they are given; None for one cluster and for graphs. ``judged`` says which of them the mean is taken over: at
+        most 2,000, drawn at random. The others are members of clusters with few among those.
     mean_silhouette : float or None
-        The mean over all samples.
-    cluster_silhouettes, negative_shares : ndarray of shape (n_clusters,)
-        Mean silhouette, and share of negative ones, of every cluster.
+        The mean over the judged samples: the number that the command line prints and searches go by.
+    n_judged : int
+        Number of judged samples.
+    model_silhouettes : Silhouettes or None
+        The same samples with the distances the model works with: of its kernel's feature space, of its metric, of all
+        views together, of a graph's spectral embedding. ``silhouettes`` itself where these are the distances as given.
+    mean_model_silhouette : float or None
+        Its mean over the judged samples.
+    cluster_silhouettes, cluster_model_silhouettes : ndarray of shape (n_clusters,)
+        Means of both over every cluster.
+    negative_shares : ndarray of shape (n_clusters,)
+        Share of negative silhouettes of every cluster; of model silhouettes for graphs.
     picture : Picture
         Where at most 3,000 samples are drawn.
     typical : list of ndarray
         Samples nearest to the mean of every cluster.
     doubtful : ndarray
-        Positions in ``silhouettes`` of the lowest ones.
+        Positions in ``model_silhouettes`` of the lowest ones.
     view_silhouettes, view_nmi : list of float
-        For several views: mean silhouette of the clusters in each, and NMI with k-means on each alone.
+        For several views: mean silhouette of the clusters in each, and NMI with k-means on each alone. The mean of the
+        first is ``mean_silhouette``.
     truth : Truth or None
         ``nmi``, ``ari``, ``accuracy``, ``classes`` and the ``table`` of clusters by classes.
     versions : dict of str to str
@@ -145,7 +143,11 @@ class ReportFacts:
     converged: bool | None
     silhouettes: Silhouettes | None
     mean_silhouette: float | None
+    n_judged: int
+    model_silhouettes: Silhouettes | None
+    mean_model_silhouette: float | None
     cluster_silhouettes: Floats
+    cluster_model_silhouettes: Floats
     negative_shares: Floats
     picture: Picture
     typical: list[Ints]
@@ -168,6 +170,11 @@ class ReportFacts:
         """Number of clusters, with those that stayed empty."""
         return len(self.sizes)
 
+    @property
+    def two_silhouettes(self) -> bool:
+        """Whether model silhouettes are others than those of the samples as they are given."""
+        return self.model_silhouettes is not self.silhouettes
+
     @classmethod
     def from_estimator(
         cls,
@@ -180,91 +187,104 @@ class ReportFacts:
         random_state: RandomState = 0,
     ) -> "ReportFacts":
         """Compute the facts; arguments as in :func:`write_report`."""
-        seen = look(estimator, X, ids)
-        model = seen.model
-        labels = seen.labels
-        k = seen.n_clusters
-        views = _views(seen, sources)
-        sizes = np.bincount(labels, minlength=k)
-        shown, rows = drawn(labels, streams(random_state, 1)[0])
-        places = node_places(seen, shown)
-        found = compared(seen, shown, rows, places, random_state)
-        at = np.searchsorted(shown, rows)
-        widths = silhouettes(found.distances[np.ix_(at, at)], rows, labels, k)
-        means, negative = by_cluster(widths, labels, k)
+        description = describe(estimator, X, sample_size=MOST_JUDGED, random_state=random_state)
+        clustering = description.clustering
+        names = sample_names(ids, X, clustering.n_samples)
+        model = clustering.model
+        labels = clustering.labels
+        k = clustering.n_clusters
+        views = _views(clustering, sources)
+        judged = _judged(description, random_state)
+        rows, drawn = shown_samples(labels, judged, MOST_POINTS, random_state)
+        places = node_places(clustering)
+        distances = model_distances(clustering, drawn, places, random_state, roots=not description.one_geometry)
+        silhouettes, model_silhouettes = _silhouettes(description, rows, drawn, judged, distances)
+        means, negative = by_cluster(silhouettes, labels, k)
+        model_means, model_negative = by_cluster(model_silhouettes, labels, k)
         return cls(
-            method=_method(seen),
+            method=_method(clustering),
             views=views,
-            ids=seen.ids,
+            ids=names,
             labels=labels,
-            sizes=sizes,
-            weights=_weights(model, {seen.views[0].name: views[0].name} if len(views) == 1 else {}),
-            **_progress(model),
-            silhouettes=widths,
-            mean_silhouette=overall(means, sizes),
+            sizes=description.sizes,
+            weights=_weights(description, {clustering.views[0].name: views[0].name} if len(views) == 1 else {}),
+            **vars(description.progress),
+            silhouettes=silhouettes,
+            mean_silhouette=description.silhouette,
+            n_judged=len(judged),
+            model_silhouettes=model_silhouettes,
+            mean_model_silhouette=None if model_silhouettes is None else model_silhouettes.mean,
             cluster_silhouettes=means,
-            negative_shares=negative,
-            picture=_picture(seen, shown, found.squares, places),
-            typical=typical(found.squares, shown, labels, k),
-            doubtful=doubtful(widths),
-            view_silhouettes=[overall(by_cluster(own, labels, k)[0], sizes) or 0.0 for own in found.each],
-            view_nmi=found.nmi,
+            cluster_model_silhouettes=model_means,
+            negative_shares=model_negative if silhouettes is None else negative,
+            picture=picture(clustering, drawn, distances.squares, places),
+            typical=typical(distances.squares, drawn, labels, k),
+            doubtful=doubtful(model_silhouettes),
+            view_silhouettes=_view_silhouettes(silhouettes, len(views)),
+            view_nmi=distances.nmi,
             truth=None if labels_true is None else truth(labels_true, labels, k),
             versions={"Python": platform.python_version()} | {name: version(name) for name in PACKAGES},
             seeds=_seeds(model, random_state),
-            code=code_for(seen.steps, model, random_state),
-            stored_warnings=tuple(str(text) for text in getattr(model, "warnings_", ())),
+            code=code_for(clustering.steps, model, random_state),
+            stored_warnings=description.warnings,
         )
 
 
-def _method(seen: Seen) -> MethodFacts:
-    cls = type(seen.model)
-    changed, others = parameters(seen.model)
+def _judged(description: Description, random_state: RandomState) -> Ints:
+    if description.yardstick is not None:
+        return description.yardstick.rows
+    return judged_samples(description.clustering.n_samples, MOST_JUDGED, random_state)
+
+
+def _silhouettes(
+    description: Description, rows: Ints, drawn: Ints, judged: Ints, distances: ModelDistances
+) -> tuple[Silhouettes | None, Silhouettes | None]:
+    """Return the silhouettes of ``rows`` as given and by the model, one object twice where they are the same."""
+    clustering = description.clustering
+    silhouettes = description.silhouettes
+    if description.yardstick is not None and len(rows) > len(judged):
+        silhouettes = silhouettes_as_given(clustering, description.yardstick, rows)
+    if distances.distances is None:
+        return silhouettes, silhouettes
+    at = np.searchsorted(drawn, rows)
+    among = distances.distances[np.ix_(at, at)]
+    counted: Bools = np.isin(rows, judged)
+    model_silhouettes = silhouettes_of_model(among, rows, counted, clustering.labels, clustering.n_clusters)
+    return silhouettes, model_silhouettes
+
+
+def _view_silhouettes(silhouettes: Silhouettes | None, count: int) -> list[float]:
+    if count == 1:
+        return []
+    return [np.nan] * count if silhouettes is None else list(silhouettes.view_means)
+
+
+def _method(clustering: Clustering) -> MethodFacts:
+    cls = type(clustering.model)
+    changed, others = parameters(clustering.model)
     steps = tuple(
-        (step, {}) if isinstance(step, str) else (type(step).__name__, parameters(step)[0]) for step in seen.steps
+        (step, {}) if isinstance(step, str) else (type(step).__name__, parameters(step)[0]) for step in clustering.steps
     )
     return MethodFacts(cls.__name__, sentence(cls), changed, others, steps)
 
 
-def _views(seen: Seen, sources: Any) -> tuple[ViewFacts, ...]:
-    """Return the views; one that X gives no name has the name of the only source, where there is one."""
-    found = seen.views
-    if len(found) == 1 and isinstance(sources, Mapping) and len(sources) == 1:
-        ((called, source),) = sources.items()
-        name = str(called) if found[0].name in NAMELESS else found[0].name
-        found = (replace(found[0], name=name),)
-        sources = str(source)
-    return tuple(_view(view, v, sources) for v, view in enumerate(found))
+def _views(clustering: Clustering, sources: Any) -> tuple[ViewFacts, ...]:
+    named = view_names_and_sources([view.name for view in clustering.views], sources)
+    return tuple(_view(view, *each) for view, each in zip(clustering.views, named, strict=True))
 
 
-def _view(view: SeenView, place: int, sources: Any) -> ViewFacts:
+def _view(view: View, name: str, source: str) -> ViewFacts:
     density = None
     if sp.issparse(view.block):
         density = view.block.nnz / max(1, view.block.shape[0] * view.block.shape[1])
-    source = _source(view.name, place, sources)
-    measure = "kernel" if view.kernels else "metric" if view.metric is not None else "features"
-    return ViewFacts(view.name, view.kind, int(view.block.shape[1]), density, measure, source)
+    return ViewFacts(name, view.kind, int(view.block.shape[1]), density, view.compared_by, source)
 
 
-def _source(name: str, place: int, sources: Any) -> str:
-    """Return where a view came from: by its name, by its place, or the one source of all."""
-    if sources is None:
-        return ""
-    if isinstance(sources, Mapping):
-        return str({str(key): value for key, value in sources.items()}.get(name, ""))
-    if isinstance(sources, list | tuple):
-        return str(sources[place]) if place < len(sources) else ""
-    return str(sources)
-
-
-def _weights(model: Any, renamed: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
-    found = {}
-    for attribute, (title, names) in WEIGHTS.items():
-        values = getattr(model, attribute, None)
-        if values is not None:
-            called = [_renamed(str(name), renamed) for name in getattr(model, names, range(len(values)))]
-            found[title] = list(zip(called, (float(value) for value in values), strict=True))
-    return found
+def _weights(description: Description, renamed: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:
+    return {
+        weights.title: [(_renamed(name, renamed), value) for name, value in weights.items]
+        for weights in description.weights
+    }
 
 
 def _renamed(name: str, renamed: Mapping[str, str]) -> str:
@@ -273,50 +293,8 @@ def _renamed(name: str, renamed: Mapping[str, str]) -> str:
     return f"{renamed.get(view, view)}{comma}{kernel}"
 
 
-def _progress(model: Any) -> dict[str, Any]:
-    """Return objective, its path and what the path runs over, steps, and whether the run ended by itself."""
-    path = getattr(model, "objective_path_", None)
-    stages = hasattr(model, "cut_path_") and getattr(model, "init", None) is None
-    objective, steps, ended = (getattr(model, name, None) for name in ("objective_", "n_iter_", "converged_"))
-    return {
-        "objective": None if objective is None else float(objective),
-        "objective_path": None if path is None else np.asarray(path, dtype=np.float64).ravel(),
-        "path_of": "clusters" if stages else "steps",
-        "n_iter": None if steps is None else int(steps),
-        "converged": None if ended is None else bool(ended),
-    }
-
-
-def _picture(seen: Seen, rows: Ints, squares: Floats, places: Floats | None) -> Picture:
-    scores = getattr(seen.model, "codebook_", np.empty((0, 0))).shape[1]
-    if scores >= 2:
-        points = np.asarray(seen.model.transform(seen.take(rows)))[:, :2]
-        return Picture(rows, points, ("score 1", "score 2"), "the first two scores of the model")
-    if places is not None:
-        axes = ("eigenvector 1", "eigenvector 2")
-        return Picture(rows, places[:, :2], axes, "spectral embedding: two eigenvectors of the graph's random walk")
-    points, shares = main_axes(squares, 2)
-    across, up = (f"axis {i + 1} ({100 * share:.0f} % of the scatter)" for i, share in enumerate(shares))
-    return Picture(rows, points, (across, up), _made_by(seen))
-
-
-def _made_by(seen: Seen) -> str:
-    linear = all(
-        view.kind == "features" and all(isinstance(name, str) and name == "linear" for name, _ in view.kernels)
-        for view in seen.views
-    )
-    if all(view.kind == "divergences" for view in seen.views):
-        return "classical scaling of the divergences"
-    if seen.views[0].metric is not None:
-        return "classical scaling of the distances"
-    if len(seen.views) == 1:
-        return "principal components" if linear else "kernel principal components"
-    joint = "of all views together, each scaled to the same mean squared distance"
-    return f"{'principal' if linear else 'kernel principal'} components {joint}"
-
-
 def _seeds(model: Any, random_state: Any) -> dict[str, str]:
-    found = {"report": value_text(random_state)}
+    seeds = {"report": value_text(random_state)}
     if "random_state" in model.get_params(deep=False):
-        found = {"model": value_text(model.random_state), **found}
-    return found
+        seeds = {"model": value_text(model.random_state), **seeds}
+    return seeds

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from kernelweave.evaluation.report.charts import swatch
-from kernelweave.evaluation.report.words import MINUS, esc, fixed, one_line
+from kernelweave.evaluation.report.text import MINUS, esc, fixed, one_line
 
 
 def signed(value: float) -> str:
@@ -35,18 +35,20 @@ def copied(text: str) -> str:
     )
 
 
-def pairs(found: Mapping[str, str]) -> str:
+def pairs(values: Mapping[str, str]) -> str:
     """Return names and values side by side."""
-    items = "".join(f"<dt>{esc(name)}</dt><dd><code>{esc(value)}</code></dd>" for name, value in found.items())
+    items = "".join(f"<dt>{esc(name)}</dt><dd><code>{esc(value)}</code></dd>" for name, value in values.items())
     return f'<dl class="pairs">{items}</dl>'
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table of cells that are markup already; heads that begin with # are numbers, with | bars."""
-    looks = {"#": ' class="num"', "|": ' class="wide"'}
-    look = [looks.get(name[:1], "") for name in head]
-    top = "".join(f'<th scope="col"{own}>{esc(name.lstrip("#|"))}</th>' for name, own in zip(head, look, strict=True))
+    classes = {"#": ' class="num"', "|": ' class="wide"'}
+    styles = [classes.get(name[:1], "") for name in head]
+    names = [esc(name.lstrip("#|")) for name in head]
+    top = "".join(f'<th scope="col"{style}>{name}</th>' for name, style in zip(names, styles, strict=True))
     body = "".join(
-        "<tr>" + "".join(f"<td{own}>{cell}</td>" for cell, own in zip(row, look, strict=True)) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td{style}>{cell}</td>" for cell, style in zip(row, styles, strict=True)) + "</tr>"
+        for row in rows
     )
     return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'

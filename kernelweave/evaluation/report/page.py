@@ -6,7 +6,7 @@ from kernelweave.evaluation.report import sections
 from kernelweave.evaluation.report.charts import marker_definitions
 from kernelweave.evaluation.report.facts import ReportFacts
 from kernelweave.evaluation.report.style import CSS, JS, policy
-from kernelweave.evaluation.report.words import count, esc, fixed, number
+from kernelweave.evaluation.report.text import count, esc, fixed, number
 
 #: Headings by the id of their section.
 HEADINGS = {
@@ -40,7 +40,7 @@ def page(
     warnings: Sequence[str] = (),
 ) -> str:
     """Return the report as one HTML document."""
-    told = tuple(dict.fromkeys([*warnings, *facts.stored_warnings]))
+    messages = tuple(dict.fromkeys([*warnings, *facts.stored_warnings]))
     what = "node" if facts.views[0].kind == "graph" else "sample"
     title = title or f"{count(facts.n_clusters, 'cluster')} in {count(facts.n_samples, what)}"
     bodies = {
@@ -54,7 +54,7 @@ def page(
         "typical": sections.typical(facts),
         "agreement": sections.agreement(facts),
         "truth": sections.truth(facts),
-        "warnings": sections.warnings(told),
+        "warnings": sections.warnings(messages),
         "repeat": sections.repeat(facts, code, command),
     }
     bodies = {name: body for name, body in bodies.items() if body}
@@ -76,7 +76,7 @@ def page(
 <header>
 <h1>{esc(title)}</h1>
 <p>{esc(_subtitle(facts))}</p>
-{_tiles(facts, len(told))}
+{_tiles(facts, len(messages))}
 </header>
 <nav aria-label="Contents"><ul>{links}</ul></nav>
 <main>
@@ -91,9 +91,9 @@ def page(
 
 
 def _section(name: str, body: str) -> str:
-    look = ' class="long"' if name in LONG else ""
+    style = ' class="long"' if name in LONG else ""
     heading = f'<h2 id="h-{name}">{HEADINGS[name]}</h2>'
-    return f'<section id="{name}"{look} aria-labelledby="h-{name}">{heading}{body}</section>'
+    return f'<section id="{name}"{style} aria-labelledby="h-{name}">{heading}{body}</section>'
 
 
 def _subtitle(facts: ReportFacts) -> str:
@@ -109,12 +109,19 @@ def _tile(name: str, value: str) -> str:
     return f"<div><dt>{esc(name)}</dt><dd{long}>{esc(value)}</dd></div>"
 
 
+def _of_some(facts: ReportFacts) -> str:
+    """Return on how many samples a figure was computed, where these are not all."""
+    return "" if facts.n_judged == facts.n_samples else f" of {count(facts.n_judged, 'sample')}"
+
+
 def _tiles(facts: ReportFacts, n_warnings: int) -> str:
     """Return the figures that come first."""
     what = "nodes" if facts.views[0].kind == "graph" else "samples"
     tiles = {what: f"{facts.n_samples:,}", "clusters": f"{facts.n_clusters:,}"}
     if facts.mean_silhouette is not None:
-        tiles["silhouette"] = fixed(facts.mean_silhouette)
+        tiles[f"silhouette{_of_some(facts)}"] = fixed(facts.mean_silhouette)
+    elif facts.mean_model_silhouette is not None:
+        tiles[f"model silhouette{_of_some(facts)}"] = fixed(facts.mean_model_silhouette)
     if facts.truth is not None:
         tiles["NMI"] = fixed(facts.truth.nmi)
     if facts.objective is not None:

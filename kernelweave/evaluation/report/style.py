@@ -135,7 +135,7 @@ JS = r"""
   document.querySelectorAll(".copy").forEach(function (button) {
     button.addEventListener("click", function () {
       var pre = button.parentNode.querySelector("pre");
-      function said(text) {
+      function answer(text) {
         button.textContent = text;
         setTimeout(function () { button.textContent = "Copy"; }, 1600);
       }
@@ -144,10 +144,10 @@ JS = r"""
         range.selectNodeContents(pre);
         chosen.removeAllRanges();
         chosen.addRange(range);
-        said(document.execCommand("copy") ? "Copied" : "Press Ctrl+C");
+        answer(document.execCommand("copy") ? "Copied" : "Press Ctrl+C");
       }
       if (navigator.clipboard && window.isSecureContext) {
-        navigator.clipboard.writeText(pre.textContent).then(function () { said("Copied"); }, old);
+        navigator.clipboard.writeText(pre.textContent).then(function () { answer("Copied"); }, old);
       } else { old(); }
     });
   });
@@ -187,17 +187,17 @@ JS = r"""
   function nearest(event) {
     var box = svg.getBoundingClientRect(), unit = svg.viewBox.baseVal.width / box.width;
     var x = (event.clientX - box.left) * unit, y = (event.clientY - box.top) * unit;
-    var reach = (event.pointerType === "mouse" ? 12 : 24) * unit, least = reach * reach, found = null;
+    var limit = (event.pointerType === "mouse" ? 12 : 24) * unit, least = limit * limit, nearby = null;
     points.forEach(function (point) {
       if (svg.classList.contains("picked") && !point.mark.classList.contains("on")) { return; }
-      var gap = (point.x - x) * (point.x - x) + (point.y - y) * (point.y - y);
-      if (gap < least) { least = gap; found = point; }
+      var distance = (point.x - x) * (point.x - x) + (point.y - y) * (point.y - y);
+      if (distance < least) { least = distance; nearby = point; }
     });
-    return found;
+    return nearby;
   }
   function follow(event) {
-    var found = nearest(event);
-    if (found) { show(found); } else { hide(); }
+    var point = nearest(event);
+    if (point) { show(point); } else { hide(); }
   }
   svg.addEventListener("pointermove", follow);
   svg.addEventListener("pointerdown", follow);
@@ -232,6 +232,6 @@ JS = r"""
 
 
 def policy() -> str:
-    """Return the rule that keeps the page from loading anything, and from running any script but its own."""
+    """Return the rule that keeps the page from loading anything, and from running any script but the one in it."""
     digest = base64.b64encode(hashlib.sha256(JS.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'"

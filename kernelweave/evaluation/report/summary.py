@@ -2,14 +2,13 @@
 
 from typing import Any
 
-import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave.evaluation.describe import final_step
+from kernelweave.evaluation.describe.results import progress_of, sizes_of, warnings_of, weights_of
 from kernelweave.evaluation.report.charts import tiny_bars
-from kernelweave.evaluation.report.facts import WEIGHTS
-from kernelweave.evaluation.report.words import esc, fixed, number, parameters
+from kernelweave.evaluation.report.text import esc, fixed, number, parameters
 
 BOX = "font:13px/1.5 system-ui,sans-serif;border:1px solid rgba(128,128,128,.4);border-radius:8px;padding:8px 12px;"
 TERM = "opacity:.65;padding-right:12px;vertical-align:top;text-align:left;font-weight:400"
@@ -39,7 +38,7 @@ def summary_html(estimator: Any) -> str:
     >>> "not fitted" in summary_html(KernelKMeans(3))
     True
     """
-    model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    model = final_step(estimator)
     changed = ", ".join(f"{name}={value}" for name, value in parameters(model)[0].items())
     rows = [("parameters", esc(changed or "defaults"))]
     try:
@@ -59,25 +58,21 @@ def summary_html(estimator: Any) -> str:
 
 def _fitted_rows(model: Any) -> list[tuple[str, str]]:
     """Return what is known once a model is fitted."""
-    labels = np.asarray(getattr(model, "labels_", np.empty(0)), dtype=np.intp)
-    asked = getattr(model, "n_clusters", None)
     rows = []
-    if labels.size:
-        sizes = np.bincount(labels, minlength=int(asked or 1)).tolist()
-        told = ", ".join(f"{size:,}" for size in sizes[:MOST]) + (", …" if len(sizes) > MOST else "")
-        rows += [("samples", f"{labels.size:,}"), ("clusters", f"{len(sizes):,}")]
-        rows.append(("sizes", f"{tiny_bars(sizes[:MOST])}<br>{told}"))
-    for attribute, (title, names) in WEIGHTS.items():
-        values = getattr(model, attribute, None)
-        if values is None or attribute == "kernel_coefficients_":
-            continue
-        called = [str(name) for name in getattr(model, names, range(len(values)))]
-        told = ", ".join(f"{esc(name)} {fixed(float(v))}" for name, v in list(zip(called, values, strict=True))[:MOST])
-        rows.append((title.lower(), told))
-    if getattr(model, "objective_", None) is not None:
-        rows.append(("objective", number(model.objective_)))
-    if getattr(model, "converged_", None) is not None:
-        rows.append(("converged", "yes" if model.converged_ else "no"))
-    if getattr(model, "warnings_", ()):
-        rows.append(("warnings", "<br>".join(map(esc, model.warnings_))))
+    if len(getattr(model, "labels_", ())):
+        sizes = sizes_of(model).tolist()
+        listed = ", ".join(f"{size:,}" for size in sizes[:MOST]) + (", …" if len(sizes) > MOST else "")
+        rows += [("samples", f"{sum(sizes):,}"), ("clusters", f"{len(sizes):,}")]
+        rows.append(("sizes", f"{tiny_bars(sizes[:MOST])}<br>{listed}"))
+    for weights in weights_of(model):
+        if weights.attribute != "kernel_coefficients_":
+            listed = ", ".join(f"{esc(name)} {fixed(value)}" for name, value in weights.items[:MOST])
+            rows.append((weights.title.lower(), listed))
+    progress = progress_of(model)
+    if progress.objective is not None:
+        rows.append(("objective", number(progress.objective)))
+    if progress.converged is not None:
+        rows.append(("converged", "yes" if progress.converged else "no"))
+    if warnings_of(model):
+        rows.append(("warnings", "<br>".join(map(esc, warnings_of(model)))))
     return rows

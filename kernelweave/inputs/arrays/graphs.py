@@ -1,4 +1,4 @@
-"""Graphs given as affinity matrices or networkx graphs: one gate, nothing made dense."""
+"""Graphs as affinity matrices or networkx graphs: one gate, nothing made dense."""
 
 from typing import Any
 
@@ -8,6 +8,9 @@ from sklearn.utils.validation import validate_data
 
 from kernelweave.foundation.errors import KernelError
 from kernelweave.inputs.arrays.samples import raise_if_text
+
+#: Difference between X[i, j] and X[j, i], as a share of the largest edge weight, that rounding explains.
+ASYMMETRY_TOLERANCE = 1e-10
 
 
 def read_affinity(estimator: Any, X: Any, *, min_nodes: int = 2) -> sp.csr_array:
@@ -39,11 +42,11 @@ def _check_edges(A: sp.csr_array) -> None:
             f"Negative values in data: X[{row}, {A.indices[at]}] = {A.data[at]:.6g}. Edge weights must be >= 0. "
             "Clip them at 0, or shift them all."
         )
-    gaps = abs(A - A.T).tocoo()
-    if gaps.nnz and gaps.data.max() > 1e-10 * A.data.max():
-        at = int(gaps.data.argmax())
-        i = int(gaps.row[at])
-        j = int(gaps.col[at])
+    differences = abs(A - A.T).tocoo()
+    if differences.nnz and differences.data.max() > ASYMMETRY_TOLERANCE * A.data.max():
+        at = int(differences.data.argmax())
+        i = int(differences.row[at])
+        j = int(differences.col[at])
         raise KernelError(
             f"X is not symmetric: X[{i}, {j}] = {A[i, j]:.9g} but X[{j}, {i}] = {A[j, i]:.9g}. For a directed graph "
             "pass (X + X.T) / 2."
@@ -51,16 +54,14 @@ def _check_edges(A: sp.csr_array) -> None:
 
 
 def _from_networkx(graph: Any) -> sp.csr_array:
-    """Return the adjacency of a networkx graph, nodes in its own order; a directed one is refused."""
+    """Return the adjacency of a networkx graph, nodes in the order of the graph; a directed one is refused."""
     if graph.is_directed():
         raise KernelError("X is a directed graph; make it undirected first, with X.to_undirected().")
     place = {node: i for i, node in enumerate(graph.nodes)}
     edges = [(place[u], place[v], d.get("weight", 1.0)) for u, v, d in graph.edges(data=True)]
     if not edges:
         return sp.csr_array((len(place), len(place)))
-    rows, cols, data = (np.array(part) for part in zip(*edges, strict=True))
-    other = rows != cols  # a self-loop stands once
-    shape = (len(place), len(place))
-    return sp.csr_array(
-        (np.r_[data, data[other]], (np.r_[rows, cols[other]], np.r_[cols, rows[other]])), shape=shape, dtype=np.float64
-    )
+    rows, cols, data = (np.array(column) for column in zip(*edges, strict=True))
+    between = rows != cols  # a self-loop is stored once, every other edge in both directions
+    entries = np.r_[data, data[between]], (np.r_[rows, cols[between]], np.r_[cols, rows[between]])
+    return sp.csr_array(entries, shape=(len(place), len(place)), dtype=np.float64)

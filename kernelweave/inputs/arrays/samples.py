@@ -1,4 +1,4 @@
-"""Samples of one view, and what goes with them: weights and given labels."""
+"""Samples of one view, and what goes with them: weights, starting labels, starting centres."""
 
 from typing import Any
 
@@ -32,11 +32,11 @@ def read_samples(estimator: Any, X: Any, *, reset: bool, keep_float32: bool = Fa
 
 
 def raise_if_text(error: ValueError, name: str, kind: type[ValueError] = ParameterError) -> None:
-    """Turn NumPy's complaint about a string into one that says what to do."""
+    """Replace NumPy's error about a string by one that says what to do."""
     if "could not convert string to float" in str(error):
-        found = str(error).split(":", 1)[-1].strip()
+        text = str(error).split(":", 1)[-1].strip()
         raise kind(
-            f"{name} holds text ({found}) where numbers belong. Encode it first, for instance with scikit-learn's "
+            f"{name} holds text ({text}) where numbers belong. Encode it first, for instance with scikit-learn's "
             "OneHotEncoder or TfidfVectorizer, or drop the column."
         ) from error
 
@@ -68,7 +68,7 @@ def read_weights(sample_weight: Any, n_samples: int) -> Floats:
 
 
 def check_cluster_count(n_clusters: int, weights: Floats) -> None:
-    """Raise ParameterError where there are fewer samples that count than clusters."""
+    """Raise ParameterError where fewer samples have a positive weight than there are clusters."""
     n = len(weights)
     if n_clusters > n:
         raise ParameterError(
@@ -83,36 +83,36 @@ def check_cluster_count(n_clusters: int, weights: Floats) -> None:
 
 
 def read_labels(labels: Any, n_samples: int, n_clusters: int, name: str = "init") -> Ints:
-    """Return given starting labels as integers in 0..n_clusters-1."""
-    found = np.asarray(labels)
-    if found.shape != (n_samples,):
+    """Return starting labels as integers in 0..n_clusters-1."""
+    labels = np.asarray(labels)
+    if labels.shape != (n_samples,):
         raise ParameterError(
-            f"{name} has shape {found.shape}; starting labels need one entry per sample, ({n_samples},)."
+            f"{name} has shape {labels.shape}; starting labels need one entry per sample, ({n_samples},)."
         )
-    if not np.issubdtype(found.dtype, np.number) or not np.array_equal(found, np.floor(found)):
+    if not np.issubdtype(labels.dtype, np.number) or not np.array_equal(labels, np.floor(labels)):
         raise ParameterError(f"{name} must hold whole numbers 0..{n_clusters - 1}, one label per sample.")
-    if found.min() < 0 or found.max() >= n_clusters:
+    if labels.min() < 0 or labels.max() >= n_clusters:
         raise ParameterError(
-            f"{name} holds labels from {found.min()} to {found.max()}; with n_clusters={n_clusters} they must be "
+            f"{name} holds labels from {labels.min()} to {labels.max()}; with n_clusters={n_clusters} they must be "
             f"0..{n_clusters - 1}."
         )
-    return found.astype(np.intp)
+    return labels.astype(np.intp)
 
 
 def read_centers(centers: Any, n_clusters: int, n_features: int, name: str = "init") -> Floats:
-    """Return given starting centres as a float64 array of shape (n_clusters, n_features)."""
+    """Return starting centres as a float64 array of shape (n_clusters, n_features)."""
     try:
-        found = np.asarray(centers.toarray() if sp.issparse(centers) else centers, dtype=np.float64)
+        centers = np.asarray(centers.toarray() if sp.issparse(centers) else centers, dtype=np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, ValueError):
             raise_if_text(error, name)
         raise ParameterError(f"{name} is not a table of numbers ({error}). {_CENTERS}") from error
-    if found.shape != (n_clusters, n_features):
-        raise ParameterError(f"{name} has shape {found.shape}, expected ({n_clusters}, {n_features}). {_CENTERS}")
-    if not np.isfinite(found).all():
-        what = "NaN" if np.isnan(found).any() else "infinity"
+    if centers.shape != (n_clusters, n_features):
+        raise ParameterError(f"{name} has shape {centers.shape}, expected ({n_clusters}, {n_features}). {_CENTERS}")
+    if not np.isfinite(centers).all():
+        what = "NaN" if np.isnan(centers).any() else "infinity"
         raise ParameterError(f"{name} contains {what}; every coordinate of a centre must be finite.")
-    return found
+    return centers
 
 
 _CENTERS = "Starting centres need one row per cluster and one column per feature."

@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
-from sklearn.utils.validation import _get_feature_names, validate_data
+from sklearn.utils.validation import validate_data
 
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ViewError
+from kernelweave.foundation.sklearn_internals import get_feature_names, safe_indexing
 from kernelweave.inputs.arrays.samples import raise_if_text
 
 
 @dataclass(frozen=True)
 class Views:
-    """The same samples seen several ways; each block is a float64 array or CSR matrix with n_samples rows."""
+    """Several descriptions of the same samples; each block is a float64 array or CSR matrix with n_samples rows."""
 
     names: tuple[str, ...]
     blocks: tuple[Array, ...]
@@ -46,7 +47,7 @@ class Views:
 
     def take(self, samples: Any) -> "Views":
         """Return the chosen samples of every view."""
-        return Views(self.names, tuple(block[samples] for block in self.blocks))
+        return Views(self.names, tuple(take_rows(block, samples) for block in self.blocks))
 
     def joined(self) -> Array:
         """Return all features side by side."""
@@ -59,7 +60,28 @@ def is_multi_view(X: Any) -> bool:
     """Whether X is a dict or sequence of 2-D views rather than one table."""
     if sp.issparse(X):  # some sparse formats are mappings, too
         return False
-    return isinstance(X, Mapping) or (isinstance(X, list | tuple) and any(_ndim(part) == 2 for part in X))
+    return isinstance(X, Mapping) or (isinstance(X, list | tuple) and any(_ndim(view) == 2 for view in X))
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Return the chosen samples of X in the form that X has: one table, or a list or dict of views.
+
+    ``rows`` is a slice, an array of row numbers or a boolean mask. A table may be an array, a data frame, a sparse
+    matrix (which comes back as CSR) or a nested list.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.inputs import take_rows
+    >>> views = {"text": np.eye(3), "links": np.arange(3.0)[:, None]}
+    >>> {name: view.tolist() for name, view in take_rows(views, [2, 0]).items()}
+    {'text': [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]], 'links': [[2.0], [0.0]]}
+    """
+    if not is_multi_view(X):
+        return X.tocsr()[rows] if sp.issparse(X) else safe_indexing(X, rows)
+    if isinstance(X, Mapping):
+        return {name: take_rows(view, rows) for name, view in X.items()}
+    return [take_rows(view, rows) for view in X]
 
 
 def as_views(X: Any, views: Any = None) -> Views:
@@ -69,8 +91,8 @@ def as_views(X: Any, views: Any = None) -> Views:
     --------
     >>> import numpy as np
     >>> from kernelweave.inputs import as_views
-    >>> found = as_views(np.arange(12.0).reshape(3, 4), views={"text": [0, 1, 2], "links": [3]})
-    >>> found.names, found.widths
+    >>> documents = as_views(np.arange(12.0).reshape(3, 4), views={"text": [0, 1, 2], "links": [3]})
+    >>> documents.names, documents.widths
     (('text', 'links'), (3, 1))
     """
     if is_multi_view(X):
@@ -78,8 +100,8 @@ def as_views(X: Any, views: Any = None) -> Views:
             raise ViewError(
                 f"views={views!r} divides the columns of one table, but X already holds {len(X)} views: drop it."
             )
-        return _from_parts(X)
-    names = _get_feature_names(X)
+        return _from_tables(X)
+    names = get_feature_names(X)
     table = _checked(X, "X")
     return split_columns(table, views, names)
 
@@ -87,9 +109,9 @@ def as_views(X: Any, views: Any = None) -> Views:
 def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> Views:
     """Return X as views for ``estimator``; remembers names and widths when ``reset``, else compares with them."""
     if is_multi_view(X):
-        found = as_views(X, estimator.views)
+        views = as_views(X, estimator.views)
         if reset:
-            estimator.n_features_in_ = sum(found.widths)
+            estimator.n_features_in_ = sum(views.widths)
             vars(estimator).pop("feature_names_in_", None)  # of an earlier fit on a table
     else:
         try:
@@ -105,15 +127,15 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
             raise_if_text(error, "X")
             raise
         table = sp.csr_array(table) if sp.issparse(table) else table
-        found = split_columns(table, estimator.views, getattr(estimator, "feature_names_in_", None))
+        views = split_columns(table, estimator.views, getattr(estimator, "feature_names_in_", None))
     if reset:
-        if found.n_samples < min_samples:
+        if views.n_samples < min_samples:
             raise ViewError(
-                f"Found {found.n_samples} sample(s) in every view while a minimum of {min_samples} is required."
+                f"Found {views.n_samples} sample(s) in every view while a minimum of {min_samples} is required."
             )
-        estimator.view_names_ = list(found.names)
-        estimator._view_widths = found.widths
-    return _same_views(estimator, found)
+        estimator.view_names_ = list(views.names)
+        estimator._view_widths = views.widths
+    return _as_in_training(estimator, views)
 
 
 def split_columns(table: Array, views: Any, feature_names: Any = None) -> Views:
@@ -136,22 +158,22 @@ def split_columns(table: Array, views: Any, feature_names: Any = None) -> Views:
 def _columns(name: Any, which: Any, n_features: int, feature_names: Any) -> Array:
     """Return the column numbers of one view: from a slice, integers, booleans or column names."""
     if isinstance(which, slice):
-        found = np.arange(n_features)[_numbered(name, which, feature_names)]
+        columns = np.arange(n_features)[_numbered(name, which, feature_names)]
     else:
-        found = np.atleast_1d(np.asarray(which))
-        if found.dtype.kind in "UO":
-            found = _named_columns(name, [str(column) for column in found], feature_names)
-        elif found.dtype.kind == "b":
-            if len(found) != n_features:
-                raise ViewError(f"View {name!r} has a mask of length {len(found)}, but X has {n_features} columns.")
-            found = np.flatnonzero(found)
-    if len(found) == 0:
+        columns = np.atleast_1d(np.asarray(which))
+        if columns.dtype.kind in "UO":
+            columns = _named_columns(name, [str(column) for column in columns], feature_names)
+        elif columns.dtype.kind == "b":
+            if len(columns) != n_features:
+                raise ViewError(f"View {name!r} has a mask of length {len(columns)}, but X has {n_features} columns.")
+            columns = np.flatnonzero(columns)
+    if len(columns) == 0:
         raise ViewError(f"View {name!r} has no columns; give at least one, or leave the view out.")
-    if found.dtype.kind not in "iu" or found.min() < -n_features or found.max() >= n_features:
+    if columns.dtype.kind not in "iu" or columns.min() < -n_features or columns.max() >= n_features:
         raise ViewError(
             f"View {name!r} asks for columns {np.asarray(which).tolist()}, but X has columns 0..{n_features - 1}."
         )
-    return found.astype(np.intp)
+    return columns.astype(np.intp)
 
 
 def _numbered(name: Any, which: slice, feature_names: Any) -> slice:
@@ -184,18 +206,20 @@ def _named_columns(name: Any, columns: Sequence[str], feature_names: Any) -> Arr
     return np.array([place[column] for column in columns], dtype=np.intp)
 
 
-def _from_parts(X: Mapping[Any, Any] | Sequence[Any]) -> Views:
-    items = list(X.items()) if isinstance(X, Mapping) else [(f"view_{i}", part) for i, part in enumerate(X)]
+def _from_tables(X: Mapping[Any, Any] | Sequence[Any]) -> Views:
+    items = list(X.items()) if isinstance(X, Mapping) else [(f"view_{i}", table) for i, table in enumerate(X)]
     if not items:
         raise ViewError("X holds no views; give at least one.")
     names = tuple(str(name) for name, _ in items)
     _check_names(names)
-    blocks = tuple(_checked(part, f"view {name!r}") for name, (_, part) in zip(names, items, strict=True))
-    _check_aligned(names, blocks, [part for _, part in items])
+    tables = [table for _, table in items]
+    blocks = tuple(_checked(table, f"view {name!r}") for name, table in zip(names, tables, strict=True))
+    _check_aligned(names, blocks, tables)
     return Views(names, blocks)
 
 
-def _check_aligned(names: Sequence[str], blocks: Sequence[Array], given: Sequence[Any]) -> None:
+def _check_aligned(names: Sequence[str], blocks: Sequence[Array], tables: Sequence[Any]) -> None:
+    """Refuse views that differ in their number of rows, or data frames that differ in their index."""
     sizes = [block.shape[0] for block in blocks]
     if len(set(sizes)) > 1:
         counts = ", ".join(f"{name!r} has {size}" for name, size in zip(names, sizes, strict=True))
@@ -203,7 +227,7 @@ def _check_aligned(names: Sequence[str], blocks: Sequence[Array], given: Sequenc
             f"Views disagree on the number of samples: {counts}. "
             "Every view must hold the same samples in the same order."
         )
-    indexed = [(name, part.index) for name, part in zip(names, given, strict=True) if hasattr(part, "iloc")]
+    indexed = [(name, table.index) for name, table in zip(names, tables, strict=True) if hasattr(table, "iloc")]
     for name, index in indexed[1:]:
         if not index.equals(indexed[0][1]):
             raise ViewError(
@@ -212,35 +236,35 @@ def _check_aligned(names: Sequence[str], blocks: Sequence[Array], given: Sequenc
             )
 
 
-def _same_views(estimator: Any, found: Views) -> Views:
+def _as_in_training(estimator: Any, views: Views) -> Views:
     """Return the views in the order of training, or raise where they are not those of training."""
     known = tuple(estimator.view_names_)
-    if set(found.names) != set(known):
+    if set(views.names) != set(known):
         raise ViewError(
-            f"The model was fitted on views {list(known)}, but X has {list(found.names)}. Pass the same views."
+            f"The model was fitted on views {list(known)}, but X has {list(views.names)}. Pass the same views."
         )
     for name, width in zip(known, estimator._view_widths, strict=True):
-        if found[name].shape[1] != width:
-            raise ViewError(f"View {name!r} has {found[name].shape[1]} features, but the model was fitted on {width}.")
-    return Views(known, tuple(found[name] for name in known))
+        if views[name].shape[1] != width:
+            raise ViewError(f"View {name!r} has {views[name].shape[1]} features, but the model was fitted on {width}.")
+    return Views(known, tuple(views[name] for name in known))
 
 
-def _checked(part: Any, name: str) -> Array:
+def _checked(table: Any, name: str) -> Array:
     """Return one view as float64, dense or CSR; the error names the view."""
     try:
-        block = check_array(part, accept_sparse="csr", dtype=np.float64, input_name=name)
+        block = check_array(table, accept_sparse="csr", dtype=np.float64, input_name=name)
     except ValueError as error:
         raise_if_text(error, name, ViewError)
         raise ViewError(f"{name}: {error}") from error
     return sp.csr_array(block) if sp.issparse(block) else block
 
 
-def _ndim(part: Any) -> int:
+def _ndim(table: Any) -> int:
     """Return the number of dimensions; -1 for ragged nested lists."""
-    if hasattr(part, "shape"):
-        return len(part.shape)
+    if hasattr(table, "shape"):
+        return len(table.shape)
     try:
-        return np.ndim(part)
+        return np.ndim(table)
     except ValueError:
         return -1
 
@@ -262,19 +286,19 @@ def per_view(choice: Any, names: Sequence[str], parameter: str) -> list[Any]:
     return [choice] * len(names)
 
 
-def read_view_weights(given: Any, names: Sequence[str], parameter: str) -> Floats:
-    """Return view weights given by the user, as a distribution."""
-    if isinstance(given, Mapping):
-        named = {str(name): value for name, value in given.items()}
+def read_view_weights(weights: Any, names: Sequence[str], parameter: str) -> Floats:
+    """Return the view weights that a user passed, divided by their sum."""
+    if isinstance(weights, Mapping):
+        named = {str(name): value for name, value in weights.items()}
         if set(named) != set(names):
             raise ViewError(f"{parameter} names views {sorted(named)}, but the views are {list(names)}.")
-        given = [named[name] for name in names]
+        weights = [named[name] for name in names]
     try:
-        found = np.asarray(given, dtype=np.float64)
+        numbers = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ViewError(f"{parameter}={given!r} must hold one number per view.") from error
-    if found.shape != (len(names),):
-        raise ViewError(f"{parameter} has {found.size} entries for {len(names)} views; give one per view.")
-    if not (np.isfinite(found).all() and (found >= 0).all() and found.sum() > 0):
-        raise ViewError(f"{parameter}={found.tolist()} must be finite, not negative and not all zero.")
-    return np.asarray(found / found.sum())
+        raise ViewError(f"{parameter}={weights!r} must hold one number per view.") from error
+    if numbers.shape != (len(names),):
+        raise ViewError(f"{parameter} has {numbers.size} entries for {len(names)} views; give one per view.")
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() > 0):
+        raise ViewError(f"{parameter}={numbers.tolist()} must be finite, not negative and not all zero.")
+    return np.asarray(numbers / numbers.sum())

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.foundation.errors import DataError
+from kernelweave.foundation.errors import Argument, DataError
 from kernelweave.inputs.files.tables import Table, TextFormat, is_id_name, short, unique_ids, unreadable
 
 # How many names a message lists.
@@ -47,7 +47,7 @@ def read_npz(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     if matrix is not None:
         yield _numbers(path, Path(path).stem, matrix)
     elif key is not None and key not in names:
-        _complain_of_key(path, key, list(names))
+        _refuse_key(path, key, list(names))
     else:
         yield from _arrays(path, arrays, key)
 
@@ -66,7 +66,7 @@ def _saved_array(path: str, name: str, content: io.BytesIO) -> Any:
         raise DataError(f"{path}: the array {name!r} is of type object, which is not read; {remedy}.") from error
 
 
-def _complain_of_key(path: str, key: str, names: list[str]) -> NoReturn:
+def _refuse_key(path: str, key: str, names: list[str]) -> NoReturn:
     there = ", ".join(map(short, names[:MOST_NAMES])) + (" ..." if len(names) > MOST_NAMES else "")
     raise DataError(f"{path}: there is no table called {key!r} in it; there is {there or 'nothing'}.")
 
@@ -110,7 +110,7 @@ def _arrays(
     """Yield a table for every matrix, or for that of the key; a list called ids names the rows of all of them."""
     ids = _id_list(path, arrays["ids"]) if "ids" in arrays and key != "ids" else None
     if key is not None and key not in arrays:
-        _complain_of_key(path, key, list(arrays))
+        _refuse_key(path, key, list(arrays))
     wanted = [name for name in arrays if name != "ids" or ids is None] if key is None else [key]
 
     def is_table(array: Any) -> bool:
@@ -137,13 +137,13 @@ def _arrays(
 
 def _id_list(path: str, array: Any) -> tuple[str, ...]:
     """Return the ids of an array: text or whole numbers, one for each row."""
-    found = np.asarray(array)
-    flat = found.ravel() if found.ndim == 2 and 1 in found.shape else found  # MATLAB has no lists
+    stored = np.asarray(array)
+    flat = stored.ravel() if stored.ndim == 2 and 1 in stored.shape else stored  # MATLAB has no lists
     if flat.ndim == 1 and flat.dtype.kind == "O":  # MATLAB's cells
         flat = np.array([np.squeeze(each) if np.size(each) == 1 else np.nan for each in flat])
     if flat.ndim != 1 or flat.dtype.kind not in "UiuS":
         raise DataError(
-            f"{path}: the array 'ids' of shape {found.shape} and type {found.dtype} holds no ids; make it a list of "
+            f"{path}: the array 'ids' of shape {stored.shape} and type {stored.dtype} holds no ids; make it a list of "
             "text or of whole numbers."
         )
     return unique_ids(path, [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in flat])
@@ -160,7 +160,8 @@ def _numbers(path: str, name: str, array: Any, ids: Any = None, columns: Any = N
     else:
         if np.asarray(array).dtype.kind not in "fiub":
             raise DataError(f"{shown}: this array holds {np.asarray(array).dtype}, no numbers.")
-        values = numbers = np.ascontiguousarray(array, dtype=np.float64)
+        values = np.ascontiguousarray(array, dtype=np.float64)
+        numbers = values
     if not all(values.shape):
         raise DataError(f"{shown}: this table of shape {values.shape} is empty.")
     if not np.isfinite(numbers).all():
@@ -175,8 +176,8 @@ def _numbers(path: str, name: str, array: Any, ids: Any = None, columns: Any = N
 
 def read_parquet(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     """Yield the table of a Parquet file."""
-    pandas = _wanted("pandas", path)
-    _wanted("pyarrow", path)
+    pandas = _package("pandas", path)
+    _package("pyarrow", path)
     try:
         frame = pandas.read_parquet(path)
     except Exception as error:
@@ -206,7 +207,9 @@ def _parquet_ids(path: str, frame: Any, asked: str | None) -> tuple[tuple[str, .
     if index.nlevels > 1:
         shown = ", ".join(map(repr, levels)) or "without names"
         raise DataError(
-            f"{path}: the index has {index.nlevels} levels ({shown}); name one column of ids with --ids COLUMN."
+            f"{path}: the index has {index.nlevels} levels ({shown}); name one column of ids with ",
+            Argument("ids", "COLUMN"),
+            ".",
         )
     counted = hasattr(index, "step") and (index.start, index.step) == (0, 1)  # as it is where nobody made one
     if not (counted and index.name is None):
@@ -231,7 +234,7 @@ def read_h5ad(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     """Yield the table of an AnnData file."""
     if key not in (None, Path(path).stem):
         raise DataError(f"{path}: there is no table called {key!r} in it; there is one, so give {path} alone.")
-    anndata = _wanted("anndata", path)
+    anndata = _package("anndata", path)
     _check_hdf5(path, "AnnData", ("obs", "var"))
     try:
         with warnings.catch_warnings():
@@ -244,7 +247,7 @@ def read_h5ad(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
 
 def read_h5mu(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     """Yield every modality of a MuData file."""
-    mudata = _wanted("mudata", path)
+    mudata = _package("mudata", path)
     _check_hdf5(path, "MuData", ("mod",))
     try:
         with warnings.catch_warnings():
@@ -254,15 +257,15 @@ def read_h5mu(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     except Exception as error:
         raise unreadable(path, "h5mu file", error) from error
     if key is not None and key not in data.mod:
-        _complain_of_key(path, key, [str(name) for name in data.mod])
-    for name, part in data.mod.items():
+        _refuse_key(path, key, [str(name) for name in data.mod])
+    for name, modality in data.mod.items():
         if key in (None, name):
-            yield _annotated(path, f"{path}:{name}", str(name), part)
+            yield _annotated(path, f"{path}:{name}", str(name), modality)
 
 
 def _check_hdf5(path: str, kind: str, groups: tuple[str, ...]) -> None:
     """Refuse an HDF5 file of another program."""
-    h5py = _wanted("h5py", path)
+    h5py = _package("h5py", path)
     try:
         with h5py.File(path, "r") as file:
             missing = [name for name in groups if name not in file]
@@ -279,10 +282,11 @@ def _annotated(path: str, shown: str, name: str, data: Any) -> Table:
     return _numbers(path, name, data.X, ids, tuple(map(str, data.var_names)))
 
 
-def _wanted(package: str, path: str) -> Any:
+def _package(name: str, path: str) -> Any:
+    """Return an optional package, or say which file needs it."""
     from importlib import import_module
 
     try:
-        return import_module(package)
+        return import_module(name)
     except ImportError as error:
-        raise DataError(f"{path}: reading this needs {package}; install it with kernelweave[io].") from error
+        raise DataError(f"{path}: reading this needs {name}; install it with kernelweave[io].") from error

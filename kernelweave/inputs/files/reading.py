@@ -1,6 +1,6 @@
-"""Views from files: tables of numbers with the names of their rows, checked.
+"""Views from files: tables of numbers with the ids of their rows, checked.
 
-Nothing is repaired: a cell that is no number, a row of another length, an id that occurs twice is an error that gives
+Nothing is repaired: a cell that is no number, a row of another length, an id that occurs twice is an error that names
 file and line.
 """
 
@@ -37,7 +37,7 @@ _READERS: dict[str, Callable[[str, TextFormat, str | None], Iterator[Table]]] = 
 
 def read_tables(place: str, text: TextFormat | None = None) -> list[Table]:
     """Return the tables of a file, given as ``FILE``, ``NAME=FILE``, or ``FILE:KEY`` for one array of several."""
-    name, path, key = _parted(place)
+    name, path, key = _split_place(place)
     suffix = "-" if path == "-" else "".join(Path(path).suffixes[-2:] if path.endswith(".gz") else [Path(path).suffix])
     check_file(path)
     reader = _READERS.get(suffix.lower())
@@ -45,24 +45,24 @@ def read_tables(place: str, text: TextFormat | None = None) -> list[Table]:
         known = ", ".join(sorted(set(_READERS) - {"-"}))
         raise DataError(f"{path}: files of type {suffix or 'without ending'!r} are not read; use one of {known}.")
     try:
-        found = list(reader(path, text or TextFormat(), key))
+        tables = list(reader(path, text or TextFormat(), key))
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from error
-    if len(found) > 1 or key is not None:
-        found = [replace(table, part=table.name) for table in found]
+    if len(tables) > 1 or key is not None:
+        tables = [replace(table, key=table.name) for table in tables]
     if key is not None:
-        found = [table for table in found if table.name == key]
-        if not found:
+        tables = [table for table in tables if table.name == key]
+        if not tables:
             raise DataError(f"{path}: there is no table called {key!r} in it.")
-    if not found:
+    if not tables:
         raise DataError(f"{path}: there is no table of numbers in it.")
     if name is not None:
-        found = [replace(table, name=name if len(found) == 1 else f"{name}.{table.name}") for table in found]
-    return found
+        tables = [replace(table, name=name if len(tables) == 1 else f"{name}.{table.name}") for table in tables]
+    return tables
 
 
-def _parted(place: str) -> tuple[str | None, str, str | None]:
-    """Part ``NAME=FILE:KEY``; a file of that very name goes first."""
+def _split_place(place: str) -> tuple[str | None, str, str | None]:
+    """Return name, file and key of ``NAME=FILE:KEY``; a file that is really called so comes first."""
     if place == "-" or Path(place).exists():
         return None, place, None
     name, equals, rest = place.partition("=")

@@ -1,4 +1,4 @@
-"""Tables of numbers with the names of their rows, and several of them brought into one order."""
+"""Tables of numbers with the ids of their rows, and several of them put into the same order."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from kernelweave.foundation.array_types import Array
-from kernelweave.foundation.errors import DataError, ParameterError
+from kernelweave.foundation.errors import Argument, DataError, ParameterError
 
 #: Names of a first column that holds ids.
 ID_NAMES = frozenset({"", "id", "ids", "index", "key", "name", "row", "sample", "sample_id", "sampleid", "barcode"})
@@ -30,12 +30,12 @@ class Table:
     ids: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
     source: str = ""
-    part: str = ""  # its name in a file of several
+    key: str = ""  # its name in a file of several tables
 
     @property
     def place(self) -> str:
         """The file, and the table's name in it where there are several."""
-        return f"{self.source}:{self.part}" if self.part else self.source
+        return f"{self.source}:{self.key}" if self.key else self.source
 
     @property
     def n_samples(self) -> int:
@@ -45,7 +45,7 @@ class Table:
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How text files are to be read; None leaves it to the file's name and first line."""
+    """How to read text files; None means that the file's name and first line decide."""
 
     delimiter: str | None = None
     header: bool | None = None
@@ -54,7 +54,14 @@ class TextFormat:
     def __post_init__(self) -> None:
         mark = self.delimiter
         if mark is not None and (len(mark) != 1 or mark in '"\r\n\0'):
-            raise ParameterError(f"--delimiter {mark!r}: give one character, such as ';', or tab for a tab.")
+            raise ParameterError(
+                Argument("delimiter", mark),
+                ": give one character, such as ",
+                Argument("delimiter", ";"),
+                " or ",
+                Argument("delimiter", "\t"),
+                ".",
+            )
 
 
 # Several tables
@@ -63,8 +70,8 @@ class TextFormat:
 def align_tables(tables: Sequence[Table], rows: Rows = "same") -> list[Table]:
     """Return the tables with their rows in the order of the first.
 
-    ``rows="same"`` wants the same ids in all; ``"common"`` keeps those that occur in all of them. Tables without ids
-    have to be of one length.
+    ``rows="same"`` requires the same ids in all; ``"common"`` keeps those that occur in all of them. Tables without ids
+    must have the same number of rows.
     """
     named = [table for table in tables if table.ids is not None]
     _check_view_names(tables)
@@ -80,7 +87,8 @@ def align_tables(tables: Sequence[Table], rows: Rows = "same") -> list[Table]:
         bare = next(table for table in tables if table.ids is None)
         raise DataError(
             f"{named[0].place} has ids and {bare.place} has none, so their rows cannot be matched: that takes ids in "
-            f"all files. {_remedy_for_ids(bare)}"
+            "all files. ",
+            *_how_to_add_ids(bare),
         )
     first = named[0]
     wanted = list(first.ids or ())
@@ -91,29 +99,31 @@ def align_tables(tables: Sequence[Table], rows: Rows = "same") -> list[Table]:
             raise DataError(f"No id occurs in all files: {first.place} begins with {short((first.ids or ('',))[0])}.")
     else:
         for other in named[1:]:
-            _same_ids(first, other)
+            _check_same_ids(first, other)
     return [_in_order(table, wanted) for table in named]
 
 
-def _remedy_for_ids(bare: Table) -> str:
-    """Say how a table without ids gets some."""
+def _how_to_add_ids(bare: Table) -> tuple[str | Argument, ...]:
+    """Return a sentence on how a table without ids gets some, in pieces."""
     if bare.source.lower().endswith((".npz", ".mat")):
-        return f"Add an array 'ids' to {bare.source}."
+        return (f"Add an array 'ids' to {bare.source}.",)
     if bare.source.lower().endswith((".npy", ".mtx", ".mtx.gz")):
-        return f"Save {bare.source} as CSV with a column of ids, or as NPZ with an array 'ids'."
-    return f"Give {bare.source} a column of ids, or say which it is with --ids COLUMN."
+        return (f"Save {bare.source} as CSV with a column of ids, or as NPZ with an array 'ids'.",)
+    return f"Give {bare.source} a column of ids, or say which it is with ", Argument("ids", "COLUMN"), "."
 
 
-def _same_ids(first: Table, other: Table) -> None:
-    ours = set(first.ids or ())
-    theirs = set(other.ids or ())
-    for one, missing in ((first, ours - theirs), (other, theirs - ours)):
+def _check_same_ids(first: Table, second: Table) -> None:
+    """Refuse two tables one of which has ids that the other lacks."""
+    for table, other in ((first, second), (second, first)):
+        there = set(other.ids or ())
+        missing = [name for name in table.ids or () if name not in there]
         if missing:
-            where = other if one is first else first
-            examples = ", ".join(short(name) for name in [n for n in one.ids or () if n in missing][:EXAMPLES])
+            examples = ", ".join(map(short, missing[:EXAMPLES]))
             raise DataError(
-                f"{len(missing)} id(s) of {one.place} are missing in {where.place}, such as {examples}; complete the "
-                "files, or keep what all have with --rows common."
+                f"{len(missing)} id(s) of {table.place} are missing in {other.place}, such as {examples}; complete the "
+                "files, or keep what all have with ",
+                Argument("rows", "common"),
+                ".",
             )
 
 
@@ -124,14 +134,14 @@ def _in_order(table: Table, wanted: Sequence[str]) -> Table:
 
 
 def _check_view_names(tables: Sequence[Table]) -> None:
-    seen: dict[str, str] = {}
+    places: dict[str, str] = {}
     for table in tables:
-        if table.name in seen:
+        if table.name in places:
             raise DataError(
-                f"{seen[table.name]} and {table.place} would both be view {table.name!r}; name them: "
+                f"{places[table.name]} and {table.place} would both be view {table.name!r}; name them: "
                 f"{table.name}_2={table.place}."
             )
-        seen[table.name] = table.place
+        places[table.name] = table.place
 
 
 # Files and ids
@@ -146,28 +156,28 @@ def check_file(path: str) -> None:
 
 
 def is_id_name(name: str, *, known: bool = False) -> bool:
-    """Whether a column is called like one of ids: by a known name or, unless these alone count, by its ending."""
+    """Whether a column name suggests ids: it is a known one or, unless those alone count, has a known ending."""
     name = name.strip()
     return name.lower() in ID_NAMES or (not known and ID_ENDINGS.fullmatch(name) is not None)
 
 
 def unique_ids(path: str, ids: Sequence[str]) -> tuple[str, ...]:
     """Return ids without the spaces around them, if none is empty and none occurs twice."""
-    seen: dict[str, int] = {}
+    rows: dict[str, int] = {}
     for row, name in enumerate(map(str.strip, ids), 1):
         if not name:
             raise DataError(f"{path}: the id of row {row} is empty.")
-        if name in seen:
-            spaces = "" if ids[row - 1] == ids[seen[name] - 1] else "; spaces around ids do not count"
+        if name in rows:
+            spaces = "" if ids[row - 1] == ids[rows[name] - 1] else "; spaces around ids do not count"
             raise DataError(
-                f"{path}: the id {short(name)} occurs more than once, in rows {seen[name]} and {row}{spaces}."
+                f"{path}: the id {short(name)} occurs more than once, in rows {rows[name]} and {row}{spaces}."
             )
-        seen[name] = row
-    return tuple(seen)
+        rows[name] = row
+    return tuple(rows)
 
 
 def unreadable(path: str, kind: str, error: Exception) -> DataError:
-    """Return the error for a file whose reader gave up, in whatever way: parsers of other projects have many."""
+    """Return the error for a file that its reader refused; parsers of other projects raise many kinds."""
     reason = " ".join(str(error).split())[:120]
     return DataError(f"{path}: this is no readable {kind} ({reason}).")
 

@@ -1,4 +1,4 @@
-"""Tables and labels in text files: cells parted by a delimiter, with or without names of rows and columns."""
+"""Tables and labels in text files: cells separated by a delimiter, with or without names of rows and columns."""
 
 import csv
 import gzip
@@ -12,21 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelweave.foundation.errors import DataError
+from kernelweave.foundation.errors import Argument, DataError
 from kernelweave.inputs.files.tables import Table, TextFormat, check_file, is_id_name, short, unreadable
 
 #: Names of a column that holds labels.
 LABEL_NAMES = frozenset(
     {"label", "labels", "class", "classes", "cluster", "clusters", "group", "category", "target", "truth", "type", "y"}
 )
-# Cells that say a value is missing.
+# Cells that mean that a value is missing.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
-# Labels that say that there is none.
+# Labels that mean that there is none.
 NO_LABEL = frozenset({"", "na", "n/a", "nan", "null"})
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t", "-": ","}
 # A line that begins with a quoted cell, and the mark after it.
 QUOTED = re.compile(r'\s*"(?:[^"]|"")*"([;,\t| ])')
-# A first line that counts so many cells is no sample; with fewer it may be one.
+# A first line that counts at least this many cells is no sample; with fewer it may be one.
 COUNTED = 8
 # Numbers with commas for decimals or thousands: meant as numbers, not as names.
 COMMAS = re.compile(r"\s*[+-]?[0-9.]*(,[0-9]+)+[0-9.]*([eE][+-]?[0-9]+)?\s*")
@@ -42,7 +42,7 @@ def read_text(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
 
 
 def _text_rows(path: str, text: TextFormat) -> tuple[str, str, TextRows]:
-    """Return how messages call a text file, what parts its cells, and its rows."""
+    """Return the name of a text file in messages, its delimiter and its rows."""
     shown = "standard input" if path == "-" else path
     raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     if path == "-" and not raw.strip():
@@ -83,15 +83,15 @@ def _cells(shown: str, lines: str, delimiter: str) -> TextRows:
             yield line
 
     reader = csv.reader(remembered(), delimiter=delimiter, skipinitialspace=True, strict=True)
-    found: TextRows = []
+    rows: TextRows = []
     empty: list[int] = []
     begun = 1
     try:
         for row in reader:
             if len(row) > 1 or last[0].strip():
-                if empty and found and len(found[0][1]) == 1:
-                    found += [(line, [""]) for line in empty]
-                found.append((begun, row))
+                if empty and rows and len(rows[0][1]) == 1:
+                    rows += [(line, [""]) for line in empty]
+                rows.append((begun, row))
                 empty = []
             else:
                 empty.append(begun)
@@ -106,15 +106,17 @@ def _cells(shown: str, lines: str, delimiter: str) -> TextRows:
         mark = delimiter if after is None or (after[1] == " " and delimiter in last[0]) else after[1]
         if mark != delimiter:
             raise DataError(
-                f"{shown}:{reader.line_num}: there is {mark!r} after a quoted cell, where {delimiter!r} parts cells; "
-                f"say so with --delimiter {_typed(mark)}."
+                f"{shown}:{reader.line_num}: there is {mark!r} after a quoted cell, where {delimiter!r} separates "
+                "cells; say so with ",
+                Argument("delimiter", mark),
+                ".",
             ) from error
         raise DataError(f"{shown}:{reader.line_num}: {error}.") from error
-    return found
+    return rows
 
 
 def _open_quote(lines: str, delimiter: str, begun: int, ended: int) -> int | None:
-    """Return the line of the quote that a row, broken off at line ``ended``, does not close."""
+    """Return the line of the quote that is still open where a row breaks off, at line ``ended``."""
     opened = 0
     state = "start"
     for number, line in enumerate(io.StringIO(lines, newline=""), 1):
@@ -138,11 +140,14 @@ def _open_quote(lines: str, delimiter: str, begun: int, ended: int) -> int | Non
 def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: str) -> Table:
     line, first = rows[0]
     if len(first) == 1:
-        _complain_of_delimiter(shown, rows, delimiter)
+        _check_delimiter(shown, rows, delimiter)
     if text.header is None and len(first) < COUNTED and _counts(first):
         raise DataError(
-            f"{shown}:{line}: the first line counts its cells (0, 1, ...): say --header if it names the columns, or "
-            "--no-header if it is a sample."
+            f"{shown}:{line}: the first line counts its cells (0, 1, ...): say ",
+            Argument("header", True),
+            " if it names the columns, or ",
+            Argument("header", False),
+            " if it is a sample.",
         )
     header = _is_header(first, text.ids) if text.header is None else text.header
     names = [cell.strip() for cell in first] if header else None
@@ -160,8 +165,9 @@ def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: s
     keep = [column for column in range(width) if column != place]
     if not keep:
         raise DataError(
-            f"{shown}:{body[0][0]}: there is a column of ids and no column of numbers; add some, or say --ids none if "
-            "it is data."
+            f"{shown}:{body[0][0]}: there is a column of ids and no column of numbers; add some, or say ",
+            Argument("ids", "none"),
+            " if it is data.",
         )
     if width == 1 and not any(_is_number(row[0]) or row[0].strip().lower() in MISSING for _, row in body):
         raise DataError(
@@ -173,20 +179,20 @@ def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: s
         try:
             values[i] = [float(cell) for cell in cells]
         except ValueError:
-            _complain_of_cell(shown, line, row, keep, names)
+            _refuse_cell(shown, line, row, keep, names)
         whole = "".join(cells)
         if "_" in whole or not whole.isascii():  # Python takes some of these for numbers
-            _complain_of_cell(shown, line, row, keep, names)
+            _refuse_cell(shown, line, row, keep, names)
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         i, j = bad[0]
-        _complain_of_cell(shown, body[i][0], body[i][1], [keep[j]], names)
+        _refuse_cell(shown, body[i][0], body[i][1], [keep[j]], names)
     columns = None if names is None else tuple(names[column] for column in keep)
     return Table(name, values, ids, columns, shown)
 
 
 def _is_number(cell: str) -> bool:
-    """Whether a cell is meant as a number, be it one that is refused."""
+    """Whether a cell is meant as a number, even if in a form that is refused."""
     try:
         float(cell.replace("\u2212", "-"))  # the minus sign of typesetters
     except ValueError:
@@ -241,44 +247,43 @@ def _id_column(shown: str, names: list[str] | None, rows: list[list[str]], asked
     return 0 if named or (not _is_number(row[0]) and row[0].strip().lower() not in MISSING) else None
 
 
-def _ids(shown: str, found: Sequence[tuple[int, str]]) -> tuple[str, ...]:
+def _ids(shown: str, cells: Sequence[tuple[int, str]]) -> tuple[str, ...]:
     """Return the ids of lines without the spaces around them."""
-    seen: dict[str, tuple[int, str]] = {}
-    for line, cell in found:
+    origins: dict[str, tuple[int, str]] = {}
+    for line, cell in cells:
         name = cell.strip()
         if not name:
             raise DataError(f"{shown}:{line}: the id of this row is empty.")
-        if name in seen:
-            before, other = seen[name]
+        if name in origins:
+            before, other = origins[name]
             spaces = "" if cell == other else "; spaces around ids do not count"
             raise DataError(f"{shown}:{line}: the id {short(name)} was already that of line {before}{spaces}.")
-        seen[name] = (line, cell)
-    return tuple(seen)
+        origins[name] = (line, cell)
+    return tuple(origins)
 
 
-def _complain_of_delimiter(shown: str, rows: TextRows, delimiter: str) -> None:
+def _check_delimiter(shown: str, rows: TextRows, delimiter: str) -> None:
     line, (cell,) = rows[0]
     counts = {mark: cell.count(mark) for mark in (",", ";", "\t", "|") if mark != delimiter}
     mark = max(counts, key=lambda each: counts[each])
     if counts[mark]:
         raise DataError(
-            f"{shown}:{line}: there is no {delimiter!r} in the first line but {counts[mark]} {mark!r}; say so with "
-            f"--delimiter {_typed(mark)}."
+            f"{shown}:{line}: there is no {delimiter!r} in the first line but {counts[mark]} {mark!r}; say so with ",
+            Argument("delimiter", mark),
+            ".",
         )
     below = rows[1][1][0].split()[1:] if len(rows) > 1 and rows[1][1] else []  # there may be an id before
     words = cell.split()
-    if delimiter != " " and any(found and all(map(_is_plain_number, found)) for found in (words[1:] and words, below)):
+    lines = (words[1:] and words, below)
+    if delimiter != " " and any(numbers and all(map(_is_plain_number, numbers)) for numbers in lines):
         raise DataError(
-            f"{shown}:{line}: there is no {delimiter!r} in the first line, and blanks part numbers; say so with "
-            "--delimiter ' '."
+            f"{shown}:{line}: there is no {delimiter!r} in the first line, and blanks separate numbers; say so with ",
+            Argument("delimiter", " "),
+            ".",
         )
 
 
-def _typed(mark: str) -> str:
-    return "tab" if mark == "\t" else f"'{mark}'"
-
-
-def _complain_of_cell(shown: str, line: int, row: list[str], columns: Iterable[int], names: list[str] | None) -> None:
+def _refuse_cell(shown: str, line: int, row: list[str], columns: Iterable[int], names: list[str] | None) -> None:
     for column in columns:
         cell = row[column]
         if _is_plain_number(cell):
@@ -308,10 +313,10 @@ def read_label_lines(place: str, text: TextFormat, n_samples: int) -> tuple[tupl
         raise DataError(f"{place}: {error.strerror or error}") from error
     width = len(rows[0][1])
     if width == 1:
-        _complain_of_label_delimiter(shown, rows, delimiter)
+        _check_label_delimiter(shown, rows, delimiter)
     for line, row in rows:
         if width not in (1, 2) or len(row) != width:
-            raise DataError(f"{shown}:{line}: lines of true labels are 'label' or 'id,label', all of them alike.")
+            raise DataError(f"{shown}:{line}: lines of true labels are 'label' or 'id,label', all of the same kind.")
     header = _is_label_header(rows, n_samples) if text.header is None else text.header
     body = rows[1:] if header else rows
     ids = None if width == 1 else _ids(shown, [(line, row[0]) for line, row in body])
@@ -319,12 +324,12 @@ def read_label_lines(place: str, text: TextFormat, n_samples: int) -> tuple[tupl
         label = row[-1].strip()
         if label.lower() in NO_LABEL:
             of = "" if ids is None else f" of {short(row[0].strip())}"
-            said = f"{label!r}, which says that there is none" if label else "empty"
-            raise DataError(f"{shown}:{line}: the label{of} is {said}; fill it in.")
+            state = f"{label!r}, which means that there is none" if label else "empty"
+            raise DataError(f"{shown}:{line}: the label{of} is {state}; fill it in.")
     if ids is None and len(body) != n_samples:
-        said = f" below the header {short(rows[0][1][0])}" if header else ""
+        below = f" below the header {short(rows[0][1][0])}" if header else ""
         raise DataError(
-            f"{shown}: there are {len(body)} labels{said} for {n_samples} samples; write one for each, or lines "
+            f"{shown}: there are {len(body)} labels{below} for {n_samples} samples; write one for each, or lines "
             "'id,label'."
         )
     return ids, tuple(row[-1].strip() for _, row in body)
@@ -344,18 +349,20 @@ def _is_label_header(rows: TextRows, n_samples: int) -> bool:
     return not _is_number(name) and all(map(_is_number, others))
 
 
-def _complain_of_label_delimiter(shown: str, rows: TextRows, delimiter: str) -> None:
+def _check_label_delimiter(shown: str, rows: TextRows, delimiter: str) -> None:
     """Refuse labels most of which look like an id and a label."""
     for mark in (",", ";", "\t", "|"):
         if mark != delimiter and 2 * sum(row[0].count(mark) == 1 for _, row in rows) > len(rows):
             raise DataError(
-                f"{shown}:{rows[0][0]}: there is no {delimiter!r} in the first line but {mark!r}; say so with "
-                f"--delimiter {_typed(mark)}, which holds for all text files, or part id and label by {delimiter!r}."
+                f"{shown}:{rows[0][0]}: there is no {delimiter!r} in the first line but {mark!r}; say so with ",
+                Argument("delimiter", mark),
+                f", which holds for all text files, or separate id and label by {delimiter!r}.",
             )
     pairs = [row[0].split() for _, row in rows if row]
     if delimiter != " " and len({pair[0] for pair in pairs if len(pair) == 2}) == len(rows) > 1:
         raise DataError(
-            f"{shown}:{rows[0][0]}: there is no {delimiter!r} in the first line, and a blank seems to part id and "
-            f"label in all of them; say so with --delimiter ' ', which holds for all text files, or part them by "
-            f"{delimiter!r}."
+            f"{shown}:{rows[0][0]}: there is no {delimiter!r} in the first line, and a blank seems to separate id and "
+            "label in all of them; say so with ",
+            Argument("delimiter", " "),
+            f", which holds for all text files, or separate them by {delimiter!r}.",
         )

@@ -146,7 +146,7 @@ class Precomputed(FittedKernel):
 
 
 @dataclass(frozen=True)
-class _Linear:
+class LinearFeatures:
     """x, optionally scaled to unit length, extended by a constant and moved by the training mean."""
 
     unit_length: bool = False
@@ -154,6 +154,7 @@ class _Linear:
     centre: Floats | None = None
 
     def __call__(self, X: Matrix) -> Matrix:
+        """Return the features of samples."""
         if self.constant is not None:
             column = np.full((X.shape[0], 1), self.constant)
             X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
@@ -162,19 +163,20 @@ class _Linear:
 
 
 @dataclass(frozen=True)
-class _FourierFeatures:
+class FourierFeatures:
     """Random Fourier features, as scikit-learn's RBFSampler draws them."""
 
     weights: Floats
     offset: Floats
 
     def __call__(self, X: Matrix) -> Floats:
+        """Return the features of samples."""
         angles = np.asarray(X @ self.weights, dtype=np.float64) + self.offset
         return np.asarray(np.sqrt(2.0 / len(self.offset)) * np.cos(angles))
 
 
 @dataclass(frozen=True)
-class _NystroemFeatures:
+class NystroemFeatures:
     """Kernel values with some samples, whitened, as scikit-learn's Nystroem computes them."""
 
     kernel: str
@@ -183,6 +185,7 @@ class _NystroemFeatures:
     normalization: Floats
 
     def __call__(self, X: Matrix) -> Floats:
+        """Return the features of samples."""
         K = pairwise_kernels(X, self.components, metric=self.kernel, filter_params=True, **self.params)
         return np.asarray(K @ self.normalization.T)
 
@@ -254,12 +257,12 @@ def _dense_only(X: Matrix, what: str) -> Array:
 
 def _linear(X: Matrix, kernel: str, *, centre_features: bool = False, t: float = 1.0, degree: int = 1) -> FittedKernel:
     constant = t if kernel == "normalized_poly" else None
-    plain = _Linear(unit_length=kernel != "linear", constant=constant)
+    plain = LinearFeatures(unit_length=kernel != "linear", constant=constant)
     features = plain(X)
     if not centre_features or sp.issparse(X):
         return FeatureMap(plain, features)
     mean = features.mean(axis=0)
-    return FeatureMap(_Linear(plain.unit_length, constant, mean), features - mean)
+    return FeatureMap(LinearFeatures(plain.unit_length, constant, mean), features - mean)
 
 
 def _rbf(
@@ -422,11 +425,11 @@ def approximate_kernel(
     transform: Callable[[Matrix], Matrix]
     if method == "random_features":
         fourier = RBFSampler(n_components=n_components, random_state=random_state, **arguments).fit(X)
-        transform = _FourierFeatures(fourier.random_weights_, fourier.random_offset_)
+        transform = FourierFeatures(fourier.random_weights_, fourier.random_offset_)
     else:
         size = min(n_components, X.shape[0])
         nystroem = Nystroem(name, n_components=size, random_state=random_state, **arguments).fit(X)
-        transform = _NystroemFeatures(str(name), arguments, nystroem.components_, nystroem.normalization_)
+        transform = NystroemFeatures(str(name), arguments, nystroem.components_, nystroem.normalization_)
     return FeatureMap(transform, np.ascontiguousarray(transform(X), dtype=np.float64))
 
 

@@ -1,0 +1,137 @@
+"""Options and arguments that several commands share, and what their values mean."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelweave.cli import catalogue
+from kernelweave.cli.messages import fail
+
+LARGEST_SEED = 2**32 - 1
+
+
+class Scale(StrEnum):
+    """What is done to the columns of tables."""
+
+    AUTO = "auto"
+    STANDARD = "standard"
+    UNIT_ROWS = "unit-rows"
+    NONE = "none"
+
+
+class Rows(StrEnum):
+    """Which rows of several files are kept."""
+
+    SAME = "same"
+    COMMON = "common"
+
+
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME=]FILE[:KEY]...",
+        help="Tables, one per view: CSV, TSV, Parquet, NPY, NPZ, MAT, MTX, h5ad, h5mu; - is CSV from standard input.",
+        show_default=False,
+    ),
+]
+KernelMatrix = Annotated[
+    str | None, typer.Option("--kernel-matrix", metavar="FILE", help="A square matrix of similarities instead.")
+]
+Graph = Annotated[
+    Path | None,
+    typer.Option("--graph", metavar="FILE", help="A graph instead: edges, one a line, or METIS (.graph, .metis)."),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="MARK", help="What separates the cells of text files; 'tab' for a tab.")
+]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether text files begin with names; default: by the first line."),
+]
+Ids = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Column of row ids, by name or number; 'none' for none; default: by the first column."
+    ),
+]
+KeptRows = Annotated[Rows, typer.Option("--rows", help="Rows of several files: the same in all, or those in common.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on the screen.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write the result as JSON to standard output.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of all random choices.")]
+
+
+def cluster_counts(command: str, text: str) -> Sequence[int]:
+    """Return the numbers of clusters that ``3``, ``2:8`` or ``2,3,5`` means; a range stays a ``range``."""
+    ends = [end.strip() for end in re.split("[:,]", text)]
+    ranged = ":" in text
+    if (ranged and ("," in text or len(ends) != 2)) or not all(re.fullmatch("[0-9]{1,15}", end) for end in ends):
+        fail(command, f"-k {text}: give a number, a range as 2:8, or a list as 2,3,5.")
+    numbers = [int(end) for end in ends]
+    counts: Sequence[int] = range(numbers[0], numbers[1] + 1) if ranged else numbers
+    if not counts or min(numbers) < 1:
+        fail(command, f"-k {text}: numbers of clusters are 1 or more, the smaller end of a range first.")
+    if len(counts) > 1 and min(numbers) < 2:
+        fail(command, f"-k {text}: one cluster cannot be compared with others; begin with 2.")
+    return counts
+
+
+def check_counts(command: str, text: str, counts: Sequence[int], n_samples: int) -> None:
+    """Refuse more clusters than samples."""
+    if (counts[-1] if isinstance(counts, range) else max(counts)) > n_samples:
+        fail(command, f"-k {text}: there are {n_samples} samples only.")
+
+
+def input_paths(places: Iterable[str | os.PathLike[str] | None]) -> list[Path]:
+    """Return the files that ``FILE``, ``NAME=FILE`` or ``FILE:KEY`` name and that exist."""
+    paths = []
+    for place in places:
+        if place is None or str(place) == "-":
+            continue
+        whole = str(place)
+        file = whole.partition("=")[2] or whole
+        candidates = (Path(each) for each in (whole, file, file.rpartition(":")[0]) if each)
+        paths += [each for each in candidates if each.is_file()][:1]
+    return paths
+
+
+def text_format(delimiter: str | None, header: bool | None, ids: str | None) -> Any:
+    """Return how to read text files."""
+    from kernelweave.inputs import TextFormat
+
+    return TextFormat("\t" if delimiter == "tab" else delimiter, header, ids)
+
+
+def settings(command: str, pairs: list[str]) -> dict[str, Any]:
+    """Return ``name=value`` pairs, values in JSON or plain text."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            fail(command, f"{pair!r}: write NAME=VALUE.")
+        if name in values:
+            fail(command, f"{pair!r}: {name} was given before; give it once.")
+        try:
+            values[name] = json.loads(text)
+        except json.JSONDecodeError:
+            values[name] = text
+    return values
+
+
+def method_for(command: str, name: str | None, kind: str, *, with_kernel: bool = False) -> catalogue.Method:
+    """Return the method of a name, or the default for this kind of input, which is k-means where a kernel is named."""
+    defaults = catalogue.WITH_KERNEL if with_kernel else catalogue.DEFAULTS
+    method = catalogue.find_method(name or defaults[kind])
+    if method is None:
+        known = ", ".join(each.name for each in catalogue.METHODS if catalogue.suits(each, kind))
+        fail(command, f"--method {name}: there is no such method; for {catalogue.KINDS[kind]} there are {known}.")
+    if not catalogue.suits(method, kind):
+        known = ", ".join(each.name for each in catalogue.METHODS if catalogue.suits(each, kind))
+        takes = " or ".join(catalogue.KINDS[each] for each in method.takes)
+        fail(command, f"--method {method.name} takes {takes}, not {catalogue.KINDS[kind]}; use {known}.")
+    return method

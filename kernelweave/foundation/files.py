@@ -1,0 +1,87 @@
+"""Files that are written whole or not at all.
+
+A reader never meets half a file, and what was there before stays until the new one is complete: it is written under
+another name in the same folder, flushed to the disk, and only then moved into place.
+"""
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+#: What temporary files begin and end with. The name is short, so that it fits wherever the name of the file fits.
+PREFIX = ".kernelweave-"
+SUFFIX = ".partial"
+
+
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path:
+    """Write a file whole or not at all; text is written as UTF-8, line ends as they are.
+
+    An error of the system (a full disk, a missing folder) names the file that was asked for, and leaves in place what
+    was there before.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    with replacement(path) as partial:
+        partial.write_bytes(data)
+    return Path(path)
+
+
+@contextmanager
+def replacement(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give an empty file to fill by its path; it takes the place of ``path`` once the block ends without an error.
+
+    The file has the permissions that opening ``path`` would have given it: those of the file it replaces, or those the
+    system gives to new files. A symbolic link is followed, as opening it would.
+    """
+    target = Path(os.path.realpath(path))
+    partial = target.with_name(f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+    try:
+        permissions = _permissions(target)
+        # created with all bits, of which the system takes away what the user's mask forbids
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        yield partial
+        _flush(partial)
+        if permissions is not None:
+            with suppress(OSError):  # file systems without permissions
+                partial.chmod(permissions)
+        os.replace(partial, target)
+        _flush_folder(target.parent)
+    except OSError as error:
+        about_others = error.filename is not None and str(error.filename) not in (str(partial), str(target))
+        if error.errno is None or about_others:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _permissions(target: Path) -> int | None:
+    """Return the permissions of a file that is to be replaced, None where there is none."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "Not an ordinary file, and cannot be replaced")
+    return stat.S_IMODE(mode)
+
+
+def _flush(file: Path) -> None:
+    """Make sure that the content is on the disk before the name is: a crash between the two would leave nothing."""
+    with open(file, "r+b") as stream:
+        os.fsync(stream.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """Ask for the new name to be on the disk as well, on systems where folders can be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,132 @@
+"""Sizes of arrays in a saved model that must agree: compiled loops do not check where an array ends."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kernelweave.estimators.shared.view_kernels import WeightedViewKernels
+from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed
+
+# Letters stand for the numbers of samples (n), those trained on (m), clusters (k), features (f), views (v), components
+# of mixtures (c), columns of embeddings (e) and of scores (q). They mean the same in an estimator and in all objects it
+# holds. A dot stands for any number. Of a list or tuple every item has the sizes. The first entry is about all
+# estimators; others are about classes, by their name in ``names.CLASSES``.
+SIZES: dict[str, dict[str, str]] = {
+    "estimator": {"labels_": "n"},
+    "estimator/MinMaxKMeans": {"cluster_centers_": "kf"},
+    "estimator/PifsKMeans": {"cluster_centers_": "kf"},
+    "extension/Eigenvectors": {"sources": "ne"},
+    "kernel/TrainedKernel": {"columns": "m"},
+    "kernel/ViewKernel": {"degree_weights": "n", "column_scale": "n"},
+    "kernel/WeightedViewKernels": {"coefficients": "v"},
+    "model/Centers": {"labels": "n", "weights": "n", "totals": "k", "norms": "k", "factors": "k"},
+    "model/Density": {"log_weights": "k", "centres": "k.", "variances": "k."},
+    "model/Embedding": {"centers": "ke", "norms": "k"},
+    "model/Exemplars": {"indices": "k", "norms": "k"},
+    "model/JointCenters": {"means": "k.", "filled": "k"},
+    "model/Means": {"centers": "kf", "offset": "f", "filled": "k", "factors": "k"},
+    "model/Medoids": {"indices": "k", "centers": "kf"},
+    "model/Mixture": {
+        "betas": "v",
+        "log_normalizers": "v",
+        "view_weights": "v",
+        "priors": "c",
+        "columns": "k",
+        "exemplar_priors": "k",
+    },
+    "model/Scores": {"shares": "v"},
+    "model/Split": {"sources": "n"},
+    "placement/FeaturePlacement": {"components": "c."},
+    "placement/GivenPlacement": {"components": "c"},
+    "placement/KernelPlacement": {"components": "c", "diag": "c"},
+    "scores/Biased": {"alphas": "mq", "bias": "q"},
+    "scores/Centred": {"shares": "m", "column_means": "m", "alphas": "mq"},
+    "scores/Codebook": {"patterns": "kq", "floor": "q"},
+}
+# What no fitted model is without.
+NEVER_ZERO = "nk"
+# Labels, which are numbers of clusters.
+LABELS = {"estimator": "labels_", "model/Centers": "labels"}
+# Fields with kernels, alone or one for every view, that sums over the clusters of all samples are taken of: they must
+# know as many samples as there are labels.
+SUMMED_KERNELS = {"model/Centers": "kernel"}
+
+#: Objects in a model, the estimator first: the name of the class and the fields of each.
+Objects = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+def size_fault(objects: Objects) -> str | None:
+    """Describe the first size in an estimator, or in an object it holds, that does not agree with the others."""
+    estimator = objects[0][1]
+    sizes: dict[str, int] = {}
+    if "n_features_in_" in estimator:
+        sizes["f"] = estimator["n_features_in_"]
+    if "view_names_" in estimator:
+        sizes["v"] = len(estimator["view_names_"])
+    for name, fields in objects:
+        for key, letters in _entries(SIZES, name):
+            fault = _array_fault(fields.get(key), letters, sizes)
+            if fault is not None:
+                return f"has {key!r} {fault}"
+    return _label_fault(objects, sizes) or _kernel_fault(objects, sizes)
+
+
+def _entries(table: Mapping[str, Mapping[str, str]], name: str) -> Iterable[tuple[str, str]]:
+    """Yield what a table says of a class, and of all estimators where it is one."""
+    if name.startswith("estimator/"):
+        yield from table["estimator"].items()
+    yield from table.get(name, {}).items()
+
+
+def _array_fault(value: Any, letters: str, sizes: dict[str, int]) -> str | None:
+    """Describe how an array disagrees with the sizes known so far, if it does, and add its sizes to them."""
+    if value is None:
+        return None
+    if isinstance(value, list | tuple):
+        return next((fault for item in value if (fault := _array_fault(item, letters, sizes))), None)
+    shape = getattr(value, "shape", ())
+    if len(shape) != len(letters):
+        return "of a wrong shape"
+    pairs = [(letter, size) for letter, size in zip(letters, shape, strict=True) if letter != "."]
+    agree = all(sizes.setdefault(letter, size) == size and (size or letter not in NEVER_ZERO) for letter, size in pairs)
+    return None if agree else "of a wrong size"
+
+
+def _label_fault(objects: Objects, sizes: Mapping[str, int]) -> str | None:
+    """Say where labels are numbers of clusters that the model does not have."""
+    for name, fields in objects:
+        key = LABELS["estimator"] if name.startswith("estimator/") else LABELS.get(name)
+        labels = fields.get(key) if key else None
+        if labels is not None and not 0 <= labels.min() <= labels.max() < sizes.get("k", float("inf")):
+            return f"has {key!r} of clusters that are not there"
+    return None
+
+
+def _kernel_fault(objects: Objects, sizes: Mapping[str, int]) -> str | None:
+    """Say where a kernel is of other samples than the labels, and sums over clusters are taken of it."""
+    estimator = objects[0][1]
+    widths = estimator.get("_view_widths", (estimator.get("n_features_in_"),))
+    for name, fields in objects:
+        if name not in SUMMED_KERNELS:
+            continue
+        kernels = _fitted_kernels(fields[SUMMED_KERNELS[name]])
+        if len(kernels) != len(widths):
+            return "has kernels of another number of views"
+        pairs = zip(kernels, widths, strict=True)
+        if not all(_is_kernel_of(kernel, sizes["n"], width) for kernel, width in pairs):
+            return "has a kernel of other samples"
+    return None
+
+
+def _fitted_kernels(kernel: FittedKernel | WeightedViewKernels) -> list[FittedKernel]:
+    """Return the kernel of every view."""
+    return [kernel] if isinstance(kernel, FittedKernel) else [view.kernel for view in kernel.kernels.kernels]
+
+
+def _is_kernel_of(kernel: FittedKernel, n_samples: int, width: int | None) -> bool:
+    """Whether a fitted kernel is of so many samples.
+
+    Of a precomputed kernel nothing is kept; the width of its view is the number of samples.
+    """
+    samples = getattr(kernel, "features", getattr(kernel, "prepared", None))
+    known = width if isinstance(kernel, Precomputed) else getattr(samples, "shape", [None])[0]
+    return known in (None, n_samples)

@@ -1,0 +1,153 @@
+"""The command ``kernelweave reproduce``, or ``python -m reproduction``: published tables, ours beside theirs."""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from kernelweave.cli import messages, run_app
+from kernelweave.foundation.errors import DataError, ParameterError
+from reproduction import experiments
+from reproduction.experiment import Experiment
+from reproduction.report import as_json, as_markdown, as_table, list_json, list_markdown, list_table
+from reproduction.runner import CellError, CellResult, ExperimentResult, default_cache_dir, run_experiments
+
+_WIDE = 200  # columns for files and pipes, where nothing should be cut to fit a screen
+
+
+def main(argv: Sequence[str] | None = None, program: str = "python -m reproduction") -> int:
+    """Run the command with ``argv`` (default: the process's arguments) and return the exit code."""
+    app = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+    app.command()(reproduce)
+    return run_app(app, argv, program)
+
+
+class Format(StrEnum):
+    """How results are written."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def reproduce(
+    ids: Annotated[list[str], typer.Argument(metavar="list|all|ID", help="What to run, or show.")],
+    restarts: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Random starts per cell; default: as in the source."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Cells computed at a time; -1 for all cores.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="The quick subset, with few restarts.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random starts.")] = 0,
+    format: Annotated[Format, typer.Option(help="Form of the results.")] = Format.TABLE,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the results here, not to the screen.")
+    ] = None,
+    commit: Annotated[
+        str | None, typer.Option(help="Commit to name in Markdown and JSON, beside today's date.")
+    ] = None,
+    cache_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of finished cells; default: the user's cache.")
+    ] = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep finished cells.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Compute again what the cache holds.")] = False,
+) -> None:
+    """Compute published tables again and show ours beside theirs, with a verdict for each figure.
+
+    'list' shows what can be run. Finished cells are kept on disk: a run that was killed goes on
+    where it stopped. The data sets are read from the folder that KERNELWEAVE_DATA names.
+
+    Exit code: 0 when everything ran and nothing differs, 1 when a figure differs from the printed one,
+    2 for bad input or missing data, 3 when a cell failed with an error.
+    """
+    _check_output(output)
+    if ids == ["list"]:
+        _show_list(format, output)
+        return
+    folder = None if no_cache else cache_dir or default_cache_dir()
+    options = {"restarts": restarts, "quick": quick, "seed": seed, "n_jobs": jobs, "force": force}
+    results = _results(ids, {**options, "cache_dir": folder})
+    _write(_rendered(results, format, commit), output)
+    if any(verdict == "differs" for result in results for verdict in result.verdicts):
+        raise typer.Exit(1)
+
+
+def _results(ids: Sequence[str], options: dict[str, Any]) -> list[ExperimentResult]:
+    """Run the experiments of these ids; an error ends the command with one line."""
+    try:
+        chosen = experiments.select(ids, quick=options["quick"])
+        with _progress(chosen, quick=options["quick"]) as on_cell:
+            return run_experiments(chosen, on_cell=on_cell, **options)
+    except (ParameterError, DataError) as error:
+        messages.fail("reproduce", str(error))
+    except OSError as error:
+        messages.fail("reproduce", messages.system_error_text(error))
+    except CellError as error:
+        typer.echo("\n".join(error.__notes__), err=True)
+        messages.fail("reproduce", str(error), code=3)
+
+
+def _check_output(output: Path | None) -> None:
+    """End the command before the work, not after it, where the results cannot be written."""
+    if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
+        messages.fail("reproduce", f"cannot write {output}: it is a folder or lies in one that does not exist.")
+
+
+@contextmanager
+def _progress(chosen: Sequence[Experiment], *, quick: bool) -> Iterator[Callable[[CellResult], None]]:
+    """Yield a function that counts finished cells on a bar, shown where standard error is a terminal."""
+    screen = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=screen, disable=not screen.is_terminal, transient=True) as bar:
+        task = bar.add_task("cells", total=sum(len(each.selected(quick=quick)) for each in chosen))
+        yield lambda cell: bar.update(task, advance=1, description=f"{cell.experiment}/{cell.cell}")
+
+
+def _show_list(format: Format, output: Path | None) -> None:
+    known = experiments.catalogue().values()
+    as_text = {Format.JSON: list_json, Format.MARKDOWN: list_markdown}
+    _write(as_text[format](known) if format in as_text else list_table(known), output)
+
+
+def _rendered(results: Sequence[ExperimentResult], format: Format, commit: str | None) -> RenderableType:
+    if format == Format.TABLE:
+        return as_table(results)
+    as_text = as_json if format == Format.JSON else as_markdown
+    return as_text(results, date=date.today().isoformat(), commit=commit)
+
+
+def _write(content: RenderableType, output: Path | None) -> None:
+    """Write text as it is, and tables at full width unless a terminal is narrower."""
+    if isinstance(content, str):
+        text = content
+    elif output is None and Console().is_terminal:
+        text = messages.rendered(None, content)
+    else:
+        text = _plain(content)
+    if output is None:
+        messages.put("reproduce", text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        messages.fail("reproduce", messages.system_error_text(error))
+
+
+def _plain(content: RenderableType) -> str:
+    page = io.StringIO()
+    Console(file=page, width=_WIDE, color_system=None).print(content)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"

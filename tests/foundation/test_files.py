@@ -1,0 +1,194 @@
+"""Files are written whole or not at all, with the permissions any other file would have."""
+
+import errno
+import os
+import stat
+import threading
+
+import pytest
+
+from kernelweave.foundation import files
+from kernelweave.foundation.files import replacement, write_atomically
+
+NEEDS_POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
+
+
+def names(folder):
+    return sorted(item.name for item in folder.iterdir())
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def mask():
+    """Set the user's mask for new files, and take it back."""
+    kept = []
+
+    def set_mask(value):
+        kept.append(os.umask(value))
+
+    yield set_mask
+    for value in reversed(kept):
+        os.umask(value)
+
+
+@pytest.mark.parametrize(
+    ("content", "data"),
+    [("a line\nand é\n", "a line\nand é\n".encode()), ("\r\n", b"\r\n"), (b"\x00\xff", b"\x00\xff"), ("", b"")],
+)
+def test_content_is_written_as_it_is_and_replaces_what_was_there(tmp_path, content, data):
+    path = tmp_path / "file"
+    path.write_text("something that was longer than the new content")
+    assert write_atomically(str(path), content) == path
+    assert path.read_bytes() == data
+    assert names(tmp_path) == ["file"]
+
+
+def test_until_the_end_the_old_file_is_there(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with replacement(path) as partial:
+        partial.write_text("new")
+        assert partial.parent == path.parent
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError("no"), OSError("no number")])
+def test_an_error_in_between_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def interrupted():
+        with replacement(path) as partial:
+            partial.write_text("half of the n")
+            raise error
+
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        interrupted()
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("fails", ["fsync", "replace", "open"])
+def test_a_full_disk_is_named_with_the_file_that_was_asked_for(tmp_path, monkeypatch, fails):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *(args[:1] if fails != "fsync" else ()))
+
+    monkeypatch.setattr(files.os, fails, full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_atomically(path, "new")
+    monkeypatch.undo()
+    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+def test_a_disk_that_fills_up_while_writing_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+
+    def fill():
+        with replacement(path) as partial:
+            partial.unlink()
+            partial.symlink_to("/dev/full")
+            partial.write_text("new")
+
+    with pytest.raises(OSError, match="No space left on device"):
+        fill()
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_errors_about_other_files_stay_as_they_are(tmp_path):
+    other = tmp_path / "missing"
+    with pytest.raises(FileNotFoundError) as caught, replacement(tmp_path / "file"):
+        other.read_text()
+    assert caught.value.filename == str(other)
+
+
+def test_a_missing_folder_a_folder_and_other_things_are_refused_by_name(tmp_path):
+    for path, kind in ((tmp_path / "none" / "file", FileNotFoundError), (tmp_path, IsADirectoryError)):
+        with pytest.raises(kind) as caught:
+            write_atomically(path, "new")
+        assert caught.value.filename == str(path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(OSError, match="Not an ordinary file"):
+            write_atomically(tmp_path / "pipe", "new")
+        assert names(tmp_path) == ["pipe"]
+
+
+@NEEDS_POSIX
+@pytest.mark.parametrize("value", [0o022, 0o077, 0o000])
+def test_a_new_file_has_the_permissions_the_user_gives_to_new_files(tmp_path, mask, value):
+    mask(value)
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    assert mode(write_atomically(tmp_path / "file", "new")) == mode(plain)
+
+
+@NEEDS_POSIX
+@pytest.mark.parametrize("bits", [0o600, 0o644, 0o664, 0o400])
+def test_a_replaced_file_keeps_its_permissions(tmp_path, bits):
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(bits)
+    write_atomically(path, "new")
+    assert mode(path) == bits
+    assert path.read_text() == "new"
+
+
+@NEEDS_POSIX
+def test_a_link_is_followed_and_stays_a_link(tmp_path):
+    (tmp_path / "there").mkdir()
+    real = tmp_path / "there" / "real"
+    real.write_text("old")
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    write_atomically(link, "new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+    assert names(tmp_path) == ["link", "there"]
+    assert names(tmp_path / "there") == ["real"]
+
+
+def test_the_longest_name_a_folder_takes_can_be_written(tmp_path):
+    path = tmp_path / ("n" * 255)
+    write_atomically(path, "new")
+    assert path.read_text() == "new"
+
+
+def test_a_file_of_somebody_else_is_never_in_the_way(tmp_path):
+    (tmp_path / "file.partial").write_text("mine")
+    write_atomically(tmp_path / "file", "new")
+    assert (tmp_path / "file.partial").read_text() == "mine"
+
+
+def test_the_content_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
+    calls = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(files.os, "fsync", lambda handle: (calls.append("fsync"), fsync(handle))[1])
+    monkeypatch.setattr(files.os, "replace", lambda *ends: (calls.append("replace"), replace(*ends))[1])
+    write_atomically(tmp_path / "file", "new")
+    assert calls[:2] == ["fsync", "replace"]
+
+
+def test_writers_at_the_same_time_leave_one_whole_file(tmp_path):
+    path = tmp_path / "file"
+    texts = [letter * 200_000 for letter in "abcdefgh"]
+    threads = [threading.Thread(target=write_atomically, args=(path, text)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_text() in texts
+    assert names(tmp_path) == ["file"]
