@@ -500,6 +500,11 @@ def test_a_weight_counts_as_repetition_from_a_given_start(case):
     repeated = case.make(init=start[order], **kernel).fit(overlapping[order])
     assert weighted.labels_[order].tolist() == repeated.labels_.tolist()
     assert weighted.objective_ == pytest.approx(repeated.objective_)
+    many = blobs(60, seed=4, spread=5.0)[0]
+    if case.has_predict:
+        assert weighted.predict(many).tolist() == repeated.predict(many).tolist()
+    if case.has_transform:
+        np.testing.assert_allclose(weighted.transform(many), repeated.transform(many), atol=1e-9)
 
 
 # Progress

@@ -160,8 +160,10 @@ def test_sparse_samples_are_not_made_dense_for_nothing():
 
 def test_the_first_of_centres_equal_but_for_rounding_is_taken():
     points = np.array([[1.0, 0.0], [-1.0, 0.0]])
-    centers = np.array([[0.0, 1.0], [0.0, -1.0 - 1e-15], [0.0, 1.0]])
+    centers = np.array([[0.0, 1.0], [0.0, -1.0 + 1e-15], [0.0, 1.0]])
     assert nearest_centers(shifted_features(points, np.zeros(2)), centers, None).tolist() == [0, 0]
+    nearer = np.array([[0.0, 1.0], [0.0, -1.0 + 1e-9], [0.0, 1.0]])
+    assert nearest_centers(shifted_features(points, np.zeros(2)), nearer, None).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("model", [center_model(), MeanModel(np.zeros((3, 4)), np.zeros(4), np.ones(3, dtype=bool))])

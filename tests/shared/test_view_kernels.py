@@ -155,6 +155,8 @@ def test_approximations_follow_the_seed_and_the_number_of_components():
     np.testing.assert_array_equal(one, other)
     single = fit_or_approximate(DATA["front"], "rbf", None, centre_features=True, weights=ONES, **options)
     np.testing.assert_array_equal(single.features, one)
+    other = fitted(**{**options, "random_state": 4}).kernels[0].features
+    assert not np.allclose(other, one)
 
 
 def test_degrees_are_named_by_their_view_where_they_cannot_be_taken():
