@@ -161,12 +161,10 @@ def _check_symmetric(table: Table, ids: tuple[str, ...] | None) -> None:
         i, j = _least_symmetric_pair(K)
         one, other = (repr(ids[at]) if ids is not None else str(at + 1) for at in (i, j))
         peak = float(abs(K).max())
+        entries = sp.coo_array(K)
+        halves = (("upper", sp.tril(entries, -1)), ("lower", sp.triu(entries, 1)))
         half = next(
-            (
-                name
-                for name, rest in (("upper", sp.tril(sp.coo_array(K), -1)), ("lower", sp.triu(sp.coo_array(K), 1)))
-                if not rest.count_nonzero()
-            ),
+            (name for name, rest in halves if not rest.count_nonzero()),
             None,
         )
         if half is not None:
