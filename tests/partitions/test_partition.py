@@ -119,7 +119,7 @@ def test_the_nearest_cluster_is_that_of_least_scaled_distance_with_ties_by_rule(
 @forms
 @cases
 @given(case=clusterings())
-def test_distances_to_centres_are_those_to_the_weighted_mean_of_the_own_cluster(make, case):
+def test_distances_to_centres_are_those_to_the_weighted_mean_of_the_cluster_each_is_in(make, case):
     X, labels, weights, k = case
     partition = make(X).partition(labels, weights, k)
     table = plain(X, labels, weights, k)[2]
