@@ -291,8 +291,8 @@ def test_the_farthest_samples_are_those_with_a_weight_the_first_of_equals(case, 
     distances *= 1.0 + (1e-12 * rng.standard_normal(len(labels)) if unit else 0.0)
     assignment = Assignment(labels, distances, 0.0)
     order = sorted(np.flatnonzero(weights > 0), key=lambda i: (-round(distances[i] / (unit or 1.0), 9), i))[:count]
-    found, how_far, clusters = on_both("farthest", assignment, weights, unit, count)
-    assert found.tolist() == order
+    chosen, how_far, clusters = on_both("farthest", assignment, weights, unit, count)
+    assert chosen.tolist() == order
     np.testing.assert_array_equal(how_far, distances[order])
     np.testing.assert_array_equal(clusters, labels[order])
 

@@ -119,7 +119,7 @@ def test_the_nearest_cluster_is_that_of_least_scaled_distance_with_ties_by_rule(
 @forms
 @cases
 @given(case=clusterings())
-def test_distances_to_centres_are_those_to_the_weighted_mean_of_the_own_cluster(make, case):
+def test_distances_to_centres_are_those_to_the_weighted_mean_of_the_cluster_each_is_in(make, case):
     X, labels, weights, k = case
     partition = make(X).partition(labels, weights, k)
     table = plain(X, labels, weights, k)[2]
@@ -309,11 +309,14 @@ def partition_forms(K, labels, weights, k):
     return [*(op.partition(labels, weights, k) for op in kernels), views.view_partition(labels, weights, k)]
 
 
-def plain_cut_back(K, before, new, weights, k, noise):
-    """Return the labels that remain of a step, tried from its most useful half on, and whether the objective fell."""
+def plain_cut_back(K, before, nearest, new, weights, k, noise):
+    """Return the labels that remain of a step, tried from its most useful half on, and whether the objective fell.
+
+    ``nearest`` are the nearest clusters, ``new`` the same after empty ones took a sample.
+    """
     table = np.array([[oracle.distance(K, before, weights, i, c) for c in range(k)] for i in range(len(K))])
     moved = np.flatnonzero(new != before)
-    gains = np.round((table[moved, new[moved]] - table[moved, before[moved]]) / np.abs(K).max(), 9)
+    gains = np.round((table[moved, nearest[moved]] - table[moved, before[moved]]) / np.abs(K).max(), 9)
     order = moved[np.argsort(gains, kind="stable")]
     size = len(order) // 2
     while size:
@@ -336,7 +339,7 @@ def test_a_step_on_an_indefinite_kernel_is_cut_back_until_the_objective_falls(K,
         changes = partition.moves_to(partition.reseeded(nearest))
         partition.move(changes)
         fell = partition.cut_back(before, changes, nearest.distances, objective)
-        wanted, falls = plain_cut_back(K, labels, changes.labels, weights, k, partition.noise)
+        wanted, falls = plain_cut_back(K, labels, nearest.labels, changes.labels, weights, k, partition.noise)
         np.testing.assert_array_equal(partition.labels, wanted)
         assert fell == falls
         expected = oracle.objective(K, partition.labels, weights)
