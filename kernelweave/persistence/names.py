@@ -113,8 +113,8 @@ CLASSES: dict[str, type] = {
     "model/Scores": scores.ScoreModel,
     "model/Split": Split,
     "model/ViewMixtures": ViewMixtures,
+    "placement/ColumnPlacement": divergences.ColumnPlacement,
     "placement/FeaturePlacement": divergences.FeaturePlacement,
-    "placement/GivenPlacement": divergences.ColumnPlacement,
     "placement/KernelPlacement": divergences.KernelPlacement,
     "scaler/MaxAbsScaler": MaxAbsScaler,
     "scaler/MinMaxScaler": MinMaxScaler,
@@ -158,6 +158,7 @@ REPLACED: dict[int, dict[str, str]] = {
     1: {
         "kernel/BasisKernel": "kernel/BasisKernels",
         "model/TrainedView": "scores/Centred",
+        "placement/GivenPlacement": "placement/ColumnPlacement",
     },
 }
 
