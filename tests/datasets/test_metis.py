@@ -35,6 +35,21 @@ def test_weights_of_edges_and_nodes_are_read(tmp_path):
     assert several.node_weights.tolist() == [[7, 1], [8, 2]]
 
 
+def test_sizes_of_nodes_are_skipped(tmp_path):
+    result = load_metis(written(tmp_path, "2 1 100\n9 2\n9 1\n"))
+    np.testing.assert_array_equal(result.graph.toarray(), [[0, 1], [1, 0]])
+    assert result.node_weights is None
+    every = load_metis(written(tmp_path, "2 1 111\n9 7 2 5\n9 8 1 5\n"))
+    np.testing.assert_array_equal(every.graph.toarray(), [[0, 5], [5, 0]])
+    assert every.node_weights.tolist() == [[7], [8]]
+
+
+def test_a_self_loop_is_one_edge_though_it_is_listed_once(tmp_path):
+    result = load_metis(written(tmp_path, "2 2\n1 2\n1\n"))
+    np.testing.assert_array_equal(result.graph.toarray(), [[1, 1], [1, 0]])
+    assert result.DESCR.endswith("2 nodes and 2 edges.")
+
+
 def test_nodes_without_neighbours_have_empty_lines_even_at_the_end(tmp_path):
     result = load_metis(written(tmp_path, "4 1\n\n3\n2\n\n"))
     assert result.graph.sum(axis=1).tolist() == [0, 1, 1, 0]

@@ -4,20 +4,19 @@ ScoreModel ──▶ .scores(views), .assign(views)   of new samples, through th
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.inputs import is_multi_view
+from kernelweave.inputs import is_multi_view, take_rows
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel
 from kernelweave.kernels.transforms import CentredKernel
@@ -253,21 +252,16 @@ def chunks(X: Any) -> Iterator[Any]:
         yield from X
         return
     if is_multi_view(X):
-        views = X if isinstance(X, dict) else dict(enumerate(X))
-        n = {view.shape[0] if hasattr(view, "shape") else len(view) for view in views.values()}
-        if len(n) != 1 or max(n) <= CHUNK:  # views that disagree are reported where they are read
-            yield X
-            return
-        for lo in range(0, max(n), CHUNK):
-            block = {name: _safe_indexing(view, slice(lo, lo + CHUNK)) for name, view in views.items()}
-            yield block if isinstance(X, dict) else list(block.values())
-        return
-    n_samples = X.shape[0] if hasattr(X, "shape") and len(X.shape) else None
-    if n_samples is None or n_samples <= CHUNK:
+        views = X.values() if isinstance(X, Mapping) else X
+        sizes = {view.shape[0] if hasattr(view, "shape") else len(view) for view in views}
+        n_samples = max(sizes) if len(sizes) == 1 else 0  # views that disagree are reported where they are read
+    else:
+        n_samples = X.shape[0] if hasattr(X, "shape") and len(X.shape) else 0
+    if n_samples <= CHUNK:
         yield X
         return
     for lo in range(0, n_samples, CHUNK):
-        yield _safe_indexing(X, slice(lo, lo + CHUNK))
+        yield take_rows(X, slice(lo, lo + CHUNK))
 
 
 def joined(answers: Iterator[Any], axis: int = 0) -> Any:
