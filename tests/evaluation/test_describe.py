@@ -350,5 +350,5 @@ def test_all_are_shown_where_there_are_few_and_no_more_than_there_is_room():
 def test_one_thing_is_done_in_one_place(code, where):
     package = Path(kernelweave.__file__).parent
     files = {file.relative_to(package).as_posix(): file for file in package.rglob("*.py")}
-    found = [name for name, file in files.items() if re.search(code, file.read_text(encoding="utf-8"))]
-    assert [name for name in found if not name.startswith(where or "nowhere")] == []
+    result = [name for name, file in files.items() if re.search(code, file.read_text(encoding="utf-8"))]
+    assert [name for name in result if not name.startswith(where or "nowhere")] == []

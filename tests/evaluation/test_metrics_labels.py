@@ -75,8 +75,8 @@ def test_nmi_divides_by_the_arithmetic_mean_of_the_entropies():
 
 def test_average_entropy_weights_clusters_by_size_with_the_natural_logarithm():
     # cluster of 4 with classes 2 and 2: log 2; pure cluster of 2: 0
-    found = metrics.average_entropy([0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1])
-    assert found == pytest.approx(4 / 6 * math.log(2))
+    result = metrics.average_entropy([0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 1, 1])
+    assert result == pytest.approx(4 / 6 * math.log(2))
 
 
 def test_average_entropy_in_bits_is_the_natural_one_over_log_two():

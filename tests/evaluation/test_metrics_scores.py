@@ -32,9 +32,9 @@ def test_degenerate_cases_of_the_oracle_are_those_of_the_formula():
 def test_line_fit_equals_its_definition_in_loops(seed, k, eta):
     scores, labels, sums = case(seed, k)
     points = np.column_stack([scores, sums]) if k == 2 else scores
-    found = balanced_line_fit(scores, labels, eta=eta, kernel_row_sums=sums)
-    assert found == pytest.approx(oracle.balanced_line_fit(points.tolist(), labels, eta), abs=1e-3)
-    assert 0 <= found <= 1
+    result = balanced_line_fit(scores, labels, eta=eta, kernel_row_sums=sums)
+    assert result == pytest.approx(oracle.balanced_line_fit(points.tolist(), labels, eta), abs=1e-3)
+    assert 0 <= result <= 1
 
 
 @quick
@@ -56,9 +56,9 @@ def test_line_fit_equals_the_eigenvalues_of_the_uncentred_covariance(seed, k, et
 @cases
 def test_angular_fit_equals_its_definition_in_loops(seed, k, eta):
     scores, labels, _ = case(seed, k)
-    found = balanced_angular_fit(scores, labels, eta=eta)
-    assert found == pytest.approx(oracle.balanced_angular_fit(scores.tolist(), labels, eta), abs=1e-9)
-    assert -eta <= found <= 1
+    result = balanced_angular_fit(scores, labels, eta=eta)
+    assert result == pytest.approx(oracle.balanced_angular_fit(scores.tolist(), labels, eta), abs=1e-9)
+    assert -eta <= result <= 1
 
 
 @both
@@ -98,8 +98,8 @@ def test_line_fit_with_unequal_eigenvalues_is_worked_out_by_hand():
 
 def test_line_fit_of_two_clusters_pairs_the_score_with_the_row_sum():
     # cluster 0: (1, 1), (2, 2) on a line; cluster 1: (-2, 0), (0, 1), z = (4, 1) / 2
-    found = balanced_line_fit([[1], [2], [-2], [0]], [0, 0, 1, 1], eta=1, kernel_row_sums=[1, 2, 0, 1])
-    assert found == pytest.approx((1 + 0.6) / 2)
+    result = balanced_line_fit([[1], [2], [-2], [0]], [0, 0, 1, 1], eta=1, kernel_row_sums=[1, 2, 0, 1])
+    assert result == pytest.approx((1 + 0.6) / 2)
 
 
 def test_row_sums_play_no_part_with_more_than_two_clusters():
@@ -116,8 +116,8 @@ def test_only_the_angular_fit_sees_points_on_the_other_side_of_the_origin():
 
 def test_angular_fit_can_be_negative():
     # cluster 0: mean 7 / 4 > 0, cosines 1, -1, -1, -1; cluster 1: cosine 1
-    found = balanced_angular_fit([[10], [-1], [-1], [-1], [-5]], [0, 0, 0, 0, 1], eta=1)
-    assert found == pytest.approx((-0.5 + 1) / 2)
+    result = balanced_angular_fit([[10], [-1], [-1], [-1], [-5]], [0, 0, 0, 0, 1], eta=1)
+    assert result == pytest.approx((-0.5 + 1) / 2)
 
 
 @both

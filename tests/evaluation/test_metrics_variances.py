@@ -33,8 +33,8 @@ def test_every_form_of_input_gives_the_scatter_around_the_means(seed, n, k):
     for form in (K, sp.csr_array(K), sp.coo_matrix(K), DenseKernel(K)):
         assert cluster_variances(form, labels, sample_weight=weights) == pytest.approx(expected, abs=1e-9)
     for form in (X, sp.csc_array(X), sp.coo_matrix(X)):
-        found = cluster_variances(form, labels, kernel="linear", sample_weight=weights)
-        assert found == pytest.approx(expected, abs=1e-9)
+        result = cluster_variances(form, labels, kernel="linear", sample_weight=weights)
+        assert result == pytest.approx(expected, abs=1e-9)
 
 
 @quick
@@ -55,8 +55,8 @@ def test_renaming_and_reordering_leave_sum_and_maximum(seed, n, k):
     words = np.array(["oak", "elm", "ash", "fir", "yew"])
     moved = X[order] @ X[order].T
     for measure in (sum_of_variances, max_variance):
-        found = measure(moved, words[labels[order]], sample_weight=weights[order])
-        assert found == pytest.approx(measure(X @ X.T, labels, sample_weight=weights), abs=1e-9)
+        result = measure(moved, words[labels[order]], sample_weight=weights[order])
+        assert result == pytest.approx(measure(X @ X.T, labels, sample_weight=weights), abs=1e-9)
 
 
 def test_weighted_pair_has_the_scatter_worked_out_by_hand():
@@ -78,8 +78,8 @@ def test_clusters_come_in_sorted_order_of_their_labels():
 
 def test_empty_and_weightless_clusters_have_no_scatter():
     X = np.array([[0.0], [2.0], [10.0], [14.0]])
-    found = cluster_variances(X @ X.T, [0, 0, 3, 3], n_clusters=5, sample_weight=[1, 1, 0, 0])
-    assert found.tolist() == [2.0, 0.0, 0.0, 0.0, 0.0]
+    result = cluster_variances(X @ X.T, [0, 0, 3, 3], n_clusters=5, sample_weight=[1, 1, 0, 0])
+    assert result.tolist() == [2.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_one_sample_per_cluster_has_no_scatter():

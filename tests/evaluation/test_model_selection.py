@@ -70,22 +70,22 @@ def constant(model, data):
 @for_estimators(lambda case: case.has("n_clusters") and (case.takes_kernel or not case.pairwise))
 def test_every_estimator_can_be_searched(case):
     data = case.form(X)
-    found = search(case.make(), {"n_clusters": [2, 3]}, n_iter=3).fit(data)
-    assert found.best_params_ in ({"n_clusters": 2}, {"n_clusters": 3})
-    assert 1 <= len(found.trace_["score"]) <= 2
-    assert found.best_score_ == found.trace_["score"].max()
-    assert found.best_score_ == pytest.approx(silhouette_score(data, found.labels_))
-    assert found.best_estimator_.n_clusters == found.best_params_["n_clusters"]
-    np.testing.assert_array_equal(found.labels_, found.best_estimator_.labels_)
-    assert score_clustering(found.best_estimator_, data) == found.best_score_
+    result = search(case.make(), {"n_clusters": [2, 3]}, n_iter=3).fit(data)
+    assert result.best_params_ in ({"n_clusters": 2}, {"n_clusters": 3})
+    assert 1 <= len(result.trace_["score"]) <= 2
+    assert result.best_score_ == result.trace_["score"].max()
+    assert result.best_score_ == pytest.approx(silhouette_score(data, result.labels_))
+    assert result.best_estimator_.n_clusters == result.best_params_["n_clusters"]
+    np.testing.assert_array_equal(result.labels_, result.best_estimator_.labels_)
+    assert score_clustering(result.best_estimator_, data) == result.best_score_
 
 
 @for_estimators(lambda case: case.has("n_clusters") and case.multi_view)
 def test_every_estimator_of_several_views_can_be_searched(case):
     views = {name: case.form(view) for name, view in VIEWS.items()}
-    found = search(case.make(), {"n_clusters": [2, 3]}, n_iter=3).fit(views)
-    expected = np.mean([silhouette_score(view, found.labels_) for view in views.values()])
-    assert found.best_score_ == pytest.approx(expected)
+    result = search(case.make(), {"n_clusters": [2, 3]}, n_iter=3).fit(views)
+    expected = np.mean([silhouette_score(view, result.labels_) for view in views.values()])
+    assert result.best_score_ == pytest.approx(expected)
 
 
 @for_estimators(lambda case: case.pairwise and not case.takes_kernel)
@@ -102,9 +102,9 @@ def test_graphs_have_no_distances_and_can_be_searched_with_a_function(case):
         assert graph is A
         return -model.cut_value_
 
-    found = search(case.make(), {"n_clusters": [2, 3]}, n_iter=6, criterion=negative_cut).fit(A)
-    assert found.best_score_ == -found.best_estimator_.cut_value_
-    assert choose_n_clusters(case.make(), A, [2, 3], criterion=negative_cut).scores.max() == found.best_score_
+    result = search(case.make(), {"n_clusters": [2, 3]}, n_iter=6, criterion=negative_cut).fit(A)
+    assert result.best_score_ == -result.best_estimator_.cut_value_
+    assert choose_n_clusters(case.make(), A, [2, 3], criterion=negative_cut).scores.max() == result.best_score_
 
 
 @for_estimators(lambda case: case.has("n_clusters") and case.takes_kernel)
@@ -112,8 +112,8 @@ def test_kernel_matrices_have_distances_of_their_own(case):
     K = rbf_kernel(X, gamma=0.02)
     model = case.make(**case.precomputed).fit(K)
     assert score_clustering(model, K) == pytest.approx(kernel_silhouette(K, model.labels_))
-    found = search(case.make(**case.precomputed), {"n_clusters": [2, 3]}, n_iter=3).fit(K)
-    assert found.best_score_ == pytest.approx(kernel_silhouette(K, found.labels_))
+    result = search(case.make(**case.precomputed), {"n_clusters": [2, 3]}, n_iter=3).fit(K)
+    assert result.best_score_ == pytest.approx(kernel_silhouette(K, result.labels_))
 
 
 # --- silhouettes -----------------------------------------------------------------------------------------------------
@@ -152,10 +152,10 @@ def test_a_single_cluster_gets_the_worst_score(criterion):
 def test_a_drawn_part_is_judged_by_itself():
     model = ksc(2).fit(X)
     rows = np.sort(streams(3, 1, "judged samples")[0].choice(N, 20, replace=False))
-    found = score_clustering(model, X, sample_size=20, random_state=3)
-    assert found == pytest.approx(silhouette_score(X[rows], model.labels_[rows]))
-    assert found == score_clustering(model, X, sample_size=20, random_state=3)
-    assert found != score_clustering(model, X, sample_size=20, random_state=4)
+    result = score_clustering(model, X, sample_size=20, random_state=3)
+    assert result == pytest.approx(silhouette_score(X[rows], model.labels_[rows]))
+    assert result == score_clustering(model, X, sample_size=20, random_state=3)
+    assert result != score_clustering(model, X, sample_size=20, random_state=4)
     whole = score_clustering(model, X, sample_size=None)
     assert whole == score_clustering(model, X, sample_size=N) == score_clustering(model, X, sample_size=N + 1)
     assert whole == pytest.approx(silhouette_score(X, model.labels_))
@@ -163,10 +163,10 @@ def test_a_drawn_part_is_judged_by_itself():
 
 def test_a_search_draws_its_part_once_for_all_points():
     data = np.random.default_rng(0).standard_normal((N, 3))
-    found = search(space={"n_clusters": [2, 3, 4]}, sample_size=15, n_iter=20, random_state=5).fit(data)
+    result = search(space={"n_clusters": [2, 3, 4]}, sample_size=15, n_iter=20, random_state=5).fit(data)
     rows = np.sort(streams(5, 1, "judged samples")[0].choice(N, 15, replace=False))
-    assert len(found.trace_["score"]) == 3
-    for params, score in zip(found.trace_["params"], found.trace_["score"], strict=True):
+    assert len(result.trace_["score"]) == 3
+    for params, score in zip(result.trace_["params"], result.trace_["score"], strict=True):
         labels = KernelSpectralClustering(**params).fit(data).labels_
         assert score == pytest.approx(silhouette_score(data[rows], labels[rows]))
 
@@ -175,8 +175,8 @@ def test_a_search_draws_its_part_once_for_all_points():
 def test_given_kernels_have_the_silhouette_of_their_feature_space(form):
     K = rbf_kernel(X, gamma=0.02)
     model = KernelSpectralClustering(2, kernel="precomputed").fit(form(K))
-    found = score_clustering(model, form(K), metric="cosine")  # which has no effect here
-    assert found == pytest.approx(kernel_silhouette(K, model.labels_))
+    result = score_clustering(model, form(K), metric="cosine")  # which has no effect here
+    assert result == pytest.approx(kernel_silhouette(K, model.labels_))
 
 
 @pytest.mark.parametrize("views", [VIEWS, list(VIEWS.values())], ids=["dict", "list"])
@@ -217,7 +217,7 @@ def test_view_by_view_every_view_is_judged_with_its_own_labels():
     views = torn()
     model = mvksc(3, sigma=1.5, assignment="per_view").fit(views)
     assert adjusted_rand_score(*model.view_labels_) < 1.0
-    each = [silhouette_score(view, own) for view, own in zip(views.values(), model.view_labels_, strict=True)]
+    each = [silhouette_score(view, labels) for view, labels in zip(views.values(), model.view_labels_, strict=True)]
     assert score_clustering(model, views) == pytest.approx(np.mean(each))
 
 
@@ -268,8 +268,8 @@ def test_the_angular_fit_of_two_clusters_of_one_view_sees_the_balance_alone():
     data = torn()["one"]
     model = ksc(2, sigma=1.5).fit(data)
     sizes = np.bincount(model.labels_)
-    found = score_clustering(model, data, criterion="baf", eta=0.6)
-    assert found == pytest.approx(0.6 + 0.4 * sizes.min() / sizes.max())
+    result = score_clustering(model, data, criterion="baf", eta=0.6)
+    assert result == pytest.approx(0.6 + 0.4 * sizes.min() / sizes.max())
 
 
 @criteria
@@ -302,16 +302,16 @@ def test_balanced_fits_need_the_scores_of_kernel_spectral_clustering(criterion):
 
 
 def test_a_function_gets_the_fitted_estimator_and_the_samples():
-    seen = []
+    judged = []
 
     def criterion(model, data):
-        seen.append(model)
+        judged.append(model)
         assert data is X
         return np.float64(-model.objective_)
 
     model = ksc().fit(X)
     assert score_clustering(model, X, criterion=criterion) == -model.objective_
-    assert seen == [model]
+    assert judged == [model]
 
 
 # --- what is drawn ---------------------------------------------------------------------------------------------------
@@ -319,19 +319,19 @@ def test_a_function_gets_the_fitted_estimator_and_the_samples():
 
 def test_the_first_point_is_at_the_medians():
     space = {"kernel_params": {"sigma": SIGMA}, "n_clusters": randint(2, 5)}
-    found = search(space=space, n_iter=1).fit(X)
-    assert found.trace_["params"] == [
+    result = search(space=space, n_iter=1).fit(X)
+    assert result.trace_["params"] == [
         {"kernel_params": {"sigma": pytest.approx(SIGMA.median())}, "n_clusters": int(randint(2, 5).median())}
     ]
-    assert found.best_params_ == found.trace_["params"][0]
+    assert result.best_params_ == result.trace_["params"][0]
 
 
 def test_distributions_give_numbers_of_their_range_and_kind():
     space = {"kernel_params": {"sigma": uniform(3.0, 2.0)}, "n_clusters": randint(2, 5), "memory_limit": SIGMA}
-    found = search(space=space, n_iter=40).fit(X)
-    sigmas = [params["kernel_params"]["sigma"] for params in found.trace_["params"]]
-    counts = [params["n_clusters"] for params in found.trace_["params"]]
-    limits = [params["memory_limit"] for params in found.trace_["params"]]
+    result = search(space=space, n_iter=40).fit(X)
+    sigmas = [params["kernel_params"]["sigma"] for params in result.trace_["params"]]
+    counts = [params["n_clusters"] for params in result.trace_["params"]]
+    limits = [params["memory_limit"] for params in result.trace_["params"]]
     assert {type(value) for value in sigmas + limits} == {float}
     assert {type(value) for value in counts} == {int}
     assert set(counts) == {2, 3, 4}
@@ -364,18 +364,18 @@ def test_choices_are_tried_as_they_are_and_once_each(choices):
         fits.append(model.n_clusters)
         return 1.0 / model.n_clusters
 
-    found = search(space={"n_clusters": choices}, n_iter=40, criterion=criterion).fit(X)
+    result = search(space={"n_clusters": choices}, n_iter=40, criterion=criterion).fit(X)
     assert sorted(fits) == [2, 3, 4]
-    assert len(found.trace_["params"]) == 3
-    assert found.best_params_ == {"n_clusters": 2}
+    assert len(result.trace_["params"]) == 3
+    assert result.best_params_ == {"n_clusters": 2}
 
 
 def test_choices_may_be_anything_that_holds_no_distribution():
     kernels = ["rbf", "laplacian", rbf_kernel]
-    found = search(space={"kernel": kernels, "kernel_params": [None, {}]}, n_iter=60).fit(X)
-    tried = {repr(params) for params in found.trace_["params"]}
-    assert len(tried) == len(found.trace_["params"]) == 6
-    assert found.best_estimator_.kernel in kernels
+    result = search(space={"kernel": kernels, "kernel_params": [None, {}]}, n_iter=60).fit(X)
+    tried = {repr(params) for params in result.trace_["params"]}
+    assert len(tried) == len(result.trace_["params"]) == 6
+    assert result.best_estimator_.kernel in kernels
 
 
 def test_dicts_and_lists_may_hold_distributions_beside_what_stays():
@@ -386,29 +386,29 @@ def test_dicts_and_lists_may_hold_distributions_beside_what_stays():
     }
     model = MultiViewKernelSpectralClustering(2, kernel=["rbf", "poly"])
     views = [np.abs(view) for view in VIEWS.values()]
-    found = search(model, space, n_iter=12).fit(views)
-    assert len(found.trace_["params"]) > 8
-    for params in found.trace_["params"]:
+    result = search(model, space, n_iter=12).fit(views)
+    assert len(result.trace_["params"]) > 8
+    for params in result.trace_["params"]:
         assert list(params) == list(space)
         assert params["kernel_params"][1] == {"gamma": 0.25, "degree": 2}
         assert 0.5 <= params["kernel_params"][0]["sigma"] <= 20.0
         assert 0.1 <= params["gamma"][0] <= 1.0
         assert params["gamma"][1] == 0.5
         assert params["n_clusters"] in (2, 3)
-    assert found.best_estimator_.gamma == found.best_params_["gamma"]
-    assert len({params["gamma"][0] for params in found.trace_["params"]}) > 3
+    assert result.best_estimator_.gamma == result.best_params_["gamma"]
+    assert len({params["gamma"][0] for params in result.trace_["params"]}) > 3
 
 
 def test_parameters_of_the_steps_of_a_pipeline_have_their_names():
     pipe = Pipeline([("scale", StandardScaler()), ("cluster", KernelSpectralClustering(3))])
     space = {"cluster__kernel_params": {"sigma": loguniform(0.1, 5.0)}, "scale__with_std": [True, False]}
-    found = search(pipe, space, n_iter=10).fit(X)
-    assert isinstance(found.best_estimator_, Pipeline)
-    assert found.best_estimator_.get_params()["scale__with_std"] == found.best_params_["scale__with_std"]
-    assert found.best_estimator_["cluster"].kernel_params == found.best_params_["cluster__kernel_params"]
-    np.testing.assert_array_equal(found.labels_, found.best_estimator_["cluster"].labels_)
-    np.testing.assert_array_equal(found.predict(X), found.labels_)
-    assert found.best_score_ == pytest.approx(silhouette_score(X, found.labels_))
+    result = search(pipe, space, n_iter=10).fit(X)
+    assert isinstance(result.best_estimator_, Pipeline)
+    assert result.best_estimator_.get_params()["scale__with_std"] == result.best_params_["scale__with_std"]
+    assert result.best_estimator_["cluster"].kernel_params == result.best_params_["cluster__kernel_params"]
+    np.testing.assert_array_equal(result.labels_, result.best_estimator_["cluster"].labels_)
+    np.testing.assert_array_equal(result.predict(X), result.labels_)
+    assert result.best_score_ == pytest.approx(silhouette_score(X, result.labels_))
     with pytest.raises(ParameterError, match="'scale__width', which Pipeline does not have"):
         search(pipe, {"scale__width": [1, 2]}).fit(X)
     chosen = choose_n_clusters(pipe, X, range(2, 6))
@@ -418,9 +418,9 @@ def test_parameters_of_the_steps_of_a_pipeline_have_their_names():
 
 def test_balanced_fits_judge_the_end_of_a_pipeline():
     pipe = Pipeline([("scale", StandardScaler()), ("cluster", KernelSpectralClustering(3))])
-    found = search(pipe, {"cluster__kernel_params": SPACE["kernel_params"]}, criterion="baf", n_iter=5).fit(X)
-    best = found.best_estimator_["cluster"]
-    assert found.best_score_ == pytest.approx(balanced_angular_fit(best.scores_, best.labels_, eta=0.75))
+    result = search(pipe, {"cluster__kernel_params": SPACE["kernel_params"]}, criterion="baf", n_iter=5).fit(X)
+    best = result.best_estimator_["cluster"]
+    assert result.best_score_ == pytest.approx(balanced_angular_fit(best.scores_, best.labels_, eta=0.75))
 
 
 # --- the search itself -----------------------------------------------------------------------------------------------
@@ -428,16 +428,16 @@ def test_balanced_fits_judge_the_end_of_a_pipeline():
 
 @pytest.mark.parametrize("n_iter", [1, 2, 3, 10, 31])
 def test_as_many_points_are_tried_as_asked_for(n_iter):
-    found = search(n_iter=n_iter).fit(X)
-    assert len(found.trace_["score"]) == n_iter
+    result = search(n_iter=n_iter).fit(X)
+    assert len(result.trace_["score"]) == n_iter
     two = search(space=SPACE | {"memory_limit": SIGMA}, n_iter=n_iter).fit(X)
     assert len(two.trace_["score"]) <= n_iter  # a point met again is not fitted again
     assert len({repr(params) for params in two.trace_["params"]}) == len(two.trace_["score"])
 
 
 def test_the_trace_tells_every_point():
-    found = search(n_iter=12).fit(X)
-    trace = found.trace_
+    result = search(n_iter=12).fit(X)
+    trace = result.trace_
     assert list(trace) == ["params", "score", "failure", "seconds"]
     assert len(trace["params"]) == len(trace["score"]) == len(trace["failure"]) == len(trace["seconds"]) == 12
     assert (trace["seconds"] >= 0).all()
@@ -448,12 +448,12 @@ def test_the_trace_tells_every_point():
 
 
 def test_the_best_is_the_first_of_the_largest_scores():
-    found = search(n_iter=25).fit(X)
-    place = int(np.nanargmax(found.trace_["score"]))
-    assert found.best_score_ == found.trace_["score"][place] == np.nanmax(found.trace_["score"])
-    assert found.best_params_ == found.trace_["params"][place]
-    assert {name: found.best_estimator_.get_params()[name] for name in SPACE} == found.best_params_
-    np.testing.assert_array_equal(found.labels_, found.best_estimator_.labels_)
+    result = search(n_iter=25).fit(X)
+    place = int(np.nanargmax(result.trace_["score"]))
+    assert result.best_score_ == result.trace_["score"][place] == np.nanmax(result.trace_["score"])
+    assert result.best_params_ == result.trace_["params"][place]
+    assert {name: result.best_estimator_.get_params()[name] for name in SPACE} == result.best_params_
+    np.testing.assert_array_equal(result.labels_, result.best_estimator_.labels_)
     level = search(n_iter=6, criterion=constant).fit(X)
     assert level.best_params_ == level.trace_["params"][0]
 
@@ -473,33 +473,35 @@ def test_a_seed_may_be_a_generator_of_numpy():
 
 def test_points_that_are_refused_are_kept_and_never_the_best():
     space = {"gamma": loguniform(0.01, 1e6)}
-    found = search(mvksc(3), space, n_iter=30).fit(VIEWS)
-    failed = np.isnan(found.trace_["score"])
+    result = search(mvksc(3), space, n_iter=30).fit(VIEWS)
+    failed = np.isnan(result.trace_["score"])
     assert failed.any()
     assert not failed.all()
-    assert [bool(text) for text in found.trace_["failure"]] == failed.tolist()
-    assert all("is at or above its limit" in text for text in found.trace_["failure"] if text)
-    assert found.best_score_ == np.nanmax(found.trace_["score"])
-    limit = found.best_estimator_.gamma_limits_.min()
-    assert (np.array([params["gamma"] for params in found.trace_["params"]]) >= limit).tolist() == failed.tolist()
+    assert [bool(text) for text in result.trace_["failure"]] == failed.tolist()
+    assert all("is at or above its limit" in text for text in result.trace_["failure"] if text)
+    assert result.best_score_ == np.nanmax(result.trace_["score"])
+    limit = result.best_estimator_.gamma_limits_.min()
+    assert (np.array([params["gamma"] for params in result.trace_["params"]]) >= limit).tolist() == failed.tolist()
 
 
 def test_a_criterion_that_fails_counts_as_worst_too():
     def criterion(model, data):
         return float("nan") if model.n_clusters == 3 else -float(model.n_clusters)
 
-    found = search(space={"n_clusters": [3, 4, 2]}, n_iter=40, criterion=criterion).fit(X)
-    assert found.best_params_ == {"n_clusters": 2}
-    texts = dict(zip((params["n_clusters"] for params in found.trace_["params"]), found.trace_["failure"], strict=True))
+    result = search(space={"n_clusters": [3, 4, 2]}, n_iter=40, criterion=criterion).fit(X)
+    assert result.best_params_ == {"n_clusters": 2}
+    texts = dict(
+        zip((params["n_clusters"] for params in result.trace_["params"]), result.trace_["failure"], strict=True)
+    )
     assert texts == {2: "", 3: "criterion returned nan; it must return a finite number.", 4: ""}
 
 
 def test_where_all_points_are_refused_the_first_error_is_raised():
     with pytest.raises(ParameterError, match=r"n_samples=36 should be >= n_clusters=50"):
         search(space={"n_clusters": randint(50, 51)}).fit(X)
-    with pytest.raises(ParameterError, match="is at or above its limit") as seen:
+    with pytest.raises(ParameterError, match="is at or above its limit") as caught:
         search(mvksc(3), {"gamma": loguniform(1e5, 1e9)}, n_iter=4).fit(VIEWS)
-    assert f"gamma={loguniform(1e5, 1e9).median():g} " in str(seen.value)  # of the first point
+    assert f"gamma={loguniform(1e5, 1e9).median():g} " in str(caught.value)  # of the first point
 
 
 def test_errors_that_are_no_refusal_end_the_search():
@@ -514,9 +516,9 @@ def test_warnings_of_single_fits_are_not_shown():
     model, data = KernelKMeans(4, init="random_partition", n_init=1, max_iter=1, random_state=0), torn()["two"]
     with pytest.warns(ConvergenceWarning):
         clone(model).fit(data)
-    found = search(model, {"n_clusters": [4, 5]}).fit(data)  # warnings are errors here
-    assert found.trace_["failure"] == ["", ""]
-    assert not found.best_estimator_.converged_
+    result = search(model, {"n_clusters": [4, 5]}).fit(data)  # warnings are errors here
+    assert result.trace_["failure"] == ["", ""]
+    assert not result.best_estimator_.converged_
 
 
 def test_estimator_and_arguments_are_left_as_they_were():
@@ -524,14 +526,14 @@ def test_estimator_and_arguments_are_left_as_they_were():
     space = {"kernel_params": {"sigma": SIGMA, "gamma": None}, "n_clusters": [2, 3]}
     data = X.copy()
     data.setflags(write=False)
-    found = search(model, space, n_iter=5)
-    assert found.fit(data) is found
-    assert found.estimator is model
-    assert found.param_distributions is space
+    result = search(model, space, n_iter=5)
+    assert result.fit(data) is result
+    assert result.estimator is model
+    assert result.param_distributions is space
     assert space == {"kernel_params": {"sigma": SIGMA, "gamma": None}, "n_clusters": [2, 3]}
     assert same(model.get_params(), KernelSpectralClustering(3, kernel_params={"sigma": 1.0}).get_params())
     assert not hasattr(model, "labels_")
-    assert found.best_estimator_ is not model
+    assert result.best_estimator_ is not model
 
 
 def test_what_an_estimator_does_to_its_parameters_is_not_seen_in_the_trace():
@@ -541,33 +543,33 @@ def test_what_an_estimator_does_to_its_parameters_is_not_seen_in_the_trace():
             self.kernel_params["sigma"] = -1.0
             return self
 
-    found = search(Careless(3), n_iter=4).fit(X)
-    assert all(params["kernel_params"]["sigma"] > 0 for params in found.trace_["params"])
+    result = search(Careless(3), n_iter=4).fit(X)
+    assert all(params["kernel_params"]["sigma"] > 0 for params in result.trace_["params"])
 
 
 def test_a_search_is_an_estimator_that_can_be_copied():
-    found = search(n_iter=4).fit(X)
-    twin = clone(found)
+    result = search(n_iter=4).fit(X)
+    twin = clone(result)
     assert not hasattr(twin, "best_estimator_")
     assert twin.n_iter == 4
-    assert twin.fit(X).trace_["params"] == found.trace_["params"]
-    params = found.get_params()
+    assert twin.fit(X).trace_["params"] == result.trace_["params"]
+    params = result.get_params()
     assert params["estimator__n_clusters"] == 3
     assert params["criterion"] == "silhouette"
     twin.set_params(estimator__n_clusters=2, n_iter=2).fit(X)
     assert len(np.unique(twin.labels_)) == 2
     assert len(twin.trace_["score"]) == 2
-    assert "AnnealingSearch(" in repr(found)
+    assert "AnnealingSearch(" in repr(result)
 
 
 def test_the_search_predicts_with_the_best_estimator():
-    found = search(n_iter=6).fit(X)
+    result = search(n_iter=6).fit(X)
     new = blobs(5, seed=1)[0]
-    np.testing.assert_array_equal(found.predict(new), found.best_estimator_.predict(new))
-    np.testing.assert_array_equal(found.transform(new), found.best_estimator_.transform(new))
-    np.testing.assert_array_equal(found.predict(X), found.labels_)
-    np.testing.assert_array_equal(search(n_iter=6).fit_predict(X), found.labels_)
-    assert found.n_features_in_ == 4
+    np.testing.assert_array_equal(result.predict(new), result.best_estimator_.predict(new))
+    np.testing.assert_array_equal(result.transform(new), result.best_estimator_.transform(new))
+    np.testing.assert_array_equal(result.predict(X), result.labels_)
+    np.testing.assert_array_equal(search(n_iter=6).fit_predict(X), result.labels_)
+    assert result.n_features_in_ == 4
 
 
 def test_the_search_has_the_methods_of_its_estimator():
@@ -590,48 +592,48 @@ def test_the_search_says_what_its_estimator_takes():
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array, pd.DataFrame, lambda A: A.tolist()])
 def test_samples_may_come_in_any_form(form):
-    found = search(n_iter=3).fit(form(X))
-    np.testing.assert_allclose(found.trace_["score"], search(n_iter=3).fit(X).trace_["score"], atol=1e-9)
+    result = search(n_iter=3).fit(form(X))
+    np.testing.assert_allclose(result.trace_["score"], search(n_iter=3).fit(X).trace_["score"], atol=1e-9)
 
 
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_progress_goes_to_the_error_stream_alone(verbose, capsys):
-    found = search(n_iter=5, verbose=verbose).fit(X)
+    result = search(n_iter=5, verbose=verbose).fit(X)
     written = capsys.readouterr()
     assert written.out == ""
     assert bool(written.err) == bool(verbose)
     if verbose:
         assert "5/5" in written.err
-        assert f"{found.best_score_:.4g}" in written.err
+        assert f"{result.best_score_:.4g}" in written.err
     choose_n_clusters(ksc(), X, [2, 3], verbose=verbose)
     written = capsys.readouterr()
     assert written.out == ""
     assert ("2/2" in written.err) == bool(verbose)
 
 
-# --- what is found ---------------------------------------------------------------------------------------------------
+# --- best estimators -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_width_that_parts_two_rings_is_found(seed):
     data, y = make_two_rings(200, random_state=seed)
     space = {"kernel_params": {"sigma": loguniform(0.05, 5.0)}}
-    found = search(KernelSpectralClustering(2), space, criterion="blf", eta=0.95, n_iter=25, random_state=seed)
-    found.fit(data)
-    assert normalized_mutual_info(y, found.labels_) == pytest.approx(1.0)
+    result = search(KernelSpectralClustering(2), space, criterion="blf", eta=0.95, n_iter=25, random_state=seed)
+    result.fit(data)
+    assert normalized_mutual_info(y, result.labels_) == pytest.approx(1.0)
     # The middle of the range, where the search begins, does not part them.
     assert normalized_mutual_info(y, ksc(2, sigma=1.5).fit(data).labels_) < 0.9
-    assert found.best_params_["kernel_params"]["sigma"] < 1.0
+    assert result.best_params_["kernel_params"]["sigma"] < 1.0
 
 
 @pytest.mark.parametrize("estimator", [KernelSpectralClustering(2), KernelKMeans(2, random_state=0)], ids=str)
 def test_the_number_of_blobs_is_found(estimator):
-    found = search(estimator, {"n_clusters": randint(2, 7)}, n_iter=30).fit(X)
-    assert found.best_params_ == {"n_clusters": 3}
-    assert adjusted_rand_score(TRUTH, found.labels_) == 1.0
+    result = search(estimator, {"n_clusters": randint(2, 7)}, n_iter=30).fit(X)
+    assert result.best_params_ == {"n_clusters": 3}
+    assert adjusted_rand_score(TRUTH, result.labels_) == 1.0
     chosen = choose_n_clusters(estimator, X, range(2, 7))
     assert chosen.n_clusters == 3
-    assert chosen.scores[1] == pytest.approx(found.best_score_)
+    assert chosen.scores[1] == pytest.approx(result.best_score_)
 
 
 def test_weights_and_widths_of_several_views_are_searched_together():
@@ -640,11 +642,11 @@ def test_weights_and_widths_of_several_views_are_searched_together():
         "gamma": [loguniform(0.01, 10.0)] * 3,
         "kernel_params": {name: {"sigma": loguniform(0.3, 10.0)} for name in data.views},
     }
-    found = search(MultiViewKernelSpectralClustering(2), space, criterion="baf", eta=0.9, n_iter=20).fit(data.views)
-    assert found.best_score_ == np.nanmax(found.trace_["score"]) >= found.trace_["score"][0]
-    assert len(found.best_params_["gamma"]) == 3
-    assert list(found.best_params_["kernel_params"]) == list(data.views)
-    assert normalized_mutual_info(data.target, found.labels_) > 0.5
+    result = search(MultiViewKernelSpectralClustering(2), space, criterion="baf", eta=0.9, n_iter=20).fit(data.views)
+    assert result.best_score_ == np.nanmax(result.trace_["score"]) >= result.trace_["score"][0]
+    assert len(result.best_params_["gamma"]) == 3
+    assert list(result.best_params_["kernel_params"]) == list(data.views)
+    assert normalized_mutual_info(data.target, result.labels_) > 0.5
 
 
 # --- errors of a search ----------------------------------------------------------------------------------------------
@@ -831,8 +833,8 @@ def test_long_choices_that_differ_in_the_middle_are_two_points():
     data = np.random.default_rng(0).standard_normal((1100, 2))
     one = np.arange(1100) % 2
     two = np.where((np.arange(1100) > 100) & (np.arange(1100) < 1000), 1 - one, one)
-    found = search(KernelKMeans(2, kernel="linear"), {"init": [one, two]}, criterion=constant, n_iter=20).fit(data)
-    assert len(found.trace_["params"]) == 2
+    result = search(KernelKMeans(2, kernel="linear"), {"init": [one, two]}, criterion=constant, n_iter=20).fit(data)
+    assert len(result.trace_["params"]) == 2
 
 
 # objective; the search then walks towards the points that cannot be fitted.

@@ -26,13 +26,13 @@ def fitted(X, n_clusters=7, **options):
 
 
 def test_an_elbow_worked_out_by_hand():
-    found = suggest_n_clusters([10.0, 4.0, 3.0, 2.0])
+    result = suggest_n_clusters([10.0, 4.0, 3.0, 2.0])
     # Scaled to [0, 1] the path is 1, 1/4, 1/8, 0; the line through its ends is 1, 2/3, 1/3, 0.
-    assert found.scores == pytest.approx([0, 2 / 3 - 1 / 4, 1 / 3 - 1 / 8, 0])
-    assert found.n_clusters == 2
-    assert found.method == "elbow"
-    assert found.gap is None
-    assert found.gap_error is None
+    assert result.scores == pytest.approx([0, 2 / 3 - 1 / 4, 1 / 3 - 1 / 8, 0])
+    assert result.n_clusters == 2
+    assert result.method == "elbow"
+    assert result.gap is None
+    assert result.gap_error is None
 
 
 @given(
@@ -42,11 +42,11 @@ def test_an_elbow_worked_out_by_hand():
 )
 def test_scaling_and_shifting_a_path_moves_no_elbow(path, factor, constant):
     path = np.round(np.sort(path)[::-1], 3)
-    found, changed = suggest_n_clusters(path), suggest_n_clusters(path * factor + constant)
+    result, changed = suggest_n_clusters(path), suggest_n_clusters(path * factor + constant)
     if path[0] - path[-1] > 1e-2:
-        assert changed.scores == pytest.approx(found.scores, abs=1e-6)
-        if found.n_clusters is not None:
-            assert changed.scores[found.n_clusters - 1] == pytest.approx(changed.scores.max(), abs=1e-6)
+        assert changed.scores == pytest.approx(result.scores, abs=1e-6)
+        if result.n_clusters is not None:
+            assert changed.scores[result.n_clusters - 1] == pytest.approx(changed.scores.max(), abs=1e-6)
 
 
 @given(k=st.integers(2, 8), more=st.integers(1, 6), steep=st.floats(2.0, 50.0))
@@ -89,15 +89,15 @@ def test_separate_groups_are_counted_by_elbow_and_highest_gap(seed):
 def test_a_gap_worked_out_by_hand():
     path = np.exp([3.0, 1.0, 0.9])
     references = np.exp([[3.0, 2.4, 2.0], [3.2, 2.6, 2.0]])
-    found = suggest_n_clusters(path, method="gap", reference_paths=references)
+    result = suggest_n_clusters(path, method="gap", reference_paths=references)
     # Means of the logarithms are 3.1, 2.5, 2.0; their deviations, dividing by B = 2, are 0.1, 0.1, 0.
     error = np.array([0.1, 0.1, 0.0]) * np.sqrt(1.5)
-    assert found.gap == pytest.approx([0.1, 1.5, 1.1])
-    assert found.gap_error == pytest.approx(error)
-    assert found.scores[:2] == pytest.approx([0.1 - 1.5 + error[1], 1.5 - 1.1 + error[2]])
-    assert np.isnan(found.scores[2])
-    assert found.n_clusters == 2
-    assert found.method == "gap"
+    assert result.gap == pytest.approx([0.1, 1.5, 1.1])
+    assert result.gap_error == pytest.approx(error)
+    assert result.scores[:2] == pytest.approx([0.1 - 1.5 + error[1], 1.5 - 1.1 + error[2]])
+    assert np.isnan(result.scores[2])
+    assert result.n_clusters == 2
+    assert result.method == "gap"
 
 
 def test_the_first_peak_of_the_gap_is_not_always_the_highest():
@@ -117,8 +117,8 @@ def test_two_groups_are_counted_by_every_rule(seed):
     X = blobs(seed=seed, centers=CORNERS[:2])
     model = fitted(X)
     references = reference_inertia_paths(model, X, random_state=seed)
-    found = [suggest_n_clusters(model, method=rule, reference_paths=references) for rule in ("gap", "gap_max")]
-    assert [each.n_clusters for each in (suggest_n_clusters(model), *found)] == [2, 2, 2]
+    result = [suggest_n_clusters(model, method=rule, reference_paths=references) for rule in ("gap", "gap_max")]
+    assert [each.n_clusters for each in (suggest_n_clusters(model), *result)] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("method", ["gap", "gap_max"])
@@ -141,10 +141,10 @@ def test_data_without_groups_are_one_cluster_by_the_gap_and_have_an_elbow_all_th
 def test_the_unit_of_the_objective_moves_no_gap(factor):
     rng = np.random.default_rng(0)
     path, references = np.sort(rng.random(6) + 0.1)[::-1], np.sort(rng.random((4, 6)) + 0.1)[:, ::-1]
-    found = suggest_n_clusters(path, method="gap", reference_paths=references)
+    result = suggest_n_clusters(path, method="gap", reference_paths=references)
     scaled = suggest_n_clusters(path * factor, method="gap", reference_paths=references * factor)
-    assert scaled.gap == pytest.approx(found.gap)
-    assert scaled.gap_error == pytest.approx(found.gap_error)
+    assert scaled.gap == pytest.approx(result.gap)
+    assert scaled.gap_error == pytest.approx(result.gap_error)
 
 
 # Reference paths
@@ -164,23 +164,23 @@ def test_reference_paths_depend_on_the_seed_and_their_number_alone_and_leave_the
 class Remembering(GlobalKernelKMeans):
     """Keeps the samples it was fitted to."""
 
-    seen = ()
+    fits = ()
 
     def fit(self, X, y=None, sample_weight=None):
-        type(self).seen += ((X, sample_weight),)
+        type(self).fits += ((X, sample_weight),)
         return super().fit(X, y, sample_weight)
 
 
 @pytest.fixture
 def remembering(monkeypatch):
-    monkeypatch.setattr(Remembering, "seen", ())
+    monkeypatch.setattr(Remembering, "fits", ())
     return Remembering(2, kernel="linear")
 
 
 def test_the_feature_box_is_filled_between_the_extremes_of_every_feature(remembering):
     X = blobs(200)
     reference_inertia_paths(remembering, X, n_references=5, box="features", random_state=0)
-    drawn = np.vstack([X for X, _ in remembering.seen])
+    drawn = np.vstack([X for X, _ in remembering.fits])
     assert drawn.shape == (1000, 2)
     assert (drawn >= X.min(axis=0)).all()
     assert (drawn <= X.max(axis=0)).all()
@@ -193,7 +193,7 @@ def test_the_principal_box_follows_the_shape_of_the_data_and_turns_with_it(remem
     flat = rng.uniform(-1, 1, size=(300, 2)) * [5.0, 0.5]
     turn = np.array([[np.cos(0.6), -np.sin(0.6)], [np.sin(0.6), np.cos(0.6)]])
     reference_inertia_paths(remembering, flat @ turn.T + 7.0, n_references=5, random_state=0)
-    drawn = (np.vstack([X for X, _ in remembering.seen]) - 7.0) @ turn
+    drawn = (np.vstack([X for X, _ in remembering.fits]) - 7.0) @ turn
     assert np.abs(drawn).max(axis=0) == pytest.approx([5.0, 0.5], rel=0.15)
 
 
@@ -201,7 +201,7 @@ def test_samples_of_no_weight_do_not_widen_the_box_and_weights_reach_every_fit(r
     X = np.vstack([blobs(40), [[1e6, 1e6]]])
     weights = np.append(np.full(40, 2.0), 0.0)
     reference_inertia_paths(remembering, X, n_references=2, sample_weight=weights, random_state=0)
-    for drawn, given_weights in remembering.seen:
+    for drawn, given_weights in remembering.fits:
         assert np.abs(drawn).max() < 100
         assert drawn.shape == X.shape
         np.testing.assert_array_equal(given_weights, weights)
@@ -272,7 +272,7 @@ def test_reference_data_that_cannot_be_made_are_refused_with_a_remedy(estimator,
 
 
 def test_a_suggestion_cannot_be_changed_and_travels():
-    found = suggest_n_clusters([10.0, 4.0, 3.0, 2.0])
+    result = suggest_n_clusters([10.0, 4.0, 3.0, 2.0])
     with pytest.raises(AttributeError):
-        found.n_clusters = 3
-    assert pickle.loads(pickle.dumps(found)).n_clusters == 2
+        result.n_clusters = 3
+    assert pickle.loads(pickle.dumps(result)).n_clusters == 2

@@ -38,7 +38,7 @@ def drawn(figure):
     return file.getvalue()
 
 
-def said(display):
+def texts(display):
     return [text.get_text() for text in display.axes_[1].get_legend().get_texts()]
 
 
@@ -79,7 +79,7 @@ def test_border_and_margin_are_marked():
 
 def test_the_legend_counts_samples_and_those_inside_the_margin():
     display = made([-2.0, -1.0, -0.5, -0.2, 0.9, 1.5, 3.0]).plot()
-    assert said(display) == [
+    assert texts(display) == [
         "cluster 0: 4 samples, 2 inside the margin",
         "cluster 1: 3 samples, 1 inside the margin",
     ]
@@ -96,12 +96,12 @@ def test_samples_on_the_margin_up_to_rounding_are_not_inside_it():
 
 def test_labels_that_differ_from_the_side_of_the_border_are_counted():
     display = made([-1.5, 0.5, 2.0, 2.0], labels=[0, 0, 1, 1]).plot()
-    assert said(display) == [
+    assert texts(display) == [
         "cluster 0: 2 samples, 1 inside the margin, 1 across the border",
         "cluster 1: 2 samples, 0 inside the margin",
     ]
-    given = DecisionDisplay.from_estimator(MODEL, X, labels=1 - MODEL.labels_)
-    assert f"{np.sum(MODEL.labels_ == 1)} across the border" in said(given)[0]
+    display = DecisionDisplay.from_estimator(MODEL, X, labels=1 - MODEL.labels_)
+    assert f"{np.sum(MODEL.labels_ == 1)} across the border" in texts(display)[0]
 
 
 def test_clusters_can_be_told_apart_by_colour_and_in_grey_by_hatching():
@@ -138,9 +138,9 @@ def test_names_lose_the_view_they_share_and_the_middle_where_they_are_long():
 
 def test_ten_widths_of_one_view_have_short_names():
     model = RatioMultipleKernelClustering(random_state=0).fit(X)
-    found = names(DecisionDisplay.from_estimator(model, X))
-    assert len(found) == 10
-    assert all(name.startswith("rbf sigma=") for name in found)
+    result = names(DecisionDisplay.from_estimator(model, X))
+    assert len(result) == 10
+    assert all(name.startswith("rbf sigma=") for name in result)
 
 
 def test_a_learned_kernel_object_is_named_as_it_became():
@@ -214,6 +214,6 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "except ImportError as error:\n"
         "    print(error)\n"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "DecisionDisplay" in found
-    assert "kernelweave[plots]" in found
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "DecisionDisplay" in result
+    assert "kernelweave[plots]" in result

@@ -107,13 +107,13 @@ def test_graphs_have_no_silhouettes():
 @pytest.mark.parametrize("squared", [False, True], ids=["distances", "divergences"])
 def test_given_distances_and_divergences_have_the_silhouettes_of_scikit_learn(squared):
     D = pairwise_distances(X)
-    given = D**2 if squared else D
+    data = D**2 if squared else D
     model = ConvexMixture(3, divergence="precomputed") if squared else KMedoids(3, metric="precomputed")
-    model.fit(given)
+    model.fit(data)
     known = silhouette_samples(D, model.labels_, metric="precomputed")
-    found = SilhouetteDisplay.from_estimator(model, given, ax=axes())
-    np.testing.assert_allclose(np.sort(found.silhouettes), np.sort(known), atol=1e-9)
-    assert score_clustering(model, given) == pytest.approx(known.mean())
+    result = SilhouetteDisplay.from_estimator(model, data, ax=axes())
+    np.testing.assert_allclose(np.sort(result.silhouettes), np.sort(known), atol=1e-9)
+    assert score_clustering(model, data) == pytest.approx(known.mean())
 
 
 # Classes
@@ -145,8 +145,8 @@ def test_tables_need_not_be_square_and_large_ones_have_no_numbers():
 # Embeddings
 
 
-def up_to_sign(found, expected):
-    for ours, theirs in zip(found.T, expected.T, strict=True):
+def up_to_sign(result, expected):
+    for ours, theirs in zip(result.T, expected.T, strict=True):
         scale = np.abs(theirs).max()
         assert min(np.abs(ours - theirs).max(), np.abs(ours + theirs).max()) < 1e-6 * scale
 

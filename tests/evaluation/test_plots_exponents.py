@@ -74,10 +74,10 @@ def test_public_names_change_only_on_purpose():
 def test_bars_are_the_coefficients_of_a_fit_for_each_exponent():
     display = ExponentDisplay.from_estimator(KMEANS, VIEWS, p=SOME)
     learned = [clone(KMEANS).set_params(p=p).fit(VIEWS) for p in (1, 2)]
-    found = heights(display, "MultiViewKernelKMeans")
-    np.testing.assert_allclose(found[:2], [model.kernel_coefficients_ for model in learned])
-    np.testing.assert_allclose(found[2], 1 / 3)
-    np.testing.assert_array_equal(display.coefficients["MultiViewKernelKMeans"], found)
+    result = heights(display, "MultiViewKernelKMeans")
+    np.testing.assert_allclose(result[:2], [model.kernel_coefficients_ for model in learned])
+    np.testing.assert_allclose(result[2], 1 / 3)
+    np.testing.assert_array_equal(display.coefficients["MultiViewKernelKMeans"], result)
     np.testing.assert_array_equal(display.p, [1, 2, np.inf])
     assert display.nmi is None
     assert display.lines_ == {}
@@ -139,12 +139,12 @@ def test_a_line_stands_where_all_views_would_count_alike():
 
 @pytest.mark.parametrize("setting", [{"view_weights": "uniform"}, {"view_weights": [1, 2, 3]}, {"p": "auto"}], ids=repr)
 def test_what_the_estimator_says_of_weights_and_p_does_not_matter_and_is_left_as_it_is(setting):
-    given = clone(KMEANS).set_params(**setting)
-    display = ExponentDisplay.from_estimator(given, VIEWS, p=(2,))
+    model = clone(KMEANS).set_params(**setting)
+    display = ExponentDisplay.from_estimator(model, VIEWS, p=(2,))
     expected = ExponentDisplay.from_estimator(KMEANS, VIEWS, p=[2.0])
     np.testing.assert_array_equal(heights(display, "MultiViewKernelKMeans"), heights(expected, "MultiViewKernelKMeans"))
-    assert {name: getattr(given, name) for name in setting} == setting
-    assert not hasattr(given, "labels_")
+    assert {name: getattr(model, name) for name in setting} == setting
+    assert not hasattr(model, "labels_")
 
 
 def test_a_fitted_estimator_keeps_its_results():
@@ -201,13 +201,13 @@ def test_the_path_of_auto_is_drawn_with_the_exponent_it_chose():
 
 
 @pytest.mark.parametrize(
-    ("chosen", "said"),
+    ("chosen", "texts"),
     [(1.5, "p = 1.5 (chosen)"), (np.inf, "equal weights (chosen)")],
 )
-def test_the_words_beside_the_mark_name_the_exponent(chosen, said):
+def test_the_words_beside_the_mark_name_the_exponent(chosen, texts):
     path = {"p": np.array([1.5, 3.0, np.inf]), "stability": np.array([0.8, 0.7, 0.79])}
     display = ExponentDisplay.from_path(SimpleNamespace(p_path_=path, p_=chosen), color="black")
-    assert display.text_.get_text() == said
+    assert display.text_.get_text() == texts
     assert display.lines_["stability"].get_color() == "black"
 
 
@@ -269,7 +269,7 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "    except ImportError as error:\n"
         "        print(error)\n"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.count("matplotlib") == said.count("kernelweave[plots]") == 2
-    assert "ExponentDisplay" in said
-    assert "KernelMatrixDisplay" in said
+    texts = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert texts.count("matplotlib") == texts.count("kernelweave[plots]") == 2
+    assert "ExponentDisplay" in texts
+    assert "KernelMatrixDisplay" in texts

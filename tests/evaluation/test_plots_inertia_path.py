@@ -95,8 +95,8 @@ def test_nothing_is_marked_where_there_is_nothing_to_suggest(path, suggest):
 
 def test_a_suggestion_made_before_is_marked_under_its_own_name():
     references = [[10.0, 9.0, 5.0, 3.0], [10.0, 9.0, 5.0, 3.0]]  # the gap is log 1, 9/4, 5/3, 3/2
-    found = suggest_n_clusters(PATH, method="gap_max", reference_paths=references)
-    assert InertiaPathDisplay.from_path(PATH, suggest=found).text_.get_text() == "k = 2 (largest gap)"
+    result = suggest_n_clusters(PATH, method="gap_max", reference_paths=references)
+    assert InertiaPathDisplay.from_path(PATH, suggest=result).text_.get_text() == "k = 2 (largest gap)"
 
 
 def test_a_long_path_is_drawn_without_a_marker_at_every_point():
@@ -121,6 +121,6 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "except ImportError as error:\n"
         "    print(error)\n"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "matplotlib" in said
-    assert "kernelweave[plots]" in said
+    texts = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "matplotlib" in texts
+    assert "kernelweave[plots]" in texts

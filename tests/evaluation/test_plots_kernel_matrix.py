@@ -154,10 +154,10 @@ def test_views_can_be_columns_of_a_data_frame_known_by_name():
 
 
 def test_precomputed_kernels_are_cut_in_both_directions():
-    given = {name: normalized(view) for name, view in VIEWS.items()}
-    model = MultiViewKernelKMeans(3, kernel="precomputed", random_state=0).fit(given)
-    display = KernelMatrixDisplay.from_estimator(model, given, max_samples=20)
-    total = sum(c * given[name] for c, name in zip(model.kernel_coefficients_, given, strict=True))
+    kernels = {name: normalized(view) for name, view in VIEWS.items()}
+    model = MultiViewKernelKMeans(3, kernel="precomputed", random_state=0).fit(kernels)
+    display = KernelMatrixDisplay.from_estimator(model, kernels, max_samples=20)
+    total = sum(c * kernels[name] for c, name in zip(model.kernel_coefficients_, kernels, strict=True))
     np.testing.assert_allclose(display.K, total[np.ix_(display.indices, display.indices)], atol=1e-12)
 
 

@@ -58,16 +58,16 @@ def look(scatter):
 
 def places(display):
     """All points drawn, exemplars among them."""
-    return np.concatenate([np.asarray(found.get_offsets()) for found in display.ax_.collections])
+    return np.concatenate([np.asarray(result.get_offsets()) for result in display.ax_.collections])
 
 
 def sizes(display):
     """The area of the marker at every point drawn."""
     return {
         tuple(np.round(point, 9)): area
-        for found in display.ax_.collections
+        for result in display.ax_.collections
         for point, area in zip(
-            found.get_offsets(), np.broadcast_to(found.get_sizes(), len(found.get_offsets())), strict=True
+            result.get_offsets(), np.broadcast_to(result.get_sizes(), len(result.get_offsets())), strict=True
         )
     }
 
@@ -76,7 +76,7 @@ def test_the_samples_are_drawn_once_each_and_exemplars_are_outlined_and_numbered
     display = ExemplarDisplay.from_estimator(MODEL, X)
     assert sorted(MODEL.exemplar_indices_ // 9) == [0, 1, 2]
     assert sorted(map(tuple, places(display).round(9))) == sorted(map(tuple, X.round(9)))
-    at = np.array([found.get_offsets()[0] for found in display.exemplars_])
+    at = np.array([result.get_offsets()[0] for result in display.exemplars_])
     np.testing.assert_allclose(at, X[MODEL.exemplar_indices_])
     assert [text.get_text() for text in display.texts_] == ["0", "1", "2"]
     assert display.figure_ is display.ax_.figure
@@ -85,10 +85,10 @@ def test_the_samples_are_drawn_once_each_and_exemplars_are_outlined_and_numbered
 
 def test_clusters_differ_in_colour_and_marker_and_exemplars_look_like_their_cluster():
     display = ExemplarDisplay.from_estimator(MODEL, X)
-    looks = [look(found) for found in display.exemplars_]
+    looks = [look(result) for result in display.exemplars_]
     assert len({colour for colour, _ in looks}) == len({marker for _, marker in looks}) == 3
-    others = [found for found in display.ax_.collections if len(found.get_offsets()) > 1]
-    assert sorted(look(found) for found in others) == sorted(looks)
+    others = [result for result in display.ax_.collections if len(result.get_offsets()) > 1]
+    assert sorted(look(result) for result in others) == sorted(looks)
 
 
 def test_the_area_of_a_marker_grows_with_the_prior():
@@ -156,7 +156,7 @@ def test_an_embedding_takes_the_place_of_the_features():
 
 
 @pytest.mark.parametrize(
-    ("model", "given"),
+    ("model", "data"),
     [
         (ConvexMixture(3, divergence="precomputed"), GAPS),
         (ConvexMixture(3, divergence="kernel", kernel="precomputed"), X @ X.T),
@@ -165,9 +165,9 @@ def test_an_embedding_takes_the_place_of_the_features():
     ],
     ids=["divergences", "kernel", "list", "dict"],
 )
-def test_given_matrices_need_an_embedding(model, given):
+def test_given_matrices_need_an_embedding(model, data):
     with pytest.raises(ParameterError, match=r"divergences or kernel values, .* embedding="):
-        ExemplarDisplay.from_estimator(model.fit(given), given)
+        ExemplarDisplay.from_estimator(model.fit(data), data)
 
 
 def test_many_exemplars_are_all_drawn_and_the_first_are_numbered():
@@ -189,9 +189,9 @@ def test_samples_are_drawn_where_the_caller_says_in_the_callers_style():
     axes = Figure().subplots()
     display = ExemplarDisplay.from_estimator(MODEL, X, ax=axes, c="red", s=40)
     assert display.ax_ is axes
-    others = [found for found in axes.collections if len(found.get_offsets()) > 1]
-    assert all(tuple(found.get_facecolor()[0][:3]) == (1, 0, 0) for found in others)
-    assert all(found.get_sizes().tolist() == [40] for found in others)
+    others = [result for result in axes.collections if len(result.get_offsets()) > 1]
+    assert all(tuple(result.get_facecolor()[0][:3]) == (1, 0, 0) for result in others)
+    assert all(result.get_sizes().tolist() == [40] for result in others)
     assert display.plot().ax_ is not axes
 
 
@@ -325,7 +325,7 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "    except ImportError as error:\n"
         "        print(error)\n"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.count("matplotlib") == said.count("kernelweave[plots]") == 2
-    assert "ExemplarDisplay" in said
-    assert "ViewWeightsDisplay" in said
+    texts = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert texts.count("matplotlib") == texts.count("kernelweave[plots]") == 2
+    assert "ExemplarDisplay" in texts
+    assert "ViewWeightsDisplay" in texts

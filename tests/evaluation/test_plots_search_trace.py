@@ -41,7 +41,7 @@ def drawn(figure):
     return file.getvalue()
 
 
-def said(ax):
+def legend_texts(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
@@ -80,13 +80,13 @@ def test_refused_points_are_crosses_at_the_bottom():
     np.testing.assert_allclose(heights, 0.03)
     # No score is hidden by them.
     assert ax.transAxes.inverted().transform(ax.transData.transform((1, 0.1)))[1] > 0.08
-    assert said(ax) == ["score", "best so far", "refused"]
+    assert legend_texts(ax) == ["score", "best so far", "refused"]
 
 
 def test_a_trace_without_refusals_has_no_cross():
     display = SearchTraceDisplay.from_trace({"score": [0.1, 0.3, 0.2]})
     assert len(display.refused_[0].get_xdata()) == 0
-    assert said(display.axes_[0]) == ["score", "best so far"]
+    assert legend_texts(display.axes_[0]) == ["score", "best so far"]
 
 
 def test_the_best_point_has_a_ring_and_words():
@@ -136,7 +136,7 @@ def test_the_trace_of_a_search_is_drawn_under_the_name_of_its_criterion():
 
 
 def test_a_criterion_of_ones_own_gives_its_name():
-    def tightness(model, given):
+    def tightness(model, data):
         return -float(model.inertia_)
 
     search = AnnealingSearch(KernelKMeans(random_state=0), {"n_clusters": [2, 3]}, criterion=tightness, n_iter=3)
@@ -160,9 +160,9 @@ def test_panels_are_drawn_where_the_caller_says_in_the_callers_style():
     panels = Figure().subplots(2, 1)
     display = SearchTraceDisplay.from_trace(TRACE, param="gamma.0", axes=panels, c="red", s=40)
     assert list(display.axes_) == list(panels)
-    for found in display.points_:
-        assert found.get_sizes().tolist() == [40]
-        assert tuple(found.get_facecolor()[0][:3]) == (1, 0, 0)
+    for result in display.points_:
+        assert result.get_sizes().tolist() == [40]
+        assert tuple(result.get_facecolor()[0][:3]) == (1, 0, 0)
     assert list(display.plot().axes_) != list(panels)
 
 
@@ -222,7 +222,7 @@ def test_scores_over_the_number_of_clusters_with_the_chosen_one_marked():
 
 
 def test_options_reach_the_choice():
-    def most(model, given):
+    def most(model, data):
         return float(model.n_clusters)
 
     display = ClusterCountDisplay.from_estimator(KernelKMeans(random_state=0), X, (2, 3), criterion=most)
@@ -250,7 +250,7 @@ def test_two_criteria_share_the_axes():
     first = ClusterCountDisplay.from_choice(made([0.5, 0.6, 0.4]), name="silhouette")
     second = ClusterCountDisplay.from_choice(made([0.2, 0.3, 0.9], criterion="blf"), name="blf", ax=first.ax_, c="red")
     assert second.ax_ is first.ax_
-    assert said(first.ax_) == ["silhouette", "blf"]
+    assert legend_texts(first.ax_) == ["silhouette", "blf"]
     assert first.ax_.get_ylabel() == "score"
     assert [text.get_text() for text in first.ax_.texts] == ["k = 3 (silhouette)", "k = 4 (blf)"]
     assert second.line_.get_color() == "red"

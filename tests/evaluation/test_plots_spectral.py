@@ -62,7 +62,7 @@ def drawn(figure):
     return file.getvalue()
 
 
-def said(legend):
+def texts(legend):
     return [text.get_text() for text in legend.get_texts()]
 
 
@@ -70,7 +70,7 @@ def scatters(ax):
     """The scatters of a panel, one for each cluster."""
     from matplotlib.collections import PathCollection
 
-    return [found for found in ax.collections if isinstance(found, PathCollection)]
+    return [result for result in ax.collections if isinstance(result, PathCollection)]
 
 
 def grid(display, panel=0):
@@ -87,9 +87,9 @@ def test_regions_are_what_predict_says_and_samples_lie_where_they_are():
     display = BoundaryDisplay.from_estimator(ONE, PAIR, n_grid=40, least_degree=0)
     np.testing.assert_array_equal(display.regions[0].ravel(), ONE.predict(grid(display)))
     np.testing.assert_array_equal(display.labels[0], ONE.labels_)
-    places = np.concatenate([found.get_offsets() for found in scatters(display.axes_[0])])
+    places = np.concatenate([result.get_offsets() for result in scatters(display.axes_[0])])
     np.testing.assert_allclose(np.sort(places, axis=0), np.sort(PAIR, axis=0))
-    assert said(display.legend_) == ["cluster 0", "cluster 1"]
+    assert texts(display.legend_) == ["cluster 0", "cluster 1"]
     assert display.figure_ is display.axes_[0].figure
     assert drawn(display.figure_).startswith(b"\x89PNG")
 
@@ -111,7 +111,7 @@ def test_regions_are_grey_where_kernel_rows_vanish():
     few = ONE.kernel_row_sums(grid(display)) < 1e-3 * np.median(ONE.degrees_)
     assert 0 < few.sum() < few.size
     np.testing.assert_array_equal(display.regions[0].ravel() == -1, few)
-    assert said(display.legend_) == ["cluster 0", "cluster 1", "like no sample"]
+    assert texts(display.legend_) == ["cluster 0", "cluster 1", "like no sample"]
     colours = display.images_[0].get_array()[display.regions[0] == -1]
     assert len(np.unique(colours, axis=0)) == 1
     assert np.ptp(colours[0]) == pytest.approx(0)  # grey
@@ -121,9 +121,9 @@ def test_each_view_has_a_panel_and_its_own_scores_and_codebook_decide_there():
     display = BoundaryDisplay.from_estimator(APART, VIEWS, n_grid=30, least_degree=0)
     assert [ax.get_title() for ax in display.axes_] == ["first", "second"]
     for v in (0, 1):
-        own = decode(APART._model.views[v].scores(grid(display, v)), APART.view_codebooks_[v])
+        each = decode(APART._model.views[v].scores(grid(display, v)), APART.view_codebooks_[v])
         # Numbers may be exchanged, so that they mean the same in both panels.
-        exchanged = [np.array_equal(display.regions[v].ravel(), turn[own]) for turn in np.array([[0, 1], [1, 0]])]
+        exchanged = [np.array_equal(display.regions[v].ravel(), turn[each]) for turn in np.array([[0, 1], [1, 0]])]
         assert sum(exchanged) == 1
     best = APART.view_names_.index(APART.best_view_)
     np.testing.assert_array_equal(display.labels[best], APART.view_labels_[best])
@@ -132,8 +132,8 @@ def test_each_view_has_a_panel_and_its_own_scores_and_codebook_decide_there():
 def test_regions_of_a_joint_model_come_from_the_views_own_scores_and_the_joint_codebook():
     display = BoundaryDisplay.from_estimator(JOINT, VIEWS, n_grid=30, least_degree=0)
     for v in (0, 1):
-        own = decode(JOINT._model.views[v].scores(grid(display, v)), JOINT.codebook_)
-        np.testing.assert_array_equal(display.regions[v].ravel(), own)
+        each = decode(JOINT._model.views[v].scores(grid(display, v)), JOINT.codebook_)
+        np.testing.assert_array_equal(display.regions[v].ravel(), each)
         np.testing.assert_array_equal(display.labels[v], JOINT.labels_)
 
 
@@ -163,20 +163,20 @@ def test_clusters_that_views_number_differently_have_the_same_number_in_all_pane
 def test_given_classes_colour_the_samples_and_clusters_take_the_number_of_their_class():
     names = np.where(SIDE == 0, "b", "a")
     display = BoundaryDisplay.from_estimator(ONE, PAIR, labels=names, n_grid=30, least_degree=0)
-    assert said(display.legend_) == ["a", "b"]
+    assert texts(display.legend_) == ["a", "b"]
     np.testing.assert_array_equal(display.labels[0], (names == "b").astype(int))
     # The region around each group has the number of its class.
     nearest = [np.argmin(np.linalg.norm(grid(display) - group, axis=1)) for group in ([0.0, 0.0], [6.0, 6.0])]
     assert display.regions[0].ravel()[nearest].tolist() == [1, 0]
     numbered = BoundaryDisplay.from_estimator(ONE, PAIR, labels=SIDE + 5, n_grid=10)
-    assert said(numbered.legend_)[:2] == ["class 5", "class 6"]
+    assert texts(numbered.legend_)[:2] == ["class 5", "class 6"]
 
 
 def test_more_or_fewer_classes_than_clusters_are_drawn_too():
     many = BoundaryDisplay.from_estimator(ONE, PAIR, labels=np.arange(50) % 4, n_grid=10)
-    assert said(many.legend_)[:4] == [f"class {c}" for c in range(4)]
+    assert texts(many.legend_)[:4] == [f"class {c}" for c in range(4)]
     alone = BoundaryDisplay.from_estimator(ONE, PAIR, labels=np.zeros(50, dtype=int), n_grid=10, least_degree=0)
-    assert said(alone.legend_) == ["class 0"]
+    assert texts(alone.legend_) == ["class 0"]
     assert set(np.unique(alone.regions[0])) == {0, 1}
     assert drawn(alone.figure_)
 
@@ -194,19 +194,19 @@ def test_new_samples_are_drawn_with_the_clusters_they_get():
 def test_any_model_with_predict_is_drawn_without_grey(model):
     display = BoundaryDisplay.from_estimator(model.fit(PAIR), PAIR, n_grid=20)
     np.testing.assert_array_equal(display.regions[0].ravel(), model.predict(grid(display)))
-    assert said(display.legend_) == ["cluster 0", "cluster 1"]
+    assert texts(display.legend_) == ["cluster 0", "cluster 1"]
 
 
 def test_pipelines_and_searches_are_drawn_in_the_units_of_the_samples():
     pipe = make_pipeline(StandardScaler(), KernelSpectralClustering(2, kernel_params={"sigma": 0.3})).fit(PAIR)
     display = BoundaryDisplay.from_estimator(pipe, PAIR, n_grid=20)
-    seen = display.regions[0].ravel() != -1
-    assert 0 < seen.sum() < seen.size
-    np.testing.assert_array_equal(display.regions[0].ravel()[seen], pipe.predict(grid(display))[seen])
+    known = display.regions[0].ravel() != -1
+    assert 0 < known.sum() < known.size
+    np.testing.assert_array_equal(display.regions[0].ravel()[known], pipe.predict(grid(display))[known])
     space = {"kernel_params": {"sigma": loguniform(0.5, 2.0)}}
     search = AnnealingSearch(KernelSpectralClustering(2), space, n_iter=2, random_state=0).fit(PAIR)
-    found = BoundaryDisplay.from_estimator(search, PAIR, n_grid=10, least_degree=0)
-    np.testing.assert_array_equal(found.regions[0].ravel(), search.predict(grid(found)))
+    result = BoundaryDisplay.from_estimator(search, PAIR, n_grid=10, least_degree=0)
+    np.testing.assert_array_equal(result.regions[0].ravel(), search.predict(grid(result)))
 
 
 def test_axes_carry_the_names_of_the_features():
@@ -294,9 +294,9 @@ def test_panels_are_drawn_where_the_caller_says_in_the_callers_style():
     panels = Figure().subplots(2, 1)
     display = BoundaryDisplay.from_estimator(JOINT, VIEWS, n_grid=5, axes=panels, s=40, c="red")
     assert list(display.axes_) == list(panels)
-    for found in scatters(panels[0]):
-        assert found.get_sizes().tolist() == [40]
-        assert tuple(found.get_facecolor()[0][:3]) == (1, 0, 0)
+    for result in scatters(panels[0]):
+        assert result.get_sizes().tolist() == [40]
+        assert tuple(result.get_facecolor()[0][:3]) == (1, 0, 0)
     assert display.legend_ is panels[0].get_legend()
     assert list(display.plot().axes_) != list(panels)
 
@@ -376,18 +376,18 @@ def test_the_legend_gives_every_cluster_its_signs_and_its_size():
     expected = [
         f"cluster {c} ({signs[ONE.codebook_[c, 0]]}): {size}" for c, size in enumerate(np.bincount(ONE.labels_))
     ]
-    assert said(ScoreDisplay.from_estimator(ONE).axes_[0].get_legend()) == expected
+    assert texts(ScoreDisplay.from_estimator(ONE).axes_[0].get_legend()) == expected
 
 
 def test_scores_of_a_cluster_have_the_signs_of_its_pattern():
     model = KernelSpectralClustering(3, kernel_params={"sigma": 1.0}).fit(THREE)
     display = ScoreDisplay.from_estimator(model)
     np.testing.assert_array_equal(display.points_[0], model.scores_)
-    for c, found in enumerate(scatters(display.axes_[0])):
-        own = found.get_offsets()
-        assert len(own) == np.sum(model.labels_ == c)
+    for c, result in enumerate(scatters(display.axes_[0])):
+        each = result.get_offsets()
+        assert len(each) == np.sum(model.labels_ == c)
         # Samples of other patterns join the nearest one, so that most signs agree, not all.
-        assert np.mean(np.sign(own) == model.codebook_[c]) > 0.9
+        assert np.mean(np.sign(each) == model.codebook_[c]) > 0.9
     ax = display.axes_[0]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("score 1", "score 2")
     assert len(ax.lines) == 2
@@ -416,8 +416,8 @@ def test_scores_of_new_samples_of_pipelines_and_of_searches():
     new = {name: view[::3] for name, view in VIEWS.items()}
     np.testing.assert_array_equal(ScoreDisplay.from_estimator(APART, new).labels, APART.predict_views(new))
     pipe = make_pipeline(StandardScaler(), KernelSpectralClustering(2, kernel_params={"sigma": 0.5})).fit(PAIR)
-    found = ScoreDisplay.from_estimator(pipe, PAIR[:9])
-    np.testing.assert_allclose(found.points_[0][:, 1], pipe.transform(PAIR[:9])[:, 0])
+    result = ScoreDisplay.from_estimator(pipe, PAIR[:9])
+    np.testing.assert_allclose(result.points_[0][:, 1], pipe.transform(PAIR[:9])[:, 0])
     space = {"kernel_params": {"sigma": loguniform(0.5, 2.0)}}
     search = AnnealingSearch(KernelSpectralClustering(2), space, n_iter=2, random_state=0).fit(PAIR)
     np.testing.assert_array_equal(ScoreDisplay.from_estimator(search).labels[0], search.labels_)
@@ -426,9 +426,9 @@ def test_scores_of_new_samples_of_pipelines_and_of_searches():
 def test_scores_given_as_numbers_are_drawn_with_and_without_a_codebook():
     scores = np.array([[1.0, 2.0], [1.0, 3.0], [-1.0, 1.0]])
     plain = ScoreDisplay.from_scores(scores, [0, 0, 1])
-    assert said(plain.axes_[0].get_legend()) == ["cluster 0: 2", "cluster 1: 1"]
+    assert texts(plain.axes_[0].get_legend()) == ["cluster 0: 2", "cluster 1: 1"]
     named = ScoreDisplay.from_scores(scores, [0, 0, 1], codebook=[[1, 1], [-1, 1]])
-    assert said(named.axes_[0].get_legend()) == ["cluster 0 (+ +): 2", "cluster 1 (− +): 1"]  # noqa: RUF001
+    assert texts(named.axes_[0].get_legend()) == ["cluster 0 (+ +): 2", "cluster 1 (− +): 1"]  # noqa: RUF001
     flat = ScoreDisplay.from_scores([2.0, -1.0, 3.0], [0, 1, 0])
     np.testing.assert_array_equal(flat.points_[0], [[2, 2], [1, -1], [3, 3]])
 
@@ -436,7 +436,7 @@ def test_scores_given_as_numbers_are_drawn_with_and_without_a_codebook():
 def test_many_clusters_leave_room_in_the_legend():
     display = ScoreDisplay.from_scores(RNG.normal(size=(40, 2)), np.arange(40) % 20)
     assert len(scatters(display.axes_[0])) == 20
-    assert len(said(display.axes_[0].get_legend())) == 12
+    assert len(texts(display.axes_[0].get_legend())) == 12
 
 
 def test_scores_are_drawn_where_the_caller_says_in_the_callers_style():
@@ -445,7 +445,7 @@ def test_scores_are_drawn_where_the_caller_says_in_the_callers_style():
     axes = Figure().subplots()
     display = ScoreDisplay.from_estimator(ONE, axes=axes, s=40, c="red")
     assert display.axes_[0] is axes
-    assert all(found.get_sizes().tolist() == [40] for found in scatters(axes))
+    assert all(result.get_sizes().tolist() == [40] for result in scatters(axes))
     assert display.plot().axes_[0] is not axes
 
 

@@ -39,7 +39,7 @@ def drawn(figure):
 
 def samples(ax):
     """The scatters of a panel that show samples, one for each cluster: those of more than one point."""
-    return [found for found in ax.collections if len(found.get_offsets()) > 1]
+    return [result for result in ax.collections if len(result.get_offsets()) > 1]
 
 
 def look(scatter):
@@ -67,7 +67,7 @@ def test_titles_name_the_methods_and_give_the_variances():
 
 
 def test_clusters_differ_in_colour_and_in_marker_and_keep_both_in_all_panels():
-    looks = [[look(found) for found in samples(ax)] for ax in StartComparisonDisplay.from_start(X, GOOD).axes_]
+    looks = [[look(result) for result in samples(ax)] for ax in StartComparisonDisplay.from_start(X, GOOD).axes_]
     assert looks[0] == looks[1] == looks[2]
     colours, markers = zip(*looks[0], strict=True)
     assert len(set(colours)) == len(set(markers)) == 3
@@ -77,13 +77,13 @@ def test_no_two_of_many_clusters_look_alike():
     grid = np.stack(np.meshgrid(np.arange(6), np.arange(5)), axis=-1).reshape(-1, 2) * 10.0
     points = np.concatenate([grid, grid + 1.0])
     ax = StartComparisonDisplay.from_start(points, grid).axes_[0]
-    assert len({look(found) for found in samples(ax)}) == 30
+    assert len({look(result) for result in samples(ax)}) == 30
 
 
 def test_centres_are_marked_where_they_are_and_a_line_leads_from_where_they_started():
     ax = StartComparisonDisplay.from_start(X, BAD).axes_[2]
     marked = {
-        tuple(found.get_offsets()[0].round(9).tolist()) for found in ax.collections if len(found.get_offsets()) == 1
+        tuple(result.get_offsets()[0].round(9).tolist()) for result in ax.collections if len(result.get_offsets()) == 1
     }
     assert marked == {(0.0, 0.0), (6.0, 0.0), (6.0, 4.0)}
     ends = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) == 2]
@@ -122,9 +122,9 @@ def test_panels_are_drawn_where_the_caller_says_in_the_callers_style():
     axes = Figure().subplots(3, 1)
     display = StartComparisonDisplay.from_start(X, GOOD, axes=axes, s=40, c="red", lw=2)
     assert list(display.axes_) == list(axes)
-    assert all(found.get_sizes().tolist() == [40] for found in samples(axes[0]))
-    assert all(tuple(found.get_facecolor()[0][:3]) == (1, 0, 0) for found in samples(axes[0]))
-    assert all(found.get_linewidth().tolist() == [2] for found in samples(axes[0]))
+    assert all(result.get_sizes().tolist() == [40] for result in samples(axes[0]))
+    assert all(tuple(result.get_facecolor()[0][:3]) == (1, 0, 0) for result in samples(axes[0]))
+    assert all(result.get_linewidth().tolist() == [2] for result in samples(axes[0]))
     assert list(display.plot().axes_) != list(axes)
 
 
@@ -177,6 +177,6 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "except ImportError as error:\n"
         "    print(error)\n"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "matplotlib" in said
-    assert "kernelweave[plots]" in said
+    texts = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "matplotlib" in texts
+    assert "kernelweave[plots]" in texts

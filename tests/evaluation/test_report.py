@@ -189,8 +189,8 @@ def test_weights_are_the_models_own_with_the_names_of_the_views():
         zip(["left", "right"], model.kernel_coefficients_, strict=True)
     )
     ratio = RatioMultipleKernelClustering(random_state=0).fit(X)
-    found = ReportFacts.from_estimator(ratio, X).weights["Weights of the basis kernels"]
-    assert [name for name, _ in found] == ratio.kernel_names_
+    result = ReportFacts.from_estimator(ratio, X).weights["Weights of the basis kernels"]
+    assert [name for name, _ in result] == ratio.kernel_names_
     assert ReportFacts.from_estimator(KernelKMeans(2).fit(X), X).weights == {}
 
 
@@ -230,23 +230,23 @@ def test_weights_of_a_single_table_go_by_the_name_of_its_source():
 
 def test_names_given_with_the_data_stay_and_graphs_and_pipelines_have_sources():
     model = MultiViewKernelKMeans(3, kernel="linear", random_state=0).fit({"left": X})
-    found = ReportFacts.from_estimator(model, {"left": X}, sources={"wine": "wine.csv"}).views[0]
-    assert (found.name, found.source) == ("left", "wine.csv")
+    result = ReportFacts.from_estimator(model, {"left": X}, sources={"wine": "wine.csv"}).views[0]
+    assert (result.name, result.source) == ("left", "wine.csv")
     A = ring_graph()
-    found = ReportFacts.from_estimator(GraphCut(3).fit(A), A, sources={"net": "net.graph"}).views[0]
-    assert (found.name, found.source) == ("net", "net.graph")
+    result = ReportFacts.from_estimator(GraphCut(3).fit(A), A, sources={"net": "net.graph"}).views[0]
+    assert (result.name, result.source) == ("net", "net.graph")
     pipe = make_pipeline(StandardScaler(), KernelKMeans(3, random_state=0)).fit(X)
-    found = ReportFacts.from_estimator(pipe, X, sources={"wine": "wine.csv"}).views[0]
-    assert (found.name, found.source) == ("wine", "wine.csv")
+    result = ReportFacts.from_estimator(pipe, X, sources={"wine": "wine.csv"}).views[0]
+    assert (result.name, result.source) == ("wine", "wine.csv")
 
 
 def test_typical_samples_are_nearest_to_the_mean_of_their_cluster():
     model = MinMaxKMeans(3, random_state=0).fit(X)
     facts = ReportFacts.from_estimator(model, X)
-    for c, found in enumerate(facts.typical):
+    for c, result in enumerate(facts.typical):
         members = np.flatnonzero(model.labels_ == c)
         gaps = np.linalg.norm(X[members] - X[members].mean(axis=0), axis=1)
-        assert found.tolist() == members[np.argsort(gaps)[:5]].tolist()
+        assert result.tolist() == members[np.argsort(gaps)[:5]].tolist()
 
 
 def test_tiny_and_huge_numbers_are_measured_alike():
@@ -382,11 +382,11 @@ def test_models_with_a_metric_are_measured_by_it(case, tmp_path):
         facts = ReportFacts.from_estimator(model, data)
         np.testing.assert_allclose(facts.model_silhouettes.values, expected, atol=1e-9)
         assert facts.two_silhouettes == (metric != "euclidean")
-    given = case.make(metric="precomputed").fit(pairwise_distances(X))
-    facts = ReportFacts.from_estimator(given, pairwise_distances(X))
+    model = case.make(metric="precomputed").fit(pairwise_distances(X))
+    facts = ReportFacts.from_estimator(model, pairwise_distances(X))
     assert facts.views[0].kind == "distances"
-    np.testing.assert_allclose(facts.silhouettes.values, silhouette_samples(X, given.labels_), atol=1e-7)
-    assert "metric" in report(tmp_path, given, pairwise_distances(X)).texts["silhouette"]
+    np.testing.assert_allclose(facts.silhouettes.values, silhouette_samples(X, model.labels_), atol=1e-7)
+    assert "metric" in report(tmp_path, model, pairwise_distances(X)).texts["silhouette"]
 
 
 def test_kernel_matrices_of_several_views(tmp_path):
@@ -705,10 +705,10 @@ def test_shares_read_well(share, text):
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-3.2, 17), (1e9, 1.0001e9), (1e-12, 3e-12), (5, 5)])
 def test_ticks_are_round_numbers_within_the_range(low, high):
-    found = ticks(low, high)
-    assert 1 <= len(found) <= 11
-    assert all(low - 1e-9 * abs(low) <= value <= high + 1e-9 * abs(high) for value in found)
-    texts, _ = tick_texts(found)
+    result = ticks(low, high)
+    assert 1 <= len(result) <= 11
+    assert all(low - 1e-9 * abs(low) <= value <= high + 1e-9 * abs(high) for value in result)
+    texts, _ = tick_texts(result)
     assert len(set(texts)) == len(texts)
     assert max(map(len, texts)) <= 12
 

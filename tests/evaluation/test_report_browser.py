@@ -175,11 +175,11 @@ def test_the_arrow_keys_go_from_sample_to_sample(opened):
     assert page.evaluate("document.activeElement.classList.contains('scatter')")
     tip = page.locator(".tip")
     assert tip.is_visible()
-    seen = {tip.inner_text()}
+    tips = {tip.inner_text()}
     for _ in range(5):
         page.keyboard.press("ArrowRight")
-        seen.add(tip.inner_text())
-    assert len(seen) == 6
+        tips.add(tip.inner_text())
+    assert len(tips) == 6
     page.keyboard.press("Escape")
     assert tip.is_hidden()
 
@@ -226,14 +226,14 @@ def test_a_phone_does_not_scroll_sideways(opened, tmp_path):
 
 
 def test_the_dark_scheme_changes_the_colours_and_keeps_contrast(opened):
-    found = {}
+    result = {}
     for scheme in ("light", "dark"):
         page = opened(color_scheme=scheme)
-        found[scheme] = page.evaluate(
+        result[scheme] = page.evaluate(
             "['backgroundColor', 'color'].map(name => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number))"
         )
-    assert found["light"] != found["dark"]
-    for (ground, ink), lighter in ((found["light"], 0), (found["dark"], 1)):
+    assert result["light"] != result["dark"]
+    for (ground, ink), lighter in ((result["light"], 0), (result["dark"], 1)):
         brightness = [np.mean(ground), np.mean(ink)]
         assert abs(brightness[0] - brightness[1]) > 150
         assert int(np.argmax(brightness)) == lighter

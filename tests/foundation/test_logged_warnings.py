@@ -1,4 +1,4 @@
-"""Warnings point at the caller's line and are heard by all who listen."""
+"""Warnings point at the caller's line and go into every log around them."""
 
 import warnings
 
@@ -18,13 +18,13 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 
 
 def raised(call):
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as records:
         warnings.simplefilter("always")
-        found = call()
-    return found, seen
+        result = call()
+    return result, records
 
 
-def test_nested_listeners_hear_each_warning_once_and_in_order():
+def test_nested_logs_hold_each_warning_once_and_in_order():
     def talk():
         with logged_warnings() as outer:
             warn("first", UserWarning)
@@ -34,13 +34,13 @@ def test_nested_listeners_hear_each_warning_once_and_in_order():
             warn("first", UserWarning)
         return outer, inner
 
-    (outer, inner), seen = raised(talk)
+    (outer, inner), records = raised(talk)
     assert (outer, inner) == (["first", "second"], ["second"])
-    assert [str(one.message) for one in seen] == ["first", "second", "second", "first"]
-    assert {one.filename for one in seen} == {__file__}
+    assert [str(one.message) for one in records] == ["first", "second", "second", "first"]
+    assert {one.filename for one in records} == {__file__}
 
 
-def test_logged_warnings_ends_with_an_error():
+def test_a_log_ends_with_an_error():
     with logged_warnings() as outer:
         with pytest.raises(KeyError), logged_warnings():
             raise KeyError
@@ -64,14 +64,14 @@ def test_logged_warnings_ends_with_an_error():
     ids=["fit", "fit_predict", "pipeline", "unfinished", "affinity", "views", "spectral", "choice"],
 )
 def test_warnings_point_at_the_first_line_outside(call):
-    _, seen = raised(call)
-    assert seen
-    assert {one.filename for one in seen} == {__file__}
+    _, records = raised(call)
+    assert records
+    assert {one.filename for one in records} == {__file__}
 
 
 def test_a_model_remembers_the_warnings_of_its_last_fit():
-    model, seen = raised(lambda: KernelKMeans(3, random_state=0).fit(SAME))
-    assert model.warnings_ == tuple(dict.fromkeys(str(one.message) for one in seen))
+    model, records = raised(lambda: KernelKMeans(3, random_state=0).fit(SAME))
+    assert model.warnings_ == tuple(dict.fromkeys(str(one.message) for one in records))
     assert model.fit(X).warnings_ == ()
     assert not hasattr(clone(model), "warnings_")
 

@@ -54,8 +54,8 @@ def test_a_meter_returns_nothing_so_that_it_can_stand_where_a_function_is_called
 
 
 def test_tasks_are_yielded_in_order_with_a_bar_of_known_length(capsys):
-    found = list(track(SimpleNamespace(verbose=1), iter("abc"), total=3, what="starts"))
-    assert found == ["a", "b", "c"]
+    result = list(track(SimpleNamespace(verbose=1), iter("abc"), total=3, what="starts"))
+    assert result == ["a", "b", "c"]
     out, err = capsys.readouterr()
     assert out == ""
     assert "starts" in err

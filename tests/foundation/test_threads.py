@@ -1,4 +1,4 @@
-"""Ranges laid over threads: every row once, results in order, errors seen, the same numbers on any number of them."""
+"""Ranges laid over threads: every row once, results in order, errors raised, the same numbers on any number of them."""
 
 import threading
 import time
@@ -45,16 +45,16 @@ def threads(request, monkeypatch):
     elements=st.sampled_from([0, WORTH_A_THREAD - 1, WORTH_A_THREAD, 10**9]),
 )
 def test_ranges_cover_everything_once_and_results_come_in_order(n, width, elements):
-    seen = np.zeros(n, dtype=int)
+    visits = np.zeros(n, dtype=int)
 
     def work(start, stop):
-        seen[start:stop] += 1
+        visits[start:stop] += 1
         return start, stop
 
-    found = for_ranges(work, n, elements=elements, width=width)
-    assert (seen == 1).all()
-    assert [i for start, stop in found for i in range(start, stop)] == list(range(n))
-    assert all(stop - start <= (width or n) for start, stop in found)
+    result = for_ranges(work, n, elements=elements, width=width)
+    assert (visits == 1).all()
+    assert [i for start, stop in result for i in range(start, stop)] == list(range(n))
+    assert all(stop - start <= (width or n) for start, stop in result)
 
 
 def test_results_come_in_order_even_when_later_ranges_end_first(threads):
@@ -66,13 +66,13 @@ def test_results_come_in_order_even_when_later_ranges_end_first(threads):
 
 
 def test_given_widths_do_not_follow_the_number_of_threads(threads):
-    found = for_ranges(lambda start, stop: (start, stop), 1000, elements=MUCH, width=400)
-    assert found == [(0, 400), (400, 800), (800, 1000)]
+    result = for_ranges(lambda start, stop: (start, stop), 1000, elements=MUCH, width=400)
+    assert result == [(0, 400), (400, 800), (800, 1000)]
 
 
 def test_without_a_width_each_thread_gets_one_range_of_useful_length(threads):
-    found = for_ranges(lambda start, stop: (start, stop), 6000, elements=MUCH)
-    assert len(found) == threads
+    result = for_ranges(lambda start, stop: (start, stop), 6000, elements=MUCH)
+    assert len(result) == threads
     assert for_ranges(lambda start, stop: (start, stop), MIN_WIDTH, elements=MUCH) == [(0, MIN_WIDTH)]
 
 
@@ -81,10 +81,10 @@ def test_without_a_width_each_thread_gets_one_range_of_useful_length(threads):
 def test_ranges_begin_at_multiples_where_asked_to_and_cover_everything_once(n, multiple, count):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads_module, "thread_count", lambda: count)
-        found = for_ranges(lambda start, stop: (start, stop), n, elements=MUCH, multiple=multiple)
-    assert [i for start, stop in found for i in range(start, stop)] == list(range(n))
-    assert all(start % multiple == 0 for start, _ in found)
-    assert len(found) <= count
+        result = for_ranges(lambda start, stop: (start, stop), n, elements=MUCH, multiple=multiple)
+    assert [i for start, stop in result for i in range(start, stop)] == list(range(n))
+    assert all(start % multiple == 0 for start, _ in result)
+    assert len(result) <= count
 
 
 def test_little_work_stays_on_the_calling_thread(threads):
@@ -168,8 +168,8 @@ def test_a_task_of_a_map_has_one_thread_to_itself_and_shares_out_no_more_work(al
 
 def test_fewer_tasks_than_threads_stay_on_the_calling_thread_and_share_out_their_own_work(allowed):
     tasks = range(allowed - 1)
-    found = list(parallel_map(lambda task: (threading.get_ident(), thread_count()), tasks))
-    assert found == [(threading.get_ident(), allowed)] * len(tasks)
+    result = list(parallel_map(lambda task: (threading.get_ident(), thread_count()), tasks))
+    assert result == [(threading.get_ident(), allowed)] * len(tasks)
     as_many = list(parallel_map(lambda task: (threading.get_ident(), thread_count()), range(allowed)))
     assert all(ident != threading.get_ident() and count == 1 for ident, count in as_many)
 
@@ -314,17 +314,17 @@ def test_sums_moves_and_nearest_clusters_are_bit_identical_on_one_thread_and_on_
     with threadpool_limits(1):
         alone = step(op)
     shared = step(op)
-    for found, wanted in zip(shared, alone, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for result, wanted in zip(shared, alone, strict=True):
+        np.testing.assert_array_equal(result, wanted)
     for count in (2, 3):
         monkeypatch.setattr(threads_module, "thread_count", lambda count=count: count)
-        for found, wanted in zip(step(op), alone, strict=True):
-            np.testing.assert_array_equal(found, wanted)
+        for result, wanted in zip(step(op), alone, strict=True):
+            np.testing.assert_array_equal(result, wanted)
 
 
 def test_the_whole_blockwise_matrix_is_bit_identical_on_any_number_of_threads(threads):
     op = blockwise(np.random.default_rng(0).standard_normal((1100, 6)))
-    found = op.dense()
+    result = op.dense()
     with threadpool_limits(1), pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads_module, "thread_count", lambda: 1)
-        np.testing.assert_array_equal(op.dense(), found)
+        np.testing.assert_array_equal(op.dense(), result)

@@ -144,7 +144,7 @@ class BalancedFit:
         final = final_step(model)
         if not hasattr(final, "codebook_"):
             raise ParameterError(
-                f"criterion={self.criterion!r} judges the scores of kernel spectral clustering, and "
+                f"criterion={self.criterion!r} looks at the scores of kernel spectral clustering, and "
                 f"{type(final).__name__} has none. Use criterion='silhouette', or a function."
             )
         k = final.n_clusters
