@@ -293,7 +293,7 @@ def test_balanced_fits_of_several_views_are_their_mean(criterion, k, assignment,
 def test_balanced_fits_need_the_scores_of_kernel_spectral_clustering(criterion):
     for model in (KernelKMeans(3, random_state=0), KMeans(3, n_init=1, random_state=0)):
         name = type(model).__name__
-        with pytest.raises(ParameterError, match=rf"criterion='{criterion}' judges the scores.*{name} has none"):
+        with pytest.raises(ParameterError, match=rf"criterion='{criterion}' looks at the scores.*{name} has none"):
             score_clustering(model.fit(X), X, criterion=criterion)
         with pytest.raises(ParameterError, match=f"{name} has none"):
             search(model, {"n_clusters": [2, 3]}, criterion=criterion).fit(X)

@@ -3,14 +3,14 @@
 import json
 from dataclasses import fields as fields_of
 from dataclasses import is_dataclass
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from kernelweave import load_model
-from kernelweave.persistence import names, sizes, steps
+from kernelweave.persistence import fields, names, sizes, steps
 from tests.estimators.discovery import for_estimators
 from tests.persistence.stored_models import FOLDER, FORMS, NEW, X, estimator_of
 from tests.persistence.test_saved_models import packed, rewritten, unpacked
@@ -168,6 +168,10 @@ def test_sizes_are_about_fields_that_there_are():
     assert sizes.LABELS.keys() | sizes.SUMMED_KERNELS.keys() <= sizes.SIZES.keys()
 
 
+def _names_an_array(hint):
+    return any(hint == alias for alias, _ in fields.ARRAY_KINDS) or any(map(_names_an_array, get_args(hint)))
+
+
 def test_arrays_of_models_have_sizes():
     """Those without are used by NumPy alone, which checks them."""
     without = {"kernel/KernelObject.X", "model/JointCenters.origins", "model/Split.theta", "model/ViewMixtures.origins"}
@@ -176,6 +180,6 @@ def test_arrays_of_models_have_sizes():
     for name, cls in names.CLASSES.items():
         if name.split("/")[0] in ("extension", "kernel", "model", "placement", "scores") and is_dataclass(cls):
             known = sizes.SIZES.get(name, {})
-            hints = {key: str(hint) for key, hint in get_type_hints(cls).items() if key not in known}
-            arrays |= {f"{name}.{key}" for key, hint in hints.items() if "numpy.ndarray" in hint}
+            hints = {key: hint for key, hint in get_type_hints(cls).items() if key not in known}
+            arrays |= {f"{name}.{key}" for key, hint in hints.items() if _names_an_array(hint)}
     assert arrays == without
