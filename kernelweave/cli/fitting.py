@@ -135,7 +135,7 @@ def fit_all(models: dict[int, Any], X: Any, kind: str, seed: int, *, quiet: bool
             latest = fit(model, X, seed)
             silhouettes[k] = latest.silhouette
             bar.update(task, advance=1)
-            if best is None or _rank(latest.silhouette) < _rank(best.silhouette):
+            if best is None or _rank(latest.silhouette) > _rank(best.silhouette):
                 best = latest
             if interrupt.requested:
                 break
