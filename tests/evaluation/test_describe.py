@@ -5,7 +5,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans
@@ -29,7 +28,7 @@ from kernelweave import (
     RatioMultipleKernelClustering,
 )
 from kernelweave.evaluation.describe import describe, final_step, read_clustering, samples_for_final_step
-from kernelweave.evaluation.describe.clustering import steps_before, take_samples
+from kernelweave.evaluation.describe.clustering import steps_before
 from kernelweave.evaluation.describe.distances import (
     distances_as_given,
     metric_distances,
@@ -71,17 +70,6 @@ def test_samples_reach_the_final_step_through_all_fitted_steps():
     np.testing.assert_allclose(samples_for_final_step(whole, X), expected)
     assert samples_for_final_step(whole, None) is None
     assert samples_for_final_step(inner[-1], X) is X
-
-
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.coo_array, pd.DataFrame, list])
-def test_samples_are_taken_in_the_form_they_have(form):
-    rows = np.array([5, 2, 7])
-    taken = take_samples(form(X), rows)
-    dense = taken.toarray() if sp.issparse(taken) else np.asarray(taken)
-    np.testing.assert_array_equal(dense, X[rows])
-    by_name = take_samples({"a": form(X)}, rows)
-    assert list(by_name) == ["a"]
-    assert isinstance(take_samples([np.asarray(X), form(X)], rows), list)
 
 
 def test_what_is_not_fitted_or_no_clusterer_or_of_other_samples_is_refused():

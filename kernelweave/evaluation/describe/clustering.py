@@ -4,16 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.evaluation.describe.views import View, measured_views
 from kernelweave.evaluation.metrics.checks import encode_labels
 from kernelweave.foundation.array_types import Ints
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.inputs import is_multi_view
 
 
 def final_step(estimator: Any) -> Any:
@@ -52,19 +49,6 @@ def labels_of(model: Any) -> Ints:
     if not hasattr(model, "labels_"):
         raise ParameterError(f"estimator={type(model).__name__}(...) has no labels_ once fitted: it clusters nothing.")
     return np.asarray(model.labels_)
-
-
-def take_samples(X: Any, rows: Ints) -> Any:
-    """Return chosen samples in the form X has."""
-    if not is_multi_view(X):
-        return _take_rows(X, rows)
-    if isinstance(X, list | tuple):
-        return [_take_rows(table, rows) for table in X]
-    return {name: _take_rows(table, rows) for name, table in X.items()}
-
-
-def _take_rows(table: Any, rows: Ints) -> Any:
-    return sp.csr_array(table)[rows] if sp.issparse(table) else _safe_indexing(table, rows)
 
 
 @dataclass(frozen=True)

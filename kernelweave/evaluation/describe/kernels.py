@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.evaluation.describe.clustering import labels_of, take_samples
+from kernelweave.evaluation.describe.clustering import labels_of
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.inputs import take_rows
 
 
 def has_fitted_kernel(model: Any) -> bool:
@@ -24,7 +25,7 @@ def kernel_among(model: Any, samples: Any, positions: Ints) -> Floats:
     Of several views the sum is returned that the clusters were formed in: the kernels, normalised as in ``fit``, times
     ``kernel_coefficients_``.
     """
-    cross = model._cross(take_samples(samples, training_samples(model)[positions]))
+    cross = model._cross(take_rows(samples, training_samples(model)[positions]))
     if hasattr(model, "kernel_coefficients_") and hasattr(cross, "with_weights"):
         cross = cross.with_weights(model.kernel_coefficients_)
     return np.asarray(cross.block(slice(None), positions), dtype=np.float64)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelweave.evaluation.describe.clustering import Clustering, take_samples
+from kernelweave.evaluation.describe.clustering import Clustering
 from kernelweave.evaluation.describe.views import View, is_text
 from kernelweave.evaluation.principal import scaling_components
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.inputs import take_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,7 @@ def picture(clustering: Clustering, rows: Ints, squares: Floats, places: Floats 
     """Return the picture of ``rows``, by the model's squared distances among them or the places of all nodes."""
     model = clustering.model
     if getattr(model, "codebook_", np.empty((0, 0))).shape[1] >= 2:
-        points = np.asarray(model.transform(take_samples(clustering.samples, rows)))[:, :2]
+        points = np.asarray(model.transform(take_rows(clustering.samples, rows)))[:, :2]
         return Picture(rows, points, ("score 1", "score 2"), "the first two scores of the model")
     if places is not None:
         axes = ("eigenvector 1", "eigenvector 2")
