@@ -759,6 +759,17 @@ def test_sparse_views_give_the_factors_of_dense_ones_and_are_never_made_dense(mo
     assert adjusted_rand_score(sparse.labels_, topic) == 1.0
 
 
+@pytest.mark.parametrize("seed", [0, 2])  # of which both draws give other numbers to the clusters
+def test_clusters_of_the_common_factor_are_drawn_apart_from_the_starts(seed):
+    model = MultiViewNMF(3, views=HALVES, random_state=seed).fit(np.abs(OVERLAPPING))
+    drawn = {
+        purpose: multi_view_nmf.consensus_labels(model.consensus_, 3, streams(seed, 1, purpose)[0]).labels.tolist()
+        for purpose in ("rounding", "starts")
+    }
+    assert model.labels_.tolist() == drawn["rounding"]
+    assert drawn["rounding"] != drawn["starts"]
+
+
 def test_every_view_can_have_a_regularization_of_its_own():
     words, _ = counts_of_words()
     named = {"front": words[0], "back": words[1]}
