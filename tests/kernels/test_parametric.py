@@ -28,6 +28,7 @@ FAMILIES = {
     "one width per feature": (ProcessFamily(RBF([1.0, 2.0, 3.0]), X, 1e-8), np.log([1.0, 2.0, 3.0])),
     "sum": (ProcessFamily(ConstantKernel(2.0) * RBF(1.0) + RationalQuadratic(1.5, 0.7), X, 1e-6), None),
     "with noise": (ProcessFamily(RBF(1.0) + WhiteKernel(0.1), X, 1e-6), None),
+    "raised diagonal": (ProcessFamily(ConstantKernel(2.0) * RBF(1.0), X, 0.3), None),
 }
 
 
