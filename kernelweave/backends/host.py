@@ -286,7 +286,7 @@ class HostBackend:
     def candidate_gains(self, K: Array, diag: Floats, distances: Floats, weights: Floats) -> Floats:
         """Return the gain every sample is sure of as a new centre."""
         gains = np.empty(len(K))
-        loop = self._loops.founding_gains
+        loop = self._loops.candidate_gains
         for_ranges(
             lambda lo, hi: loop(K, diag, distances, weights, gains, lo, hi, 0),
             len(K),
@@ -302,7 +302,7 @@ class HostBackend:
         gains = np.empty(len(diag))
         stop = start + len(rows)
         contiguous = np.ascontiguousarray(rows)
-        self._loops.founding_gains(contiguous, diag, distances, weights, gains, start, stop, start)
+        self._loops.candidate_gains(contiguous, diag, distances, weights, gains, start, stop, start)
         return gains[start:stop]
 
     # Kernels computed tile by tile

@@ -30,21 +30,21 @@ def nearest(
     slopes: Floats,
     norms: Floats,
     labels: Ints,
-    slack: float,
+    tolerance: float,
     out: Ints,
-    own: Floats,
+    nearest_values: Floats,
     lo: int,
     hi: int,
 ) -> float:
     """Write the cluster with least norms[c] - slopes[c] * sums[c, i], and that value, for lo <= i < hi.
 
-    Values within ``slack`` are equal: a sample keeps its label unless another cluster is nearer by more, and then
-    takes the first within ``slack`` of the nearest. Clusters with infinite norm are empty. Returns the least lead of
-    a kept label over the best other cluster, plus ``slack``.
+    Values within ``tolerance`` are equal: a sample keeps its label unless another cluster is nearer by more, and then
+    takes the first within ``tolerance`` of the nearest. Clusters with infinite norm are empty. Returns the least lead
+    of a kept label over the best other cluster, plus ``tolerance``.
     """
     filled = ~np.isinf(norms)
     values = norms[filled, None] - slopes[filled, None] * sums[filled, lo:hi]
-    return _take_least(values, filled, labels, slack, out, own, lo, hi)
+    return _take_least(values, filled, labels, tolerance, out, nearest_values, lo, hi)
 
 
 def nearest_scaled(
@@ -54,38 +54,38 @@ def nearest_scaled(
     coefs: Floats,
     diag: Floats,
     labels: Ints,
-    slack: float,
+    tolerance: float,
     out: Ints,
-    own: Floats,
+    nearest_values: Floats,
     lo: int,
     hi: int,
 ) -> float:
     """Write the cluster with least coefs[c] (diag[i] + norms[c] - slopes[c] * sums[c, i]), ties as in ``nearest``."""
     filled = ~np.isinf(norms)
     values = (norms[filled, None] - slopes[filled, None] * sums[filled, lo:hi]) + diag[lo:hi]
-    return _take_least(coefs[filled, None] * values, filled, labels, slack, out, own, lo, hi)
+    return _take_least(coefs[filled, None] * values, filled, labels, tolerance, out, nearest_values, lo, hi)
 
 
 def nearest_means(
     Phi: Array,
     diag: Floats,
-    turned: Floats,
+    columns: Floats,
     norms: Floats,
     coefs: Floats,
     labels: Ints,
-    slack: float,
+    tolerance: float,
     out: Ints,
-    own: Floats,
+    nearest_values: Floats,
     lo: int,
     hi: int,
 ) -> float:
     """Write the mean with least coefs[c] (diag[i] + norms[c] - 2 <phi_i, m_c>), ties as in ``nearest``.
 
-    ``turned`` holds the means as columns.
+    ``columns`` holds the means as columns.
     """
     filled = ~np.isinf(norms)
-    values = (norms[filled, None] - 2.0 * (Phi[lo:hi] @ turned[:, filled]).T) + diag[lo:hi]
-    return _take_least(coefs[filled, None] * values, filled, labels, slack, out, own, lo, hi)
+    values = (norms[filled, None] - 2.0 * (Phi[lo:hi] @ columns[:, filled]).T) + diag[lo:hi]
+    return _take_least(coefs[filled, None] * values, filled, labels, tolerance, out, nearest_values, lo, hi)
 
 
 def add_rows(Phi: Array, labels: Ints, weights: Floats, out: Floats, lo: int, hi: int) -> None:
@@ -100,10 +100,10 @@ def shift_rows(Phi: Array, moved: Ints, old: Ints, new: Ints, weights: Floats, o
     np.add.at(out, new[lo:hi], parts)
 
 
-def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints, slack: float, out: Ints) -> None:
+def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints, tolerance: float, out: Ints) -> None:
     """Assign sample after sample to the cluster with least sizes[c] * values[i, c], its own weight left out.
 
-    ``sizes`` changes with every sample. Values within ``slack`` are equal: a sample keeps its label where that is
+    ``sizes`` changes with every sample. Values within ``tolerance`` are equal: a sample keeps its label where that is
     among the least, and else takes the first of them. Infinite values mark clusters without a centre.
     """
     for i, row in enumerate(values):
@@ -111,13 +111,13 @@ def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints,
         scaled = np.full(len(sizes), np.inf)
         known = np.isfinite(row)
         scaled[known] = sizes[known] * row[known]
-        least = np.flatnonzero(scaled <= scaled.min() + slack)
+        least = np.flatnonzero(scaled <= scaled.min() + tolerance)
         out[i] = labels[i] if labels[i] in least else least[0]
         sizes[out[i]] += weights[i]
 
 
 def _take_least(
-    found: Floats, filled: Bools, labels: Ints, slack: float, out: Ints, own: Floats, lo: int, hi: int
+    found: Floats, filled: Bools, labels: Ints, tolerance: float, out: Ints, nearest_values: Floats, lo: int, hi: int
 ) -> float:
     """Write the cluster of least value; ``found`` has a row for each of the ``filled`` clusters."""
     values = np.full((len(filled), hi - lo), np.inf)
@@ -126,15 +126,15 @@ def _take_least(
     kept = values[labels[lo:hi], at]
     values[labels[lo:hi], at] = np.inf
     low = values.min(axis=0)
-    moves = low < kept - slack
-    first = (values <= low + slack).argmax(axis=0)
+    moves = low < kept - tolerance
+    first = (values <= low + tolerance).argmax(axis=0)
     out[lo:hi] = np.where(moves, first, labels[lo:hi])
-    own[lo:hi] = np.where(moves, values[first, at], kept)
-    leads = (low - kept + slack)[~moves]
+    nearest_values[lo:hi] = np.where(moves, values[first, at], kept)
+    leads = (low - kept + tolerance)[~moves]
     return float(leads.min(initial=np.inf))
 
 
-def founding_gains(
+def candidate_gains(
     K: Array, diag: Floats, distances: Floats, weights: Floats, out: Floats, lo: int, hi: int, left: int
 ) -> None:
     """Write sum_i w_i max(d_i - (K_nn + K_ii - 2 K_ni), 0) for lo <= n < hi; K holds the rows from ``left`` on."""

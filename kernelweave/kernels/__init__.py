@@ -1,9 +1,10 @@
 """Kernels as operators: a matrix that may never be stored.
 
-factory.fit_kernel ──▶ FittedKernel ──▶ .operator()  DenseKernel · BlockwiseKernel · FeatureKernel · GraphKernel
-                                  └──▶ .cross(new)  the same with new samples as rows
-CompositeKernel  weighted sum over views        _transforms  scaled, shifted, centred, unit diagonal
-algebra          every formula on operators     formulas     what fills a tile
+spec.fitting.fit_kernel ──▶ FittedKernel ──▶ .operator()  DenseKernel · BlockwiseKernel · FeatureKernel · GraphKernel
+                                         └──▶ .cross(new)  the same with new samples as rows
+weighted_sum   sums over views, from kernels or from features side by side
+transforms     scaled, shifted, centred, unit diagonal, divided by degrees
+divergences    what convex mixtures measure instead; similarities, sharpness
 """
 
 from kernelweave.kernels.blockwise import BlockwiseKernel

@@ -21,7 +21,7 @@ LOOPS = (
     "add_rows",
     "shift_rows",
     "assign_by_size",
-    "founding_gains",
+    "candidate_gains",
     "worst_asymmetry",
 )
 

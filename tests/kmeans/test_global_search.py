@@ -590,7 +590,7 @@ def test_the_compiled_gains_equal_their_twin_and_stay_in_their_range(K, rng, nar
     outs = []
     for loops in (row_loops, numpy_loops):
         out = np.full(n, -1.0)
-        loops.founding_gains(np.ascontiguousarray(K[left:]), diag, distances, weights, out, lo, hi, left)
+        loops.candidate_gains(np.ascontiguousarray(K[left:]), diag, distances, weights, out, lo, hi, left)
         assert (np.delete(out, np.s_[lo:hi]) == -1.0).all()
         outs.append(out)
     np.testing.assert_allclose(outs[0], outs[1], rtol=1e-10, atol=1e-10 * np.abs(K).max())

@@ -78,9 +78,9 @@ def nearest(
     slopes: Floats,
     norms: Floats,
     labels: Ints,
-    slack: float,
+    tolerance: float,
     out: Ints,
-    own: Floats,
+    nearest_values: Floats,
     lo: int,
     hi: int,
 ) -> float:
@@ -107,16 +107,16 @@ def nearest(
             if not np.isinf(norms[label]):
                 kept = norms[label] - slopes[label] * sums[label, i]
             out[i] = label
-            own[i] = kept
-            if not low[t] < kept - slack:
-                lead = min(lead, low[t] - kept + slack)
+            nearest_values[i] = kept
+            if not low[t] < kept - tolerance:
+                lead = min(lead, low[t] - kept + tolerance)
                 continue
             for c in range(norms.size):
                 if c != label and not np.isinf(norms[c]):
                     value = norms[c] - slopes[c] * sums[c, i]
-                    if value <= low[t] + slack:
+                    if value <= low[t] + tolerance:
                         out[i] = c
-                        own[i] = value
+                        nearest_values[i] = value
                         break
     return lead
 
@@ -129,9 +129,9 @@ def nearest_scaled(
     coefs: Floats,
     diag: Floats,
     labels: Ints,
-    slack: float,
+    tolerance: float,
     out: Ints,
-    own: Floats,
+    nearest_values: Floats,
     lo: int,
     hi: int,
 ) -> float:
@@ -150,7 +150,7 @@ def nearest_scaled(
             for t in range(width):
                 line[t] = coef * ((norm - slope * row[t]) + base[t])
         for t in range(width):
-            lead = min(lead, _choose(values[:, t], labels, slack, out, own, start + t))
+            lead = min(lead, _choose(values[:, t], labels, tolerance, out, nearest_values, start + t))
     return lead
 
 
@@ -158,13 +158,13 @@ def nearest_scaled(
 def nearest_means(
     Phi: Array,
     diag: Floats,
-    turned: Floats,
+    columns: Floats,
     norms: Floats,
     coefs: Floats,
     labels: Ints,
-    slack: float,
+    tolerance: float,
     out: Ints,
-    own: Floats,
+    nearest_values: Floats,
     lo: int,
     hi: int,
 ) -> float:
@@ -172,7 +172,7 @@ def nearest_means(
     lead = np.inf
     for start in range(lo, hi, TILE):
         width = min(TILE, hi - start)
-        values = np.dot(Phi[start : start + width], turned)
+        values = np.dot(Phi[start : start + width], columns)
         for t in range(width):  # as in `_choose`, written out: a call for every sample takes longer than the choice
             i = start + t
             base = diag[i]
@@ -185,15 +185,15 @@ def nearest_means(
             for c in range(norms.size):
                 low = values[t, c] if values[t, c] < low else low
             out[i] = label
-            own[i] = kept
-            if low < kept - slack:
+            nearest_values[i] = kept
+            if low < kept - tolerance:
                 for c in range(norms.size):
-                    if values[t, c] <= low + slack:
+                    if values[t, c] <= low + tolerance:
                         out[i] = c
-                        own[i] = values[t, c]
+                        nearest_values[i] = values[t, c]
                         break
             else:
-                gap = low - kept + slack
+                gap = low - kept + tolerance
                 lead = gap if gap < lead else lead
     return lead
 
@@ -224,7 +224,7 @@ def shift_rows(Phi: Array, moved: Ints, old: Ints, new: Ints, weights: Floats, o
 
 
 @njit(nogil=True, cache=True)
-def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints, slack: float, out: Ints) -> None:
+def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints, tolerance: float, out: Ints) -> None:
     """Assign one row of ``values`` after the other by size times value, sizes changing at once; see the twin."""
     for i in range(values.shape[0]):
         label = labels[i]
@@ -235,9 +235,9 @@ def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints,
             value = sizes[c] * values[i, c]
             if value < low:
                 low = value
-        if not sizes[label] * values[i, label] <= low + slack:
+        if not sizes[label] * values[i, label] <= low + tolerance:
             for c in range(values.shape[1]):
-                if sizes[c] * values[i, c] <= low + slack:
+                if sizes[c] * values[i, c] <= low + tolerance:
                     best = c
                     break
         out[i] = best
@@ -245,7 +245,7 @@ def assign_by_size(values: Floats, weights: Floats, sizes: Floats, labels: Ints,
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _choose(values: Floats, labels: Ints, slack: float, out: Ints, own: Floats, i: int) -> float:
+def _choose(values: Floats, labels: Ints, tolerance: float, out: Ints, nearest_values: Floats, i: int) -> float:
     """Write the label of sample ``i`` from its value for each cluster, which are overwritten; return its lead."""
     label = labels[i]
     low = np.inf
@@ -254,13 +254,13 @@ def _choose(values: Floats, labels: Ints, slack: float, out: Ints, own: Floats, 
     for c in range(values.size):
         low = values[c] if values[c] < low else low
     out[i] = label
-    own[i] = kept
-    if not low < kept - slack:
-        return low - kept + slack
+    nearest_values[i] = kept
+    if not low < kept - tolerance:
+        return low - kept + tolerance
     for c in range(values.size):
-        if values[c] <= low + slack:
+        if values[c] <= low + tolerance:
             out[i] = c
-            own[i] = values[c]
+            nearest_values[i] = values[c]
             break
     return np.inf
 
@@ -294,14 +294,14 @@ def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]
 
 
 @njit(nogil=True, cache=True)
-def founding_gains(
+def candidate_gains(
     K: Array, diag: Floats, distances: Floats, weights: Floats, out: Floats, lo: int, hi: int, left: int
 ) -> None:
     """Write sum_i w_i max(d_i - (K_nn + K_ii - 2 K_ni), 0) for lo <= n < hi; K holds the rows from ``left`` on."""
     for n in range(lo, hi):
         row = K[n - left]
-        own = diag[n]
+        self_value = diag[n]
         total = 0.0
         for i in range(row.size):
-            total += weights[i] * max(distances[i] - (own + diag[i] - 2.0 * row[i]), 0.0)
+            total += weights[i] * max(distances[i] - (self_value + diag[i] - 2.0 * row[i]), 0.0)
         out[n] = total
