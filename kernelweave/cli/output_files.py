@@ -5,7 +5,6 @@ import io
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -76,10 +75,8 @@ def check_file(path: Path | None, *, overwrite: bool, folder: Path | None = None
 
 
 def _try_to_write(path: Path) -> None:
-    """Make another file in the folder, as writing will, and leave nothing behind; the name may be refused, too."""
+    """Make another file in the folder, as writing will, and leave nothing behind."""
     try:
-        with suppress(FileNotFoundError):
-            path.lstat()
         with NamedTemporaryFile(dir=path.absolute().parent):
             pass
     except OSError as error:

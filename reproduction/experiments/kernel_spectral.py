@@ -1,30 +1,33 @@
 """Kernel spectral clustering of one and of several views: MVKSC tables 2 to 5, and claims on its figures 2 to 4.
 
 Table 6 prints times of another machine. Table 7 has 29,953 Reuters documents in five views, which are not available.
-The module ``rows.kernel_spectral`` computes the rows, ``rows.spectral_comparators`` those of OKKC, Co-reg and MVNMF.
+The module ``rows.kernel_spectral`` computes the rows, ``rows.spectral_comparators`` those of OKKC, Co-reg and MVNMF,
+``rows.kernel_spectral_figures`` the claims.
 """
 
 from functools import partial
 
 from reproduction.experiment import Cell, Experiment, Printed
 from reproduction.rows.kernel_spectral import (
-    BAND,
     CRITERIA,
-    DOMINANT,
-    EQUAL,
     EVALUATIONS,
     KSC,
     METHODS,
     TEXTS,
-    TRAINED,
-    boundaries_row,
     claims_row,
     comparators_row,
+    table_row,
+)
+from reproduction.rows.kernel_spectral_figures import (
+    BAND,
+    DOMINANT,
+    EQUAL,
+    TRAINED,
+    boundaries_row,
     large_claims_row,
     large_comparators_row,
     large_row,
     sizes_row,
-    table_row,
 )
 
 DRAWS = 3

@@ -2,7 +2,7 @@
 
 Figures 4.3 and 4.4 print no numbers: the claims of the text are checked. Figures 4.6 and 4.7 are left out, as their
 data (Corel images) are not available. The last two experiments are ours: how well an exponent can be chosen without the
-classes, and what a view of noise costs. The module ``rows.multi_view`` computes the rows.
+classes, and what a view of noise costs. The modules ``rows.multi_view`` and ``rows.view_exponents`` compute the rows.
 """
 
 from functools import partial
@@ -12,16 +12,12 @@ import numpy as np
 from reproduction.experiment import Cell, Experiment, Printed
 from reproduction.rows.convex_mixture import EARLY, SETTLED
 from reproduction.rows.multi_view import (
-    COMPARED,
     DIGITS,
     GRID,
     NO_WEIGHT,
-    NOISES,
     PLATEAU,
     SETS,
     SLIGHT,
-    choice_row,
-    choice_summary_row,
     csc_claims_row,
     csc_row,
     digits_claims_row,
@@ -29,10 +25,16 @@ from reproduction.rows.multi_view import (
     mvcmm_claims_row,
     mvcmm_row,
     named,
-    noise_row,
-    noise_summary_row,
     single_view_claims_row,
     table_row,
+)
+from reproduction.rows.view_exponents import (
+    COMPARED,
+    NOISES,
+    choice_row,
+    choice_summary_row,
+    noise_row,
+    noise_summary_row,
 )
 
 DRAWS = 5

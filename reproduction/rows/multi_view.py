@@ -1,4 +1,4 @@
-"""How the figures of PhD chapter 4 are computed, and those on the exponent and on noisy views.
+"""How the figures of PhD chapter 4 are computed, and how benchmark sets are prepared.
 
 Table 4.1   the two views of the authors, Gaussian kernels as they are; a row is a method at one exponent
 Figure 4.4  digits of Multiple features; a row is both methods at one exponent, or one of the methods beside them, and
@@ -7,23 +7,18 @@ CSC         correlational spectral clustering as in ``rows.convex_mixture``: kap
             each view clustered by themselves. The text does not say which view is shown: the best one, with the classes
 MVCMM       weighted multi-view convex mixture, the best of ``SCALES`` times beta_0 with the classes, as in the text.
             beta_0 of a view makes up for its scale: distances need no normalising. Stopping: ``rows.convex_mixture``
-Benchmarks  every set prepared without its classes, linear kernels, as many clusters as classes. All exponents have the
-            same start, the estimator's default, since equal weights scale a kernel sum and nothing else: it is searched
-            once and passed as labels
+Benchmarks  every set prepared without its classes, linear kernels, as many clusters as classes
 Exponents   infinity stands for equal weights, as in the library
-Noise       one more view without any clusters, ``"wide"`` (as many columns as the median view) or ``"narrow"`` (two);
-            a restart is a draw of it. The drop is NMI without the view less NMI with it, at the same setting
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reproduction.experiment import mean_and_std
 from reproduction.rows.convex_mixture import EARLY, KMEANS_STARTS, chosen_kappa, mixture
 
 if TYPE_CHECKING:
@@ -37,13 +32,10 @@ DIGITS = ("0169", "0236", "1456", "1367", "4689")
 SCALES = tuple(0.5 * step for step in range(1, 15))  # of beta_0, PhD 4.3
 SLIGHT = 0.05  # NMI: what "slightly inferior" is taken to be
 NO_WEIGHT = 0.01  # a view weight below it counts as zero
-COMPARED: tuple[Exponent, ...] = ("auto", 1.5, 2.0, np.inf)
-NOISES = ("wide", "narrow")
 # what makes a view one of words, and the columns kept of it
 WIDE = 500
 DENSE = 0.1
 KEPT = 50
-EQUAL_DROPS = 1e-9  # drops closer than this are equal
 
 #: Benchmark sets of several views by the name used here, and the file each comes from.
 SETS = {
@@ -339,108 +331,3 @@ def _directions(X: "Floats") -> "Floats":
 
 def _varying(X: "Floats") -> "Floats":
     return X[:, X.max(axis=0) > X.min(axis=0)]
-
-
-# --- the exponent ----------------------------------------------------------------------------------------------------
-
-
-def choice_row(restarts: int, seed: int, *, data: str) -> dict[str, float]:
-    """NMI at every exponent and at ``p="auto"``, and how far each choice without the classes is from the best."""
-    runs = clean_runs(data, seed)
-    figures = {f"nmi_{name}": run.nmi for name, run in runs.items()}
-    return figures | {"auto_p": runs["auto"].p} | {f"regret_{name}": loss for name, loss in regrets(runs).items()}
-
-
-def choice_summary_row(restarts: int, seed: int, *, data: Sequence[str]) -> dict[str, float]:
-    """Regrets over all sets: means, the largest, and on how many sets a choice loses at most 0.01."""
-    table = [regrets(clean_runs(name, seed)) for name in data]
-    figures: dict[str, float] = {}
-    for name in map(named, COMPARED):
-        losses = np.array([row[name] for row in table])
-        figures |= {
-            f"regret_{name}_mean": float(losses.mean()),
-            f"regret_{name}_max": float(losses.max()),
-            f"near_best_{name}": float((losses <= 0.01).sum()),
-        }
-    return figures
-
-
-def regrets(runs: Mapping[str, Agreement]) -> dict[str, float]:
-    """Return the best NMI of the exponents tried, p = 1 among them, less that of each way to choose one."""
-    best = max(run.nmi for name, run in runs.items() if name != "auto")
-    return {name: best - runs[name].nmi for name in map(named, COMPARED)}
-
-
-@cache
-def clean_runs(name: str, seed: int) -> dict[str, Agreement]:
-    """Cluster a set with every exponent; kept, since both questions start from here."""
-    from kernelweave.solvers.shared.exponent import EXPONENTS
-
-    return runs_of(prepared(name), (1.0, *EXPONENTS, "auto"), seed)
-
-
-def runs_of(data: Views, exponents: Iterable[Exponent], seed: int) -> dict[str, Agreement]:
-    """Cluster with each exponent, all from the estimator's default start."""
-    start = fitted(data, np.inf, seed=seed).labels_
-    return {named(p): agreement(data, fitted(data, p, seed=seed, init=start)) for p in exponents}
-
-
-# --- a noisy view ----------------------------------------------------------------------------------------------------
-
-
-def noise_row(restarts: int, seed: int, *, data: str) -> dict[str, float]:
-    """Drop in NMI when a noisy view is added, NMI left, and the share of the noisy kernel, over draws of the noise."""
-    clean = clean_runs(data, seed)
-    draws = noisy_runs(data, restarts, seed)
-    figures: dict[str, float] = {}
-    for noise in NOISES:
-        for name in map(named, COMPARED):
-            runs = [draw[noise][name] for draw in draws]
-            least = [run.coefficients[-1] == run.coefficients.min() for run in runs]
-            figures |= mean_and_std(f"{noise}_drop_{name}", [clean[name].nmi - run.nmi for run in runs])
-            figures |= {
-                f"{noise}_nmi_{name}_mean": float(np.mean([run.nmi for run in runs])),
-                f"{noise}_share_{name}_mean": float(np.mean([run.coefficients[-1] for run in runs])),
-                f"{noise}_least_{name}": float(np.mean(least)),
-            }
-    return figures
-
-
-def noise_summary_row(restarts: int, seed: int, *, data: Sequence[str]) -> dict[str, float]:
-    """Mean drop over all sets, with learned weights and with equal ones, and whether the first is the smaller."""
-    rows = [noise_row(restarts, seed, data=name) for name in data]
-    figures: dict[str, float] = {}
-    for noise in NOISES:
-        uniform = np.array([row[f"{noise}_drop_uniform_mean"] for row in rows])
-        for name in map(named, COMPARED):
-            drops = np.array([row[f"{noise}_drop_{name}_mean"] for row in rows])
-            figures[f"{noise}_drop_{name}_mean"] = float(drops.mean())
-            figures[f"{noise}_nmi_{name}_mean"] = float(np.mean([row[f"{noise}_nmi_{name}_mean"] for row in rows]))
-            if name != "uniform":
-                figures[f"{noise}_{name}_drops_less"] = float(drops.mean() < uniform.mean())
-                figures[f"{noise}_{name}_sets_ahead"] = float((drops < uniform - EQUAL_DROPS).sum())
-                figures[f"{noise}_{name}_sets_behind"] = float((drops > uniform + EQUAL_DROPS).sum())
-                figures |= mean_and_std(f"{noise}_{name}_gain", uniform - drops)
-    return figures
-
-
-@cache
-def noisy_runs(name: str, restarts: int, seed: int) -> list[dict[str, dict[str, Agreement]]]:
-    """Cluster a set with one more view, drawn anew for every restart; by kind of noise and exponent."""
-    from kernelweave.foundation.random_streams import streams
-
-    data = prepared(name)
-    draws = []
-    for rng in streams(seed, restarts):
-        noisy = {noise: with_noise(data, noise, rng) for noise in NOISES}
-        draws.append({noise: runs_of(views, COMPARED, seed) for noise, views in noisy.items()})
-    return draws
-
-
-def with_noise(data: Views, noise: str, rng: np.random.Generator) -> Views:
-    """Add a view of z-scored Gaussian noise: two columns, or as many as the median view."""
-    from kernelweave.datasets import standardize
-
-    columns = 2 if noise == "narrow" else int(np.median([view.shape[1] for view in data.views.values()]))
-    view = standardize(rng.standard_normal((len(data.target), columns)))
-    return replace(data, views={**data.views, "noise": view})

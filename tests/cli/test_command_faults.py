@@ -381,6 +381,16 @@ def test_errors_of_the_system_while_writing_are_told_in_a_line(folder, capsys, m
     assert not [each.name for each in folder.iterdir() if "partial" in each.name or "all.csv" in each.name]
 
 
+def test_files_that_cannot_be_written_leave_the_older_report_in_place(folder, capsys, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "new/labels.csv")
+
+    monkeypatch.setattr("kernelweave.cli.output_files.write_files", full)
+    (folder / "r.html").write_text("older")
+    err = refused(capsys, "cluster", "a.csv", "-k", 3, "-o", "new", "--report", "r.html", "--overwrite")
+    assert err == "kernelweave cluster: new/labels.csv: No space left on device.\n"
+
+
 @pytest.mark.parametrize("report", ["r.html", "new/r.html"])
 def test_a_report_that_cannot_be_made_leaves_no_folder_behind(folder, capsys, monkeypatch, report):
     def refuse(*_, **__):

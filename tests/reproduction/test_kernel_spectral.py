@@ -23,8 +23,10 @@ from kernelweave.model_selection import score_clustering
 from reproduction import Verdict, catalogue, run_experiment
 from reproduction.experiments import kernel_spectral as tables
 from reproduction.rows import kernel_spectral as rows
+from reproduction.rows import kernel_spectral_figures as figures
 from reproduction.rows import spectral_comparators as others
-from reproduction.rows.kernel_spectral import Agreement, Halves, KeptClustering, Tuned
+from reproduction.rows.kernel_spectral import Agreement, KeptClustering, Tuned
+from reproduction.rows.kernel_spectral_figures import Halves
 
 KEPT = (
     rows.problem,
@@ -32,9 +34,9 @@ KEPT = (
     rows.fitted_comparator,
     rows.view_kernels,
     rows.one_row,
-    rows.boundaries,
-    rows.large,
-    rows.large_comparator,
+    figures.boundaries,
+    figures.large,
+    figures.large_comparator,
 )
 MINE = [name for name, each in catalogue().items() if each in tables.EXPERIMENTS]
 TABLES = [name for name in MINE if "figure" not in name]
@@ -239,17 +241,17 @@ def test_mvksc_is_at_least_as_good_as_the_best_other_method_to_three_digits(monk
 
 def test_mvksc_is_ahead_of_all_on_large_sets_only_if_it_is_for_every_number_of_samples(monkeypatch):
     others_nmi = {10: 0.3, 20: 0.35}
-    monkeypatch.setattr(rows, "large", lambda n, draw: 0.35)
-    monkeypatch.setattr(rows, "large_comparator", lambda n, draw, method: others_nmi[n])
-    assert rows.large_comparators_row(2, 0, sizes=(10,))["ahead_of_all"] == 1.0
-    result = rows.large_comparators_row(2, 0, sizes=(10, 20))
+    monkeypatch.setattr(figures, "large", lambda n, draw: 0.35)
+    monkeypatch.setattr(figures, "large_comparator", lambda n, draw, method: others_nmi[n])
+    assert figures.large_comparators_row(2, 0, sizes=(10,))["ahead_of_all"] == 1.0
+    result = figures.large_comparators_row(2, 0, sizes=(10, 20))
     assert (result["ahead_of_all"], result["nmi_okkc_10"], result["nmi_mvksc_20"]) == (0.0, 0.3, 0.35)
 
 
 @pytest.mark.parametrize("method", rows.COMPARATORS)
 def test_other_methods_use_all_samples_of_a_large_set(method):
-    assert 0.0 <= rows.large_comparator(40, 1, method) <= 1.0
-    assert rows.large_comparator(40, 1, method) == rows.large_comparator.__wrapped__(40, 1, method)
+    assert 0.0 <= figures.large_comparator(40, 1, method) <= 1.0
+    assert figures.large_comparator(40, 1, method) == figures.large_comparator.__wrapped__(40, 1, method)
 
 
 def distances(X):
@@ -354,7 +356,7 @@ def test_clusters_of_figure_2_have_the_printed_width_and_gamma(monkeypatch):
     drawn = make_mvksc_synth2(120, random_state=4)
     width = {"gamma": 5.0}  # exp(-d^2 / (2 sigma^2)) with sigma^2 = 0.1
     labels = MultiViewKernelSpectralClustering(2, gamma=1.0, kernel_params=width).fit(drawn.views).labels_
-    result = rows.boundaries(4)
+    result = figures.boundaries(4)
     assert len(result) == 4
     assert result[0].nmi == pytest.approx(normalized_mutual_info(drawn.target, labels))
     assert result[0].size_ratio == pytest.approx(
@@ -367,31 +369,31 @@ def test_claims_on_figures_2_and_3_are_about_means(monkeypatch):
         [Halves(0.9, 0.9), Halves(0.1, 0.1), Halves(0.2, 0.1), Halves(0.3, 0.6)],
         [Halves(0.5, 0.8), Halves(0.6, 0.1), Halves(0.2, 0.1), Halves(0.3, 0.2)],
     ]
-    monkeypatch.setattr(rows, "boundaries", lambda draw: draws[draw])
-    result = rows.boundaries_row(2, 0)
+    monkeypatch.setattr(figures, "boundaries", lambda draw: draws[draw])
+    result = figures.boundaries_row(2, 0)
     assert (result["mean_nmi_ahead"], result["draws_ahead"], result["mvksc_nmi_mean"]) == (1.0, 0.5, 0.7)
-    sizes = rows.sizes_row(2, 0)
+    sizes = figures.sizes_row(2, 0)
     assert (sizes["mvksc_almost_equal"], sizes["draws_almost_equal"]) == (1.0, 1.0)
     assert (sizes["ksc_one_dominant"], sizes["draws_one_dominant"]) == (1.0, 0.5)
     draws[1][0] = Halves(0.1, 0.5)
-    assert rows.boundaries_row(2, 0)["mean_nmi_ahead"] == 1.0
-    assert rows.boundaries_row(1, 1)["mean_nmi_ahead"] == 0.0
-    assert rows.sizes_row(2, 0)["mvksc_almost_equal"] == 0.0
+    assert figures.boundaries_row(2, 0)["mean_nmi_ahead"] == 1.0
+    assert figures.boundaries_row(1, 1)["mean_nmi_ahead"] == 0.0
+    assert figures.sizes_row(2, 0)["mvksc_almost_equal"] == 0.0
 
 
 def test_large_sets_are_trained_on_a_part(monkeypatch):
-    monkeypatch.setattr(rows, "TRAINED", 50)
+    monkeypatch.setattr(figures, "TRAINED", 50)
     drawn = make_mvksc_synth1(200, random_state=2)
     model = MultiViewKernelSpectralClustering(2, kernel_params=SIGMA, n_train_samples=50, random_state=2)
-    assert rows.large(200, 2) == normalized_mutual_info(drawn.target, model.fit(drawn.views).labels_)
-    assert 0.0 <= rows.large(30, 2) <= 1.0
+    assert figures.large(200, 2) == normalized_mutual_info(drawn.target, model.fit(drawn.views).labels_)
+    assert 0.0 <= figures.large(30, 2) <= 1.0
 
 
 def test_nmi_stays_the_same_within_a_band(monkeypatch):
     nmi = {10: 0.40, 20: 0.43, 30: 0.46}
-    monkeypatch.setattr(rows, "large", lambda n, draw: nmi[n])
-    assert rows.large_claims_row(2, 0, sizes=(10, 20)) == {"stays_the_same": 1.0, "spread": pytest.approx(0.03)}
-    assert rows.large_claims_row(2, 0, sizes=(10, 20, 30))["stays_the_same"] == 0.0
+    monkeypatch.setattr(figures, "large", lambda n, draw: nmi[n])
+    assert figures.large_claims_row(2, 0, sizes=(10, 20)) == {"stays_the_same": 1.0, "spread": pytest.approx(0.03)}
+    assert figures.large_claims_row(2, 0, sizes=(10, 20, 30))["stays_the_same"] == 0.0
 
 
 # --- declarations ----------------------------------------------------------------------------------------------------
@@ -399,15 +401,15 @@ def test_nmi_stays_the_same_within_a_band(monkeypatch):
 
 @pytest.mark.parametrize(("experiment", "name"), CELLS)
 def test_a_row_gives_what_its_table_prints(experiment, name, monkeypatch):
-    monkeypatch.setattr(rows, "TRAINED", 40)
+    monkeypatch.setattr(figures, "TRAINED", 40)
     monkeypatch.setattr(rows, "ETAS", (0.75, 0.9))
-    monkeypatch.setattr(rows, "large", lambda n, draw, plain=rows.large.__wrapped__: plain(min(n, 60), draw))
-    other = rows.large_comparator.__wrapped__
-    monkeypatch.setattr(rows, "large_comparator", lambda n, draw, method: other(min(n, 60), draw, method))
+    monkeypatch.setattr(figures, "large", lambda n, draw, plain=figures.large.__wrapped__: plain(min(n, 60), draw))
+    other = figures.large_comparator.__wrapped__
+    monkeypatch.setattr(figures, "large_comparator", lambda n, draw, method: other(min(n, 60), draw, method))
     cell = catalogue()[experiment].cells[name]
-    figures = cell.run(restarts=2, seed=0)
-    assert set(cell.printed) <= set(figures)
-    assert not np.isnan(list(figures.values())).any()
+    row = cell.run(restarts=2, seed=0)
+    assert set(cell.printed) <= set(row)
+    assert not np.isnan(list(row.values())).any()
 
 
 @pytest.mark.parametrize("name", ["claims", "claims-others"])
@@ -464,11 +466,11 @@ def test_a_figure_that_is_off_is_caught(cell, change):
     declared = experiment.cells[cell]
     printed = {name: figure.value for name, figure in declared.printed.items()}
     off = change or {"ahead_of_sum": 0.0}
-    for figures, verdict in ((printed, Verdict.MATCH), (printed | off, Verdict.DIFFERS)):
-        result = run_experiment(replace(experiment, cells={cell: replace(declared, run=partial(fixed, figures))}))
+    for row, verdict in ((printed, Verdict.MATCH), (printed | off, Verdict.DIFFERS)):
+        result = run_experiment(replace(experiment, cells={cell: replace(declared, run=partial(fixed, row))}))
         assert verdict in result.verdicts
         assert (Verdict.DIFFERS in result.verdicts) is (verdict is Verdict.DIFFERS)
 
 
-def fixed(figures, restarts, seed):
-    return figures
+def fixed(row, restarts, seed):
+    return row

@@ -14,6 +14,7 @@ from kernelweave.solvers.shared.exponent import EXPONENTS
 from reproduction import Verdict, catalogue, run_experiment
 from reproduction.experiments import multi_view as tables
 from reproduction.rows import multi_view as rows
+from reproduction.rows import view_exponents as exponents
 from reproduction.rows.convex_mixture import KAPPAS, mixture
 from reproduction.rows.multi_view import Agreement, Mixed, Views
 
@@ -23,8 +24,8 @@ KEPT = (
     rows.csc_run,
     rows.mvcmm_run,
     rows.prepared,
-    rows.clean_runs,
-    rows.noisy_runs,
+    exponents.clean_runs,
+    exponents.noisy_runs,
 )
 MINE = [name for name, each in catalogue().items() if each in tables.EXPERIMENTS]
 ONE_SET = [
@@ -90,7 +91,7 @@ def test_infinity_is_equal_weights_and_numbers_are_learned_ones(toy, method, kin
 
 
 def test_exponents_share_the_start_they_would_have_by_themselves(toy):
-    result = rows.runs_of(toy, (1.0, 1.5, 4.0, "auto", np.inf), 0)
+    result = exponents.runs_of(toy, (1.0, 1.5, 4.0, "auto", np.inf), 0)
     for p, name in ((1.0, "p_1"), (1.5, "p_1.5"), (4.0, "p_4"), ("auto", "auto")):
         alone = MultiViewKernelKMeans(toy.n_clusters, kernel="linear", p=p, random_state=0).fit(toy.views)
         assert result[name].nmi == pytest.approx(normalized_mutual_info(toy.target, alone.labels_))
@@ -182,10 +183,10 @@ def test_every_experiment_has_a_quick_cell():
 
 def test_the_printed_table_is_whole():
     printed = tables.printed_table()
-    exponents = (1.0, 1.3, 1.5, 2.0, 4.0, 6.0, np.inf)
-    assert set(printed) == {(method, p) for method in ("mvkkm", "mvspec") for p in exponents}
+    all_p = (1.0, 1.3, 1.5, 2.0, 4.0, 6.0, np.inf)
+    assert set(printed) == {(method, p) for method in ("mvkkm", "mvspec") for p in all_p}
     for method in ("mvkkm", "mvspec"):
-        curve = np.array([printed[method, p] for p in exponents])
+        curve = np.array([printed[method, p] for p in all_p])
         assert (np.diff(curve[:, 0]) <= 0).all()
         assert (np.diff(curve[:, 1]) <= 0).all()
         np.testing.assert_allclose(curve[:, 1] + curve[:, 2], 1.0)
@@ -326,7 +327,7 @@ def given_curves(monkeypatch):
 
 def test_regret_is_what_a_choice_leaves_to_the_best_exponent():
     runs = found_with(p_1=0.9, p_1_5=0.5, p_2=0.6, p_3=0.7, uniform=0.8, auto=0.7)
-    assert rows.regrets(runs) == pytest.approx({"auto": 0.2, "p_1.5": 0.4, "p_2": 0.3, "uniform": 0.1})
+    assert exponents.regrets(runs) == pytest.approx({"auto": 0.2, "p_1.5": 0.4, "p_2": 0.3, "uniform": 0.1})
 
 
 def test_regrets_of_all_sets_are_summed_up(monkeypatch):
@@ -334,8 +335,8 @@ def test_regrets_of_all_sets_are_summed_up(monkeypatch):
         "good": found_with(p_1=0.5, p_1_5=0.9, p_2=0.895, uniform=0.7, auto=0.9),
         "poor": found_with(p_1=0.1, p_1_5=0.2, p_2=0.4, uniform=0.3, auto=0.3),
     }
-    monkeypatch.setattr(rows, "clean_runs", lambda name, seed: sets[name])
-    result = rows.choice_summary_row(1, 0, data=("good", "poor"))
+    monkeypatch.setattr(exponents, "clean_runs", lambda name, seed: sets[name])
+    result = exponents.choice_summary_row(1, 0, data=("good", "poor"))
     assert result["regret_auto_mean"] == pytest.approx(0.05)
     assert result["regret_auto_max"] == pytest.approx(0.1)
     assert result["regret_uniform_max"] == pytest.approx(0.2)
@@ -349,7 +350,7 @@ def test_regrets_of_all_sets_are_summed_up(monkeypatch):
 def test_a_noisy_view_is_added_and_nothing_else_changes(noise, columns):
     sizes = {"a": 3, "b": 5, "c": 9}
     data = Views({name: np.ones((40, size)) for name, size in sizes.items()}, np.arange(40) % 4, {"kernel": "linear"})
-    noisy = rows.with_noise(data, noise, np.random.default_rng(0))
+    noisy = exponents.with_noise(data, noise, np.random.default_rng(0))
     assert list(noisy.views) == ["a", "b", "c", "noise"]
     assert all(noisy.views[name] is view for name, view in data.views.items())
     assert noisy.views["noise"].shape == (40, columns)
@@ -358,11 +359,11 @@ def test_a_noisy_view_is_added_and_nothing_else_changes(noise, columns):
 
 
 def test_draws_of_noise_differ_and_come_back_with_their_seed(stand_in):
-    first, second = rows.noisy_runs("mfeat-5", 2, 0)
+    first, second = exponents.noisy_runs("mfeat-5", 2, 0)
     assert first["wide"]["uniform"].coefficients.shape == (3,)
     assert not np.array_equal(first["wide"]["p_1.5"].coefficients, second["wide"]["p_1.5"].coefficients)
-    rows.noisy_runs.cache_clear()
-    again = rows.noisy_runs("mfeat-5", 1, 0)[0]
+    exponents.noisy_runs.cache_clear()
+    again = exponents.noisy_runs("mfeat-5", 1, 0)[0]
     np.testing.assert_array_equal(again["narrow"]["p_2"].coefficients, first["narrow"]["p_2"].coefficients)
 
 
@@ -375,15 +376,15 @@ def test_drops_are_means_over_the_draws_and_then_over_the_sets(monkeypatch):
     narrow = found_with(auto=0.1, p_1_5=0.1, p_2=0.1, uniform=0.3, shares=(0.2, 0.8))
     draws = [{"wide": each, "narrow": narrow} for each in wide]
     flat = [{"wide": clean["b"], "narrow": narrow}] * 2
-    monkeypatch.setattr(rows, "clean_runs", lambda name, seed: clean[name])
-    monkeypatch.setattr(rows, "noisy_runs", lambda name, restarts, seed: draws if name == "a" else flat)
-    row = rows.noise_row(2, 0, data="a")
+    monkeypatch.setattr(exponents, "clean_runs", lambda name, seed: clean[name])
+    monkeypatch.setattr(exponents, "noisy_runs", lambda name, restarts, seed: draws if name == "a" else flat)
+    row = exponents.noise_row(2, 0, data="a")
     assert row["wide_drop_auto_mean"] == pytest.approx(0.05)
     assert row["wide_drop_p_2_mean"] == row["wide_drop_uniform_mean"] == pytest.approx(0.1)
     assert row["wide_nmi_p_1.5_mean"] == pytest.approx(0.75)
     assert row["wide_share_p_2_mean"] == pytest.approx(0.3)
     assert (row["wide_least_p_2"], row["narrow_least_p_2"]) == (1.0, 0.0)
-    result = rows.noise_summary_row(2, 0, data=("a", "b"))
+    result = exponents.noise_summary_row(2, 0, data=("a", "b"))
     assert result["wide_drop_auto_mean"] == pytest.approx(0.025)
     assert result["wide_auto_gain_mean"] == pytest.approx(0.025)
     assert (result["wide_auto_drops_less"], result["wide_auto_sets_ahead"]) == (1.0, 1.0)
@@ -395,8 +396,10 @@ def test_drops_are_means_over_the_draws_and_then_over_the_sets(monkeypatch):
 
 def test_summaries_give_what_is_held_against_them(monkeypatch):
     runs = found_with(p_1=0.5, auto=0.5, p_1_5=0.5, p_2=0.5, uniform=0.5)
-    monkeypatch.setattr(rows, "clean_runs", lambda name, seed: runs)
-    monkeypatch.setattr(rows, "noisy_runs", lambda name, restarts, seed: [{"wide": runs, "narrow": runs}] * restarts)
+    monkeypatch.setattr(exponents, "clean_runs", lambda name, seed: runs)
+    monkeypatch.setattr(
+        exponents, "noisy_runs", lambda name, restarts, seed: [{"wide": runs, "narrow": runs}] * restarts
+    )
     for id_ in ("multi-view-choice-of-p", "multi-view-noisy-view"):
         cell = catalogue()[id_].cells["summary"]
         assert set(cell.printed) <= set(cell.run(restarts=2, seed=0))
