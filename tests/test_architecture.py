@@ -109,3 +109,12 @@ def test_layers_are_folders_and_nothing_else_lies_at_the_top():
     files = {"__init__.py", "__main__.py"}
     files |= {"metrics.py", "model_selection.py", "plots.py", "report.py"}
     assert found == layers | files
+
+
+def test_one_estimator_does_not_load_the_others():
+    code = (
+        "import sys; from kernelweave import KernelKMeans; from kernelweave.estimators.registry import HOMES;"
+        "homes = {f'kernelweave.estimators.{home}' for home in HOMES.values()};"
+        "print(sorted(homes & set(sys.modules)))"
+    )
+    assert in_fresh_python(code) == "['kernelweave.estimators.kmeans.kernel_kmeans']"
