@@ -314,6 +314,13 @@ def test_a_function_gets_the_fitted_estimator_and_the_samples():
     assert judged == [model]
 
 
+def test_moves_have_a_stream_of_their_own(monkeypatch):
+    used = []
+    monkeypatch.setattr(annealing, "dual_annealing", lambda *_, rng, **__: used.append(rng))
+    search(random_state=3).fit(X)
+    assert used[0].random(4).tolist() == streams(3, 1, "annealing")[0].random(4).tolist()
+
+
 # --- what is drawn ---------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 from kernelweave import GlobalKernelKMeans, ParameterError
+from kernelweave.foundation.random_streams import streams
 from kernelweave.model_selection import reference_inertia_paths, suggest_n_clusters
 
 CORNERS = [[0, 0], [8, 0], [0, 8], [8, 8]]
@@ -186,6 +187,13 @@ def test_the_feature_box_is_filled_between_the_extremes_of_every_feature(remembe
     assert (drawn <= X.max(axis=0)).all()
     assert drawn.min(axis=0) == pytest.approx(X.min(axis=0), abs=0.1)
     assert drawn.max(axis=0) == pytest.approx(X.max(axis=0), abs=0.1)
+
+
+def test_reference_data_have_a_stream_of_their_own(remembering):
+    X = blobs(50)
+    reference_inertia_paths(remembering, X, n_references=3, box="features", random_state=4)
+    for (drawn, _), rng in zip(remembering.fits, streams(4, 3, "reference data"), strict=True):
+        np.testing.assert_array_equal(drawn, rng.uniform(X.min(axis=0), X.max(axis=0), size=X.shape))
 
 
 def test_the_principal_box_follows_the_shape_of_the_data_and_turns_with_it(remembering):

@@ -15,6 +15,7 @@ from kernelweave import (
     KMedoids,
     MinMaxKMeans,
     MultiViewKernelKMeans,
+    MultiViewKernelSpectralClustering,
     ParameterError,
 )
 from kernelweave.metrics import clustering_accuracy
@@ -177,6 +178,38 @@ def test_views_pipelines_and_vector_methods_have_embeddings(model):
     points = EmbeddingDisplay.from_estimator(model, data, max_samples=20, ax=axes()).points
     assert points.shape == (20, 2)
     assert np.ptp(points[:, 0]) > 0
+
+
+@pytest.mark.parametrize("squared", [False, True], ids=["distances", "divergences"])
+def test_distances_and_divergences_are_drawn_where_their_samples_lie(squared):
+    D = pairwise_distances(X)
+    data = D**2 if squared else D
+    model = ConvexMixture(3, divergence="precomputed") if squared else KMedoids(3, metric="precomputed")
+    display = EmbeddingDisplay.from_estimator(model.fit(data), data, ax=axes())
+    up_to_sign(display.points, PCA(2).fit_transform(X))
+    np.testing.assert_allclose(display.shares, PCA(2).fit(X).explained_variance_ratio_, atol=1e-9)
+
+
+def test_a_graph_is_drawn_by_two_eigenvectors_of_its_random_walk():
+    A = rbf_kernel(X, gamma=0.05)
+    np.fill_diagonal(A, 0.0)
+    display = EmbeddingDisplay.from_estimator(GraphCut(3).fit(A), A, ax=axes())
+    walk = A / A.sum(axis=1, keepdims=True)
+    images = walk @ display.points
+    values = (images * display.points).sum(axis=0) / (display.points**2).sum(axis=0)
+    np.testing.assert_allclose(images, display.points * values, atol=1e-6)
+    assert display.shares is None
+    assert display.ax_.get_xlabel() == "component 1"
+
+
+def test_models_without_a_kernel_for_new_samples_are_drawn_by_their_kernels():
+    model = MultiViewKernelSpectralClustering(3, kernel_params={"gamma": 0.02}, views=[[0, 1], [2, 3]]).fit(X)
+    kernels = [rbf_kernel(view, gamma=0.02) for view in VIEWS.values()]
+    together = sum(K / (np.trace(K) / len(K) - K.mean()) for K in kernels)
+    display = EmbeddingDisplay.from_estimator(model, X, ax=axes())
+    expected = KernelPCA(2, kernel="precomputed").fit_transform(together)
+    scale = np.abs(display.points).max() / np.abs(expected).max()
+    up_to_sign(display.points, scale * expected)
 
 
 def test_bad_arguments_are_refused():

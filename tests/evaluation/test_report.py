@@ -39,6 +39,7 @@ from kernelweave.evaluation.report import facts as report_facts
 from kernelweave.evaluation.report import text as report_text
 from kernelweave.evaluation.report.charts import tick_texts, ticks
 from kernelweave.evaluation.report.page import HEADINGS
+from kernelweave.metrics import kernel_silhouette
 from kernelweave.preprocessing import ViewScaler
 from kernelweave.report import ReportFacts, summary_html, write_report
 from tests.estimators.discovery import blobs, for_estimators
@@ -140,6 +141,9 @@ def test_model_silhouettes_of_kernel_models_are_those_of_their_feature_space():
     np.testing.assert_allclose(facts.model_silhouettes.values, expected, atol=1e-9)
     assert facts.mean_model_silhouette == pytest.approx(expected.mean())
     np.testing.assert_allclose(facts.silhouettes.values, silhouette_samples(X, model.labels_), atol=1e-9)
+    lowest = np.argsort(expected, kind="stable")[:10]
+    np.testing.assert_allclose(expected[facts.model_silhouettes.rows[facts.doubtful]], expected[lowest], atol=1e-9)
+    assert set(lowest) != set(np.argsort(facts.silhouettes.values)[:10])
     points = KernelPCA(2, kernel="rbf", gamma=GAMMA).fit_transform(X)
     np.testing.assert_allclose(np.abs(facts.picture.points), np.abs(points) * scale(D), rtol=1e-6, atol=1e-7)
 
@@ -288,6 +292,12 @@ def test_many_samples_are_drawn_from_with_some_of_every_cluster(monkeypatch):
     assert np.isfinite(facts.cluster_silhouettes).all()
     other = ReportFacts.from_estimator(model, many, random_state=0)
     assert other.picture.rows.tolist() != facts.picture.rows.tolist()
+    kernel = KernelKMeans(4, kernel_params={"gamma": GAMMA}, init=model.labels_).fit(many)
+    facts = ReportFacts.from_estimator(kernel, many, random_state=1)
+    rows, judged = facts.model_silhouettes.rows, facts.model_silhouettes.judged
+    assert len(rows) > judged.sum() == 40
+    K = rbf_kernel(many[rows[judged]], gamma=GAMMA)
+    assert facts.mean_model_silhouette == pytest.approx(kernel_silhouette(K, kernel.labels_[rows[judged]]))
 
 
 def test_scores_are_the_picture_of_kernel_spectral_clustering():
