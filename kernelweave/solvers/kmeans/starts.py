@@ -55,15 +55,11 @@ def random_samples(op: KernelOperator, weights: Floats, n_clusters: int, rng: np
     return backend.first_nearest(distances, TIE_TOLERANCE * op.scale())
 
 
-def kmeans_plusplus(op: KernelOperator, weights: Floats, n_clusters: int, rng: np.random.Generator) -> Ints:
+def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng: np.random.Generator) -> BackendArray:
     """Return labels by centres drawn far apart: each the best of a few draws with probability w * distance^2.
 
     Arthur and Vassilvitskii (2007), with the greedy draws that scikit-learn uses too.
     """
-    return op.backend.host(_spread_out(op, weights, n_clusters, rng))
-
-
-def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng: np.random.Generator) -> BackendArray:
     backend = op.backend
     weights = backend.array(sample_weights)
     diag = op.diag()
