@@ -1,0 +1,222 @@
+"""Nearest neighbours of samples, and the self-tuned graph that they make.
+
+Dense rows are compared by Euclidean distance, sparse rows of unit length by cosine: there, rows that share no column are
+no neighbours at all. Of samples equally far away those that come first in the data are nearest.
+
+Exact search reads all pairs. Beyond some ten thousand dense rows the search is approximate: rows are put into cells
+around sampled centres, and only the cells nearest to a cell are searched. Libraries for approximate neighbours are
+faster still, but what they return depends on the number of threads, and labels must not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
+
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.threads import for_ranges, single_threaded_blas
+from kernelweave.kernels.spec.neighbors import nearest
+
+#: Dense rows up to this number are searched exactly.
+EXACT_LIMIT = 20_000
+# Rows of a sparse product at a time.
+SPARSE_ROWS = 500
+# Cosines below this are rounding.
+NO_COSINE = 1e-9
+# Rows that a cell holds, the cells searched for the neighbours of one, and the rounds that place their centres.
+CELL_ROWS = 400
+CELLS_SEARCHED = 12
+CELL_ROUNDS = 5
+# Sampled rows per cell that place its centre.
+CELL_SAMPLE = 50
+# Distances from rounding alone, as a share of the largest one.
+SMALLEST_RADIUS = 1e-12
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """The nearest training samples of every row, nearest first; infinitely far where there are not so many."""
+
+    indices: Ints  # (n, m)
+    distances: Floats  # (n, m)
+
+    def first(self, m: int) -> "Neighbors":
+        """Return the nearest m."""
+        return Neighbors(self.indices[:, :m], self.distances[:, :m])
+
+    @property
+    def radii(self) -> Floats:
+        """Distance of the last neighbour there is, zero for a sample that has none."""
+        known = np.where(np.isfinite(self.distances), self.distances, 0.0)
+        return np.asarray(known.max(axis=1, initial=0.0))
+
+
+def nearest_others(Z: Matrix, m: int, rng: np.random.Generator, exact_limit: int = EXACT_LIMIT) -> Neighbors:
+    """Return the m nearest other samples of every sample; ``rng`` places the cells of an approximate search."""
+    n = Z.shape[0]
+    m = min(m, n - 1)
+    if sp.issparse(Z):
+        return _sparse_neighbors(Z, Z, m, others=True)
+    if n > exact_limit:
+        return _in_cells(Z, m, rng)
+    index = NearestNeighbors(n_neighbors=m + 1).fit(Z)
+    distances, indices = nearest(index, Z)
+    return _without_self(indices, distances)
+
+
+def nearest_known(Z: Matrix, known: Matrix, m: int) -> Neighbors:
+    """Return the m nearest training samples of new ones, by exact search."""
+    if sp.issparse(known):
+        return _sparse_neighbors(sp.csr_array(Z), known, m, others=False)
+    distances, indices = nearest(NearestNeighbors(n_neighbors=min(m, len(known))).fit(known), Z)
+    return Neighbors(indices, distances)
+
+
+def nearest_by_distances(D: Floats, m: int) -> Neighbors:
+    """Return the m nearest other samples from a matrix of distances."""
+    n = len(D)
+    indices = np.empty((n, min(m, n - 1)), dtype=np.intp)
+    for i in range(n):
+        order = np.argsort(D[i], kind="stable")
+        indices[i] = order[order != i][: indices.shape[1]]
+    return Neighbors(indices, np.take_along_axis(D, indices, axis=1))
+
+
+def self_tuned_edges(neighbors: Neighbors, radii: Floats, shape: tuple[int, int]) -> sp.csr_array:
+    """Return exp(-d_ij^2 / (s_i s_j)) from every row to its neighbours; s_i is its radius, s_j that of ``radii``."""
+    here = neighbors.radii
+    smallest = SMALLEST_RADIUS * max(float(radii.max(initial=0.0)), np.finfo(np.float64).tiny)
+    here = np.maximum(here, smallest)
+    there = np.maximum(radii, smallest)[neighbors.indices]
+    values = np.exp(-np.square(neighbors.distances) / (here[:, None] * there))
+    rows = np.repeat(np.arange(shape[0]), neighbors.indices.shape[1])
+    A = sp.csr_array((values.ravel(), (rows, neighbors.indices.ravel())), shape=shape)
+    A.eliminate_zeros()
+    return A
+
+
+def self_tuned_graph(neighbors: Neighbors) -> sp.csr_array:
+    """Return the symmetric graph of the samples: the mean of the edges found from both ends."""
+    n = len(neighbors.indices)
+    A = self_tuned_edges(neighbors, neighbors.radii, (n, n))
+    return sp.csr_array((A + A.T) * 0.5)
+
+
+# --- exact -----------------------------------------------------------------------------------------------------------
+
+
+def _without_self(indices: Ints, distances: Floats) -> Neighbors:
+    """Return the neighbours without the sample itself, which equal samples may have pushed out of the list."""
+    n, width = indices.shape
+    drop = indices == np.arange(n)[:, None]
+    drop[~drop.any(axis=1), -1] = True
+    return Neighbors(indices[~drop].reshape(n, width - 1), distances[~drop].reshape(n, width - 1))
+
+
+def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, *, others: bool) -> Neighbors:
+    """Return neighbours by the cosine of sparse rows of unit length; with ``others`` a row is not its own neighbour."""
+    n = Z.shape[0]
+    m = min(m, known.shape[0])
+    columns = sp.csr_array(known.T)
+    indices = np.zeros((n, m), dtype=np.intp)
+    cosines = np.zeros((n, m))
+
+    def search(start: int, stop: int) -> None:
+        products = sp.csr_array(Z[start:stop] @ columns)
+        for row in range(stop - start):
+            entries = slice(products.indptr[row], products.indptr[row + 1])
+            there = products.indices[entries]
+            values = products.data[entries]
+            keep = values > NO_COSINE
+            if others:
+                keep &= there != start + row
+            there = there[keep]
+            values = values[keep]
+            if len(values) > m:
+                least = np.partition(values, len(values) - m)[len(values) - m]
+                near = np.flatnonzero(values >= least)
+                there = there[near]
+                values = values[near]
+            order = np.lexsort((there, -values))[:m]
+            indices[start + row, : len(order)] = there[order]
+            cosines[start + row, : len(order)] = values[order]
+
+    for_ranges(search, n, width=SPARSE_ROWS, elements=Z.nnz * SPARSE_ROWS)
+    distances = np.sqrt(np.maximum(2.0 - 2.0 * cosines, 0.0))
+    distances[cosines == 0.0] = np.inf
+    return Neighbors(indices, distances)
+
+
+# --- approximate -----------------------------------------------------------------------------------------------------
+
+
+def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
+    """Return approximate neighbours: those in the cells nearest to the cell of a sample."""
+    n = len(Z)
+    count = max(1, n // CELL_ROWS)
+    centers = _cell_centers(Z[rng.choice(n, min(n, count * CELL_SAMPLE), replace=False)], count)
+    cell = _nearest_center(Z, centers)
+    order = np.argsort(cell, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=count))])
+    near_cells = np.argsort(_squared_distances(centers, centers), axis=1, kind="stable")
+    indices = np.empty((n, m), dtype=np.intp)
+    distances = np.empty((n, m))
+
+    def search(start: int, stop: int) -> None:
+        for c in range(start, stop):
+            rows = order[ends[c] : ends[c + 1]]
+            if len(rows):
+                candidates = _candidates(near_cells[c], order, ends, m)
+                indices[rows], distances[rows] = _nearest_candidates(Z, rows, candidates, m)
+
+    with single_threaded_blas():
+        for_ranges(search, count, width=1, elements=n * CELL_ROWS * CELLS_SEARCHED)
+    return Neighbors(indices, distances)
+
+
+def _candidates(cells: Ints, order: Ints, ends: Ints, m: int) -> Ints:
+    """Return the samples of the nearest cells, as many cells as it takes to have more than m."""
+    sizes = np.cumsum(ends[cells + 1] - ends[cells])
+    used = max(CELLS_SEARCHED, int(np.searchsorted(sizes, m + 1)) + 1)
+    return np.sort(np.concatenate([order[ends[c] : ends[c + 1]] for c in cells[:used]]))
+
+
+def _nearest_candidates(Z: Floats, rows: Ints, candidates: Ints, m: int) -> tuple[Ints, Floats]:
+    squares = _squared_distances(Z[rows], Z[candidates])
+    squares[rows[:, None] == candidates] = np.inf
+    near = np.argpartition(squares, m - 1, axis=1)[:, :m]
+    near.sort(axis=1)
+    found = np.take_along_axis(squares, near, axis=1)
+    by_distance = np.argsort(found, axis=1, kind="stable")
+    distances = np.sqrt(np.take_along_axis(found, by_distance, axis=1))
+    return candidates[np.take_along_axis(near, by_distance, axis=1)], distances
+
+
+def _cell_centers(sample: Floats, count: int) -> Floats:
+    """Return centres of cells: rows of the sample, moved to the means of their cells a few times."""
+    centers = sample[:count].copy()
+    for _ in range(CELL_ROUNDS):
+        cell = _nearest_center(sample, centers)
+        sizes = np.bincount(cell, minlength=count)
+        members = sp.csr_array((np.ones(len(cell)), (cell, np.arange(len(cell)))), shape=(count, len(cell)))
+        filled = sizes > 0
+        centers[filled] = (members @ sample)[filled] / sizes[filled, None]
+    return centers
+
+
+def _nearest_center(Z: Floats, centers: Floats) -> Ints:
+    cell = np.empty(len(Z), dtype=np.intp)
+
+    def assign(start: int, stop: int) -> None:
+        cell[start:stop] = _squared_distances(Z[start:stop], centers).argmin(axis=1)
+
+    with single_threaded_blas():
+        for_ranges(assign, len(Z), width=2048, elements=len(Z) * len(centers))
+    return cell
+
+
+def _squared_distances(A: Floats, B: Floats) -> Floats:
+    squares = np.einsum("ij,ij->i", A, A)[:, None] + np.einsum("ij,ij->i", B, B)
+    squares -= 2.0 * (A @ B.T)
+    return np.asarray(np.maximum(squares, 0.0, out=squares))
