@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         CoTrainedSpectralClustering,
         GlobalKernelKMeans,
         GraphCut,
+        GraphFusionClustering,
         IterativeSVR,
         KernelKMeans,
         KernelSpectralClustering,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         NotPSDWarning,
         ParameterError,
         ViewError,
+        ViewWarning,
     )
     from kernelweave.persistence.models import load_model, read_notes, save_model
 
@@ -59,6 +61,7 @@ __all__ = [
     "DataError",
     "GlobalKernelKMeans",
     "GraphCut",
+    "GraphFusionClustering",
     "IterativeSVR",
     "KMedoids",
     "KernelError",
@@ -80,6 +83,7 @@ __all__ = [
     "PifsKMeans",
     "RatioMultipleKernelClustering",
     "ViewError",
+    "ViewWarning",
     "__version__",
     "datasets",
     "load_model",
@@ -97,7 +101,8 @@ _provide("summary of a model as HTML", "kernelweave.evaluation.report:summary_ht
 
 _ERRORS = "kernelweave.foundation.errors"
 _HOMES = dict.fromkeys(
-    ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError"), _ERRORS
+    ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError", "ViewWarning"),
+    _ERRORS,
 )
 _HOMES |= dict.fromkeys(("load_model", "read_notes", "save_model"), "kernelweave.persistence.models")
 _MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing", "report")

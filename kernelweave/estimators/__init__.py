@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kernelweave.estimators.comparators.ng_spectral import NgSpectralClustering
     from kernelweave.estimators.comparators.optimized_kernel_kmeans import OptimizedKernelKMeans
     from kernelweave.estimators.graph.graph_cut import GraphCut
+    from kernelweave.estimators.graph.graph_fusion import GraphFusionClustering
     from kernelweave.estimators.kmeans.global_kernel_kmeans import GlobalKernelKMeans
     from kernelweave.estimators.kmeans.kernel_kmeans import KernelKMeans
     from kernelweave.estimators.kmeans.minmax import MinMaxKernelKMeans, MinMaxKMeans
@@ -37,6 +38,7 @@ __all__ = [
     "CorrelationalSpectralClustering",
     "GlobalKernelKMeans",
     "GraphCut",
+    "GraphFusionClustering",
     "IterativeSVR",
     "KMedoids",
     "KernelKMeans",

@@ -1,4 +1,4 @@
-"""Estimators by name, each loaded on first use: whoever needs one does not wait for twenty-four."""
+"""Estimators by name, each loaded on first use: whoever needs one does not wait for twenty-five."""
 
 from importlib import import_module
 
@@ -11,6 +11,7 @@ HOMES = {
     "CorrelationalSpectralClustering": "comparators.correlational",
     "GlobalKernelKMeans": "kmeans.global_kernel_kmeans",
     "GraphCut": "graph.graph_cut",
+    "GraphFusionClustering": "graph.graph_fusion",
     "IterativeSVR": "margin.iterative_svr",
     "KMedoids": "comparators.k_medoids",
     "KernelKMeans": "kmeans.kernel_kmeans",

@@ -60,6 +60,10 @@ class NotPSDWarning(UserWarning):
     """A kernel with negative eigenvalues: no feature space stands behind it."""
 
 
+class ViewWarning(UserWarning):
+    """A view, or samples in it, that say nothing of the clusters or contradict them."""
+
+
 __all__ = [
     "Argument",
     "ConvergenceWarning",
@@ -69,4 +73,5 @@ __all__ = [
     "ParameterError",
     "Remedy",
     "ViewError",
+    "ViewWarning",
 ]

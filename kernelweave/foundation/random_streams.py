@@ -22,6 +22,8 @@ PURPOSES: dict[str, tuple[int, ...]] = {
     "judged samples": (8, 0),  # the samples a criterion is computed on
     "reference data": (9, 0),  # data without clusters, to compare with
     "annealing": (10, 0),  # moves of a parameter search
+    "view checks": (11, 0),  # what single views have to do with joint clusters
+    "cells": (12, 0),  # where an approximate search for neighbours looks
 }
 
 

@@ -1,6 +1,6 @@
 """The one gate through which data enter: samples, views, weights and labels."""
 
-from kernelweave.inputs.arrays.graphs import read_affinity
+from kernelweave.inputs.arrays.graphs import as_edges, read_affinity
 from kernelweave.inputs.arrays.samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
 from kernelweave.inputs.arrays.views import (
     Views,
@@ -20,6 +20,7 @@ __all__ = [
     "TextFormat",
     "Views",
     "align_tables",
+    "as_edges",
     "as_views",
     "check_cluster_count",
     "is_multi_view",

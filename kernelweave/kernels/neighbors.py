@@ -1,7 +1,7 @@
 """Nearest neighbours of samples, and the self-tuned graph that they make.
 
-Dense rows are compared by Euclidean distance, sparse rows of unit length by cosine: there, rows that share no column are
-no neighbours at all. Of samples equally far away those that come first in the data are nearest.
+Dense rows are compared by Euclidean distance, sparse rows of unit length by cosine: there, rows that share no column
+are no neighbours at all. Of samples equally far away those that come first in the data are nearest.
 
 Exact search reads all pairs. Beyond some ten thousand dense rows the search is approximate: rows are put into cells
 around sampled centres, and only the cells nearest to a cell are searched. Libraries for approximate neighbours are
@@ -12,15 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.neighbors import NearestNeighbors
 
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
-from kernelweave.kernels.spec.neighbors import nearest
 
 #: Dense rows up to this number are searched exactly.
-EXACT_LIMIT = 20_000
-# Rows of a sparse product at a time.
+EXACT_LIMIT = 10_000
+# Rows of a tile of dense products, and of a sparse product.
+TILE_ROWS = 256
 SPARSE_ROWS = 500
 # Cosines below this are rounding.
 NO_COSINE = 1e-9
@@ -60,17 +59,14 @@ def nearest_others(Z: Matrix, m: int, rng: np.random.Generator, exact_limit: int
         return _sparse_neighbors(Z, Z, m, others=True)
     if n > exact_limit:
         return _in_cells(Z, m, rng)
-    index = NearestNeighbors(n_neighbors=m + 1).fit(Z)
-    distances, indices = nearest(index, Z)
-    return _without_self(indices, distances)
+    return _dense_neighbors(Z, Z, m, others=True)
 
 
 def nearest_known(Z: Matrix, known: Matrix, m: int) -> Neighbors:
     """Return the m nearest training samples of new ones, by exact search."""
     if sp.issparse(known):
         return _sparse_neighbors(sp.csr_array(Z), known, m, others=False)
-    distances, indices = nearest(NearestNeighbors(n_neighbors=min(m, len(known))).fit(known), Z)
-    return Neighbors(indices, distances)
+    return _dense_neighbors(Z, known, min(m, len(known)), others=False)
 
 
 def nearest_by_distances(D: Floats, m: int) -> Neighbors:
@@ -86,7 +82,7 @@ def nearest_by_distances(D: Floats, m: int) -> Neighbors:
 def self_tuned_edges(neighbors: Neighbors, radii: Floats, shape: tuple[int, int]) -> sp.csr_array:
     """Return exp(-d_ij^2 / (s_i s_j)) from every row to its neighbours; s_i is its radius, s_j that of ``radii``."""
     here = neighbors.radii
-    smallest = SMALLEST_RADIUS * max(float(radii.max(initial=0.0)), np.finfo(np.float64).tiny)
+    smallest = max(SMALLEST_RADIUS * float(radii.max(initial=0.0)), np.finfo(np.float64).tiny ** 0.25)
     here = np.maximum(here, smallest)
     there = np.maximum(radii, smallest)[neighbors.indices]
     values = np.exp(-np.square(neighbors.distances) / (here[:, None] * there))
@@ -106,12 +102,22 @@ def self_tuned_graph(neighbors: Neighbors) -> sp.csr_array:
 # --- exact -----------------------------------------------------------------------------------------------------------
 
 
-def _without_self(indices: Ints, distances: Floats) -> Neighbors:
-    """Return the neighbours without the sample itself, which equal samples may have pushed out of the list."""
-    n, width = indices.shape
-    drop = indices == np.arange(n)[:, None]
-    drop[~drop.any(axis=1), -1] = True
-    return Neighbors(indices[~drop].reshape(n, width - 1), distances[~drop].reshape(n, width - 1))
+def _dense_neighbors(Z: Floats, known: Floats, m: int, *, others: bool) -> Neighbors:
+    """Return neighbours from all pairs, a tile at a time; with ``others`` a row is not its own neighbour."""
+    n = len(Z)
+    indices = np.empty((n, m), dtype=np.intp)
+    distances = np.empty((n, m))
+    candidates = np.arange(len(known))
+    lengths = np.einsum("ij,ij->i", known, known)
+
+    def search(start: int, stop: int) -> None:
+        own = np.arange(start, stop) if others else None
+        rows = slice(start, stop)
+        indices[rows], distances[rows] = _nearest_candidates(Z[rows], known, lengths, candidates, m, own)
+
+    with single_threaded_blas():
+        for_ranges(search, n, width=TILE_ROWS, elements=n * len(known))
+    return Neighbors(indices, distances)
 
 
 def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, *, others: bool) -> Neighbors:
@@ -159,6 +165,7 @@ def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
     cell = _nearest_center(Z, centers)
     order = np.argsort(cell, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=count))])
+    lengths = np.einsum("ij,ij->i", Z, Z)
     near_cells = np.argsort(_squared_distances(centers, centers), axis=1, kind="stable")
     indices = np.empty((n, m), dtype=np.intp)
     distances = np.empty((n, m))
@@ -168,7 +175,8 @@ def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
             rows = order[ends[c] : ends[c + 1]]
             if len(rows):
                 candidates = _candidates(near_cells[c], order, ends, m)
-                indices[rows], distances[rows] = _nearest_candidates(Z, rows, candidates, m)
+                near = _nearest_candidates(Z[rows], Z, lengths, candidates, m, rows)
+                indices[rows], distances[rows] = near
 
     with single_threaded_blas():
         for_ranges(search, count, width=1, elements=n * CELL_ROWS * CELLS_SEARCHED)
@@ -182,15 +190,27 @@ def _candidates(cells: Ints, order: Ints, ends: Ints, m: int) -> Ints:
     return np.sort(np.concatenate([order[ends[c] : ends[c + 1]] for c in cells[:used]]))
 
 
-def _nearest_candidates(Z: Floats, rows: Ints, candidates: Ints, m: int) -> tuple[Ints, Floats]:
-    squares = _squared_distances(Z[rows], Z[candidates])
-    squares[rows[:, None] == candidates] = np.inf
-    near = np.argpartition(squares, m - 1, axis=1)[:, :m]
+def _nearest_candidates(
+    Z: Floats, known: Floats, lengths: Floats, candidates: Ints, m: int, own: Ints | None
+) -> tuple[Ints, Floats]:
+    """Return the m nearest candidates of every row, the first of equally far ones; ``own`` is the row itself."""
+    squares = lengths[candidates] - 2.0 * (Z @ known[candidates].T)
+    if own is not None:
+        squares[np.arange(len(own)), np.searchsorted(candidates, own)] = np.inf
+    near = np.argpartition(squares, m - 1, axis=1)[:, :m] if m < len(candidates) else _all_of(squares)
     near.sort(axis=1)
-    found = np.take_along_axis(squares, near, axis=1)
-    by_distance = np.argsort(found, axis=1, kind="stable")
-    distances = np.sqrt(np.take_along_axis(found, by_distance, axis=1))
-    return candidates[np.take_along_axis(near, by_distance, axis=1)], distances
+    chosen = candidates[near]
+    # Products lose digits where samples lie close together, so distances are taken from differences.
+    distances = np.empty(chosen.shape)
+    for row in range(len(chosen)):
+        difference = known[chosen[row]] - Z[row]
+        distances[row] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+    order = np.argsort(distances, axis=1, kind="stable")
+    return np.take_along_axis(chosen, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+def _all_of(squares: Floats) -> Ints:
+    return np.broadcast_to(np.arange(squares.shape[1]), squares.shape).copy()
 
 
 def _cell_centers(sample: Floats, count: int) -> Floats:

@@ -24,7 +24,7 @@ ViewKind = Literal["table", "counts"]
 
 #: Tables with fewer columns are not scaled to unit length: a unit row has one dimension less, and among so few columns
 #: that may be the one that tells clusters apart (the radius of rings, the height of moons).
-FEW_COLUMNS = 20
+FEW_COLUMNS = 10
 # Counts or links: at most this share of entries is not zero, the second where there are so many columns or more.
 COUNTS_FILLED = 0.1
 COUNTS_FILLED_WIDE = 0.5

@@ -24,12 +24,14 @@ from kernelweave.estimators.comparators.correlational import ProjectedViews
 from kernelweave.estimators.comparators.k_medoids import MedoidModel
 from kernelweave.estimators.comparators.multi_view_em import ViewMixtures
 from kernelweave.estimators.comparators.multi_view_kmeans import JointCenters
+from kernelweave.estimators.graph import fusion_views
+from kernelweave.estimators.graph.graph_fusion import FusionExtension
 from kernelweave.estimators.margin.basis_kernels import BasisKernels, KernelObject
 from kernelweave.estimators.margin.division import DivisionModel, Split
 from kernelweave.estimators.mixtures.model import MixtureModel
 from kernelweave.estimators.shared import embedding, scores, view_kernels
 from kernelweave.estimators.shared.models import CenterModel, MeanModel
-from kernelweave.kernels import divergences
+from kernelweave.kernels import divergences, representations
 from kernelweave.kernels.spec import fitting, formulas
 from kernelweave.kernels.spec.neighbors import NeighborGraph
 from kernelweave.preprocessing.view_scaler import ViewScaler
@@ -47,6 +49,7 @@ CLASSES: dict[str, type] = {
     "estimator/CorrelationalSpectralClustering": estimators.CorrelationalSpectralClustering,
     "estimator/GlobalKernelKMeans": estimators.GlobalKernelKMeans,
     "estimator/GraphCut": estimators.GraphCut,
+    "estimator/GraphFusionClustering": estimators.GraphFusionClustering,
     "estimator/IterativeSVR": estimators.IterativeSVR,
     "estimator/KMedoids": estimators.KMedoids,
     "estimator/KernelKMeans": estimators.KernelKMeans,
@@ -65,6 +68,7 @@ CLASSES: dict[str, type] = {
     "estimator/PifsKMeans": estimators.PifsKMeans,
     "estimator/RatioMultipleKernelClustering": estimators.RatioMultipleKernelClustering,
     "extension/Eigenvectors": embedding.EigenvectorExtension,
+    "extension/FusedGraph": FusionExtension,
     "extension/ProjectedViews": ProjectedViews,
     "features/Fourier": fitting.FourierFeatures,
     "features/Linear": fitting.LinearFeatures,
@@ -116,6 +120,9 @@ CLASSES: dict[str, type] = {
     "placement/ColumnPlacement": divergences.ColumnPlacement,
     "placement/FeaturePlacement": divergences.FeaturePlacement,
     "placement/KernelPlacement": divergences.KernelPlacement,
+    "representation/Counts": representations.Counts,
+    "representation/Hellinger": representations.Hellinger,
+    "representation/Standardized": representations.Standardized,
     "scaler/MaxAbsScaler": MaxAbsScaler,
     "scaler/MinMaxScaler": MinMaxScaler,
     "scaler/Normalizer": Normalizer,
@@ -124,6 +131,9 @@ CLASSES: dict[str, type] = {
     "scores/Biased": scores.BiasedScores,
     "scores/Centred": scores.CentredScores,
     "scores/Codebook": scores.Codebook,
+    "view/Compared": fusion_views.ComparedView,
+    "view/Kernel": fusion_views.KernelView,
+    "view/Linked": fusion_views.LinkedView,
 }
 
 #: Our estimators: what a model is, or what a pipeline ends in.
@@ -135,6 +145,7 @@ MODELS: dict[type, type] = {
     estimators.ConvexMixture: MixtureModel,
     estimators.CorrelationalSpectralClustering: embedding.EmbeddingModel,
     estimators.GlobalKernelKMeans: CenterModel,
+    estimators.GraphFusionClustering: embedding.EmbeddingModel,
     estimators.IterativeSVR: DivisionModel,
     estimators.KMedoids: MedoidModel,
     estimators.KernelKMeans: CenterModel,

@@ -15,6 +15,7 @@ SIZES: dict[str, dict[str, str]] = {
     "estimator/MinMaxKMeans": {"cluster_centers_": "kf"},
     "estimator/PifsKMeans": {"cluster_centers_": "kf"},
     "extension/Eigenvectors": {"sources": "ne"},
+    "extension/FusedGraph": {"view_weights": "v", "sources": "ne"},
     "kernel/TrainedKernel": {"columns": "m"},
     "kernel/ViewKernel": {"degree_weights": "n", "column_scale": "n"},
     "kernel/WeightedViewKernels": {"coefficients": "v"},
@@ -41,6 +42,8 @@ SIZES: dict[str, dict[str, str]] = {
     "scores/Biased": {"alphas": "mq", "bias": "q"},
     "scores/Centred": {"shares": "m", "column_means": "m", "alphas": "mq"},
     "scores/Codebook": {"patterns": "kq", "floor": "q"},
+    "view/Compared": {"rows": "n.", "radii": ".n"},
+    "view/Kernel": {"diag": "n", "radii": ".n"},
 }
 # What no fitted model is without.
 NEVER_ZERO = "nk"

@@ -90,8 +90,8 @@ REPEATED = (
     "groups, as here, the runs may end elsewhere."
 )
 SHARPENED = (
-    "The reference value of beta (MSc thesis, 4.11) counts rows and takes the entropy of their weights, so a repeated row "
-    "makes the kernel sharper than a row of weight 2."
+    "The reference value of beta (MSc thesis, 4.11) counts rows and takes the entropy of their weights, so a repeated "
+    "row makes the kernel sharper than a row of weight 2."
 )
 
 

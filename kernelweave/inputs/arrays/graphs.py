@@ -26,20 +26,27 @@ def read_affinity(estimator: Any, X: Any, *, min_nodes: int = 2) -> sp.csr_array
             f"X must be a square affinity matrix, one row and one column per node; its shape is {X.shape}. "
             "For features build a graph first, for instance with sklearn.neighbors.kneighbors_graph."
         )
+    return as_edges(X)
+
+
+def as_edges(X: Any, name: str = "X") -> sp.csr_array:
+    """Return a square matrix as symmetric edge weights >= 0 in CSR form; ``name`` is what messages call it."""
+    if X.shape[0] != X.shape[1]:
+        raise KernelError(f"{name} is a graph and must be square, one row and one column per node, but is {X.shape}.")
     A = sp.csr_array(X, copy=True)
     A.sum_duplicates()
     A.eliminate_zeros()
     A.sort_indices()
-    _check_edges(A)
+    _check_edges(A, name)
     return A
 
 
-def _check_edges(A: sp.csr_array) -> None:
+def _check_edges(A: sp.csr_array, name: str) -> None:
     if A.nnz and A.data.min() < 0:
         at = int(A.data.argmin())
         row = int(np.searchsorted(A.indptr, at, side="right")) - 1
         raise KernelError(
-            f"Negative values in data: X[{row}, {A.indices[at]}] = {A.data[at]:.6g}. Edge weights must be >= 0. "
+            f"Negative values in data: {name}[{row}, {A.indices[at]}] = {A.data[at]:.6g}. Edge weights must be >= 0. "
             "Clip them at 0, or shift them all."
         )
     differences = abs(A - A.T).tocoo()
@@ -48,8 +55,8 @@ def _check_edges(A: sp.csr_array) -> None:
         i = int(differences.row[at])
         j = int(differences.col[at])
         raise KernelError(
-            f"X is not symmetric: X[{i}, {j}] = {A[i, j]:.9g} but X[{j}, {i}] = {A[j, i]:.9g}. For a directed graph "
-            "pass (X + X.T) / 2."
+            f"{name} is not symmetric: {name}[{i}, {j}] = {A[i, j]:.9g} but {name}[{j}, {i}] = {A[j, i]:.9g}. For a "
+            "directed graph pass (X + X.T) / 2."
         )
 
 

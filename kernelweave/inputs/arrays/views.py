@@ -6,6 +6,7 @@ DataFrame whose columns ``views=`` divides; the last form lets multi-view estima
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ViewError
 from kernelweave.foundation.sklearn_internals import get_feature_names, safe_indexing
 from kernelweave.inputs.arrays.samples import raise_if_text
@@ -49,11 +50,30 @@ class Views:
         """Return the chosen samples of every view."""
         return Views(self.names, tuple(take_rows(block, samples) for block in self.blocks))
 
+    def copies(self) -> Ints:
+        """Return a number for every sample, 0, 1, ... in order of first occurrence, the same for equal samples."""
+        numbers: dict[tuple[int, ...], int] = {}
+        hashes = zip(*(_row_hashes(block) for block in self.blocks), strict=True)
+        return np.array([numbers.setdefault(row, len(numbers)) for row in hashes], dtype=np.intp)
+
     def joined(self) -> Array:
         """Return all features side by side."""
         if any(sp.issparse(block) for block in self.blocks):
             return sp.hstack(self.blocks, format="csr")
         return np.hstack(self.blocks)
+
+
+def _row_hashes(block: Array) -> list[int]:
+    """Return a hash of every row's values."""
+    if not sp.issparse(block):
+        return [hash((row + 0.0).tobytes()) for row in block]  # minus zero equals zero
+    rows = sp.csr_array(block, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return [
+        hash((rows.indices[start:stop].tobytes(), rows.data[start:stop].tobytes()))
+        for start, stop in pairwise(rows.indptr)
+    ]
 
 
 def is_multi_view(X: Any) -> bool:

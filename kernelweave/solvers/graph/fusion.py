@@ -65,8 +65,13 @@ class GraphClusters:
     """Labels of a graph's nodes with their normalized cut."""
 
     labels: Ints
-    cut: float
+    cuts: tuple[float, ...]  # of the best run, and after single moves; that of the labels last
     converged: bool  # whether no single move lowers the cut any more
+
+    @property
+    def cut(self) -> float:
+        """Normalized cut of the labels."""
+        return self.cuts[-1]
 
 
 def normalized(W: sp.csr_array) -> sp.csr_array:
@@ -98,14 +103,16 @@ def graph_eigenvectors(W: sp.csr_array, count: int, start: Eigenvectors | None =
     return Eigenvectors(values[:count], block[:, :count], residual, block)
 
 
-def fuse_graphs(graphs: Sequence[sp.csr_array], n_clusters: int, view_weights: Floats | None = None) -> FusedGraph:
-    """Return the sum of graphs with weights learned in one round, or with those given."""
+def fuse_graphs(
+    graphs: Sequence[sp.csr_array], n_clusters: int, view_weights: Floats | None = None, *, learned: bool = True
+) -> FusedGraph:
+    """Return the sum of graphs with weights of mean 1: learned in one round from those given, or as they are."""
     count = VECTORS_PER_CLUSTER * n_clusters
-    if view_weights is not None or len(graphs) == 1:
-        weights = np.ones(len(graphs)) if view_weights is None else view_weights
-        W = weighted_sum(graphs, weights)
-        return FusedGraph(W, weights, graph_eigenvectors(W, count))
-    together = graph_eigenvectors(weighted_sum(graphs, np.ones(len(graphs))), count)
+    start = np.ones(len(graphs)) if view_weights is None else view_weights / view_weights.mean()
+    W = weighted_sum(graphs, start)
+    together = graph_eigenvectors(W, count)
+    if not learned or len(graphs) == 1:
+        return FusedGraph(W, start, together)
     U = together.vectors[:, :n_clusters]
     kept = np.array([float(np.sum(U * (normalized(graph) @ U))) / n_clusters for graph in graphs])
     weights = np.maximum(kept, LEAST_WEIGHT)
@@ -138,6 +145,20 @@ def unit_rows(E: Floats) -> Floats:
     return np.asarray(np.divide(E, lengths, out=np.zeros_like(E), where=lengths > tiny))
 
 
+def join_copies(W: sp.csr_array, clusters: GraphClusters, copies: Ints, n_clusters: int) -> GraphClusters:
+    """Return the clusters with equal samples in the same one: that of most copies, or one each if these are enough."""
+    n_distinct = int(copies.max()) + 1
+    if n_distinct <= n_clusters:
+        labels = copies
+    else:
+        votes = sp.csr_array((np.ones(len(copies)), (copies, clusters.labels)), shape=(n_distinct, n_clusters))
+        labels = votes.toarray().argmax(axis=1)[copies]
+    if (labels == clusters.labels).all():
+        return clusters
+    cut = GraphMoves(GraphKernel(W), "normalized_cut").value(labels, n_clusters)
+    return GraphClusters(labels, (cut,), clusters.converged)
+
+
 def cut_clusters(
     W: sp.csr_array, embedding: Floats, n_clusters: int, rngs: Iterable[np.random.Generator], *, polish: bool = True
 ) -> GraphClusters:
@@ -155,13 +176,14 @@ def cut_clusters(
     if best is None:
         raise ValueError("cut_clusters needs at least one generator.")
     if not polish:
-        return GraphClusters(best, lowest, True)
+        return GraphClusters(best, (lowest,), True)
     labels, ended = moves.polished(best, n_clusters, MAX_SWEEPS)
-    return GraphClusters(labels.astype(np.intp), moves.value(labels, n_clusters), ended)
+    cuts = (lowest, min(lowest, moves.value(labels, n_clusters)))
+    return GraphClusters(labels.astype(np.intp), cuts, ended)
 
 
 def kmeans_on(embedding: Floats, n_clusters: int) -> Callable[[np.random.Generator], Ints]:
-    """Return the function that clusters the rows of an embedding by one run of k-means, through a sample of many rows."""
+    """Return the function that clusters the rows of an embedding by one run of k-means, on a sample of many rows."""
     n = len(embedding)
     backend = get_backend()
 

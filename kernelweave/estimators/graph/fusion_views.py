@@ -1,0 +1,202 @@
+"""What graph fusion makes of one view: a graph of its samples, and edges from new samples to them.
+
+view        of a table or counts   ComparedView   neighbours by one or two representations, at two or three sizes
+            of a kernel            KernelView     neighbours by the distances in its feature space
+            that is a graph        LinkedView     the edges as they are
+
+All three know ``edges(block)``, the weights from new samples to the training samples.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.inputs import Views, as_edges, per_view
+from kernelweave.kernels.checks import check_kernel_matrix
+from kernelweave.kernels.neighbors import (
+    EXACT_LIMIT,
+    Neighbors,
+    nearest_by_distances,
+    nearest_known,
+    nearest_others,
+    self_tuned_edges,
+    self_tuned_graph,
+)
+from kernelweave.kernels.representations import Representation, representations, view_kind
+
+ViewType = Literal["table", "counts", "kernel", "graph"]
+VIEW_TYPES = ("auto", "table", "counts", "kernel", "graph")
+
+#: Neighbours are a quarter of the samples of a mean cluster, within these bounds (chosen on the benchmark sets).
+FEWEST_NEIGHBORS = 10
+MOST_NEIGHBORS = 40
+#: Sizes of the neighbourhoods whose graphs are averaged, as shares of that number. Rows of counts share few columns
+#: with each other, so their distances are noisier and more neighbours are needed.
+SIZES = {"table": (0.5, 1.0), "counts": (0.5, 1.0, 1.5), "kernel": (0.5, 1.0)}
+#: The one size beyond ``EXACT_LIMIT`` samples, where edges cost more than they tell.
+NEIGHBORS_OF_MANY = 15
+# Scaled values that differ by no more than this are the same.
+SAME_VALUE = 1e-12
+
+
+@dataclass(frozen=True)
+class ComparedView:
+    """A view whose samples are joined to their nearest neighbours."""
+
+    kind: str
+    representations: tuple[Representation, ...]
+    rows: tuple[Matrix, ...]  # the training samples, by representation
+    sizes: tuple[int, ...]  # of the neighbourhoods
+    radii: tuple[Floats, ...]  # (n_sizes, n) of every representation
+
+    def edges(self, block: Matrix) -> sp.csr_array:
+        """Return the mean of the edges by every representation and size."""
+        total = sp.csr_array((block.shape[0], self.rows[0].shape[0]))
+        for representation, rows, radii in zip(self.representations, self.rows, self.radii, strict=True):
+            near = nearest_known(representation.transform(block), rows, max(self.sizes))
+            total = total + _summed_edges(near, self.sizes, radii)
+        return sp.csr_array(total / (len(self.representations) * len(self.sizes)))
+
+    def nearest_sample(self, block: Matrix) -> Ints:
+        """Return the nearest training sample of every new one, by the first representation."""
+        return nearest_known(self.representations[0].transform(block), self.rows[0], 1).indices[:, 0]
+
+    def equals(self, block: Matrix, samples: Ints) -> Bools:
+        """Return whether new samples equal the given training samples, one for each."""
+        differences = abs(self.representations[0].transform(block) - self.rows[0][samples])
+        largest = differences.max(axis=1)
+        return np.asarray(largest.toarray() if sp.issparse(largest) else largest).ravel() <= SAME_VALUE
+
+
+@dataclass(frozen=True)
+class KernelView:
+    """A view given by a kernel matrix; new samples by their rows of kernel values."""
+
+    diag: Floats
+    sizes: tuple[int, ...]
+    radii: Floats  # (n_sizes, n)
+
+    kind = "kernel"
+
+    def edges(self, block: Matrix) -> sp.csr_array:
+        """Return the mean of the edges of every size."""
+        near = self._nearest(block, max(self.sizes))
+        return sp.csr_array(_summed_edges(near, self.sizes, self.radii) / len(self.sizes))
+
+    def _nearest(self, block: Matrix, m: int) -> Neighbors:
+        # K(x, x) is not known. The least value that puts no sample at a negative squared distance makes the nearest
+        # training sample coincide with x, which is right for samples of the training set.
+        squares = self.diag - 2.0 * np.asarray(block.toarray() if sp.issparse(block) else block)
+        squares -= squares.min(axis=1, keepdims=True)
+        order = np.argsort(squares, axis=1, kind="stable")[:, :m]
+        return Neighbors(order, np.sqrt(np.take_along_axis(squares, order, axis=1)))
+
+
+@dataclass(frozen=True)
+class LinkedView:
+    """A view that is a graph; new samples by their edges to the training samples."""
+
+    scale: float  # what edge weights are multiplied by, so that edges of all views weigh the same in the mean
+
+    kind = "graph"
+
+    def edges(self, block: Matrix) -> sp.csr_array:
+        """Return the edges in the scale of the other views."""
+        return sp.csr_array(block) * self.scale
+
+
+FusionView = ComparedView | KernelView | LinkedView
+
+
+def view_types(choice: Any, views: Views) -> list[ViewType]:
+    """Return the type of every view, those left to us decided from the values."""
+    types = per_view(choice, views.names, "view_types")
+    for name, wanted in zip(views.names, types, strict=True):
+        if wanted not in VIEW_TYPES:
+            raise ParameterError(f"view_types gives {wanted!r} for view {name!r}; choose one of {list(VIEW_TYPES)}.")
+    return [view_kind(block) if wanted == "auto" else wanted for wanted, block in zip(types, views.blocks, strict=True)]
+
+
+def neighborhood_sizes(n_samples: int, n_clusters: int, kind: str, n_neighbors: int | None = None) -> tuple[int, ...]:
+    """Return the sizes of the neighbourhoods of a view."""
+    if n_neighbors is not None:
+        return (min(n_neighbors, n_samples - 1),)
+    if n_samples > EXACT_LIMIT:
+        return (NEIGHBORS_OF_MANY,)
+    quarter = round(n_samples / (4 * n_clusters))
+    m = min(max(quarter, FEWEST_NEIGHBORS), MOST_NEIGHBORS)
+    return tuple(sorted({min(max(1, round(share * m)), n_samples - 1) for share in SIZES[kind]}))
+
+
+def fit_views(
+    views: Views, types: Sequence[ViewType], n_clusters: int, rng: np.random.Generator, n_neighbors: int | None = None
+) -> tuple[list[FusionView], list[sp.csr_array]]:
+    """Return every view with the graph of its samples, edges of all views on one scale."""
+    fitted: list[FusionView] = []
+    graphs: list[sp.csr_array] = []
+    for name, block, kind in zip(views.names, views.blocks, types, strict=True):
+        view, graph = _fit_view(name, block, kind, n_clusters, rng, n_neighbors)
+        fitted.append(view)
+        graphs.append(graph)
+    usual = np.mean(
+        [g.data.mean() for g, kind in zip(graphs, types, strict=True) if kind != "graph" and g.nnz] or [1.0]
+    )
+    for position, (graph, kind) in enumerate(zip(graphs, types, strict=True)):
+        if kind == "graph" and graph.nnz:
+            scale = float(usual / graph.data.mean())
+            fitted[position] = LinkedView(scale)
+            graphs[position] = graph * scale
+    return fitted, graphs
+
+
+def _fit_view(
+    name: str, block: Matrix, kind: ViewType, n_clusters: int, rng: np.random.Generator, n_neighbors: int | None
+) -> tuple[FusionView, sp.csr_array]:
+    if kind == "graph":
+        return LinkedView(1.0), as_edges(block, f"view {name!r}")
+    sizes = neighborhood_sizes(block.shape[0], n_clusters, kind, n_neighbors)
+    if kind == "kernel":
+        return _fit_kernel(name, block, sizes)
+    fitted = representations(block, kind)
+    rows = tuple(representation.transform(block) for representation in fitted)
+    near = [nearest_others(Z, max(sizes), rng) for Z in rows]
+    radii = tuple(np.stack([neighbors.first(m).radii for m in sizes]) for neighbors in near)
+    return ComparedView(kind, fitted, rows, sizes, radii), mean_graph(near, sizes)
+
+
+def _fit_kernel(name: str, K: Matrix, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_array]:
+    K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
+    check_kernel_matrix(K, f"view {name!r}")
+    diag = np.ascontiguousarray(np.diagonal(K))
+    D = np.sqrt(np.maximum(diag[:, None] + diag - 2.0 * K, 0.0))
+    near = nearest_by_distances(D, max(sizes))
+    return KernelView(diag, sizes, np.stack([near.first(m).radii for m in sizes])), mean_graph([near], sizes)
+
+
+def mean_graph(near: Sequence[Neighbors], sizes: Sequence[int]) -> sp.csr_array:
+    """Return the mean of the self-tuned graphs of every representation and size; a constant view has no edges."""
+    n = len(near[0].indices)
+    total = sp.csr_array((n, n))
+    for neighbors in near:
+        if neighbors.radii.any():
+            for m in sizes:
+                total = total + self_tuned_graph(neighbors.first(m))
+    return sp.csr_array(total / (len(near) * len(sizes)))
+
+
+def _summed_edges(near: Neighbors, sizes: Sequence[int], radii: Floats) -> sp.csr_array:
+    """Return the edges from new samples, summed over sizes: found from the new end, and within the other's radius."""
+    shape = (len(near.indices), radii.shape[1])
+    total = sp.csr_array(shape)
+    for m, there in zip(sizes, radii, strict=True):
+        edges = self_tuned_edges(near.first(m), there, shape)
+        rows = np.repeat(np.arange(shape[0]), near.first(m).indices.shape[1])
+        within = (near.first(m).distances <= there[near.first(m).indices]).ravel()
+        both = sp.csr_array((within.astype(np.float64), (rows, near.first(m).indices.ravel())), shape=shape)
+        total = total + (edges + edges.multiply(both)) * 0.5
+    return sp.csr_array(total)

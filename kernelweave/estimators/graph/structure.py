@@ -1,0 +1,233 @@
+"""Whether data have clusters, how many, and what each view has to do with them.
+
+The graphs that are judged join every sample to ten neighbours, by the representations of the fit. Data without clusters
+go through the same steps. Of many samples a random part is judged: it has the same clusters.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_mutual_info_score
+
+from kernelweave.estimators.graph.fusion_views import FEWEST_NEIGHBORS, ViewType, fit_views
+from kernelweave.foundation.array_types import Ints, Matrix
+from kernelweave.foundation.random_streams import streams
+from kernelweave.inputs import Views
+from kernelweave.kernels.structureless import (
+    Structureless,
+    StructurelessCounts,
+    StructurelessGraph,
+    StructurelessKernel,
+    StructurelessTable,
+)
+from kernelweave.solvers.graph.cluster_count import (
+    NULL_RUNS,
+    ClusterCount,
+    choose_count,
+    counts_to_try,
+    cut_shares,
+    sweep,
+)
+from kernelweave.solvers.graph.fusion import weighted_sum
+
+#: Most samples that are judged: eigenvectors of graphs without clusters are found slowly in larger ones.
+JUDGED = 1200
+#: The first limit of the number of clusters; it doubles while the clearest number is close to it.
+FIRST_LIMIT = 20
+LAST_LIMIT = 100
+# Samples that a cluster must have in the mean.
+SAMPLES_PER_CLUSTER = 6
+#: Fewer samples than this say nothing about single views.
+FEW_SAMPLES = 20
+# Numbers of clusters at which single views are cut, beside the one of the fit.
+VIEW_COUNTS = (2, 3, 4, 5, 6, 8, 10)
+# A view has groups where its gap is above this, and above three times the spread of nulls.
+VIEW_GAP = 0.2
+# Shares of a view's own clearness that the joint clusters must keep to be supported, or not to be ignored.
+SUPPORTED = 0.5
+IGNORED = 0.3
+
+
+@dataclass(frozen=True)
+class ViewReport:
+    """What one view has to do with the joint clusters."""
+
+    name: str
+    follows: float  # clearness of the joint clusters in this view, as a share of that of its own
+    has_groups: bool
+    own_count: int  # the clearest number of clusters in this view alone
+    similarity: float  # adjusted mutual information of the joint clusters and the view's own
+
+
+class Judge:
+    """The views of some samples, their graphs, and graphs of data without clusters like them."""
+
+    def __init__(self, views: Views, types: Sequence[ViewType], random_state: int) -> None:
+        samples, drawing = streams(random_state, 2, "judged samples")
+        n = views.n_samples
+        self.samples = np.sort(samples.choice(n, JUDGED, replace=False)) if n > JUDGED else np.arange(n)
+        self.names = views.names
+        self._types = list(types)
+        self._seed = random_state
+        self._cells = drawing
+        self.views = _part(views, types, self.samples) if n > JUDGED else views
+        self.graphs = self._graphs(self.views)
+        self.fused = weighted_sum(self.graphs, np.ones(len(self.graphs)))
+        self._nulls: list[list[sp.csr_array]] = []
+        self._structureless = [_without_structure(b, t) for b, t in zip(self.views.blocks, self._types, strict=True)]
+
+    @property
+    def most_clusters(self) -> int:
+        """The largest number of clusters that so many samples can show."""
+        return len(self.samples) // SAMPLES_PER_CLUSTER
+
+    def _graphs(self, views: Views) -> list[sp.csr_array]:
+        return fit_views(views, self._types, len(self.samples), self._cells, FEWEST_NEIGHBORS)[1]
+
+    def null_graphs(self, rng: np.random.Generator) -> list[sp.csr_array]:
+        """Return the graphs of all views of data without clusters."""
+        n = len(self.samples)
+        mixing = rng.standard_normal((n, n))
+        blocks = tuple(null.draw(mixing, rng) for null in self._structureless)
+        return self._graphs(Views(self.names, blocks))
+
+    def null_graph(self, rng: np.random.Generator) -> sp.csr_array:
+        """Return the fused graph of data without clusters; the first two are kept for the single views."""
+        graphs = self.null_graphs(rng)
+        if len(self._nulls) < 2:
+            self._nulls.append(graphs)
+        return weighted_sum(graphs, np.ones(len(graphs)))
+
+    def count(self, smallest: int, largest: int | None) -> ClusterCount:
+        """Return the number of clusters; without a largest one the limit grows as needed."""
+        limit = min(self.most_clusters, FIRST_LIMIT if largest is None else largest)
+        while True:
+            count = choose_count(
+                self.fused, self.null_graph, counts_to_try(max(1, limit)), self._seed, smallest=smallest
+            )
+            most = min(self.most_clusters, LAST_LIMIT)
+            if largest is not None or count.candidate <= 0.75 * limit or limit >= most:
+                return count
+            limit = min(2 * limit, most)
+
+    def view_reports(self, labels: Ints, n_clusters: int) -> list[ViewReport]:
+        """Return what every view has to do with joint clusters of the judged samples."""
+        rngs = streams(self._seed, 2 + 2 * len(self.names), "view checks")
+        while len(self._nulls) < 2:
+            self._nulls.append(self.null_graphs(rngs[len(self._nulls)]))
+        most = max(2, self.most_clusters)
+        counts = np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), max(n_clusters, 2)})])
+        return [
+            self._view_report(position, labels, n_clusters, counts, rng)
+            for position, rng in enumerate(rngs[2 : 2 + len(self.names)])
+        ]
+
+    def _view_report(
+        self, position: int, labels: Ints, n_clusters: int, counts: Ints, rng: np.random.Generator
+    ) -> ViewReport:
+        graph = self.graphs[position]
+        own = sweep(graph, counts, NULL_RUNS, rng)
+        losses = np.array([sweep(null[position], counts, NULL_RUNS, rng).loss() for null in self._nulls])
+        gaps = losses.mean(axis=0) - own.loss()
+        gaps[0] = 0.0
+        noise = 3.0 * float(np.abs(losses - losses.mean(axis=0)).max())
+        clearest = int(np.argmax(gaps))
+        at = int(np.flatnonzero(counts == max(n_clusters, 2))[0])
+        cut, expected = cut_shares(graph.tocoo(), np.asarray(graph.sum(axis=1)).ravel(), labels, n_clusters)
+        return ViewReport(
+            name=self.names[position],
+            follows=_share(expected - cut, float(own.expected[at] - own.cut[at])),
+            has_groups=bool(gaps[clearest] > max(VIEW_GAP, noise)),
+            own_count=int(counts[clearest]),
+            similarity=float(adjusted_mutual_info_score(labels, own.labels[at])),
+        )
+
+
+def view_warnings(reports: Sequence[ViewReport], n_clusters: int) -> list[str]:
+    """Return a sentence for every view that misleads."""
+    if n_clusters == 1:
+        return [
+            f"View {report.name!r} alone has groups (about {report.own_count}), but not together with the other views."
+            for report in reports
+            if report.has_groups
+        ]
+    messages = [
+        f"View {report.name!r} has groups of its own (about {report.own_count}) that contradict the joint clusters."
+        if report.has_groups
+        else f"View {report.name!r} shows no groups and does not support the joint clusters."
+        for report in reports
+        if report.follows < IGNORED
+    ]
+    follows = np.array([report.follows for report in reports])
+    supporting = np.flatnonzero(follows >= SUPPORTED)
+    if len(supporting) == 1 and (np.delete(follows, supporting) < IGNORED).all():
+        messages.append(f"The clusters are those of view {reports[int(supporting[0])].name!r} alone.")
+    elif len(supporting) == 0:
+        messages.append("No view by itself shows the joint clusters well.")
+    return messages
+
+
+def verdict(count: ClusterCount, n_samples: int) -> str:
+    """Return the answer in a sentence."""
+    if len(count.counts) == 1:
+        return (
+            f"No clusters looked for: {n_samples} samples are too few to tell clusters from chance. "
+            "Give n_clusters to cluster them all the same."
+        )
+    clearest = (
+        f"the clearest split ({count.candidate} clusters) is {_times(count.strength)} as clear as the clearest in "
+        "structureless data of the same shape"
+    )
+    k = count.n_clusters
+    if count.confidence == "none":
+        if k > 1:
+            return f"No clear clusters: {clearest}. The {k} clusters are the best of the numbers allowed."
+        if count.votes:
+            return f"No clear clusters: {clearest}, and subsamples chose {_listed(count.votes)}."
+        if count.candidate == 1:
+            return "No clusters found: no split is clearer than those of structureless data of the same shape."
+        return f"No clusters found: {clearest}."
+    return (
+        f"{k} clusters, {count.confidence} confidence: the split is {_times(count.strength)} as clear as the clearest "
+        f"in structureless data of the same shape; {count.agreeing} of {len(count.votes)} subsamples agree; "
+        f"{_alternatives(count)}."
+    )
+
+
+def _alternatives(count: ClusterCount) -> str:
+    if len(count.plausible) > 1:
+        return f"{count.plausible[0]} to {count.plausible[-1]} clusters are about as clear"
+    return f"next best {count.runner_up}" if count.runner_up is not None else "no other number was tried"
+
+
+def _times(strength: float) -> str:
+    return f"{strength:.0f} times" if strength >= 9.5 else f"{strength:.1f} times"
+
+
+def _listed(votes: Sequence[int]) -> str:
+    numbers = [str(vote) for vote in sorted(votes)]
+    return ", ".join(numbers[:-1]) + f" and {numbers[-1]}"
+
+
+def _share(part: float, whole: float) -> float:
+    """Return part / whole within 0 and 1; the joint clusters may be clearer than those found in the view."""
+    return float(np.clip(part / whole, 0.0, 1.0)) if whole > 0 else 0.0
+
+
+def _part(views: Views, types: Sequence[ViewType], samples: Ints) -> Views:
+    """Return some samples of every view; of kernels and graphs rows and columns."""
+    blocks = []
+    for block, kind in zip(views.take(samples).blocks, types, strict=True):
+        blocks.append(block[:, samples] if kind in ("kernel", "graph") else block)
+    return Views(views.names, tuple(blocks))
+
+
+def _without_structure(block: Matrix, kind: ViewType) -> Structureless:
+    if kind == "graph":
+        return StructurelessGraph(sp.csr_array(block))
+    if kind == "counts":
+        return StructurelessCounts(block)
+    table = np.asarray(block.toarray() if sp.issparse(block) else block, dtype=np.float64)
+    return StructurelessKernel(table) if kind == "kernel" else StructurelessTable(table)
