@@ -20,6 +20,7 @@ SUITES = (
     "ratio_mkc",
     "kernel_spectral",
     "comparators",
+    "cluster_counts",
     "startup",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
