@@ -3,16 +3,20 @@
 Clearness   q(k) = Q(k) / (1 - 1/k), Q the modularity of the k clusters: 0 for a random split, 1 if no edge is cut
 Gap         G(k) = mean log(1 - q0(k) + e) - log(1 - q(k) + e) over null graphs, which the caller makes from data of
             the same shape without clusters by the steps that made the graph
-Choice      1 if the largest gap is not clearly above those that nulls have among themselves; else, of the numbers
-            within 5 % of the largest gap, the one whose clusters are the most stable under subsamples of 80 %, and then
-            a finer one that cuts no more
+Choice      1 if the largest gap is not clearly above those that nulls have among themselves; else the finest of the
+            numbers with a gap of 70 % or more whose clusters all lie in valleys; where none does, of the numbers within
+            5 % of the largest gap the one whose clusters are the most stable under subsamples of 80 %, and then a finer
+            one that cuts no more. A gap that is not large counts only as far as valleys lie between the
+            clusters: a continuum (a curve, a gradient) can be cut cheaply anywhere, and no null has its shape. Clusters
+            far apart along one line look like one long cloud to the null; deep valleys give them away
 Cost        a sweep over k for the graph and for every subsample, a shorter one for every null
 Source      gap after Tibshirani, Walther and Hastie, J. R. Statist. Soc. B 2001; modularity after Newman and Girvan,
             Phys. Rev. E 2004. The constants were chosen on synthetic cases, not on single sets.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -25,6 +29,7 @@ from kernelweave.foundation.threads import parallel_map
 from kernelweave.solvers.graph.fusion import graph_eigenvectors, kmeans_on, unit_rows
 
 Confidence = Literal["high", "moderate", "low", "none"]
+Measure = Literal["cut", "valley"]
 NullGraph = Callable[[np.random.Generator], sp.csr_array]
 
 # Keeps the logarithm of a perfect clearness finite.
@@ -33,11 +38,23 @@ SOFTENING = 0.05
 NEAR = 0.05
 # A finer clustering is preferred if it cuts no more than this share of the edges beyond the coarser one.
 SAME_CUT = 0.002
-# A gap must be this much above what nulls have among themselves, which counts as no less than the floor.
-CLEAR = 1.3
-FLOOR = 0.03
+# The limit of a gap: so many times the spread that nulls have among themselves, and no less than the floor.
+SPREADS: dict[Measure, float] = {"cut": 3.0, "valley": 3.25}
+FLOORS: dict[Measure, float] = {"cut": 0.03, "valley": 0.65}
+# A gap must reach its limit. Below this many times the limit it counts as far as there are valleys between clusters.
+CLEAR = 1.0
+SURE = 3.0
+# Of numbers with gaps of at least this share of the largest, the finest is taken whose clusters all lie in valleys no
+# shallower than this: splitting a cluster leaves a valley close to 1.
+FINE = 0.7
+SEPARATE = 0.4
+# How far from the border, as a share of the smaller cluster, the least cut is looked for.
+BORDER = 0.1
+# Where cuts are not clear, valleys may be: no shallower than this, and around clusters of at least this share.
+DEEP = 0.25
+VALLEY_SHARE = 0.05
 # Graphs without clusters, more where they do not decide, and subsamples with the share of samples in each.
-NULLS = 3
+NULLS = 5
 MORE_NULLS = 4
 SUBSAMPLES = 5
 SUBSAMPLED = 0.8
@@ -60,6 +77,14 @@ class Sweep:
     labels: tuple[Ints, ...]
     cut: Floats  # share of the edge weight between clusters
     expected: Floats  # the same in a random graph of these degrees
+    edges: sp.coo_array  # of the graph, each once
+    vectors: Floats  # (n, K) its leading eigenvectors
+
+    @cached_property
+    def valleys(self) -> Floats:
+        """The shallowest valley between clusters, see :func:`valley_of`; 1 for one cluster."""
+        tried = zip(self.counts.tolist(), self.labels, strict=True)
+        return np.array([valley_of(self.edges, self.vectors, labels, k) if k > 1 else 1.0 for k, labels in tried])
 
     @property
     def clearness(self) -> Floats:
@@ -72,9 +97,10 @@ class Sweep:
         """The cut as a share of what a random graph would cut, 1 for one cluster."""
         return np.divide(self.cut, self.expected, out=np.ones_like(self.cut), where=self.expected > 0)
 
-    def loss(self, counts: Ints | None = None) -> Floats:
-        """Return log(1 - q + e), at other numbers of clusters by interpolation."""
-        values = np.log(np.maximum(1.0 - self.clearness, 0.0) + SOFTENING)
+    def loss(self, measure: Measure = "cut", counts: Ints | None = None) -> Floats:
+        """Return log(1 - q + e), or log(valley + e), at other numbers of clusters by interpolation."""
+        lost = np.maximum(1.0 - self.clearness, 0.0) if measure == "cut" else self.valleys
+        values = np.log(lost + SOFTENING)
         return values if counts is None else np.interp(counts, self.counts, values)
 
     def smallest(self, position: int) -> int:
@@ -131,7 +157,7 @@ def sweep(W: sp.csr_array, counts: Ints, n_runs: int, rng: np.random.Generator) 
         return candidates[best], *shares[best]
 
     labels, cut, expected = zip(*parallel_map(cluster, range(len(counts))), strict=True)
-    return Sweep(counts, labels, np.array(cut), np.array(expected))
+    return Sweep(counts, labels, np.array(cut), np.array(expected), sp.coo_array(sp.triu(W, 1)), vectors)
 
 
 def cut_shares(edges: sp.coo_array, degrees: Floats, labels: Ints, n_clusters: int) -> tuple[float, float]:
@@ -144,24 +170,70 @@ def cut_shares(edges: sp.coo_array, degrees: Floats, labels: Ints, n_clusters: i
     return 1.0 - float(edges.data[inside].sum()) / total, 1.0 - float(shares @ shares)
 
 
+def valley_of(edges: sp.coo_array, vectors: Floats, labels: Ints, n_clusters: int) -> float:
+    """Return the shallowest valley between a cluster and the one it has most links with.
+
+    The samples of both are put in order from one centre to the other, and the graph is cut at every place of the order.
+    The valley is the least cut close to the border, as a share of cuts through the middle half of either cluster (their
+    lower quartile): about 1 in a continuum, where other places are as good, and small between clusters. Links between
+    the far ends of both are chance and left out. Clusters without links have 0.
+    """
+    n = len(labels)
+    embedding = unit_rows(vectors[:, :n_clusters])
+    members = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(n_clusters, n))
+    centers = (members @ embedding) / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
+    links = np.zeros((n_clusters, n_clusters))
+    np.add.at(links, (labels[edges.row], labels[edges.col]), edges.data)
+    links += links.T
+    np.fill_diagonal(links, 0.0)
+    deepest = [0.0]
+    for c in range(n_clusters):
+        other = int(links[c].argmax())
+        if links[c, other] > 0:
+            position = embedding @ (centers[other] - centers[c])
+            deepest.append(_valley(edges, position, labels == c, labels == other))
+    return max(deepest)
+
+
+def _valley(edges: sp.coo_array, position: Floats, here: Bools, there: Bools) -> float:
+    both = here | there
+    members = np.flatnonzero(both)
+    order = members[np.lexsort((position[members], there[members]))]
+    rank = np.empty(len(here), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    inside = both[edges.row] & both[edges.col]
+    weights = edges.data[inside]
+    ends = np.sort(np.stack([rank[edges.row[inside]], rank[edges.col[inside]]]), axis=0)
+    steps = np.bincount(ends[0], weights, len(order)) - np.bincount(ends[1], weights, len(order))
+    size = int(here.sum())
+    other = len(order) - size
+    far = (ends[0] < size // 2) & (ends[1] >= size + other // 2)
+    by_chance = float(weights[far].sum()) / max(1, (size // 2) * (other - other // 2))
+    places = np.arange(1, len(order))
+    cuts = np.cumsum(steps)[:-1] - by_chance * places * (len(order) - places)  # cuts[t]: between places t and t + 1
+    reach = max(1, round(BORDER * min(size, other)))
+    border = max(float(cuts[max(0, size - 1 - reach) : size + reach].min()), 0.0)
+    middles = (cuts[size // 4 : 3 * size // 4], cuts[size + other // 4 : size + 3 * other // 4])
+    middle = min((float(np.quantile(part, 0.25)) for part in middles if len(part)), default=0.0)
+    return min(1.0, border / middle) if middle > 0 else 1.0
+
+
 def choose_count(
     W: sp.csr_array, null_graph: NullGraph, counts: Ints, random_state: int, *, smallest: int = 1
 ) -> ClusterCount:
     """Return the number of clusters of a graph; ``smallest`` is the least number that may be answered."""
-    rngs = streams(random_state, 2 + NULLS + MORE_NULLS + SUBSAMPLES, "reference data")
+    rngs = streams(random_state, 1 + NULLS + MORE_NULLS + SUBSAMPLES, "reference data")
     whole = sweep(W, counts, RUNS, rngs[0])
     null_counts = _thinned(counts)
-    nulls = [sweep(null_graph(rng), null_counts, NULL_RUNS, rng) for rng in rngs[2 : 2 + NULLS]]
-    gaps, limit = _gaps(whole, nulls)
-    if 0.5 * limit < gaps.max() < 2.5 * limit:
-        later = rngs[2 + NULLS : 2 + NULLS + MORE_NULLS]
+    nulls = [sweep(null_graph(rng), null_counts, NULL_RUNS, rng) for rng in rngs[1 : 1 + NULLS]]
+    evidence = _evidence(whole, nulls)
+    if 0.5 * CLEAR < evidence.strength < 2.0 * CLEAR:
+        later = rngs[1 + NULLS : 1 + NULLS + MORE_NULLS]
         nulls += [sweep(null_graph(rng), null_counts, NULL_RUNS, rng) for rng in later]
-        gaps, limit = _gaps(whole, nulls)
-    strength = float(gaps.max() / limit)
-    base = np.mean([null.loss(counts) for null in nulls], axis=0)
-    wanted = strength >= CLEAR or smallest > 1
-    subsamples = _Subsamples(W, whole, base, gaps, rngs[-SUBSAMPLES:]) if wanted else None
-    return _decide(whole, gaps, strength, subsamples, smallest)
+        evidence = _evidence(whole, nulls)
+    wanted = evidence.strength >= CLEAR or smallest > 1
+    subsamples = _Subsamples(W, whole, evidence, rngs[-SUBSAMPLES:]) if wanted else None
+    return _decide(whole, evidence, subsamples, smallest)
 
 
 def _thinned(counts: Ints) -> Ints:
@@ -173,23 +245,65 @@ def _thinned(counts: Ints) -> Ints:
     return np.array(kept)
 
 
-def _gaps(whole: Sweep, nulls: Sequence[Sweep]) -> tuple[Floats, float]:
-    """Return the gap of every number of clusters, and the largest that nulls have among themselves."""
-    losses = np.array([null.loss(whole.counts) for null in nulls])
-    gaps = losses.mean(axis=0) - whole.loss()
+@dataclass(frozen=True)
+class _Evidence:
+    """How far every number of clusters stands out against nulls."""
+
+    gaps: Floats  # (K,)
+    limits: Floats  # (K,) the largest gap that nulls have among themselves at about this number
+    base: Floats  # (K,) mean loss of nulls
+    measure: Measure = "cut"
+
+    @property
+    def best(self) -> int:
+        """Position of the largest gap."""
+        return int(np.argmax(self.gaps))
+
+    @property
+    def strength(self) -> float:
+        """The largest gap over the limit there."""
+        return float(self.gaps[self.best] / self.limits[self.best])
+
+
+def _evidence(whole: Sweep, nulls: Sequence[Sweep]) -> _Evidence:
+    """Return the gaps of cuts, weighed by valleys where they are not large, or of valleys where cuts are not clear."""
+    cuts = _compared(whole, nulls, "cut")
+    if cuts.strength >= SURE:
+        return cuts
+    weighed = replace(cuts, gaps=cuts.gaps * (1.0 - whole.valleys))
+    if weighed.strength >= CLEAR:
+        return weighed
+    depths = _compared(whole, nulls, "valley")
+    least = max(LEAST_SAMPLES, VALLEY_SHARE * len(whole.labels[0]))
+    sizes = np.array([whole.smallest(position) for position in range(len(whole.counts))])
+    plain = (whole.valleys < DEEP) & (sizes >= least) & (cuts.gaps > -cuts.limits)
+    depths = replace(depths, gaps=np.where(plain, depths.gaps, 0.0))
+    return depths if depths.strength >= CLEAR else weighed
+
+
+def _compared(whole: Sweep, nulls: Sequence[Sweep], measure: Measure) -> _Evidence:
+    losses = np.array([null.loss(measure, whole.counts) for null in nulls])
+    base = losses.mean(axis=0)
+    gaps = base - whole.loss(measure)
     gaps[whole.counts == 1] = 0.0
     among = np.array([np.delete(losses, i, axis=0).mean(axis=0) - losses[i] for i in range(len(losses))])
-    among[:, whole.counts == 1] = 0.0
-    return gaps, max(FLOOR, float(among.max()), 3.0 * float(among[:, 1:].std()))
+    spread = np.sqrt(_neighbors_mean(np.square(among).mean(axis=0)))
+    return _Evidence(gaps, np.maximum(FLOORS[measure], SPREADS[measure] * spread), base, measure)
+
+
+def _neighbors_mean(values: Floats) -> Floats:
+    """Return the mean of every entry and those beside it; nulls are few, and alike at numbers close together."""
+    padded = np.concatenate([values[1:2], values[1:], values[-1:]])  # one cluster has no spread
+    middle = (padded[:-2] + padded[1:-1] + padded[2:]) / 3.0
+    return np.concatenate([middle[:1], middle]) if len(values) > 1 else values
 
 
 class _Subsamples:
     """Sweeps over subsamples: how stable the clusters are, and which number each subsample would choose."""
 
-    def __init__(
-        self, W: sp.csr_array, whole: Sweep, base: Floats, gaps: Floats, rngs: Sequence[np.random.Generator]
-    ) -> None:
-        best = int(np.argmax(gaps))
+    def __init__(self, W: sp.csr_array, whole: Sweep, evidence: _Evidence, rngs: Sequence[np.random.Generator]) -> None:
+        best = evidence.best
+        gaps = evidence.gaps
         near = np.flatnonzero(gaps >= (1.0 - NEAR) * gaps[best])
         largest = max(2 * int(whole.counts[best]) + 2, 6, int(whole.counts[near[-1]]))
         self.tried: Bools = whole.counts <= largest
@@ -210,13 +324,14 @@ class _Subsamples:
         self.stability = np.full(len(whole.counts), -1.0)
         self.stability[self.tried] = np.mean(agreements, axis=0)
         self.stability[whole.counts == 1] = 1.0
-        self._base = base[self.tried]
+        self._base = evidence.base[self.tried]
+        self._measure = evidence.measure
 
     def votes(self) -> tuple[int, ...]:
         """Return the number that each subsample chooses."""
         answers = []
         for part in self.sweeps:
-            gaps = self._base - part.loss()
+            gaps = self._base - part.loss(self._measure)
             gaps[part.counts == 1] = 0.0
             answers.append(int(part.counts[_clearest(part, gaps, self.stability[self.tried])]))
         return tuple(answers)
@@ -226,19 +341,25 @@ def _clearest(whole: Sweep, gaps: Floats, stability: Floats | None) -> int:
     """Return the position of the number to choose: near the largest gap, stable, and finer where that costs nothing."""
     best = int(np.argmax(gaps))
     cut = whole.relative_cut
+    least = max(LEAST_SAMPLES, LEAST_SHARE * len(whole.labels[0]))
+    separate = (gaps >= FINE * gaps[best]) & (whole.valleys <= SEPARATE) & (whole.counts > 1) & (gaps > 0)
+    for finest in np.flatnonzero(separate)[::-1].tolist():
+        if whole.smallest(finest) >= least:
+            return int(finest)
     if stability is not None and gaps[best] > 0 and cut[best] > 0.01:
         near = np.flatnonzero((gaps >= (1.0 - NEAR) * gaps[best]) & (whole.counts > 1))
         if len(near):
             best = int(near[stability[near] >= stability[near].max() - 0.01][-1])
-    least = max(LEAST_SAMPLES, LEAST_SHARE * len(whole.labels[0]))
     for finer in range(len(whole.counts) - 1, best, -1):
         if cut[finer] <= cut[best] + SAME_CUT and whole.smallest(finer) >= least:
             return finer
     return best
 
 
-def _decide(whole: Sweep, gaps: Floats, strength: float, subsamples: _Subsamples | None, smallest: int) -> ClusterCount:
+def _decide(whole: Sweep, evidence: _Evidence, subsamples: _Subsamples | None, smallest: int) -> ClusterCount:
     """Return the answer: the clearest number if it is clear enough and subsamples agree."""
+    gaps = evidence.gaps
+    strength = evidence.strength
     stability = None if subsamples is None else subsamples.stability
     allowed = np.where(whole.counts >= smallest, gaps, -np.inf) if smallest > 1 else gaps
     position = _clearest(whole, allowed, stability)
