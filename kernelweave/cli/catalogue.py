@@ -226,8 +226,18 @@ METHODS = (
 #: The default method of each kind of input.
 DEFAULTS = dict.fromkeys((TABLE, VIEWS, KERNEL, GRAPH), "graph-fusion")
 
-#: The same where the user names a kernel.
+#: The same where the user names a kernel, or says how equal view weights are.
 WITH_KERNEL = DEFAULTS | {TABLE: "kernel-kmeans", VIEWS: "multi-view-kernel-kmeans", KERNEL: "kernel-kmeans"}
+
+
+WITH_P = DEFAULTS | {TABLE: "multi-view-spectral", VIEWS: "multi-view-spectral"}
+
+
+def default_for(kind: str, parameters: Mapping[str, Any]) -> str:
+    """Return the default method for a kind of input that has the parameters."""
+    if "kernel" in parameters or "kernel_params" in parameters:
+        return WITH_KERNEL[kind]
+    return (WITH_P if "p" in parameters else DEFAULTS)[kind]
 
 
 def find_method(name: str) -> Method | None:

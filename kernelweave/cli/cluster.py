@@ -71,7 +71,7 @@ def cluster(
     result so far is written).
     """
     arguments = {
-        "-k": None if clusters.strip() in ("", "auto") else clusters,
+        "-k": None if clusters.strip() == "auto" else clusters,
         "--method": method,
         "--kernel-matrix": kernel_matrix,
         "--graph": graph,
@@ -108,17 +108,17 @@ def _clustered(
     from kernelweave.cli import fitting, input_data
     from kernelweave.cli.outcome import Outcome, code_for, command_for
 
-    wanted = (arguments["-k"] or "").strip()
-    counts = [] if wanted in ("", "auto") else options.cluster_counts("cluster", wanted)
+    wanted = "auto" if arguments["-k"] is None else arguments["-k"].strip()
+    counts = [] if wanted == "auto" else options.cluster_counts("cluster", wanted)
     header = True if arguments["--header"] else False if arguments["--no-header"] else None
     form = options.text_format(arguments["--delimiter"], header, arguments["--ids"])
     rows = arguments["--rows"] or "same"
     data = input_data.read_data(files, arguments["--kernel-matrix"], arguments["--graph"], form, rows)
     if counts:
         options.check_counts("cluster", wanted, counts, data.n_samples)
-    method = options.method_for("cluster", arguments["--method"], data.kind, with_kernel=bool(arguments["--kernel"]))
-    truth = None if labels is None else input_data.read_truth(labels, data, form)
     parameters = _parameters(arguments, data)
+    method = options.method_for("cluster", arguments["--method"], data.kind, parameters)
+    truth = None if labels is None else input_data.read_truth(labels, data, form)
     drawn = parameters.get("random_state")
     seed = drawn if type(drawn) is int else arguments["--seed"] or 0
     X, scaler = fitting.scaled(data, scale, method, parameters)
@@ -140,7 +140,7 @@ def _numbers(method: "Method", wanted: str, counts: Sequence[int]) -> list[tuple
     if not method.chooses:
         messages.fail(
             "cluster",
-            f"-k {wanted or 'auto'}: {method.name} does not choose the number of clusters; give one as -k 3, or leave "
+            f"-k {wanted}: {method.name} does not choose the number of clusters; give one as -k 3, or leave "
             "--method out.",
         )
     return [("auto", (min(counts), max(counts)) if counts else "auto")]
