@@ -174,9 +174,9 @@ def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
 
     def search(start: int, stop: int) -> None:
         for c in range(start, stop):
-            rows = order[ends[c] : ends[c + 1]]
-            if len(rows):
-                candidates = _candidates(near_cells[c], order, ends, m)
+            candidates = _candidates(near_cells[c], order, ends, m)
+            for first in range(ends[c], ends[c + 1], TILE_ROWS):  # equal samples share a cell, however many
+                rows = order[first : min(first + TILE_ROWS, ends[c + 1])]
                 near = _nearest_candidates(Z[rows], Z, lengths, candidates, m, rows)
                 indices[rows], distances[rows] = near
 
