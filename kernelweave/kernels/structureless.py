@@ -117,7 +117,9 @@ class StructurelessKernel:
 
     def __init__(self, K: Floats) -> None:
         values, vectors = np.linalg.eigh(0.5 * (K + K.T))
-        kept = values > SMALLEST_EIGENVALUE * max(float(values.max(initial=0.0)), 0.0)
+        values = np.maximum(values, 0.0)
+        kept = values > SMALLEST_EIGENVALUE * values[-1]
+        kept[-1] = True  # a kernel of zeros has one column, of zeros
         self._table = StructurelessTable(vectors[:, kept] * np.sqrt(values[kept]))
 
     def draw(self, mixing: Floats, rng: np.random.Generator) -> Floats:
