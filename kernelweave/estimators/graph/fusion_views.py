@@ -122,6 +122,15 @@ def view_types(choice: Any, views: Views) -> list[ViewType]:
     return [view_kind(block) if wanted == "auto" else wanted for wanted, block in zip(types, views.blocks, strict=True)]
 
 
+def check_pairs(views: Views, types: Sequence[ViewType]) -> None:
+    """Raise KernelError unless kernels and graphs are square and symmetric; whole, so that messages name their rows."""
+    for name, block, kind in zip(views.names, views.blocks, types, strict=True):
+        if kind == "kernel":
+            check_kernel_matrix(block, f"view {name!r}")
+        elif kind == "graph":
+            as_edges(block, f"view {name!r}")
+
+
 def neighborhood_sizes(n_samples: int, n_clusters: int, kind: str, n_neighbors: int | None = None) -> tuple[int, ...]:
     """Return the sizes of the neighbourhoods of a view."""
     if n_neighbors is not None:
@@ -161,7 +170,7 @@ def _fit_view(
         return LinkedView(1.0), as_edges(block, f"view {name!r}")
     sizes = neighborhood_sizes(block.shape[0], n_clusters, kind, n_neighbors)
     if kind == "kernel":
-        return _fit_kernel(name, block, sizes)
+        return _fit_kernel(block, sizes)
     fitted = representations(block, kind)
     rows = tuple(representation.transform(block) for representation in fitted)
     near = [nearest_others(Z, max(sizes), rng) for Z in rows]
@@ -169,9 +178,8 @@ def _fit_view(
     return ComparedView(kind, fitted, rows, sizes, radii), mean_graph(near, sizes)
 
 
-def _fit_kernel(name: str, K: Matrix, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_array]:
+def _fit_kernel(K: Matrix, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_array]:
     K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
-    check_kernel_matrix(K, f"view {name!r}")
     diag = np.ascontiguousarray(np.diagonal(K))
     D = np.sqrt(np.maximum(diag[:, None] + diag - 2.0 * K, 0.0))
     near = nearest_by_distances(D, max(sizes))

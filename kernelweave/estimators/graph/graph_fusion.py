@@ -10,7 +10,14 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators.graph.fusion_views import ComparedView, FusionView, ViewType, fit_views, view_types
+from kernelweave.estimators.graph.fusion_views import (
+    ComparedView,
+    FusionView,
+    ViewType,
+    check_pairs,
+    fit_views,
+    view_types,
+)
 from kernelweave.estimators.graph.structure import FEW_SAMPLES, Judge, ViewReport, verdict, view_warnings
 from kernelweave.estimators.shared.embedding import EmbeddingClusterer, EmbeddingModel, Extension
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_inexact
@@ -235,6 +242,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         """
         views = read_views(self, X, reset=True)
         types = view_types(self.view_types, views)
+        check_pairs(views, types)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         judge = self._judge(views, types, seed)
         count = self._count(judge)
