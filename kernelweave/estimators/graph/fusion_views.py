@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import Views, as_edges, per_view
 from kernelweave.kernels.checks import check_kernel_matrix
@@ -40,8 +40,6 @@ MOST_NEIGHBORS = 40
 SIZES = {"table": (0.5, 1.0), "counts": (0.5, 1.0, 1.5), "kernel": (0.5, 1.0)}
 #: The one size beyond ``EXACT_LIMIT`` samples, where edges cost more than they tell.
 NEIGHBORS_OF_MANY = 15
-# Scaled values that differ by no more than this are the same.
-SAME_VALUE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -61,16 +59,6 @@ class ComparedView:
             near = nearest_known(representation.transform(block), rows, max(self.sizes))
             total = total + _summed_edges(near, self.sizes, radii)
         return sp.csr_array(total / (len(self.representations) * len(self.sizes)))
-
-    def nearest_sample(self, block: Matrix) -> Ints:
-        """Return the nearest training sample of every new one, by the first representation."""
-        return nearest_known(self.representations[0].transform(block), self.rows[0], 1).indices[:, 0]
-
-    def equals(self, block: Matrix, samples: Ints) -> Bools:
-        """Return whether new samples equal the given training samples, one for each."""
-        differences = abs(self.representations[0].transform(block) - self.rows[0][samples])
-        largest = differences.max(axis=1)
-        return np.asarray(largest.toarray() if sp.issparse(largest) else largest).ravel() <= SAME_VALUE
 
 
 @dataclass(frozen=True)
@@ -111,6 +99,11 @@ class LinkedView:
 
 
 FusionView = ComparedView | KernelView | LinkedView
+
+
+def comparable(fitted: Sequence[FusionView], blocks: Sequence[Matrix]) -> list[Matrix]:
+    """Return the blocks in which a sample can be recognised: not kernels and graphs, whose rows are about others."""
+    return [block for view, block in zip(fitted, blocks, strict=True) if isinstance(view, ComparedView)]
 
 
 def view_types(choice: Any, views: Views) -> list[ViewType]:

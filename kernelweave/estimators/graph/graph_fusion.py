@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.graph.fusion_views import (
-    ComparedView,
     FusionView,
     ViewType,
     check_pairs,
+    comparable,
     fit_views,
     view_types,
 )
@@ -29,7 +29,7 @@ from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import Views, check_cluster_count, read_views
+from kernelweave.inputs import Views, check_cluster_count, read_views, row_digests
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.graph.cluster_count import ClusterCount
 from kernelweave.solvers.graph.fusion import (
@@ -52,6 +52,7 @@ class FusionExtension(Extension):
     views: tuple[FusionView, ...]
     view_weights: Floats
     sources: Floats  # (n, q): the embedding of a new sample is its edges times this, at unit length
+    digests: Ints  # (n,) of the training samples' rows, by which they are recognised
 
     def embed(self, views: Iterable[Matrix]) -> Floats:
         """Return the extended eigenvectors, rows of unit length."""
@@ -61,14 +62,14 @@ class FusionExtension(Extension):
         return unit_rows(total)
 
     def known(self, views: Sequence[Matrix]) -> Ints:
-        """Return the training sample that each new one equals in every view that can tell, -1 for none."""
-        place = np.full(views[0].shape[0], -1)
-        comparable = [(v, block) for v, block in zip(self.views, views, strict=True) if isinstance(v, ComparedView)]
-        for view, block in comparable:
-            candidates = view.nearest_sample(block)
-            equal = np.all([other.equals(rows, candidates) for other, rows in comparable], axis=0)
-            place = np.where((place < 0) & equal, candidates, place)
-        return place
+        """Return the first training sample that each new one equals in every view that can tell, -1 for none."""
+        blocks = comparable(self.views, views)
+        if not blocks:
+            return np.full(views[0].shape[0], -1)
+        digests = row_digests(blocks)
+        order = np.argsort(self.digests, kind="stable")
+        place = np.minimum(np.searchsorted(self.digests, digests, sorter=order), len(order) - 1)
+        return np.where(self.digests[order[place]] == digests, order[place], -1)
 
 
 class GraphFusionClustering(EmbeddingClusterer):
@@ -257,7 +258,8 @@ class GraphFusionClustering(EmbeddingClusterer):
         clusters = self._cut(fused, embedding, k, seed, X)
         if not {"kernel", "graph"} & set(types):
             clusters = join_copies(fused.affinity, clusters, copies, k)
-        self._keep(fitted, fused, embedding, clusters, k)
+        self._keep(fused, embedding, clusters, k)
+        self._keep_model(fitted, views, fused, k)
         self._keep_count(count, k, views.n_samples)
         self._keep_agreement(judge, clusters.labels, k)
         return self
@@ -321,11 +323,8 @@ class GraphFusionClustering(EmbeddingClusterer):
         runs = track(self, streams(seed, self.n_init), total=self.n_init, what="runs", X=X)
         return cut_clusters(fused.affinity, embedding, k, runs, polish=self.polish)
 
-    def _keep(
-        self, fitted: list[FusionView], fused: FusedGraph, embedding: Floats, clusters: GraphClusters, k: int
-    ) -> None:
-        labels = clusters.labels
-        self.labels_: Ints = labels
+    def _keep(self, fused: FusedGraph, embedding: Floats, clusters: GraphClusters, k: int) -> None:
+        self.labels_: Ints = clusters.labels
         self.embedding_: Floats = embedding
         self.affinity_ = fused.affinity
         self.view_weights_: Floats = fused.view_weights / fused.view_weights.sum()
@@ -334,11 +333,14 @@ class GraphFusionClustering(EmbeddingClusterer):
         self.objective_path_ = np.array(clusters.cuts)
         self.n_iter_ = len(clusters.cuts)
         self.converged_ = clusters.converged
-        self.representations_ = {name: _described(view) for name, view in zip(self.view_names_, fitted, strict=True)}
-        extension = FusionExtension(tuple(fitted), fused.view_weights, _sources(fused, k))
-        self._model = _model(extension, embedding, labels, k)
         warn_if_inexact(fused.eigenvectors.residual)
-        warn_if_empty(np.bincount(labels, minlength=k), k)
+        warn_if_empty(np.bincount(clusters.labels, minlength=k), k)
+
+    def _keep_model(self, fitted: list[FusionView], views: Views, fused: FusedGraph, k: int) -> None:
+        self.representations_ = {name: _described(view) for name, view in zip(views.names, fitted, strict=True)}
+        digests = row_digests(comparable(fitted, views.blocks))
+        extension = FusionExtension(tuple(fitted), fused.view_weights, _sources(fused, k), digests)
+        self._model = _model(extension, self.embedding_, self.labels_, k)
 
     def _keep_agreement(self, judge: Judge | None, labels: Ints, k: int) -> None:
         n_views = len(self.view_names_)
