@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.special import ndtr, ndtri
 
 from kernelweave.foundation.array_types import Bools, Floats, Matrix
+from kernelweave.kernels.representations import entries
 
 # Quantiles from which the shape of a column is read, and their places under the Gaussian.
 OUTER = 0.975
@@ -132,7 +133,7 @@ class StructurelessCounts:
     """Sparse tables whose entries are dealt anew."""
 
     def __init__(self, X: Matrix) -> None:
-        self._entries = sp.coo_array(X)
+        self._entries = sp.coo_array(entries(X))
 
     def draw(self, mixing: Floats, rng: np.random.Generator) -> sp.csr_array:
         """Return a table; entries that fall into the same place add up."""
