@@ -275,7 +275,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         if isinstance(self.n_clusters, str):
             return 1, None
         numbers = np.asarray(self.n_clusters)
-        if numbers.ndim != 1 or len(numbers) < 2 or numbers.dtype.kind not in "iu" or numbers.min() < 1:
+        if numbers.shape != (2,) or numbers.dtype.kind not in "iu" or numbers.min() < 1:
             raise ParameterError(
                 f"n_clusters={self.n_clusters!r} should be 'auto', a number of clusters, or a pair (low, high) of "
                 "numbers to choose among."
