@@ -33,9 +33,19 @@ class Method:
     settings: Mapping[str, Any] = field(default_factory=dict)
     scale: str = "auto"  # what --scale auto does to tables
     negative: bool = True  # whether it takes negative numbers
+    chooses: bool = False  # whether it can choose the number of clusters
 
 
 METHODS = (
+    Method(
+        "graph-fusion",
+        "GraphFusionClustering",
+        (TABLE, VIEWS, KERNEL, GRAPH),
+        "always, to begin with: groups of any shape, their number, and which views show them",
+        "neighbours n^2 d (n^1.5 d beyond 10,000 samples), then edges times clusters",
+        scale="none",
+        chooses=True,
+    ),
     Method(
         "multi-view-spectral",
         "MultiViewSpectralClustering",
@@ -214,10 +224,10 @@ METHODS = (
     ),
 )
 #: The default method of each kind of input.
-DEFAULTS = {TABLE: "multi-view-spectral", VIEWS: "multi-view-spectral", KERNEL: "kernel-kmeans", GRAPH: "graph-cut"}
+DEFAULTS = dict.fromkeys((TABLE, VIEWS, KERNEL, GRAPH), "graph-fusion")
 
 #: The same where the user names a kernel.
-WITH_KERNEL = DEFAULTS | {TABLE: "kernel-kmeans", VIEWS: "multi-view-kernel-kmeans"}
+WITH_KERNEL = DEFAULTS | {TABLE: "kernel-kmeans", VIEWS: "multi-view-kernel-kmeans", KERNEL: "kernel-kmeans"}
 
 
 def find_method(name: str) -> Method | None:

@@ -81,6 +81,11 @@ def cluster_counts(command: str, text: str) -> Sequence[int]:
     return counts
 
 
+def chosen_by_method(text: str) -> bool:
+    """Whether ``-k`` leaves the number of clusters to the method: not given, ``auto``, or a range."""
+    return text in ("", "auto") or ":" in text
+
+
 def check_counts(command: str, text: str, counts: Sequence[int], n_samples: int) -> None:
     """Refuse more clusters than samples."""
     if (counts[-1] if isinstance(counts, range) else max(counts)) > n_samples:

@@ -41,6 +41,8 @@ LAST_LIMIT = 100
 SAMPLES_PER_CLUSTER = 6
 #: Fewer samples than this say nothing about single views.
 FEW_SAMPLES = 20
+# A clearest split below this share of what is needed is not worth a word.
+WORTH_SAYING = 0.5
 # Numbers of clusters at which single views are cut, beside the one of the fit.
 VIEW_COUNTS = (2, 3, 4, 5, 6, 8, 10)
 # A view has groups where its gap is above this, and above three times the spread of nulls.
@@ -108,7 +110,7 @@ class Judge:
                 self.fused, self.null_graph, counts_to_try(max(1, limit)), self._seed, smallest=smallest
             )
             most = min(self.most_clusters, LAST_LIMIT)
-            if largest is not None or count.candidate <= 0.75 * limit or limit >= most:
+            if largest is not None or count.n_clusters <= 0.75 * limit or limit >= most:
                 return count
             limit = min(2 * limit, most)
 
@@ -186,7 +188,7 @@ def verdict(count: ClusterCount, n_samples: int) -> str:
             return f"No clear clusters: {clearest}. The {k} clusters are the best of the numbers allowed."
         if count.votes:
             return f"No clear clusters: {clearest}, and subsamples chose {_listed(count.votes)}."
-        if count.candidate == 1:
+        if count.candidate == 1 or count.strength < WORTH_SAYING:
             return "No clusters found: no split is clearer than those of structureless data of the same shape."
         return f"No clusters found: {clearest}."
     return (
