@@ -21,6 +21,8 @@ EXACT_LIMIT = 10_000
 # Rows of a tile of dense products, and of a sparse product.
 TILE_ROWS = 256
 SPARSE_ROWS = 500
+# Squared distances that differ by no more than this share of a row's squared length are equal: rounding of products.
+TIE = 64.0 * float(np.finfo(np.float64).eps)
 # Cosines below this are rounding.
 NO_COSINE = 1e-9
 # Rows that a cell holds, the cells searched for the neighbours of one, and the rounds that place their centres.
@@ -172,9 +174,9 @@ def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
 
     def search(start: int, stop: int) -> None:
         for c in range(start, stop):
-            rows = order[ends[c] : ends[c + 1]]
-            if len(rows):
-                candidates = _candidates(near_cells[c], order, ends, m)
+            candidates = _candidates(near_cells[c], order, ends, m)
+            for first in range(ends[c], ends[c + 1], TILE_ROWS):  # equal samples share a cell, however many
+                rows = order[first : min(first + TILE_ROWS, ends[c + 1])]
                 near = _nearest_candidates(Z[rows], Z, lengths, candidates, m, rows)
                 indices[rows], distances[rows] = near
 
@@ -194,12 +196,10 @@ def _nearest_candidates(
     Z: Floats, known: Floats, lengths: Floats, candidates: Ints, m: int, own: Ints | None
 ) -> tuple[Ints, Floats]:
     """Return the m nearest candidates of every row, the first of equally far ones; ``own`` is the row itself."""
-    squares = lengths[candidates] - 2.0 * (Z @ known[candidates].T)
+    squares = lengths[candidates] - 2.0 * (Z @ known[candidates].T)  # less the squared length of the row itself
     if own is not None:
         squares[np.arange(len(own)), np.searchsorted(candidates, own)] = np.inf
-    near = np.argpartition(squares, m - 1, axis=1)[:, :m] if m < len(candidates) else _all_of(squares)
-    near.sort(axis=1)
-    chosen = candidates[near]
+    chosen = candidates[_first_nearest(squares, np.einsum("ij,ij->i", Z, Z), m)]
     # Products lose digits where samples lie close together, so distances are taken from differences.
     distances = np.empty(chosen.shape)
     for row in range(len(chosen)):
@@ -209,8 +209,20 @@ def _nearest_candidates(
     return np.take_along_axis(chosen, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
 
-def _all_of(squares: Floats) -> Ints:
-    return np.broadcast_to(np.arange(squares.shape[1]), squares.shape).copy()
+def _first_nearest(squares: Floats, lengths: Floats, m: int) -> Ints:
+    """Return the places of the m least values of every row, in order; of equal ones at the limit the first."""
+    last = np.partition(squares, m - 1, axis=1)[:, m - 1]
+    tolerance = TIE * (lengths + np.maximum(last + lengths, 0.0))
+    near = np.empty((len(squares), m), dtype=np.intp)
+    for row, values in enumerate(squares):
+        within = np.flatnonzero(values <= last[row] + tolerance[row])
+        if len(within) > m:
+            nearer = values[within] < last[row] - tolerance[row]
+            tied = np.flatnonzero(~nearer)[: m - np.count_nonzero(nearer)]
+            nearer[tied] = True
+            within = within[nearer]
+        near[row] = within
+    return near
 
 
 def _cell_centers(sample: Floats, count: int) -> Floats:

@@ -6,6 +6,7 @@ DataFrame whose columns ``views=`` divides; the last form lets multi-view estima
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -52,9 +53,8 @@ class Views:
 
     def copies(self) -> Ints:
         """Return a number for every sample, 0, 1, ... in order of first occurrence, the same for equal samples."""
-        numbers: dict[tuple[int, ...], int] = {}
-        hashes = zip(*(_row_hashes(block) for block in self.blocks), strict=True)
-        return np.array([numbers.setdefault(row, len(numbers)) for row in hashes], dtype=np.intp)
+        _, first, number = np.unique(row_digests(self.blocks), return_index=True, return_inverse=True)
+        return np.asarray(np.argsort(np.argsort(first))[number])
 
     def joined(self) -> Array:
         """Return all features side by side."""
@@ -63,17 +63,33 @@ class Views:
         return np.hstack(self.blocks)
 
 
-def _row_hashes(block: Array) -> list[int]:
-    """Return a hash of every row's values."""
+def row_digests(blocks: Sequence[Array]) -> Ints:
+    """Return a number for every row of blocks side by side, the same for equal rows, dense or sparse, in any process.
+
+    Rows that differ have the same number with a chance of 2^-64.
+    """
+    rows = zip(*(_row_contents(block) for block in blocks), strict=True)
+    digests = (blake2b(b"".join(row), digest_size=8).digest() for row in rows)
+    return np.array([int.from_bytes(digest, "little", signed=True) for digest in digests], dtype=np.int64)
+
+
+def _row_contents(block: Array) -> Iterator[bytes]:
+    """Yield what every row holds, zeros left out."""
     if not sp.issparse(block):
-        return [hash((row + 0.0).tobytes()) for row in block]  # minus zero equals zero
+        for row in block:
+            places = np.flatnonzero(row)
+            yield _packed(places, row[places])
+        return
     rows = sp.csr_array(block, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    return [
-        hash((rows.indices[start:stop].tobytes(), rows.data[start:stop].tobytes()))
-        for start, stop in pairwise(rows.indptr)
-    ]
+    for start, stop in pairwise(rows.indptr):
+        yield _packed(rows.indices[start:stop], rows.data[start:stop])
+
+
+def _packed(places: Ints, values: Floats) -> bytes:
+    """Return values and their places as bytes, with their number in front, so that rows of blocks can be joined."""
+    return len(places).to_bytes(8, "little") + places.astype(np.int64).tobytes() + values.tobytes()
 
 
 def is_multi_view(X: Any) -> bool:
