@@ -1,0 +1,84 @@
+"""The multi-view sets of the data folder, as the scoreboard takes them.
+
+Values are those of the files: each method scales them as its setting says. Of a set with more samples than the limit,
+rows are drawn at random, the same ones for all methods and seeds.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelweave.datasets import list_benchmarks, load_benchmark
+from kernelweave.foundation.errors import DataError
+
+_SEED_OF_ROWS = 0
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Views of the same samples, and their classes."""
+
+    name: str
+    views: list[Any]
+    target: npt.NDArray[np.int64]
+
+    @property
+    def n_samples(self) -> int:
+        """The number of samples."""
+        return len(self.target)
+
+    @property
+    def n_clusters(self) -> int:
+        """As many as there are classes."""
+        return len(np.unique(self.target))
+
+
+@dataclass(frozen=True)
+class Size:
+    """What is known of a set before it is clustered."""
+
+    name: str
+    n_samples: int
+    n_views: int
+    n_clusters: int
+
+
+def load_set(name: str, limit: int, data_dir: str | None = None) -> DataSet:
+    """Read a set, at most ``limit`` samples of it."""
+    bunch = load_benchmark(name, data_dir=data_dir)
+    if not _is_multi_view(bunch):
+        raise DataError(f"The set {name!r} is not one of several views with classes: name another one.")
+    views = list(bunch.views.values())
+    rows = _rows(len(bunch.target), limit)
+    if rows is None:
+        return DataSet(name, views, bunch.target)
+    return DataSet(name, [view[rows] for view in views], bunch.target[rows])
+
+
+def sizes(names: Iterable[str], limit: int) -> list[Size]:
+    """Return the sizes of these sets, the smallest first."""
+    return sorted((_size(load_set(name, limit)) for name in names), key=lambda size: (size.n_samples, size.name))
+
+
+def multi_view_sets() -> list[str]:
+    """Return the names of all sets of the data folder that have several views and classes."""
+    return [name for name in list_benchmarks() if _is_multi_view(load_benchmark(name))]
+
+
+def _is_multi_view(bunch: Any) -> bool:
+    return len(bunch.get("views", ())) > 1 and "target" in bunch
+
+
+def _rows(n_samples: int, limit: int) -> npt.NDArray[np.int64] | None:
+    """Return the rows to keep, or None for all."""
+    if n_samples <= limit:
+        return None
+    drawn = np.random.default_rng(_SEED_OF_ROWS).choice(n_samples, limit, replace=False)
+    return np.sort(drawn)
+
+
+def _size(data: DataSet) -> Size:
+    return Size(data.name, data.n_samples, len(data.views), data.n_clusters)
