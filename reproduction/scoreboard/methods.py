@@ -202,13 +202,13 @@ LEFT_OUT = {
 }
 
 
-def select_methods(wanted: str, known: Sequence[Method] = METHODS) -> list[Method]:
+def select_methods(wanted: str) -> list[Method]:
     """Return the methods meant by names, patterns or libraries, separated by commas; an empty text means all."""
     words = [word.strip() for word in wanted.split(",") if word.strip()]
     for word in words:
-        if not any(_is_meant(method, word) for method in known):
+        if not any(_is_meant(method, word) for method in METHODS):
             raise ParameterError(f"There is no method, pattern or library {word!r}: --list shows what there is.")
-    return [method for method in known if not words or any(_is_meant(method, word) for word in words)]
+    return [method for method in METHODS if not words or any(_is_meant(method, word) for word in words)]
 
 
 def _is_meant(method: Method, word: str) -> bool:
