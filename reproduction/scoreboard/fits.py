@@ -66,7 +66,7 @@ def run_fit(job: Job, limit_s: float, stop: threading.Event) -> Outcome:
     """Run a fit in a new process; what goes wrong in there is returned, not raised."""
     context = _context()
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(sender, job))
+    process = context.Process(target=_work, args=(sender, job, limit_s))
     process.start()
     sender.close()
     try:
@@ -121,9 +121,12 @@ def _how_it_ended(code: int | None) -> str:
 # --- in the new process -----------------------------------------------------------------------------------------------
 
 
-def _work(sender: Connection, job: Job) -> None:
+def _work(sender: Connection, job: Job, limit_s: float) -> None:
     """Read the set, fit, and send what came of it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one decides
+    if hasattr(signal, "setitimer"):
+        # The system ends this process should the one that started it have been killed.
+        signal.setitimer(signal.ITIMER_REAL, START_LIMIT + limit_s + _END)
     _be_silent()
     warnings.simplefilter("ignore")
     try:

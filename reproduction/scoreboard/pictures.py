@@ -121,6 +121,9 @@ def draw_times(board: Board) -> "Figure":
     axes.set_xlabel("mean seconds of a fit on one thread, over the sets where it has labels")
     axes.set_ylabel("mean NMI, failures as 0")
     axes.grid(True, linewidth=0.3)
+    if rows:
+        # room for names on the right
+        axes.set_xlim(min(row.seconds for row in rows) / 2, max(row.seconds for row in rows) * 8)
     for row in rows:
         axes.plot(row.seconds, row.nmi, marker="o", markersize=4, color=_colour(row))
     for row, level in _label_levels(rows):
@@ -140,7 +143,7 @@ def _label_levels(rows: list[Row]) -> list[tuple[Row, float]]:
     """Return a height for every name, moved up where names of neighbours would cover each other."""
     if not rows:
         return []
-    room = max(0.02, max(row.nmi for row in rows) - min(row.nmi for row in rows)) / 50
+    room = max(0.02, max(row.nmi for row in rows) - min(row.nmi for row in rows)) / 38
     placed: list[tuple[Row, float]] = []
     for row in sorted(rows, key=lambda each: each.nmi):
         beside = [level for other, level in placed if abs(math.log10(other.seconds / row.seconds)) < 1.0]
