@@ -166,7 +166,7 @@ METHODS = (
     _imml(
         "imml-nemo-10",
         "NEMO",
-        "10 neighbours on scaled views, a number fixed beforehand: the strongest setting we know of.",
+        "10 neighbours on scaled views, a number fixed beforehand.",
         num_neighbors=10,
     ),
     _imml(
