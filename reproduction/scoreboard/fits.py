@@ -130,7 +130,7 @@ def _work(sender: Connection, job: Job, limit_s: float) -> None:
     _be_silent()
     warnings.simplefilter("ignore")
     try:
-        data = load_set(job.set, job.limit_samples, job.data_dir)
+        data = load_set(job.set, job.limit_samples, seed=job.seed, data_dir=job.data_dir)
         _warm_up(job.method.run)
         with threadpool_limits(1):
             sender.send(_READY)

@@ -199,7 +199,7 @@ def _how_it_was_run(board: Board) -> Iterable[str]:
     yield (
         "`kernelweave scoreboard`, in a checkout, makes every fit in a process of its own on one thread, with a limit "
         f"of {limit} seconds. The clock starts after imports, reading and a run on a few made-up samples, and covers "
-        "scaling. Memory is the peak of the process, with the interpreter, libraries and data in it."
+        "scaling. Rows come in an order drawn for every seed. Memory is the peak of the process, with the interpreter, libraries and data in it."
     )
     yield f"Dates: {dates}. Commits: {_commits(records)}. Versions: {_versions(records)}."
     yield "`kernelweave scoreboard --write-page` writes this page from the results file."

@@ -391,9 +391,26 @@ def test_a_run_that_is_stopped_keeps_what_is_done_and_nothing_of_what_is_under_w
     assert [key[0] for key in read_records(tmp_path / "results.jsonl")] == ["good"]
 
 
-def test_a_set_is_read_as_it_is_stored(data_dir):
-    data = load_set("large", 5000)
-    assert (data.n_samples, data.n_clusters, len(data.views)) == (90, 3, 2)
+def test_a_set_is_read_with_its_rows_in_the_order_of_the_seed(data_dir):
+    stored = np.load(data_dir / "large.npz")
+    first = load_set("large", 5000, seed=0)
+    second = load_set("large", 5000, seed=1)
+    assert (first.n_samples, first.n_clusters, len(first.views)) == (90, 3, 2)
+    assert first.views[0].tolist() != second.views[0].tolist()
+    for data in (first, second):
+        rows = [stored["view_0"].tolist().index(row) for row in data.views[0].tolist()]
+        assert sorted(rows) == list(range(90))
+        assert data.views[1].tolist() == stored["view_1"][rows].tolist()
+        assert data.target.tolist() == stored["y"][rows].tolist()
+
+
+def test_the_rows_that_are_kept_of_a_larger_set_are_the_same_for_all_seeds(data_dir):
+    kept = [sorted(load_set("large", 60, seed=seed).views[0].tolist()) for seed in (0, 1)]
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == 60
+
+
+def test_a_set_of_one_table_is_refused(data_dir):
     with pytest.raises(DataError, match="'table' is not one of several views"):
         load_set("table", 5000)
 
