@@ -1,8 +1,8 @@
 """The multi-view sets of the data folder, as the scoreboard takes them.
 
 Values are those of the files: each method scales them as its setting says. Of a set with more samples than the limit,
-rows are drawn at random, the same ones for all methods and seeds. Rows come in an order that is drawn for every seed, the
-same for all methods: many files are sorted by class, which a method must not profit from.
+rows are drawn at random, the same ones for all methods and seeds. Rows come in an order that is drawn for every seed,
+the same for all methods: many files are sorted by class, which a method must not profit from.
 """
 
 from collections.abc import Iterable
@@ -16,6 +16,8 @@ from kernelweave.datasets import list_benchmarks, load_benchmark
 from kernelweave.foundation.errors import DataError
 
 _SEED_OF_ROWS = 0
+#: Sets with a view that was made with the classes, as its number of columns shows.
+MADE_WITH_CLASSES = ("coil20_3view", "mnist4")
 
 
 @dataclass(frozen=True)

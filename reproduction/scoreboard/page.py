@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kernelweave.foundation.files import write_atomically
 from reproduction.scoreboard.board import DIGITS, Board, Cell, best_score, shortfalls
+from reproduction.scoreboard.data_sets import MADE_WITH_CLASSES
 from reproduction.scoreboard.methods import LEFT_OUT, METHODS, OURS
 from reproduction.scoreboard.pictures import HEAT, RANKS, TIMES, draw_all
 from reproduction.scoreboard.ranking import ALPHA
@@ -58,6 +59,9 @@ def _introduction(board: Board) -> Iterable[str]:
         "Defaults of kernelweave were developed with sets of this collection at hand, those of other libraries were "
         "not: a small lead of ours means little."
     )
+    easy = [name for name in board.sets if name in MADE_WITH_CLASSES]
+    if easy:
+        yield f"Sets with a view that was made with the classes, and that are easy for that reason: {', '.join(easy)}."
 
 
 def _seeds(board: Board) -> str:
@@ -169,10 +173,15 @@ def _failures(board: Board) -> Iterable[str]:
 def _unfinished(board: Board) -> Iterable[str]:
     missing = {row.method: [name for name in board.sets if (row.method, name) not in board.cells] for row in board.rows}
     rows = [(method, ", ".join(names)) for method, names in missing.items() if names]
+    never = [method.name for method in METHODS if method.name not in missing]
+    if not rows and not never:
+        return
+    yield "## Not finished"
+    if never:
+        yield f"Methods without any fit: {', '.join(never)}."
     if not rows:
         return
     unranked = [name for name in board.sets if name not in board.ranked_sets]
-    yield "## Not finished"
     yield f"These fits have not been made. Sets that lack one are in no mean and no rank: {', '.join(unranked)}."
     yield _table(("method", "sets"), rows, n_text=2)
 
@@ -199,7 +208,8 @@ def _how_it_was_run(board: Board) -> Iterable[str]:
     yield (
         "`kernelweave scoreboard`, in a checkout, makes every fit in a process of its own on one thread, with a limit "
         f"of {limit} seconds. The clock starts after imports, reading and a run on a few made-up samples, and covers "
-        "scaling. Rows come in an order drawn for every seed. Memory is the peak of the process, with the interpreter, libraries and data in it."
+        "scaling. Rows come in an order drawn for every seed. Memory is the peak of the process, with the interpreter, "
+        "libraries and data in it."
     )
     yield f"Dates: {dates}. Commits: {_commits(records)}. Versions: {_versions(records)}."
     yield "`kernelweave scoreboard --write-page` writes this page from the results file."

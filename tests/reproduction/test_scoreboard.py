@@ -519,7 +519,7 @@ def test_a_page_of_some_methods_and_sets_leaves_out_the_others(run, tmp_path):
     run("--write-page", "--methods", "imml-nemo,joined-kmeans", "--sets", "pears", "--docs", tmp_path)
     text = (tmp_path / "scoreboard.md").read_text(encoding="utf-8")
     assert "apples" not in text
-    assert "multi-view-spectral" not in text
+    assert "| multi-view-spectral |" not in text
     assert "No fit failed." in text
 
 
@@ -527,6 +527,12 @@ def test_the_page_says_which_fits_are_missing():
     text = page_text(build_board([*three_methods(), record("imml-nemo", "plums", 0.5, library="imml", seed=1)]))
     assert "Sets that lack one are in no mean and no rank: plums." in text
     assert "| joined-kmeans | plums |" in text
+    assert "Methods without any fit: graph-fusion, multi-view-spectral-equal," in text
+
+
+def test_the_page_names_sets_with_a_view_made_with_the_classes():
+    text = page_text(build_board([record("a", "mnist4", 0.9), record("a", "apples", 0.9)]))
+    assert "easy for that reason: mnist4." in text
 
 
 def test_a_page_of_unfinished_sets_alone_can_still_be_written(run, tmp_path):
