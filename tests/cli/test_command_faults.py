@@ -441,6 +441,7 @@ def test_a_reader_that_has_enough_does_not_change_the_exit_code(folder, capsys):
     for arguments in (
         *printing(model),
         ("reproduce", "list"),
+        ("scoreboard", "--list"),
         ("--help",),
     ):
         reader, writer = os.pipe()
