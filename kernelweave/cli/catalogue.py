@@ -34,6 +34,7 @@ class Method:
     scale: str = "auto"  # what --scale auto does to tables
     negative: bool = True  # whether it takes negative numbers
     chooses: bool = False  # whether it can choose the number of clusters
+    ranges: bool = False  # whether it can choose from a range
 
 
 METHODS = (
@@ -45,6 +46,7 @@ METHODS = (
         "neighbours n^2 d (n^1.5 d beyond 10,000 samples), then edges times clusters",
         scale="none",
         chooses=True,
+        ranges=True,
     ),
     Method(
         "multi-view-spectral",
@@ -53,6 +55,7 @@ METHODS = (
         "nothing is known of the views; clusters are connected rather than compact; weights of views are wanted",
         "tens of sparse products per step",
         GRAPHS,
+        chooses=True,
     ),
     Method(
         "multi-view-kernel-kmeans",
@@ -84,6 +87,7 @@ METHODS = (
         "one table or one similarity matrix; compact clusters in the kernel's feature space",
         "n^2 once, then rows of samples that move",
         MEDIAN,
+        chooses=True,
     ),
     Method(
         "global-kernel-kmeans",
@@ -221,6 +225,7 @@ METHODS = (
         (GRAPH,),
         "a graph as a list of edges; normalized cut, ratio cut or ratio association",
         "edges times steps",
+        chooses=True,
     ),
 )
 #: The default method of each kind of input.

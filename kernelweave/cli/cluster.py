@@ -135,7 +135,7 @@ def _clustered(
 
 def _numbers(method: "Method", wanted: str, counts: Sequence[int]) -> list[tuple[Any, Any]]:
     """Return what is fitted: a number of clusters each, or one fit that chooses among them."""
-    if not options.chosen_by_method(wanted) or (counts and not method.chooses):
+    if not options.chosen_by_method(wanted) or (counts and not method.ranges):
         return [(k, k) for k in counts]
     if not method.chooses:
         messages.fail(

@@ -309,7 +309,7 @@ def test_methods_are_listed_and_explained(capsys):
 # Bad input: one line, exit code 2, nothing written
 
 BAD = {
-    "no number for a method that needs one": ((*VIEWS, "--method", "multi-view-spectral"), r"does not choose"),
+    "no number for a method that needs one": ((*VIEWS, "--method", "multi-view-em"), r"does not choose"),
     "k in words": ((*VIEWS, "-k", "many"), r"-k many: give a number"),
     "k zero": ((*VIEWS, "-k", "0"), r"-k 0: numbers of clusters are 1 or more"),
     "k from one": ((*VIEWS, "-k", "1:3"), r"begin with 2"),

@@ -18,7 +18,7 @@ from kernelweave.estimators.graph.fusion_views import (
     fit_views,
     view_types,
 )
-from kernelweave.estimators.graph.structure import FEW_SAMPLES, Judge, ViewReport, verdict, view_warnings
+from kernelweave.estimators.graph.structure import FEW_SAMPLES, Judge, ViewReport, as_asked, verdict, view_warnings
 from kernelweave.estimators.shared.embedding import EmbeddingClusterer, EmbeddingModel, Extension
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_inexact
 from kernelweave.estimators.shared.parameters import view_rules
@@ -307,7 +307,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         self.n_clusters_path_: dict[str, Any] = nothing
         if count is None:
             self.confidence_ = "given"
-            self.verdict_ = f"{k} clusters, as asked for." if k > 1 else "1 cluster, as asked for."
+            self.verdict_ = as_asked(k)
             return
         self.confidence_ = count.confidence
         self.verdict_ = verdict(count, n_samples)
