@@ -1,6 +1,7 @@
 """``kernelweave compare``: several methods on the same data."""
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from kernelweave.cli import catalogue, messages, options
 
 if TYPE_CHECKING:
     from kernelweave.cli.outcome import Outcome
+    from kernelweave.cli.ranking import Standing
 
 
 def compare(
@@ -38,7 +40,10 @@ def compare(
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run several methods on the same data: silhouettes, agreement with each other and with true labels.
+    """Run several methods on the same data: agreement with each other, clearness, agreement with true labels.
+
+    Methods are in order of their mean agreement with the others and of how clear their clusters are beside those of
+    data without clusters, both above chance.
 
     Methods that do not take the data, such as those for numbers that are not negative, are left out and named; with
     --method they fail instead.
@@ -65,9 +70,10 @@ def compare(
         if not method:  # a method that nobody named and that does not take the data has not failed
             left_out |= {name: str(error) for name, error in errors.items() if isinstance(error, KernelError)}
         failed = {name: " ".join(str(error).split()) for name, error in errors.items() if name not in left_out}
+        outcomes, ranked = _ranked(outcomes, data, k, seed)
         if output is not None and outcomes:
             write_atomically(output, _labels_csv(outcomes))
-    _show(outcomes, failed, left_out, as_json=as_json, quiet=quiet)
+    _show(outcomes, ranked, failed, left_out, as_json=as_json, quiet=quiet)
     if output is not None and outcomes and not quiet:
         messages.tell(f"labels: {output}")
     if interrupted:
@@ -140,6 +146,17 @@ def _run(
     return outcomes, failed, interrupt.requested
 
 
+def _ranked(outcomes: "list[Outcome]", data: Any, k: int, seed: int) -> "tuple[list[Outcome], list[Standing]]":
+    """Return the outcomes in order, and what speaks for each."""
+    from kernelweave.cli.ranking import in_order, standings
+
+    if not outcomes:
+        return [], []
+    found = standings([outcome.labels for outcome in outcomes], data.samples, data.kind, k, seed)
+    order = in_order(found)
+    return [outcomes[i] for i in order], [found[i] for i in order]
+
+
 def _agreement(outcomes: "list[Outcome]") -> list[list[float]]:
     from kernelweave.metrics import normalized_mutual_info
 
@@ -159,17 +176,31 @@ def _labels_csv(outcomes: "list[Outcome]") -> str:
 
 
 def _show(
-    outcomes: "list[Outcome]", failed: dict[str, str], left_out: dict[str, str], *, as_json: bool, quiet: bool
+    outcomes: "list[Outcome]",
+    ranked: "list[Standing]",
+    failed: dict[str, str],
+    left_out: dict[str, str],
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
+    from kernelweave.cli.ranking import verdict
+
     agreement = _agreement(outcomes)
+    sentence = verdict([outcome.method.name for outcome in outcomes], ranked)
     if as_json:
         names = [outcome.method.name for outcome in outcomes]
-        methods = [outcome.summary() for outcome in outcomes]
-        whole = {"methods": methods, "agreement": {"names": names, "nmi": agreement}}
-        whole |= {"failed": failed, "left_out": left_out}
+        methods = [
+            outcome.summary() | {"agreement": _finite(each.agreement), "clearness": each.clearness}
+            for outcome, each in zip(outcomes, ranked, strict=True)
+        ]
+        whole: dict[str, Any] = {"methods": methods, "agreement": {"names": names, "nmi": agreement}}
+        whole |= {"verdict": sentence or None, "failed": failed, "left_out": left_out}
         messages.put("compare", json.dumps(whole, indent=2, allow_nan=False) + "\n")
         return
-    tables: list[Any] = [_methods_table(outcomes)]
+    tables: list[Any] = [_methods_table(outcomes, ranked)]
+    if sentence:
+        tables += [f"\n{sentence}"]
     if len(outcomes) > 1:
         tables += ["\nAgreement (NMI)", _agreement_table(outcomes, agreement)]
     messages.put("compare", messages.rendered(None if Console().is_terminal else messages.WIDE, *tables))
@@ -179,18 +210,22 @@ def _show(
         messages.tell(f"{name} left out: {reason}")
 
 
-def _methods_table(outcomes: "list[Outcome]") -> Table:
+def _methods_table(outcomes: "list[Outcome]", ranked: "list[Standing]") -> Table:
     table = Table(box=None, pad_edge=False)
     scores = list(outcomes[0].scores()) if outcomes else []
-    drawn = outcomes[0].drawn if outcomes else ""
-    for name in ("method", "clusters", f"silhouette{drawn}", *scores, "seconds"):
+    for name in ("method", "clusters", "agreement", "clearness", *scores, "seconds"):
         table.add_column(name, justify="left" if name == "method" else "right")
-    for outcome in outcomes:
+    for outcome, each in zip(outcomes, ranked, strict=True):
         n_clusters = sum(size > 0 for size in outcome.sizes)
-        silhouette = "none" if outcome.fit.silhouette is None else f"{outcome.fit.silhouette:.3f}"
+        agreement = "none" if _finite(each.agreement) is None else f"{each.agreement:.2f}"
         cells = [f"{score:.3f}" for score in outcome.scores().values()]
-        table.add_row(outcome.method.name, str(n_clusters), silhouette, *cells, f"{outcome.fit.seconds:.2f}")
+        seconds = f"{outcome.fit.seconds:.2f}"
+        table.add_row(outcome.method.name, str(n_clusters), agreement, f"{each.clearness:.2f}", *cells, seconds)
     return table
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _agreement_table(outcomes: "list[Outcome]", agreement: list[list[float]]) -> Table:
