@@ -61,6 +61,7 @@ def build_app() -> "typer.Typer":
     from kernelweave.cli.predict import predict
     from kernelweave.cli.report import report
     from kernelweave.cli.reproduce import reproduce
+    from kernelweave.cli.scoreboard import scoreboard
 
     app = typer.Typer(
         name="kernelweave",
@@ -72,8 +73,9 @@ def build_app() -> "typer.Typer":
     _add_start(app)
     for command in (cluster, predict, report, methods, compare):
         app.command()(command)
-    # All that follows the name belongs to the experiments, which have a command line of their own.
+    # All that follows these names belongs to the experiments, which have command lines of their own.
     app.command(add_help_option=False, context_settings=_PASS_ON)(reproduce)
+    app.command(add_help_option=False, context_settings=_PASS_ON)(scoreboard)
     _add_demo(app)
     return app
 

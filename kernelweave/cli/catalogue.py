@@ -33,9 +33,21 @@ class Method:
     settings: Mapping[str, Any] = field(default_factory=dict)
     scale: str = "auto"  # what --scale auto does to tables
     negative: bool = True  # whether it takes negative numbers
+    chooses: bool = False  # whether it can choose the number of clusters
+    ranges: bool = False  # whether it can choose from a range
 
 
 METHODS = (
+    Method(
+        "graph-fusion",
+        "GraphFusionClustering",
+        (TABLE, VIEWS, KERNEL, GRAPH),
+        "always, to begin with: groups of any shape, their number, and which views show them",
+        "neighbours n^2 d (n^1.5 d beyond 10,000 samples), then edges times clusters",
+        scale="none",
+        chooses=True,
+        ranges=True,
+    ),
     Method(
         "multi-view-spectral",
         "MultiViewSpectralClustering",
@@ -43,6 +55,7 @@ METHODS = (
         "nothing is known of the views; clusters are connected rather than compact; weights of views are wanted",
         "tens of sparse products per step",
         GRAPHS,
+        chooses=True,
     ),
     Method(
         "multi-view-kernel-kmeans",
@@ -74,6 +87,7 @@ METHODS = (
         "one table or one similarity matrix; compact clusters in the kernel's feature space",
         "n^2 once, then rows of samples that move",
         MEDIAN,
+        chooses=True,
     ),
     Method(
         "global-kernel-kmeans",
@@ -211,13 +225,24 @@ METHODS = (
         (GRAPH,),
         "a graph as a list of edges; normalized cut, ratio cut or ratio association",
         "edges times steps",
+        chooses=True,
     ),
 )
 #: The default method of each kind of input.
-DEFAULTS = {TABLE: "multi-view-spectral", VIEWS: "multi-view-spectral", KERNEL: "kernel-kmeans", GRAPH: "graph-cut"}
+DEFAULTS = dict.fromkeys((TABLE, VIEWS, KERNEL, GRAPH), "graph-fusion")
 
-#: The same where the user names a kernel.
-WITH_KERNEL = DEFAULTS | {TABLE: "kernel-kmeans", VIEWS: "multi-view-kernel-kmeans"}
+#: The same where the user names a kernel, or says how equal view weights are.
+WITH_KERNEL = DEFAULTS | {TABLE: "kernel-kmeans", VIEWS: "multi-view-kernel-kmeans", KERNEL: "kernel-kmeans"}
+
+
+WITH_P = DEFAULTS | {TABLE: "multi-view-spectral", VIEWS: "multi-view-spectral"}
+
+
+def default_for(kind: str, parameters: Mapping[str, Any]) -> str:
+    """Return the default method for a kind of input that has the parameters."""
+    if "kernel" in parameters or "kernel_params" in parameters:
+        return WITH_KERNEL[kind]
+    return (WITH_P if "p" in parameters else DEFAULTS)[kind]
 
 
 def find_method(name: str) -> Method | None:

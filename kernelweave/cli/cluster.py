@@ -1,6 +1,7 @@
 """``kernelweave cluster``: labels, view weights, a model and a report from files."""
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ from rich.console import Console
 from kernelweave.cli import messages, options
 
 if TYPE_CHECKING:
+    from kernelweave.cli.catalogue import Method
     from kernelweave.cli.input_data import Data
     from kernelweave.cli.outcome import Outcome
 
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
 def cluster(
     files: options.Files = None,
     clusters: Annotated[
-        str, typer.Option("-k", "--clusters", metavar="K|LOW:HIGH", help="Clusters, or a range to choose from.")
-    ] = "",
+        str,
+        typer.Option("-k", "--clusters", metavar="K|LOW:HIGH|auto", help="Clusters, a range, or auto."),
+    ] = "auto",
     method: Annotated[
         str | None, typer.Option(metavar="NAME", help="A method of 'kernelweave methods'; default: by the input.")
     ] = None,
@@ -68,7 +71,7 @@ def cluster(
     result so far is written).
     """
     arguments = {
-        "-k": clusters,
+        "-k": None if clusters.strip() == "auto" else clusters,
         "--method": method,
         "--kernel-matrix": kernel_matrix,
         "--graph": graph,
@@ -105,21 +108,21 @@ def _clustered(
     from kernelweave.cli import fitting, input_data
     from kernelweave.cli.outcome import Outcome, code_for, command_for
 
-    if not arguments["-k"]:
-        messages.fail("cluster", "-k is missing: say how many clusters, or give a range as -k 2:8.")
-    counts = options.cluster_counts("cluster", arguments["-k"])
+    wanted = "auto" if arguments["-k"] is None else arguments["-k"].strip()
+    counts = [] if wanted == "auto" else options.cluster_counts("cluster", wanted)
     header = True if arguments["--header"] else False if arguments["--no-header"] else None
     form = options.text_format(arguments["--delimiter"], header, arguments["--ids"])
     rows = arguments["--rows"] or "same"
     data = input_data.read_data(files, arguments["--kernel-matrix"], arguments["--graph"], form, rows)
-    options.check_counts("cluster", arguments["-k"], counts, data.n_samples)
-    method = options.method_for("cluster", arguments["--method"], data.kind, with_kernel=bool(arguments["--kernel"]))
-    truth = None if labels is None else input_data.read_truth(labels, data, form)
+    if counts:
+        options.check_counts("cluster", wanted, counts, data.n_samples)
     parameters = _parameters(arguments, data)
+    method = options.method_for("cluster", arguments["--method"], data.kind, parameters)
+    truth = None if labels is None else input_data.read_truth(labels, data, form)
     drawn = parameters.get("random_state")
     seed = drawn if type(drawn) is int else arguments["--seed"] or 0
     X, scaler = fitting.scaled(data, scale, method, parameters)
-    models = {k: fitting.build(method, data.kind, k, parameters, seed) for k in counts}
+    models = {k: fitting.build(method, data.kind, n, parameters, seed) for k, n in _numbers(method, wanted, counts)}
     fits = fitting.fit_all(models, X, data.kind, seed, quiet=quiet)
     outcome = Outcome(data, method, fits.best, X, scaler, scale, seed, truth, fits.silhouettes, fits.interrupted)
     outcome.command = command_for("cluster", files or [], arguments)
@@ -128,6 +131,19 @@ def _clustered(
         outcome, places, {name: each for name, each in vars(form).items() if each is not None}, rows
     )
     return outcome
+
+
+def _numbers(method: "Method", wanted: str, counts: Sequence[int]) -> list[tuple[Any, Any]]:
+    """Return what is fitted: a number of clusters each, or one fit that chooses among them."""
+    if not options.chosen_by_method(wanted) or (counts and not method.ranges):
+        return [(k, k) for k in counts]
+    if not method.chooses:
+        messages.fail(
+            "cluster",
+            f"-k {wanted}: {method.name} does not choose the number of clusters; give one as -k 3, or leave "
+            "--method out.",
+        )
+    return [("auto", (min(counts), max(counts)) if counts else "auto")]
 
 
 def _parameters(arguments: dict[str, Any], data: "Data") -> dict[str, Any]:

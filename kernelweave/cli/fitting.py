@@ -17,6 +17,9 @@ from kernelweave.cli.input_data import Data
 from kernelweave.cli.wording import PARAMETERS
 from kernelweave.foundation.errors import ParameterError
 
+#: What an estimator that takes views of several types is told of a file.
+VIEW_TYPES = {catalogue.KERNEL: "kernel", catalogue.GRAPH: "graph"}
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -40,7 +43,7 @@ class Fits:
 # Estimators
 
 
-def build(method: catalogue.Method, kind: str, n_clusters: int, parameters: dict[str, Any], seed: int) -> Any:
+def build(method: catalogue.Method, kind: str, n_clusters: Any, parameters: dict[str, Any], seed: int) -> Any:
     """Return the estimator of a method; ``parameters`` of the user replace the settings of the method."""
     import kernelweave
 
@@ -50,7 +53,9 @@ def build(method: catalogue.Method, kind: str, n_clusters: int, parameters: dict
     if unknown:
         raise ParameterError(f"{method.name} has no parameter {unknown[0]!r}; it has {', '.join(known)}.")
     settings = {name: value for name, value in method.settings.items() if name in known}
-    if kind == catalogue.KERNEL:
+    if "view_types" in known and kind in VIEW_TYPES:
+        settings["view_types"] = VIEW_TYPES[kind]
+    elif kind == catalogue.KERNEL:
         settings = {"kernel": "precomputed"} | ({"divergence": "kernel"} if "divergence" in known else {})
         _check_with_kernel_matrix(parameters, settings)
     if parameters.get("kernel", settings.get("kernel")) != settings.get("kernel"):
@@ -116,8 +121,11 @@ def fit(model: Any, X: Any, seed: int) -> Fit:
     return Fit(model, seconds, messages, silhouette(model, X, seed))
 
 
-def fit_all(models: dict[int, Any], X: Any, kind: str, seed: int, *, quiet: bool) -> Fits:
-    """Fit a model for every number of clusters, and choose the one with the largest silhouette."""
+def fit_all(models: dict[Any, Any], X: Any, kind: str, seed: int, *, quiet: bool) -> Fits:
+    """Fit a model for every number of clusters, and choose the one with the largest silhouette.
+
+    A model that chooses the number by itself is the only one, under the key ``"auto"``.
+    """
     if len(models) > 1 and kind == catalogue.GRAPH:
         raise ParameterError("-k: a range is judged by silhouettes, which graphs do not have; give one number.")
     best: Any = None
@@ -131,7 +139,7 @@ def fit_all(models: dict[int, Any], X: Any, kind: str, seed: int, *, quiet: bool
     ):
         task = bar.add_task("clustering", total=len(models))
         for k, model in models.items():
-            bar.update(task, description=f"{k} clusters")
+            bar.update(task, description="clusters" if k == "auto" else f"{k} clusters")
             latest = fit(model, X, seed)
             silhouettes[k] = latest.silhouette
             bar.update(task, advance=1)

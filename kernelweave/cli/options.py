@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -81,6 +81,11 @@ def cluster_counts(command: str, text: str) -> Sequence[int]:
     return counts
 
 
+def chosen_by_method(text: str) -> bool:
+    """Whether ``-k`` leaves the number of clusters to the method: ``auto``, or a range."""
+    return text == "auto" or ":" in text
+
+
 def check_counts(command: str, text: str, counts: Sequence[int], n_samples: int) -> None:
     """Refuse more clusters than samples."""
     if (counts[-1] if isinstance(counts, range) else max(counts)) > n_samples:
@@ -123,10 +128,11 @@ def settings(command: str, pairs: list[str]) -> dict[str, Any]:
     return values
 
 
-def method_for(command: str, name: str | None, kind: str, *, with_kernel: bool = False) -> catalogue.Method:
-    """Return the method of a name, or the default for this kind of input, which is k-means where a kernel is named."""
-    defaults = catalogue.WITH_KERNEL if with_kernel else catalogue.DEFAULTS
-    method = catalogue.find_method(name or defaults[kind])
+def method_for(
+    command: str, name: str | None, kind: str, parameters: Mapping[str, Any] | None = None
+) -> catalogue.Method:
+    """Return the method of a name, or the default for this kind of input and the parameters that are given."""
+    method = catalogue.find_method(name or catalogue.default_for(kind, parameters or {}))
     if method is None:
         known = ", ".join(each.name for each in catalogue.METHODS if catalogue.suits(each, kind))
         fail(command, f"--method {name}: there is no such method; for {catalogue.KINDS[kind]} there are {known}.")

@@ -13,6 +13,7 @@ from rich.text import Text
 from kernelweave.cli import catalogue
 from kernelweave.cli.fitting import Fit
 from kernelweave.cli.input_data import Data
+from kernelweave.evaluation.describe.results import sizes_of, verdict_of
 
 # Weights shown on the screen, and signs of the longest bar.
 MOST_WEIGHTS = 20
@@ -54,7 +55,7 @@ class Outcome:
     @property
     def sizes(self) -> list[int]:
         """Number of samples in every cluster."""
-        return np.bincount(self.labels, minlength=int(self.model.n_clusters)).tolist()
+        return sizes_of(self.model).tolist()
 
     @property
     def judged(self) -> int:
@@ -91,6 +92,13 @@ class Outcome:
             return dict(zip(model.view_names_, map(float, model.view_weights_), strict=True))
         return None
 
+    def agreement(self) -> dict[str, float | None] | None:
+        """Return how far each view follows the joint clusters, where the method says so."""
+        values = getattr(self.model, "view_agreement_", ())
+        if len(values) < 2:
+            return None
+        return {name: _finite(value) for name, value in zip(self.model.view_names_, values, strict=True)}
+
     def summary(self) -> dict[str, Any]:
         """Return everything but the labels, as JSON holds it."""
         from kernelweave import __version__
@@ -104,8 +112,11 @@ class Outcome:
             "input": {"kind": self.data.kind, "samples": self.data.n_samples, "files": self.data.sources},
             "scale": _scaling(self.scaler),
             "clusters": len(self.sizes),
+            "verdict": verdict_of(model),
+            "confidence": getattr(model, "confidence_", None),
             "sizes": self.sizes,
             "view_weights": self.weights(),
+            "view_agreement": self.agreement(),
             "objective": _plain(model.objective_),
             "iterations": int(model.n_iter_),
             "converged": bool(model.converged_),
@@ -120,6 +131,10 @@ class Outcome:
             "command": self.command,
             "code": self.code,
         }
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def _plain(value: Any) -> Any:
@@ -146,7 +161,9 @@ def tables(outcome: Outcome, encoding: str | None = "utf-8") -> list[Table | str
     shown: list[Table | str] = [_facts_table(outcome)]
     weights = outcome.weights()
     if weights is not None:
-        shown += ["Weights", _weights_table(weights, bar)]
+        follows = outcome.agreement()
+        shown += ["Weights" if follows is None else "Views: weight, and how far each follows the clusters"]
+        shown += [_weights_table(weights, bar, follows)]
     if len(outcome.tried) > 1:
         shown += ["Numbers of clusters", _tried_table(outcome, arrow)]
     return shown
@@ -163,6 +180,8 @@ def _has_signs(encoding: str | None, signs: str) -> bool:
 def _facts_table(outcome: Outcome) -> Table:
     summary = outcome.summary()
     table = Table(show_header=False, box=None, pad_edge=False)
+    if summary["verdict"]:
+        table.add_row("answer", summary["verdict"])
     table.add_row("method", f"{summary['method']} ({summary['estimator']})")
     table.add_row("samples", f"{summary['input']['samples']:,}")
     table.add_row("clusters", f"{summary['clusters']}, sizes {', '.join(f'{size:,}' for size in summary['sizes'])}")
@@ -174,11 +193,13 @@ def _facts_table(outcome: Outcome) -> Table:
     return table
 
 
-def _weights_table(weights: dict[str, float], bar: str) -> Table:
+def _weights_table(weights: dict[str, float], bar: str, follows: dict[str, float | None] | None) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     largest = max(*weights.values(), 1e-12)
     for name, weight in sorted(weights.items(), key=lambda item: -item[1])[:MOST_WEIGHTS]:
-        table.add_row(Text(name), f"{weight:.3f}", bar * round(BAR * weight / largest))
+        share = None if follows is None else follows[name]
+        told = [] if follows is None else ["" if share is None else f"{share:.2f}"]
+        table.add_row(Text(name), f"{weight:.3f}", *told, bar * round(BAR * weight / largest))
     return table
 
 

@@ -9,6 +9,7 @@ from kernelweave.inputs.arrays.views import (
     per_view,
     read_view_weights,
     read_views,
+    row_digests,
     split_columns,
     take_rows,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "read_view_weights",
     "read_views",
     "read_weights",
+    "row_digests",
     "split_columns",
     "take_rows",
 ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 
 #: Dense rows up to this number are searched exactly.
@@ -21,14 +21,18 @@ EXACT_LIMIT = 10_000
 # Rows of a tile of dense products, and of a sparse product.
 TILE_ROWS = 256
 SPARSE_ROWS = 500
+# Squared distances that differ by no more than this share of a row's squared length are equal: rounding of products.
+TIE = 64.0 * float(np.finfo(np.float64).eps)
 # Cosines below this are rounding.
 NO_COSINE = 1e-9
 # Rows that a cell holds, the cells searched for the neighbours of one, and the rounds that place their centres.
 CELL_ROWS = 400
-CELLS_SEARCHED = 12
+CELLS_SEARCHED = 10
 CELL_ROUNDS = 5
 # Sampled rows per cell that place its centre.
 CELL_SAMPLE = 50
+# Most differences of coordinates held at a time.
+DIFFERENCES = 2_000_000
 # Distances from rounding alone, as a share of the largest one.
 SMALLEST_RADIUS = 1e-12
 
@@ -165,18 +169,19 @@ def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
     cell = _nearest_center(Z, centers)
     order = np.argsort(cell, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=count))])
-    lengths = np.einsum("ij,ij->i", Z, Z)
+    rough = Z.astype(np.float32)
+    lengths = np.einsum("ij,ij->i", rough, rough)
     near_cells = np.argsort(_squared_distances(centers, centers), axis=1, kind="stable")
     indices = np.empty((n, m), dtype=np.intp)
     distances = np.empty((n, m))
 
     def search(start: int, stop: int) -> None:
         for c in range(start, stop):
-            rows = order[ends[c] : ends[c + 1]]
-            if len(rows):
-                candidates = _candidates(near_cells[c], order, ends, m)
-                near = _nearest_candidates(Z[rows], Z, lengths, candidates, m, rows)
-                indices[rows], distances[rows] = near
+            candidates = _candidates(near_cells[c], order, ends, m)
+            for first in range(ends[c], ends[c + 1], TILE_ROWS):  # equal samples share a cell, however many
+                rows = order[first : min(first + TILE_ROWS, ends[c + 1])]
+                chosen = _roughly_nearest(rough[rows], rough, lengths, candidates, m, rows)
+                indices[rows], distances[rows] = _in_order(Z[rows], Z, chosen)
 
     with single_threaded_blas():
         for_ranges(search, count, width=1, elements=n * CELL_ROWS * CELLS_SEARCHED)
@@ -194,23 +199,50 @@ def _nearest_candidates(
     Z: Floats, known: Floats, lengths: Floats, candidates: Ints, m: int, own: Ints | None
 ) -> tuple[Ints, Floats]:
     """Return the m nearest candidates of every row, the first of equally far ones; ``own`` is the row itself."""
-    squares = lengths[candidates] - 2.0 * (Z @ known[candidates].T)
+    squares = lengths[candidates] - 2.0 * (Z @ known[candidates].T)  # less the squared length of the row itself
     if own is not None:
         squares[np.arange(len(own)), np.searchsorted(candidates, own)] = np.inf
-    near = np.argpartition(squares, m - 1, axis=1)[:, :m] if m < len(candidates) else _all_of(squares)
-    near.sort(axis=1)
-    chosen = candidates[near]
-    # Products lose digits where samples lie close together, so distances are taken from differences.
+    return _in_order(Z, known, candidates[_first_nearest(squares, np.einsum("ij,ij->i", Z, Z), m)])
+
+
+def _in_order(Z: Floats, known: Floats, chosen: Ints) -> tuple[Ints, Floats]:
+    """Return the chosen samples of every row in order of distance, and the distances.
+
+    Products lose digits where samples lie close together, so distances are taken from differences.
+    """
     distances = np.empty(chosen.shape)
-    for row in range(len(chosen)):
-        difference = known[chosen[row]] - Z[row]
-        distances[row] = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+    step = max(1, DIFFERENCES // max(1, chosen.shape[1] * Z.shape[1]))
+    for start in range(0, len(Z), step):
+        rows = slice(start, start + step)
+        difference = known[chosen[rows]] - Z[rows, None]
+        distances[rows] = np.sqrt(np.einsum("ijk,ijk->ij", difference, difference))
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(chosen, order, axis=1), np.take_along_axis(distances, order, axis=1)
 
 
-def _all_of(squares: Floats) -> Ints:
-    return np.broadcast_to(np.arange(squares.shape[1]), squares.shape).copy()
+def _roughly_nearest(Z: Array, known: Array, lengths: Array, candidates: Ints, m: int, own: Ints) -> Ints:
+    """Return the m nearest candidates of every row but itself, from products in single precision, in any order."""
+    squares = lengths[candidates] - 2 * (Z @ known[candidates].T)
+    squares[np.arange(len(own)), np.searchsorted(candidates, own)] = np.inf
+    if m < len(candidates):
+        return np.sort(candidates[np.argpartition(squares, m - 1, axis=1)[:, :m]], axis=1)
+    return np.broadcast_to(candidates, squares.shape)
+
+
+def _first_nearest(squares: Floats, lengths: Floats, m: int) -> Ints:
+    """Return the places of the m least values of every row, in order; of equal ones at the limit the first."""
+    last = np.partition(squares, m - 1, axis=1)[:, m - 1]
+    tolerance = TIE * (lengths + np.maximum(last + lengths, 0.0))
+    near = np.empty((len(squares), m), dtype=np.intp)
+    for row, values in enumerate(squares):
+        within = np.flatnonzero(values <= last[row] + tolerance[row])
+        if len(within) > m:
+            nearer = values[within] < last[row] - tolerance[row]
+            tied = np.flatnonzero(~nearer)[: m - np.count_nonzero(nearer)]
+            nearer[tied] = True
+            within = within[nearer]
+        near[row] = within
+    return near
 
 
 def _cell_centers(sample: Floats, count: int) -> Floats:

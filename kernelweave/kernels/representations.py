@@ -37,11 +37,11 @@ CONSTANT = 1e-12
 
 def view_kind(X: Matrix) -> ViewKind:
     """Return whether a view holds counts (or links: practically no negative values, mostly zeros) or other numbers."""
-    values = X.data if sp.issparse(X) else X
+    values = entries(X).data if sp.issparse(X) else X
     squares = float(np.square(values).sum())
     if squares == 0.0:
         return "table"
-    filled = (X.nnz if sp.issparse(X) else np.count_nonzero(X)) / (X.shape[0] * X.shape[1])
+    filled = np.count_nonzero(values) / (X.shape[0] * X.shape[1])
     negative = float(np.square(np.minimum(values, 0.0)).sum())
     limit = COUNTS_FILLED_WIDE if X.shape[1] >= WIDE else COUNTS_FILLED
     return "counts" if filled < limit and negative <= NEGATIVE_SHARE * squares else "table"
@@ -92,7 +92,7 @@ class Counts:
 
     def transform(self, X: Matrix) -> Matrix:
         """Return the rows as they are compared; values below zero count as zero."""
-        Z = sp.csr_array(X, dtype=np.float64, copy=True)
+        Z = entries(X)
         Z.data = np.sqrt(np.maximum(Z.data, 0.0))
         Z.data *= self.column_weights[Z.indices]
         Z.eliminate_zeros()
@@ -117,6 +117,14 @@ def representations(X: Matrix, kind: ViewKind) -> tuple[Representation, ...]:
     return (plain, Hellinger(_root_shares(table).mean(axis=0)))
 
 
+def entries(X: Matrix) -> sp.csr_array:
+    """Return a sparse copy of a table that has every entry once, and none that is zero."""
+    Z = sp.csr_array(X, dtype=np.float64, copy=True)
+    Z.sum_duplicates()
+    Z.eliminate_zeros()
+    return Z
+
+
 def _standardized(X: Floats) -> Standardized:
     spread = X.std(axis=0)
     varies = spread > CONSTANT * max(float(np.abs(X).max()), np.finfo(np.float64).tiny)
@@ -126,7 +134,7 @@ def _standardized(X: Floats) -> Standardized:
 
 def _inverse_frequencies(X: Matrix) -> Floats:
     """Return log((1 + n) / (1 + rows that have the column)) + 1 of every column."""
-    present = sp.csr_array(X)
+    present = entries(X)
     rows = np.bincount(present.indices[present.data > 0], minlength=X.shape[1])
     return np.asarray(np.log((1 + X.shape[0]) / (1 + rows)) + 1.0)
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.special import ndtr, ndtri
 
 from kernelweave.foundation.array_types import Bools, Floats, Matrix
+from kernelweave.kernels.representations import entries
 
 # Quantiles from which the shape of a column is read, and their places under the Gaussian.
 OUTER = 0.975
@@ -117,7 +118,9 @@ class StructurelessKernel:
 
     def __init__(self, K: Floats) -> None:
         values, vectors = np.linalg.eigh(0.5 * (K + K.T))
-        kept = values > SMALLEST_EIGENVALUE * max(float(values.max(initial=0.0)), 0.0)
+        values = np.maximum(values, 0.0)
+        kept = values > SMALLEST_EIGENVALUE * values[-1]
+        kept[-1] = True  # a kernel of zeros has one column, of zeros
         self._table = StructurelessTable(vectors[:, kept] * np.sqrt(values[kept]))
 
     def draw(self, mixing: Floats, rng: np.random.Generator) -> Floats:
@@ -130,7 +133,7 @@ class StructurelessCounts:
     """Sparse tables whose entries are dealt anew."""
 
     def __init__(self, X: Matrix) -> None:
-        self._entries = sp.coo_array(X)
+        self._entries = sp.coo_array(entries(X))
 
     def draw(self, mixing: Floats, rng: np.random.Generator) -> sp.csr_array:
         """Return a table; entries that fall into the same place add up."""

@@ -28,6 +28,7 @@ def test_version_and_help(capsys):
         code, out, _ = run(capsys, *arguments)
         assert code == 0
         assert "reproduce" in out
+        assert "scoreboard" in out
         assert "demo" in out
 
 
@@ -89,9 +90,20 @@ def test_an_installed_package_says_in_one_line_where_the_experiments_are(install
     )
 
 
-def test_an_installed_package_lists_the_command_and_runs_the_others(installed):
+@pytest.mark.parametrize("arguments", [("--list",), (), ("--help",)], ids=" ".join)
+def test_an_installed_package_says_in_one_line_where_the_scoreboard_is(installed, arguments):
+    done = installed("scoreboard", *arguments, also=[ROOT])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "kernelweave scoreboard: The scoreboard is part of the source repository, not of the installed package; in a "
+        "checkout of it, install it with 'pip install -e .' and run the command again.\n"
+    )
+
+
+def test_an_installed_package_lists_the_commands_and_runs_the_others(installed):
     done = installed("--help")
     assert done.returncode == 0
+    assert re.search(r"scoreboard +Run and rank .*\(in a checkout\)", done.stdout)
     assert re.search(r"reproduce +Compute published tables .*\(in a checkout\)", done.stdout)
     assert "kernel-kmeans" in installed("methods").stdout
 

@@ -76,11 +76,13 @@ def test_three_tables_give_labels_weights_a_model_and_a_report(folder, capsys):
     assert summary["scores"]["nmi"] == pytest.approx(1.0)
     assert sum(summary["view_weights"].values()) == pytest.approx(1.0)
     assert list(summary["view_weights"]) == ["genes", "text", "links"]
-    assert summary["scale"] == dict.fromkeys(["genes", "text", "links"], "standard")
-    assert "Weights" in err
+    assert summary["scale"] is None  # graph fusion scales by itself
+    assert summary["estimator"] == "GraphFusionClustering"
+    assert set(summary["view_agreement"]) == {"genes", "text", "links"}
+    assert "Views: weight" in err
     assert "report: r.html" in err
     assert "<html" in (folder / "r.html").read_text()
-    assert len(load_model(folder / "out" / "model.kwm")[-1].labels_) == len(X)
+    assert len(load_model(folder / "out" / "model.kwm").labels_) == len(X)
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["labels.csv", "model.kwm", "summary.json"]
 
 
@@ -132,8 +134,32 @@ def test_the_command_of_the_summary_repeats_the_clustering(folder, capsys):
     assert json.loads(out)["labels"] == first["labels"]
 
 
-def test_a_range_of_numbers_is_judged_by_silhouettes(folder, capsys):
-    code, out, err = run(capsys, "cluster", *VIEWS, "-k", "2:5", "--json")
+@pytest.mark.parametrize("number", [[], ["-k", "auto"], ["-k", "2:5"]])
+def test_the_number_of_clusters_is_chosen_and_explained(folder, capsys, number):
+    code, out, err = run(capsys, "cluster", *VIEWS, *number, "--json")
+    result = json.loads(out)
+    assert code == 0
+    assert result["clusters"] == 3
+    assert result["confidence"] in ("high", "moderate", "low")
+    assert result["verdict"].startswith(f"3 clusters, {result['confidence']} confidence: ")
+    assert "answer" in err
+    assert result["tried"] is None
+
+
+def test_noise_has_no_clusters_which_is_an_answer(folder, capsys):
+    noise = np.random.default_rng(3).normal(size=(150, 6))
+    pd.DataFrame(noise, columns=list("abcdef")).to_csv("noise.csv", index=False)
+    code, out, _ = run(capsys, "cluster", "noise.csv", "--json", "--report", "r.html")
+    result = json.loads(out)
+    assert code == 0
+    assert result["clusters"] == 1
+    assert result["confidence"] == "none"
+    assert "No cl" in result["verdict"]
+    assert "No clusters in 150 samples" in (folder / "r.html").read_text()
+
+
+def test_other_methods_judge_a_range_of_numbers_by_silhouettes(folder, capsys):
+    code, out, err = run(capsys, "cluster", *VIEWS, "-k", "2:5", "--json", "--method", "multi-view-spectral")
     result = json.loads(out)
     assert code == 0
     assert result["clusters"] == 3
@@ -219,7 +245,7 @@ def test_new_samples_of_other_views_or_columns_are_refused(folder, capsys, argum
 
 
 def test_models_that_cannot_assign_say_so(folder, capsys):
-    run(capsys, "cluster", "--graph", "net.txt", "-k", 3, "-o", "out", "--quiet")
+    run(capsys, "cluster", "--graph", "net.txt", "-k", 3, "--method", "graph-cut", "-o", "out", "--quiet")
     code, _, err = run(capsys, "predict", "out/model.kwm", "genes.csv")
     assert code == 2
     assert "GraphCut cannot assign new samples" in err
@@ -269,7 +295,8 @@ def test_methods_are_listed_and_explained(capsys):
     code, out, _ = run(capsys, "methods")
     assert code == 0
     assert all(method.name in out for method in METHODS)
-    assert json.loads(run(capsys, "methods", "--json")[1])[0]["default_for"] == ["table", "views"]
+    first = json.loads(run(capsys, "methods", "--json")[1])[0]
+    assert first["default_for"] == ["table", "views", "kernel matrix", "graph"]
     code, out, _ = run(capsys, "methods", "graph-cut")
     assert "kernelweave.GraphCut" in out
     assert "objective" in out
@@ -282,7 +309,7 @@ def test_methods_are_listed_and_explained(capsys):
 # Bad input: one line, exit code 2, nothing written
 
 BAD = {
-    "no clusters": (VIEWS, r"-k is missing"),
+    "no number for a method that needs one": ((*VIEWS, "--method", "multi-view-em"), r"does not choose"),
     "k in words": ((*VIEWS, "-k", "many"), r"-k many: give a number"),
     "k zero": ((*VIEWS, "-k", "0"), r"-k 0: numbers of clusters are 1 or more"),
     "k from one": ((*VIEWS, "-k", "1:3"), r"begin with 2"),
@@ -313,7 +340,7 @@ BAD = {
         r"one kernel for all views, or VIEW=",
     ),
     "not square": (("--kernel-matrix", "genes.csv", "-k", "3"), r"genes\.csv: a kernel matrix is square"),
-    "graph range": (("--graph", "net.txt", "-k", "2:3"), r"which graphs do not have"),
+    "graph range": (("--graph", "net.txt", "-k", "2:3", "--method", "graph-cut"), r"which graphs do not have"),
     "output is a file": ((*VIEWS, "-k", "3", "-o", "genes.csv"), r"genes\.csv: this is a file"),
     "output nowhere": ((*VIEWS, "-k", "3", "-o", "a/b"), r"the folder above it does not exist"),
     "report nowhere": ((*VIEWS, "-k", "3", "--report", "a/b.html"), r"lies in one that does not exist"),
@@ -428,7 +455,8 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent in another way there")
 def test_ctrl_c_leaves_the_best_result_so_far_and_says_where(folder):
-    command = [sys.executable, "-c", SLOW, "cluster", *VIEWS, "-k", "2:30", "-o", "out"]
+    options = ["-k", "2:30", "-o", "out", "--method", "multi-view-spectral"]
+    command = [sys.executable, "-c", SLOW, "cluster", *VIEWS, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert [process.stdout.readline() for _ in range(2)] == ["fitted\n"] * 2
     process.send_signal(signal.SIGINT)

@@ -441,6 +441,7 @@ def test_a_reader_that_has_enough_does_not_change_the_exit_code(folder, capsys):
     for arguments in (
         *printing(model),
         ("reproduce", "list"),
+        ("scoreboard", "--list"),
         ("--help",),
     ):
         reader, writer = os.pipe()
@@ -451,7 +452,8 @@ def test_a_reader_that_has_enough_does_not_change_the_exit_code(folder, capsys):
 
 
 def test_screens_without_block_signs_get_plain_ones(folder):
-    arguments = ("cluster", "a.csv", "b.csv", "-k", "2:3", "--set", "view_weights=uniform")
+    method = ("--method", "multi-view-spectral", "--set", "view_weights=uniform")
+    arguments = ("cluster", "a.csv", "b.csv", "-k", "2:3", *method)
     done = process(*arguments, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0
     assert re.search(r"^a +0\.500 +#{30}", done.stderr, flags=re.MULTILINE)

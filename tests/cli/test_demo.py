@@ -18,9 +18,11 @@ def test_the_demonstration_clusters_five_views_of_digits_and_prints_a_table(caps
     together = scores["multi-view kernel k-means, learned weights"]
     assert together > 0.75
     assert together >= max(scores[f"kernel k-means, {view}"] for view in views)
-    weights = re.findall(r"│ (\w+) +│ (\d\.\d\d) +│ (\d\.\d\d) +│ (\d\.\d\d) +│", captured.out)
+    assert scores["graph fusion, the default"] > scores["spectral (scikit-learn), neighbours of all views joined"]
+    assert scores["graph fusion, number of clusters chosen"] > 0.8
+    weights = re.findall(r"│ (\w+) +│ " + r"(\d\.\d\d) +│ " * 4 + r"(\d\.\d\d) +│", captured.out)
     assert {row[0] for row in weights} == views
-    for column in (1, 2, 3):  # equal, learned by kernel k-means, learned by spectral clustering
+    for column in range(1, 6):  # equal, learned by kernel k-means, by spectral clustering, and by graph fusion twice
         assert sum(float(row[column]) for row in weights) == pytest.approx(1, abs=0.03)
     assert {row[1] for row in weights} == {"0.20"}
     assert len({row[2] for row in weights}) > 1

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import Views, as_edges, per_view
 from kernelweave.kernels.checks import check_kernel_matrix
@@ -40,8 +40,6 @@ MOST_NEIGHBORS = 40
 SIZES = {"table": (0.5, 1.0), "counts": (0.5, 1.0, 1.5), "kernel": (0.5, 1.0)}
 #: The one size beyond ``EXACT_LIMIT`` samples, where edges cost more than they tell.
 NEIGHBORS_OF_MANY = 15
-# Scaled values that differ by no more than this are the same.
-SAME_VALUE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -61,16 +59,6 @@ class ComparedView:
             near = nearest_known(representation.transform(block), rows, max(self.sizes))
             total = total + _summed_edges(near, self.sizes, radii)
         return sp.csr_array(total / (len(self.representations) * len(self.sizes)))
-
-    def nearest_sample(self, block: Matrix) -> Ints:
-        """Return the nearest training sample of every new one, by the first representation."""
-        return nearest_known(self.representations[0].transform(block), self.rows[0], 1).indices[:, 0]
-
-    def equals(self, block: Matrix, samples: Ints) -> Bools:
-        """Return whether new samples equal the given training samples, one for each."""
-        differences = abs(self.representations[0].transform(block) - self.rows[0][samples])
-        largest = differences.max(axis=1)
-        return np.asarray(largest.toarray() if sp.issparse(largest) else largest).ravel() <= SAME_VALUE
 
 
 @dataclass(frozen=True)
@@ -113,6 +101,11 @@ class LinkedView:
 FusionView = ComparedView | KernelView | LinkedView
 
 
+def comparable(fitted: Sequence[FusionView], blocks: Sequence[Matrix]) -> list[Matrix]:
+    """Return the blocks in which a sample can be recognised: not kernels and graphs, whose rows are about others."""
+    return [block for view, block in zip(fitted, blocks, strict=True) if isinstance(view, ComparedView)]
+
+
 def view_types(choice: Any, views: Views) -> list[ViewType]:
     """Return the type of every view, those left to us decided from the values."""
     types = per_view(choice, views.names, "view_types")
@@ -120,6 +113,15 @@ def view_types(choice: Any, views: Views) -> list[ViewType]:
         if wanted not in VIEW_TYPES:
             raise ParameterError(f"view_types gives {wanted!r} for view {name!r}; choose one of {list(VIEW_TYPES)}.")
     return [view_kind(block) if wanted == "auto" else wanted for wanted, block in zip(types, views.blocks, strict=True)]
+
+
+def check_pairs(views: Views, types: Sequence[ViewType]) -> None:
+    """Raise KernelError unless kernels and graphs are square and symmetric; whole, so that messages name their rows."""
+    for name, block, kind in zip(views.names, views.blocks, types, strict=True):
+        if kind == "kernel":
+            check_kernel_matrix(block, f"view {name!r}")
+        elif kind == "graph":
+            as_edges(block, f"view {name!r}")
 
 
 def neighborhood_sizes(n_samples: int, n_clusters: int, kind: str, n_neighbors: int | None = None) -> tuple[int, ...]:
@@ -161,7 +163,7 @@ def _fit_view(
         return LinkedView(1.0), as_edges(block, f"view {name!r}")
     sizes = neighborhood_sizes(block.shape[0], n_clusters, kind, n_neighbors)
     if kind == "kernel":
-        return _fit_kernel(name, block, sizes)
+        return _fit_kernel(block, sizes)
     fitted = representations(block, kind)
     rows = tuple(representation.transform(block) for representation in fitted)
     near = [nearest_others(Z, max(sizes), rng) for Z in rows]
@@ -169,9 +171,8 @@ def _fit_view(
     return ComparedView(kind, fitted, rows, sizes, radii), mean_graph(near, sizes)
 
 
-def _fit_kernel(name: str, K: Matrix, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_array]:
+def _fit_kernel(K: Matrix, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_array]:
     K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
-    check_kernel_matrix(K, f"view {name!r}")
     diag = np.ascontiguousarray(np.diagonal(K))
     D = np.sqrt(np.maximum(diag[:, None] + diag - 2.0 * K, 0.0))
     near = nearest_by_distances(D, max(sizes))

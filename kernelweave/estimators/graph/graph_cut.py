@@ -11,14 +11,15 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError
 from sklearn.cluster import SpectralClustering
 
+from kernelweave.estimators.graph.structure import settle_n_clusters
 from kernelweave.estimators.shared.clusterer import Clusterer, ClustererTags
-from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.parameters import N_CLUSTERS_OR_AUTO, rules
 from kernelweave.foundation.array_types import Bools, Ints
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import read_affinity, read_labels
+from kernelweave.inputs import Views, read_affinity, read_labels
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import OBJECTIVES, GraphMoves
 from kernelweave.solvers.graph.cut_search import CutPath, polish_cut, search_cuts
@@ -35,8 +36,8 @@ class GraphCut(Clusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default=8
+        Number of clusters; ``"auto"`` chooses it as :class:`GraphFusionClustering` does.
     objective : {"normalized_cut", "ratio_association", "ratio_cut"}, default="normalized_cut"
         What is minimised (cuts) or maximised (association): edges that leave a cluster relative to its degree, edges
         inside relative to its number of nodes, or edges that leave relative to its number of nodes.
@@ -67,6 +68,12 @@ class GraphCut(Clusterer):
     ----------
     labels_ : ndarray of shape (n_nodes,)
         Cluster of every node.
+    n_clusters_ : int
+        Number of clusters; with ``n_clusters="auto"`` 1 means that none were found.
+    confidence_ : {"high", "moderate", "low", "none", "given"}
+        How sure a chosen number of clusters is.
+    verdict_ : str
+        The number of clusters and what speaks for it, in a sentence.
     cut_value_, objective_ : float
         The objective at ``labels_``: cuts are minimised, the association is maximised.
     labels_path_ : ndarray of shape (n_clusters, n_nodes)
@@ -114,7 +121,8 @@ class GraphCut(Clusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
-        **rules("n_clusters", "n_exemplars", "time_budget", "random_state", "verbose"),
+        **rules("n_exemplars", "time_budget", "random_state", "verbose"),
+        "n_clusters": N_CLUSTERS_OR_AUTO,
         "objective": [StrOptions(set(OBJECTIVES))],
         "search": [StrOptions({"exact", "fast", "exemplars"})],
         "polish": ["boolean"],
@@ -124,7 +132,7 @@ class GraphCut(Clusterer):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         objective: str = "normalized_cut",
         search: str = "fast",
@@ -176,6 +184,7 @@ class GraphCut(Clusterer):
         began = time.monotonic()
         A = read_affinity(self, X)
         moves = GraphMoves(GraphKernel(A), self.objective)
+        settle_n_clusters(self, lambda: Views(("graph",), (A,)), ["graph"])
         self._check_counts(moves)
         deadline = np.inf if self.time_budget is None else began + self.time_budget
         path = self._search(moves, A, deadline) if self.init is None else self._improve_start(moves, A, deadline)
@@ -184,15 +193,15 @@ class GraphCut(Clusterer):
 
     def _check_counts(self, moves: GraphMoves) -> None:
         usable = int(np.count_nonzero(moves.masses > 0))
-        if self.n_clusters > moves.n_nodes:
+        if self.n_clusters_ > moves.n_nodes:
             raise ParameterError(
-                f"n_samples={moves.n_nodes} should be >= n_clusters={self.n_clusters}: there cannot be more clusters "
+                f"n_samples={moves.n_nodes} should be >= n_clusters={self.n_clusters_}: there cannot be more clusters "
                 "than nodes."
             )
-        if self.n_clusters > max(1, usable):
+        if self.n_clusters_ > max(1, usable):
             raise ParameterError(
-                f"Only {usable} nodes have an edge, fewer than n_clusters={self.n_clusters}; the normalized cut cannot "
-                "place the others. Lower n_clusters, or use objective='ratio_cut'."
+                f"Only {usable} nodes have an edge, fewer than n_clusters={self.n_clusters_}; the normalized cut "
+                "cannot place the others. Lower n_clusters, or use objective='ratio_cut'."
             )
         if self.n_exemplars is not None and self.n_exemplars > usable:
             raise ParameterError(
@@ -200,7 +209,7 @@ class GraphCut(Clusterer):
             )
 
     def _search(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
-        options: dict[str, Any] = {"n_clusters": self.n_clusters, "polish": self.polish, "deadline": deadline}
+        options: dict[str, Any] = {"n_clusters": self.n_clusters_, "polish": self.polish, "deadline": deadline}
         if self.search == "exemplars":
             self.exemplar_indices_ = self._exemplars(moves, A, deadline)
             options["exemplars"] = self.exemplar_indices_
@@ -218,7 +227,7 @@ class GraphCut(Clusterer):
         sign = -1.0 if self.objective == "ratio_association" else 1.0
         hows: tuple[Literal["fast"], Literal["exact"]] = ("fast", "exact")
         for how in hows:  # either may end lower
-            rival = polish_cut(moves, start, n_clusters=self.n_clusters, how=how, deadline=deadline)
+            rival = polish_cut(moves, start, n_clusters=self.n_clusters_, how=how, deadline=deadline)
             if sign * rival.values[-1] < sign * path.values[-1] - moves.tolerance:
                 labels = (*path.labels[:-1], rival.labels[-1])
                 values = (*path.values[:-1], rival.values[-1])
@@ -236,27 +245,27 @@ class GraphCut(Clusterer):
     def _improve_start(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
         """Return the labels of ``init``, improved where asked for."""
         labels = self._spectral(A, moves.masses > 0) if isinstance(self.init, str) else self.init
-        labels = read_labels(labels, moves.n_nodes, self.n_clusters)
-        empty = np.flatnonzero(moves.stats(labels, self.n_clusters)[3] == 0)
+        labels = read_labels(labels, moves.n_nodes, self.n_clusters_)
+        empty = np.flatnonzero(moves.stats(labels, self.n_clusters_)[3] == 0)
         if len(empty):
             raise ParameterError(
                 f"init leaves cluster {empty[0]} without a node that has an edge; give every cluster 0.."
-                f"{self.n_clusters - 1} at least one."
+                f"{self.n_clusters_ - 1} at least one."
             )
         if self.polish:
             how = "fast" if self.search == "exemplars" else self.search
-            return polish_cut(moves, labels, n_clusters=self.n_clusters, how=how, deadline=deadline)  # type: ignore[arg-type]
-        return CutPath((labels,), (moves.value(labels, self.n_clusters),), True)
+            return polish_cut(moves, labels, n_clusters=self.n_clusters_, how=how, deadline=deadline)  # type: ignore[arg-type]
+        return CutPath((labels,), (moves.value(labels, self.n_clusters_),), True)
 
     def _spectral(self, A: sp.csr_array, counted: Bools) -> Ints:
         """Return scikit-learn's spectral labels of the nodes that count, 0 for others; no cluster is left empty."""
         labels = np.zeros(A.shape[0], dtype=np.intp)
         used = np.flatnonzero(counted)
-        if self.n_clusters in (1, len(used)):
-            labels[used] = np.arange(len(used)) % self.n_clusters
+        if self.n_clusters_ in (1, len(used)):
+            labels[used] = np.arange(len(used)) % self.n_clusters_
             return labels
         spectral = self._spectral_labels(A[used][:, used])
-        for empty in np.setdiff1d(np.arange(self.n_clusters), spectral):
+        for empty in np.setdiff1d(np.arange(self.n_clusters_), spectral):
             largest = np.bincount(spectral).argmax()
             spectral[np.flatnonzero(spectral == largest)[-1]] = empty
         labels[used] = spectral
@@ -266,7 +275,7 @@ class GraphCut(Clusterer):
         """Run scikit-learn; it wants short indices, and warns of graphs in several pieces, which are fine here."""
         A = sp.csr_array((A.data, A.indices.astype(np.int32), A.indptr.astype(np.int32)), shape=A.shape)
         model = SpectralClustering(
-            self.n_clusters, affinity="precomputed", assign_labels="cluster_qr", random_state=self.random_state
+            self.n_clusters_, affinity="precomputed", assign_labels="cluster_qr", random_state=self.random_state
         )
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Graph is not fully connected")
@@ -282,11 +291,11 @@ class GraphCut(Clusterer):
         shift = (1.0 if by_degree else float(degrees.max(initial=0.0))) if self.shift == "auto" else float(self.shift)
         D = sp.dia_array((scale[None], [0]), shape=A.shape)
         K = sp.csr_array(D @ A @ D + sp.dia_array(((shift * scale)[None], [0]), shape=A.shape))
-        count = min(self.n_exemplars or 2 * self.n_clusters, int(np.count_nonzero(moves.masses > 0)))
+        count = min(self.n_exemplars or 2 * self.n_clusters_, int(np.count_nonzero(moves.masses > 0)))
         return exemplars(GraphKernel(K), moves.masses, count, deadline=deadline)
 
     def _watched(self, stages: Iterator[int]) -> Iterator[int]:
-        return track(self, stages, total=max(0, self.n_clusters - 1), what="clusters")
+        return track(self, stages, total=max(0, self.n_clusters_ - 1), what="clusters")
 
     def _store_path(self, path: CutPath) -> None:
         self.labels_ = path.labels[-1].astype(np.intp)

@@ -10,8 +10,15 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators.graph.fusion_views import ComparedView, FusionView, ViewType, fit_views, view_types
-from kernelweave.estimators.graph.structure import FEW_SAMPLES, Judge, ViewReport, verdict, view_warnings
+from kernelweave.estimators.graph.fusion_views import (
+    FusionView,
+    ViewType,
+    check_pairs,
+    comparable,
+    fit_views,
+    view_types,
+)
+from kernelweave.estimators.graph.structure import FEW_SAMPLES, Judge, ViewReport, as_asked, verdict, view_warnings
 from kernelweave.estimators.shared.embedding import EmbeddingClusterer, EmbeddingModel, Extension
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_inexact
 from kernelweave.estimators.shared.parameters import view_rules
@@ -22,7 +29,7 @@ from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import Views, check_cluster_count, read_views
+from kernelweave.inputs import Views, check_cluster_count, read_views, row_digests
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.graph.cluster_count import ClusterCount
 from kernelweave.solvers.graph.fusion import (
@@ -45,6 +52,7 @@ class FusionExtension(Extension):
     views: tuple[FusionView, ...]
     view_weights: Floats
     sources: Floats  # (n, q): the embedding of a new sample is its edges times this, at unit length
+    digests: Ints  # (n,) of the training samples' rows, by which they are recognised
 
     def embed(self, views: Iterable[Matrix]) -> Floats:
         """Return the extended eigenvectors, rows of unit length."""
@@ -54,14 +62,14 @@ class FusionExtension(Extension):
         return unit_rows(total)
 
     def known(self, views: Sequence[Matrix]) -> Ints:
-        """Return the training sample that each new one equals in every view that can tell, -1 for none."""
-        place = np.full(views[0].shape[0], -1)
-        comparable = [(v, block) for v, block in zip(self.views, views, strict=True) if isinstance(v, ComparedView)]
-        for view, block in comparable:
-            candidates = view.nearest_sample(block)
-            equal = np.all([other.equals(rows, candidates) for other, rows in comparable], axis=0)
-            place = np.where((place < 0) & equal, candidates, place)
-        return place
+        """Return the first training sample that each new one equals in every view that can tell, -1 for none."""
+        blocks = comparable(self.views, views)
+        if not blocks:
+            return np.full(views[0].shape[0], -1)
+        digests = row_digests(blocks)
+        order = np.argsort(self.digests, kind="stable")
+        place = np.minimum(np.searchsorted(self.digests, digests, sorter=order), len(order) - 1)
+        return np.where(self.digests[order[place]] == digests, order[place], -1)
 
 
 class GraphFusionClustering(EmbeddingClusterer):
@@ -235,6 +243,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         """
         views = read_views(self, X, reset=True)
         types = view_types(self.view_types, views)
+        check_pairs(views, types)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         judge = self._judge(views, types, seed)
         count = self._count(judge)
@@ -249,7 +258,8 @@ class GraphFusionClustering(EmbeddingClusterer):
         clusters = self._cut(fused, embedding, k, seed, X)
         if not {"kernel", "graph"} & set(types):
             clusters = join_copies(fused.affinity, clusters, copies, k)
-        self._keep(fitted, fused, embedding, clusters, k)
+        self._keep(fused, embedding, clusters, k)
+        self._keep_model(fitted, views, fused, k)
         self._keep_count(count, k, views.n_samples)
         self._keep_agreement(judge, clusters.labels, k)
         return self
@@ -265,7 +275,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         if isinstance(self.n_clusters, str):
             return 1, None
         numbers = np.asarray(self.n_clusters)
-        if numbers.ndim != 1 or len(numbers) < 2 or numbers.dtype.kind not in "iu" or numbers.min() < 1:
+        if numbers.shape != (2,) or numbers.dtype.kind not in "iu" or numbers.min() < 1:
             raise ParameterError(
                 f"n_clusters={self.n_clusters!r} should be 'auto', a number of clusters, or a pair (low, high) of "
                 "numbers to choose among."
@@ -297,7 +307,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         self.n_clusters_path_: dict[str, Any] = nothing
         if count is None:
             self.confidence_ = "given"
-            self.verdict_ = f"{k} clusters, as asked for." if k > 1 else "1 cluster, as asked for."
+            self.verdict_ = as_asked(k)
             return
         self.confidence_ = count.confidence
         self.verdict_ = verdict(count, n_samples)
@@ -313,11 +323,8 @@ class GraphFusionClustering(EmbeddingClusterer):
         runs = track(self, streams(seed, self.n_init), total=self.n_init, what="runs", X=X)
         return cut_clusters(fused.affinity, embedding, k, runs, polish=self.polish)
 
-    def _keep(
-        self, fitted: list[FusionView], fused: FusedGraph, embedding: Floats, clusters: GraphClusters, k: int
-    ) -> None:
-        labels = clusters.labels
-        self.labels_: Ints = labels
+    def _keep(self, fused: FusedGraph, embedding: Floats, clusters: GraphClusters, k: int) -> None:
+        self.labels_: Ints = clusters.labels
         self.embedding_: Floats = embedding
         self.affinity_ = fused.affinity
         self.view_weights_: Floats = fused.view_weights / fused.view_weights.sum()
@@ -326,11 +333,14 @@ class GraphFusionClustering(EmbeddingClusterer):
         self.objective_path_ = np.array(clusters.cuts)
         self.n_iter_ = len(clusters.cuts)
         self.converged_ = clusters.converged
-        self.representations_ = {name: _described(view) for name, view in zip(self.view_names_, fitted, strict=True)}
-        extension = FusionExtension(tuple(fitted), fused.view_weights, _sources(fused, k))
-        self._model = _model(extension, embedding, labels, k)
         warn_if_inexact(fused.eigenvectors.residual)
-        warn_if_empty(np.bincount(labels, minlength=k), k)
+        warn_if_empty(np.bincount(clusters.labels, minlength=k), k)
+
+    def _keep_model(self, fitted: list[FusionView], views: Views, fused: FusedGraph, k: int) -> None:
+        self.representations_ = {name: _described(view) for name, view in zip(views.names, fitted, strict=True)}
+        digests = row_digests(comparable(fitted, views.blocks))
+        extension = FusionExtension(tuple(fitted), fused.view_weights, _sources(fused, k), digests)
+        self._model = _model(extension, self.embedding_, self.labels_, k)
 
     def _keep_agreement(self, judge: Judge | None, labels: Ints, k: int) -> None:
         n_views = len(self.view_names_)

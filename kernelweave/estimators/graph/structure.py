@@ -4,12 +4,14 @@ The graphs that are judged join every sample to ten neighbours, by the represent
 go through the same steps. Of many samples a random part is judged: it has the same clusters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_mutual_info_score
+from sklearn.utils import check_random_state
 
 from kernelweave.estimators.graph.fusion_views import FEWEST_NEIGHBORS, ViewType, fit_views
 from kernelweave.foundation.array_types import Ints, Matrix
@@ -41,6 +43,8 @@ LAST_LIMIT = 100
 SAMPLES_PER_CLUSTER = 6
 #: Fewer samples than this say nothing about single views.
 FEW_SAMPLES = 20
+# A clearest split below this share of what is needed is not worth a word.
+WORTH_SAYING = 0.5
 # Numbers of clusters at which single views are cut, beside the one of the fit.
 VIEW_COUNTS = (2, 3, 4, 5, 6, 8, 10)
 # A view has groups where its gap is above this, and above three times the spread of nulls.
@@ -108,7 +112,7 @@ class Judge:
                 self.fused, self.null_graph, counts_to_try(max(1, limit)), self._seed, smallest=smallest
             )
             most = min(self.most_clusters, LAST_LIMIT)
-            if largest is not None or count.candidate <= 0.75 * limit or limit >= most:
+            if largest is not None or count.n_clusters <= 0.75 * limit or limit >= most:
                 return count
             limit = min(2 * limit, most)
 
@@ -143,6 +147,31 @@ class Judge:
             own_count=int(counts[clearest]),
             similarity=float(adjusted_mutual_info_score(labels, own.labels[at])),
         )
+
+
+def settle_n_clusters(estimator: Any, views: Callable[[], Views], types: Sequence[ViewType]) -> int:
+    """Return the number of clusters of an estimator, chosen where it is "auto", and keep it with what speaks for it.
+
+    Sets ``n_clusters_``, ``confidence_`` and ``verdict_``; ``views`` is what the number is read off.
+    """
+    if isinstance(estimator.n_clusters, str):
+        judged = views()
+        seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
+        count = Judge(judged, types, seed).count(1, None)
+        k = count.n_clusters
+        estimator.confidence_ = count.confidence
+        estimator.verdict_ = verdict(count, judged.n_samples)
+    else:
+        k = int(estimator.n_clusters)
+        estimator.confidence_ = "given"
+        estimator.verdict_ = as_asked(k)
+    estimator.n_clusters_ = k
+    return k
+
+
+def as_asked(k: int) -> str:
+    """Return the sentence about a number of clusters that was given."""
+    return f"{k} clusters, as asked for." if k > 1 else "1 cluster, as asked for."
 
 
 def view_warnings(reports: Sequence[ViewReport], n_clusters: int) -> list[str]:
@@ -186,7 +215,7 @@ def verdict(count: ClusterCount, n_samples: int) -> str:
             return f"No clear clusters: {clearest}. The {k} clusters are the best of the numbers allowed."
         if count.votes:
             return f"No clear clusters: {clearest}, and subsamples chose {_listed(count.votes)}."
-        if count.candidate == 1:
+        if count.candidate == 1 or count.strength < WORTH_SAYING:
             return "No clusters found: no split is clearer than those of structureless data of the same shape."
         return f"No clusters found: {clearest}."
     return (

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from kernelweave.estimators.graph.structure import JUDGED, settle_n_clusters
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
 from kernelweave.estimators.shared.models import CenterModel
-from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.parameters import N_CLUSTERS_OR_AUTO, rules
 from kernelweave.estimators.shared.runs import first_labels, label_starts, run_starts
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
@@ -15,8 +18,9 @@ from kernelweave.estimators.shared.single_kernel import (
     why_without_distances,
 )
 from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
-from kernelweave.inputs import check_cluster_count, read_weights
+from kernelweave.inputs import Views, check_cluster_count, read_weights
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
@@ -33,8 +37,9 @@ class KernelKMeans(CenterClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    n_clusters : int or "auto", default=8
+        Number of clusters; ``"auto"`` chooses it as :class:`GraphFusionClustering` does, from neighbours in the feature
+        space of the kernel.
     kernel : str, kernel object or callable, default="rbf"
         ``"linear"``, ``"rbf"``, ``"poly"``, ``"sigmoid"``, ``"laplacian"``, ``"cosine"``, ``"chi2"``,
         ``"normalized_poly"``, ``"nearest_neighbors"``, ``"self_tuning"`` or ``"precomputed"`` (X is then the kernel
@@ -70,7 +75,13 @@ class KernelKMeans(CenterClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of every sample, 0..n_clusters-1.
+        Cluster of every sample, 0..n_clusters_-1.
+    n_clusters_ : int
+        Number of clusters; with ``n_clusters="auto"`` 1 means that none were found.
+    confidence_ : {"high", "moderate", "low", "none", "given"}
+        How sure a chosen number of clusters is.
+    verdict_ : str
+        The number of clusters and what speaks for it, in a sentence.
     inertia_, objective_ : float
         The objective at ``labels_``; it is minimised.
     objective_path_ : ndarray
@@ -116,14 +127,15 @@ class KernelKMeans(CenterClusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
-        **rules("n_clusters", "kernel", "kernel_params", "n_init", "max_iter", "tol", "approximation", "n_components"),
+        "n_clusters": N_CLUSTERS_OR_AUTO,
+        **rules("kernel", "kernel_params", "n_init", "max_iter", "tol", "approximation", "n_components"),
         **rules("storage", "memory_limit", "random_state", "verbose"),
         "init": [StrOptions(set(INITS)), "array-like"],
     }
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         kernel: Any = "rbf",
         kernel_params: dict[str, Any] | None = None,
@@ -173,7 +185,8 @@ class KernelKMeans(CenterClusterer):
         """
         X = read_kernel_input(self, X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
-        check_cluster_count(self.n_clusters, weights)
+        if not isinstance(self.n_clusters, str):
+            check_cluster_count(self.n_clusters, weights)
         kernel = fit_or_approximate(
             X,
             self.kernel,
@@ -186,16 +199,24 @@ class KernelKMeans(CenterClusterer):
         )
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_indefinite(op)
+        settle_n_clusters(self, lambda: self._judged(op), ["kernel"])
         best = best_of(self._runs(op, weights, X, y))
         self._model = CenterModel(kernel.for_new_samples(), best.labels, weights, best.totals, best.norms)
         self._store_run(best)
         return self
 
+    def _judged(self, op: KernelOperator) -> Views:
+        """Return the kernel among samples that the number of clusters is read off."""
+        rng = streams(self.random_state, 1, "judged samples")[0]
+        n = op.n_samples
+        samples = np.sort(rng.choice(n, JUDGED, replace=False)) if n > JUDGED else np.arange(n)
+        return Views(("kernel",), (np.asarray(op.block(samples, samples), dtype=np.float64),))
+
     def _runs(self, op: KernelOperator, weights: Floats, X: Array, y: Any) -> Iterator[Descent]:
         """Return one descent per start, as they end."""
-        options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
-        first = first_labels(op, self.init, weights, self.n_clusters)
-        starts = label_starts(self.init, self.n_init, self.random_state, len(weights), self.n_clusters)
+        options: dict[str, Any] = {"n_clusters": self.n_clusters_, "max_iter": self.max_iter, "tol": self.tol}
+        first = first_labels(op, self.init, weights, self.n_clusters_)
+        starts = label_starts(self.init, self.n_init, self.random_state, len(weights), self.n_clusters_)
 
         def run(start: Any) -> Descent:
             return kernel_kmeans(op, first(start), weights, **options)

@@ -138,9 +138,9 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         self.cluster_variances_ = best.scatter
         self.n_iter_ = best.n_iter
         self.converged_ = best.converged
-        self._n_features_out = self.n_clusters
+        self._n_features_out = len(best.totals)
         warn_if_unfinished(best.ended, self.max_iter)
-        warn_if_empty(best.totals, self.n_clusters)
+        warn_if_empty(best.totals, len(best.totals))
         warn_if_rose(best.rose)
 
 

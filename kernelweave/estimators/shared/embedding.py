@@ -170,10 +170,18 @@ class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """Return new samples, checked, view by view; one table is one view."""
 
     def _round(
-        self, extension: Extension, embedding: Floats, X: Any, y: Any, weights: Floats | None = None, **options: Any
+        self,
+        extension: Extension,
+        embedding: Floats,
+        X: Any,
+        y: Any,
+        weights: Floats | None = None,
+        n_clusters: int | None = None,
+        **options: Any,
     ) -> Descent:
-        """Make clusters of the embedding; keep both, and the model for new samples."""
-        choices = {"n_clusters": self.n_clusters, "n_init": self.n_init, "random_state": self.random_state}
+        """Make clusters of the embedding, as many as asked for by default; keep both, and the model for new samples."""
+        k = self.n_clusters if n_clusters is None else n_clusters
+        choices = {"n_clusters": k, "n_init": self.n_init, "random_state": self.random_state}
         clusters = round_embedding(self, embedding, X, y, weights=weights, **choices, **options)
         self.embedding_ = embedding
         self.labels_ = clusters.labels

@@ -41,6 +41,10 @@ _OF_VIEWS: dict[str, list[Any]] = {
 }
 
 
+#: A number of clusters, or "auto" where the estimator can choose it.
+N_CLUSTERS_OR_AUTO = [*_COUNT, StrOptions({"auto"})]
+
+
 def rules(*names: str) -> dict[str, list[Any]]:
     """Return the rules of parameters of estimators on one table."""
     return {name: _OF_ONE_TABLE[name] for name in names}

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave.estimators.graph.fusion_views import view_types
+from kernelweave.estimators.graph.structure import settle_n_clusters
 from kernelweave.estimators.shared.embedding import (
     EigenvectorExtension,
     EmbeddingClusterer,
@@ -18,7 +20,7 @@ from kernelweave.estimators.shared.fit_warnings import (
     warn_if_one_view_decides,
     warn_if_unfinished,
 )
-from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.parameters import N_CLUSTERS_OR_AUTO, view_rules
 from kernelweave.estimators.shared.view_kernels import (
     SummedKernels,
     WeightedViewKernels,
@@ -31,7 +33,7 @@ from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
-from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights
+from kernelweave.inputs import Views, check_cluster_count, per_view, read_views, read_weights
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.weighted_sum import MultiViewKernel
@@ -50,8 +52,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters, and of eigenvectors.
+    n_clusters : int or "auto", default=8
+        Number of clusters, and of eigenvectors; ``"auto"`` chooses it as :class:`GraphFusionClustering` does.
     p : float or "auto", default=2.0
         Exponent of the weights, at least 1. 1 keeps one view alone, larger values bring the weights closer together,
         and are safer here than in :class:`MultiViewKernelKMeans`. ``"auto"`` takes the exponent whose clusters are the
@@ -92,7 +94,13 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of every sample, 0..n_clusters-1.
+        Cluster of every sample, 0..n_clusters_-1.
+    n_clusters_ : int
+        Number of clusters; with ``n_clusters="auto"`` 1 means that none were found.
+    confidence_ : {"high", "moderate", "low", "none", "given"}
+        How sure a chosen number of clusters is.
+    verdict_ : str
+        The number of clusters and what speaks for it, in a sentence.
     view_weights_ : ndarray of shape (n_views,)
         Weights of the views; they add up to 1.
     kernel_coefficients_ : ndarray of shape (n_views,)
@@ -154,16 +162,17 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **view_rules("n_clusters", "p", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
+        **view_rules("p", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
         **view_rules("n_init", "max_iter", "tol", "approximation", "n_components", "storage", "memory_limit"),
         **view_rules("random_state", "verbose"),
+        "n_clusters": N_CLUSTERS_OR_AUTO,
         "normalize": ["boolean", StrOptions({"degrees"})],
     }
 
     @renamed_parameters(weights="use view_weights, and init_view_weights for what learning starts from")
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         p: Any = 2.0,
         view_weights: Any = "learned",
@@ -220,7 +229,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         """
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
-        check_cluster_count(self.n_clusters, weights)
+        k = settle_n_clusters(self, lambda: views, view_types(_types(self.kernel, views), views))
+        check_cluster_count(k, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
         kernels = self._sum_kernels(views, weights)
         op = kernels.operator
@@ -229,7 +239,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             start,
             lambda samples, rng: self._labels_by_exponent(op.take(samples), weights[samples], start.values, rng),
             weights,
-            self.n_clusters,
+            self.n_clusters_,
             self.random_state,
         )
         meter = Meter(self, "steps")
@@ -240,7 +250,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self._keep_relaxed(relaxed.result, exponent)
         kernel = WeightedViewKernels(kernels.new_samples, relaxed.result.view_weights**exponent.power)
         extension = EigenvectorExtension(kernel, relaxed.sources)
-        self._round(extension, unit_rows(relaxed.embedding), X, y, weights=weights)
+        self._round(extension, unit_rows(relaxed.embedding), X, y, weights=weights, n_clusters=k)
         return self
 
     def _keep_relaxed(self, result: MultiViewSpectrum, exponent: Exponent) -> None:
@@ -284,7 +294,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
 
     def _relax(self, op: MultiViewKernel, weights: Floats, **options: Any) -> RelaxedClusters:
         """Return the relaxed clusters; the options are p, the view weights to begin with, and how they are learned."""
-        k = self.n_clusters
+        k = self.n_clusters_
         # t_v, of which a view's D_v is what the eigenvectors leave
         totals = np.full(len(op.coefficients), float(k)) if self.normalize == "degrees" else op.view_traces(weights)
         return relaxed_clusters(op, weights, totals, n_vectors=k, max_iter=self.max_iter, tol=self.tol, **options)
@@ -297,10 +307,16 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
 
         def run(p: float) -> Ints:
             embedding = unit_rows(self._relax(op, weights, p=p, view_weights=start).embedding)
-            return kmeans_labels(embedding, weights, self.n_clusters, seeds)
+            return kmeans_labels(embedding, weights, self.n_clusters_, seeds)
 
         return list(parallel_map(run, EXPONENTS))
 
     def _cross(self, X: Any) -> KernelOperator:
         """Return the sum of the kernels between samples and the training samples, which pictures draw."""
         return self._model.extension.kernel.cross(self._read_new(X))  # type: ignore[attr-defined]
+
+
+def _types(kernel: Any, views: Views) -> list[str]:
+    """Return what each view is to the choice of the number of clusters."""
+    kernels = per_view(kernel, views.names, "kernel")
+    return ["kernel" if isinstance(each, str) and each == "precomputed" else "auto" for each in kernels]

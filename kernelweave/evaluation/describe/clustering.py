@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave.evaluation.describe.results import n_clusters_of
 from kernelweave.evaluation.describe.views import View, measured_views
 from kernelweave.evaluation.metrics.checks import encode_labels
 from kernelweave.foundation.array_types import Ints
@@ -82,6 +83,5 @@ def read_clustering(estimator: Any, X: Any) -> Clustering:
         raise ParameterError(
             f"X has {n} samples, but the model was fitted on {len(labels)}. Pass the samples it was fitted on."
         )
-    asked = getattr(model, "n_clusters", None)
-    codes, k = encode_labels(labels, "labels_", n_clusters=max(int(labels.max()) + 1, int(asked or 1)))
+    codes, k = encode_labels(labels, "labels_", n_clusters=max(int(labels.max()) + 1, n_clusters_of(model)))
     return Clustering(model, steps_before(estimator), samples, views, codes, k)

@@ -1,6 +1,7 @@
 """What a fitted model says of itself: cluster sizes, weights, the objective and its path, warnings."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,21 @@ class Progress:
     converged: bool | None
 
 
+def n_clusters_of(model: Any) -> int:
+    """Return the number of clusters of a fitted model: what it chose, or what it was asked for, at least 1."""
+    asked = getattr(model, "n_clusters_", getattr(model, "n_clusters", None))
+    return int(asked) if isinstance(asked, Integral) and asked else 1
+
+
+def verdict_of(model: Any) -> str | None:
+    """Return what a model says of the number of clusters that it chose; None where it was given."""
+    return model.verdict_ if getattr(model, "confidence_", "given") != "given" else None
+
+
 def sizes_of(model: Any) -> Ints:
     """Return the number of samples in every cluster, 0 for clusters that stayed empty."""
     labels = np.asarray(model.labels_, dtype=np.intp)
-    return np.bincount(labels, minlength=int(getattr(model, "n_clusters", None) or 1))
+    return np.bincount(labels, minlength=n_clusters_of(model))
 
 
 def weights_of(model: Any) -> list[Weights]:

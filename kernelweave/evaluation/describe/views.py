@@ -74,7 +74,13 @@ def _is_linear(kernel: Any, params: Any) -> bool:
 
 def takes_graph(model: Any) -> bool:
     """Whether X is a graph."""
-    return bool(get_tags(model).input_tags.pairwise) and not (hasattr(model, "kernel") or hasattr(model, "metric"))
+    is_kernel = hasattr(model, "kernel") or hasattr(model, "metric") or is_text(_types_of(model), "kernel")
+    return bool(get_tags(model).input_tags.pairwise) and not is_kernel
+
+
+def _types_of(model: Any) -> Any:
+    """Return what a model was told that its views are."""
+    return getattr(model, "view_types", None)
 
 
 def given_views(model: Any, X: Any) -> tuple[View, ...]:
@@ -99,6 +105,9 @@ def _in_order_of_fit(model: Any, views: Views) -> Views:
 
 
 def _kinds(model: Any, views: Views) -> list[Kind]:
+    if _types_of(model) is not None:
+        types = per_view(_types_of(model), views.names, "view_types")
+        return ["kernel" if is_text(each, "kernel") else "features" for each in types]
     names = ("divergence", "metric", "kernel")
     settings = [_setting_of_views(getattr(model, name, None), views, name) for name in names]
     return [_kind(*each) for each in zip(*settings, strict=True)]

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from kernelweave.evaluation.describe import Clustering, Description, describe
 from kernelweave.evaluation.describe.distances import node_places
+from kernelweave.evaluation.describe.results import verdict_of
 from kernelweave.evaluation.describe.silhouettes import Silhouettes, silhouettes_as_given, silhouettes_of_model
 from kernelweave.evaluation.describe.views import View
 from kernelweave.evaluation.report.measures import (
@@ -117,6 +118,10 @@ class ReportFacts:
         Code that repeats the fit.
     stored_warnings : tuple of str
         Warnings the estimator kept (``warnings_``).
+    verdict : str or None
+        What the estimator says of the number of clusters, where it chose it (``verdict_``).
+    view_agreement : list of float
+        How far each view follows the joint clusters, where the estimator says (``view_agreement_``).
 
     Examples
     --------
@@ -159,6 +164,8 @@ class ReportFacts:
     seeds: dict[str, str]
     code: str
     stored_warnings: tuple[str, ...]
+    verdict: str | None
+    view_agreement: list[float]
 
     @property
     def n_samples(self) -> int:
@@ -227,6 +234,8 @@ class ReportFacts:
             seeds=_seeds(model, random_state),
             code=code_for(clustering.steps, model, random_state),
             stored_warnings=description.warnings,
+            verdict=verdict_of(model),
+            view_agreement=[] if len(views) == 1 else np.asarray(getattr(model, "view_agreement_", ())).tolist(),
         )
 
 

@@ -42,7 +42,8 @@ def page(
     """Return the report as one HTML document."""
     messages = tuple(dict.fromkeys([*warnings, *facts.stored_warnings]))
     what = "node" if facts.views[0].kind == "graph" else "sample"
-    title = title or f"{count(facts.n_clusters, 'cluster')} in {count(facts.n_samples, what)}"
+    found = count(facts.n_clusters, "cluster") if facts.n_clusters > 1 or not facts.verdict else "No clusters"
+    title = title or f"{found} in {count(facts.n_samples, what)}"
     bodies = {
         "summary": sections.summary(facts),
         "method": sections.method(facts),

@@ -46,12 +46,21 @@ def summary(facts: ReportFacts) -> str:
         edges = round((views[0].density or 0.0) * facts.n_samples**2)
         text = f"A graph of {count(facts.n_samples, 'node')} with {count(edges, 'stored edge weight')}; {clusters}."
     sourced = any(view.source for view in views)
-    head = ["view", "#columns", "holds", *(["source"] if sourced else [])]
+    judged = len(facts.view_agreement) == len(views)
+    head = ["view", "#columns", "holds", *(["#follows"] if judged else []), *(["source"] if sourced else [])]
     rows = [
-        [named(view.name), f"{view.n_features:,}", _holds(view), *([named(view.source)] if sourced else [])]
-        for view in views
+        [
+            named(view.name),
+            f"{view.n_features:,}",
+            _holds(view),
+            *([fixed(facts.view_agreement[v])] if judged else []),
+            *([named(view.source)] if sourced else []),
+        ]
+        for v, view in enumerate(views)
     ]
-    return f"<p>{text}</p>{table(head, rows)}"
+    answer = f"<p><strong>{esc(facts.verdict)}</strong></p>" if facts.verdict else ""
+    note = "<p>follows: how far a view shows the joint clusters, 0 to 1.</p>" if judged else ""
+    return f"{answer}<p>{text}</p>{table(head, rows)}{note}"
 
 
 def _holds(view: ViewFacts) -> str:

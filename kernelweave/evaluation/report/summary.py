@@ -6,7 +6,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.evaluation.describe import final_step
-from kernelweave.evaluation.describe.results import progress_of, sizes_of, warnings_of, weights_of
+from kernelweave.evaluation.describe.results import progress_of, sizes_of, verdict_of, warnings_of, weights_of
 from kernelweave.evaluation.report.charts import tiny_bars
 from kernelweave.evaluation.report.text import esc, fixed, number, parameters
 
@@ -64,6 +64,8 @@ def _fitted_rows(model: Any) -> list[tuple[str, str]]:
         listed = ", ".join(f"{size:,}" for size in sizes[:MOST]) + (", …" if len(sizes) > MOST else "")
         rows += [("samples", f"{sum(sizes):,}"), ("clusters", f"{len(sizes):,}")]
         rows.append(("sizes", f"{tiny_bars(sizes[:MOST])}<br>{listed}"))
+    if verdict_of(model):
+        rows.append(("verdict", esc(verdict_of(model))))
     for weights in weights_of(model):
         if weights.attribute != "kernel_coefficients_":
             listed = ", ".join(f"{esc(name)} {fixed(value)}" for name, value in weights.items[:MOST])

@@ -6,6 +6,7 @@ DataFrame whose columns ``views=`` divides; the last form lets multi-view estima
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -52,9 +53,15 @@ class Views:
 
     def copies(self) -> Ints:
         """Return a number for every sample, 0, 1, ... in order of first occurrence, the same for equal samples."""
-        numbers: dict[tuple[int, ...], int] = {}
-        hashes = zip(*(_row_hashes(block) for block in self.blocks), strict=True)
-        return np.array([numbers.setdefault(row, len(numbers)) for row in hashes], dtype=np.intp)
+        keys = np.stack([_row_key(block) for block in self.blocks], axis=1)
+        _, first, number, sizes = np.unique(keys, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        first = first[number.ravel()]
+        shared = np.flatnonzero(sizes[number.ravel()] > 1)  # alone in its key: equal to no other
+        if len(shared):
+            blocks = [take_rows(block, shared) for block in self.blocks]
+            _, earliest, place = np.unique(row_digests(blocks), return_index=True, return_inverse=True)
+            first[shared] = shared[earliest[place]]
+        return np.unique(first, return_inverse=True)[1]
 
     def joined(self) -> Array:
         """Return all features side by side."""
@@ -63,17 +70,41 @@ class Views:
         return np.hstack(self.blocks)
 
 
-def _row_hashes(block: Array) -> list[int]:
-    """Return a hash of every row's values."""
+def _row_key(block: Array) -> Floats:
+    """Return a sum over every row, short of its last digits, which may differ: rows of different sums differ."""
+    weights = np.cos(np.arange(block.shape[1]))
+    if sp.issparse(block):
+        return np.asarray(sp.csr_array(block) @ weights, dtype=np.float32)
+    return np.einsum("ij,j->i", block, weights).astype(np.float32)
+
+
+def row_digests(blocks: Sequence[Array]) -> Ints:
+    """Return a number for every row of blocks side by side, the same for equal rows, dense or sparse, in any process.
+
+    Rows that differ have the same number with a chance of 2^-64.
+    """
+    rows = zip(*(_row_contents(block) for block in blocks), strict=True)
+    digests = (blake2b(b"".join(row), digest_size=8).digest() for row in rows)
+    return np.array([int.from_bytes(digest, "little", signed=True) for digest in digests], dtype=np.int64)
+
+
+def _row_contents(block: Array) -> Iterator[bytes]:
+    """Yield what every row holds, zeros left out."""
     if not sp.issparse(block):
-        return [hash((row + 0.0).tobytes()) for row in block]  # minus zero equals zero
+        for row in block:
+            places = np.flatnonzero(row)
+            yield _packed(places, row[places])
+        return
     rows = sp.csr_array(block, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
-    return [
-        hash((rows.indices[start:stop].tobytes(), rows.data[start:stop].tobytes()))
-        for start, stop in pairwise(rows.indptr)
-    ]
+    for start, stop in pairwise(rows.indptr):
+        yield _packed(rows.indices[start:stop], rows.data[start:stop])
+
+
+def _packed(places: Ints, values: Floats) -> bytes:
+    """Return values and their places as bytes, with their number in front, so that rows of blocks can be joined."""
+    return len(places).to_bytes(8, "little") + places.astype(np.int64).tobytes() + values.tobytes()
 
 
 def is_multi_view(X: Any) -> bool:

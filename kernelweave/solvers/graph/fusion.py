@@ -24,13 +24,15 @@ from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import GraphMoves
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.kmeans.starts import start_labels
-from kernelweave.solvers.spectral.eigenvectors import SMALL, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import GUARD, SMALL, leading_of, leading_vectors
 
 #: Eigenvectors per cluster, and the power by which those beyond the first k are damped.
 VECTORS_PER_CLUSTER = 2
 DAMPING = 4
 #: Relative residual of eigenvectors.
 EIGEN_TOLERANCE = 1e-5
+# Restarts of the search for eigenvectors: those that are not separated by then tell no clusters.
+MOST_RESTARTS = 12
 # The least weight of a view before scaling.
 LEAST_WEIGHT = 1e-6
 # Most sweeps of single moves.
@@ -86,10 +88,13 @@ def inverse_roots(degrees: Floats) -> Floats:
     return np.asarray(np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0))
 
 
-def graph_eigenvectors(W: sp.csr_array, count: int, start: Eigenvectors | None = None) -> Eigenvectors:
+def graph_eigenvectors(
+    W: sp.csr_array, count: int, start: Eigenvectors | None = None, *, exact: int | None = None
+) -> Eigenvectors:
     """Return the leading eigenvectors of a graph with degrees normalised.
 
-    A block method, so that every copy of a repeated eigenvalue is found, as a graph in several pieces has them.
+    A block method, so that every copy of a repeated eigenvalue is found, as a graph in several pieces has them. The
+    first ``exact`` ones (by default all) are iterated to the tolerance; others of large graphs are as they come.
     """
     S = normalized(W)
     n = S.shape[0]
@@ -99,7 +104,11 @@ def graph_eigenvectors(W: sp.csr_array, count: int, start: Eigenvectors | None =
         return Eigenvectors(values, vectors, 0.0)
     kernel = GraphKernel(S)
     first = None if start is None else start.block
-    values, block, residual = leading_vectors(kernel.matmat, n, count, EIGEN_TOLERANCE, first)
+    needed = count if exact is None else min(exact, count)
+    extra = count - needed + GUARD
+    values, block, residual = leading_vectors(
+        kernel.matmat, n, needed, EIGEN_TOLERANCE, first, extra=extra, restarts=MOST_RESTARTS
+    )
     return Eigenvectors(values[:count], block[:, :count], residual, block)
 
 
@@ -110,7 +119,7 @@ def fuse_graphs(
     count = VECTORS_PER_CLUSTER * n_clusters
     start = np.ones(len(graphs)) if view_weights is None else view_weights / view_weights.mean()
     W = weighted_sum(graphs, start)
-    together = graph_eigenvectors(W, count)
+    together = graph_eigenvectors(W, count, exact=n_clusters)
     if not learned or len(graphs) == 1:
         return FusedGraph(W, start, together)
     U = together.vectors[:, :n_clusters]
@@ -118,7 +127,7 @@ def fuse_graphs(
     weights = np.maximum(kept, LEAST_WEIGHT)
     weights /= weights.mean()
     W = weighted_sum(graphs, weights)
-    return FusedGraph(W, weights, graph_eigenvectors(W, count, together))
+    return FusedGraph(W, weights, graph_eigenvectors(W, count, together, exact=n_clusters))
 
 
 def weighted_sum(graphs: Sequence[sp.csr_array], weights: Floats) -> sp.csr_array:

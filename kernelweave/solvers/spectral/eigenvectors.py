@@ -30,8 +30,9 @@ from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures, Mu
 ZERO_EIGENVALUE = 1e-10
 #: Matrices on the host up to this size are decomposed as a whole.
 SMALL = 1200
-# Vectors of a block beyond those asked for, blocks of a Krylov basis, and most restarts.
+#: Vectors of a block beyond those asked for.
 GUARD = 4
+# Blocks of a Krylov basis, and most restarts.
 DEPTH = 12
 RESTARTS = 60
 
@@ -199,19 +200,21 @@ def leading_vectors(
     start: BackendArray | None = None,
     *,
     backend: Backend | None = None,
+    extra: int = GUARD,
+    restarts: int = RESTARTS,
 ) -> tuple[Floats, BackendArray, float]:
     """Return the leading eigenpairs of a symmetric matrix given by its products with blocks, and their residual.
 
-    ``count`` of them to a relative residual of ``tol`` (or as near as ``RESTARTS`` restarts come: the residual tells),
-    and a few more to start from the next time. Restarted block Krylov method; the sum of the values is never below that
-    of the ``start``.
+    ``count`` of them to a relative residual of ``tol`` (or as near as ``restarts`` come: the residual tells),
+    and ``extra`` more, as good as they come, to start from the next time. Restarted block Krylov method; the sum of the
+    values is never below that of the ``start``.
     """
     backend = get_backend() if backend is None else backend
-    width = min(count + GUARD, n)
+    width = min(count + extra, n)
     block = start
     if block is None or block.shape[1] != width:
         block = backend.start_block(n, width)
-    for _ in range(RESTARTS):
+    for _ in range(restarts):
         basis = [block]
         images = [product(block)]
         for _ in range(DEPTH - 1):
