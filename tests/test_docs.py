@@ -133,6 +133,7 @@ def test_times_on_the_screen_are_left_out_of_comparisons():
         ("plot_ratio_kernels.py", []),
         ("plot_kernel_spectral.py", []),
         ("plot_tissue_image.py", []),
+        ("plot_graph_fusion.py", []),
     ],
     ids=[
         "two rings",
@@ -144,6 +145,7 @@ def test_times_on_the_screen_are_left_out_of_comparisons():
         "ratio kernels",
         "kernel spectral",
         "tissue image",
+        "graph fusion",
     ],
 )
 def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):
