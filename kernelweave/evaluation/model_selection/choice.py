@@ -7,14 +7,23 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_random_state
 from tqdm import tqdm
 
+from kernelweave.estimators.graph.fusion_views import view_types
+from kernelweave.estimators.graph.structure import Judge, verdict
 from kernelweave.evaluation.describe.clustering import final_step
+from kernelweave.evaluation.describe.views import given_views, is_text
 from kernelweave.evaluation.model_selection.criteria import check_clusterer, judge_for
 from kernelweave.evaluation.sampling import MOST_JUDGED
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import RandomState
+from kernelweave.inputs import Views
+
+# What the choice by clearness is told of a view, by what the view holds.
+_TYPES = {"features": "auto", "kernel": "kernel", "graph": "graph"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +33,8 @@ class ChosenClusters:
     Attributes
     ----------
     n_clusters : int
-        The number with the best score, the smallest of equals.
+        The number with the best score, the smallest of equals; with ``criterion="clearness"`` 1 where no clusters were
+        found.
     candidates : ndarray of int
         The numbers tried.
     scores : ndarray of float
@@ -33,6 +43,10 @@ class ChosenClusters:
         The criterion's name.
     best_estimator : estimator
         The fitted estimator with the best score.
+    confidence : {"high", "moderate", "low", "none"} or None
+        How sure the number is; only ``criterion="clearness"`` says.
+    verdict : str or None
+        The same in a sentence.
     """
 
     n_clusters: int
@@ -40,6 +54,8 @@ class ChosenClusters:
     scores: Floats
     criterion: str
     best_estimator: Any
+    confidence: str | None = None
+    verdict: str | None = None
 
 
 def choose_n_clusters(
@@ -64,7 +80,11 @@ def choose_n_clusters(
         What the estimator takes.
     n_clusters : iterable of int, default=range(2, 11)
         The numbers to try, each at least 2.
-    criterion, eta, metric, sample_size, random_state
+    criterion : str or callable, default="silhouette"
+        As in :func:`score_clustering`, or ``"clearness"``: how far the cut of a graph of neighbours stands out against
+        data without clusters, as :class:`~kernelweave.GraphFusionClustering` chooses. It looks at X alone, fits the
+        estimator once, tells noise from clusters, and is not misled by the silhouettes of one view.
+    eta, metric, sample_size, random_state
         As in :func:`score_clustering`.
     verbose : int, default=0
         1 shows a progress bar.
@@ -97,6 +117,8 @@ def choose_n_clusters(
         fault = f"n_clusters holds {bad[0]!r}" if bad else "n_clusters is empty"
         raise ParameterError(f"{fault}; give integers of at least 2: one cluster cannot be judged.")
     candidates = sorted({int(k) for k in candidates})
+    if is_text(criterion, "clearness"):
+        return _by_clearness(estimator, X, candidates, random_state)
     judge = judge_for(estimator, X, criterion, eta, metric, sample_size, random_state)
     scores = np.full(len(candidates), np.nan)
     best: Any = None
@@ -116,3 +138,27 @@ def choose_n_clusters(
     name = criterion if isinstance(criterion, str) else getattr(criterion, "__name__", "criterion")
     chosen = candidates[int(np.nanargmax(scores))]
     return ChosenClusters(chosen, np.array(candidates), scores, name, best)
+
+
+def _by_clearness(estimator: Any, X: Any, candidates: list[int], random_state: RandomState) -> ChosenClusters:
+    """Choose the number from a graph of neighbours, and fit the estimator with it."""
+    model = clone(estimator)
+    prepared = model[:-1].fit_transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
+    given = given_views(final_step(model), prepared)
+    types = [_TYPES.get(view.kind) for view in given]
+    if None in types:
+        raise ParameterError(
+            f"criterion='clearness' needs features, kernels or a graph, and X holds {given[types.index(None)].kind}. "
+            "Use criterion='silhouette'."
+        )
+    views = Views(tuple(view.name for view in given), tuple(view.block for view in given))
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    count = Judge(views, view_types(types, views), seed).count(1, max(candidates))
+    tried = dict(zip(count.counts.tolist(), count.gaps.tolist(), strict=True))
+    scores = np.array([tried.get(k, np.nan) for k in candidates])
+    final_step(model).set_params(n_clusters=count.n_clusters)
+    sentence = verdict(count, views.n_samples)
+    fitted = model.fit(X)
+    return ChosenClusters(
+        count.n_clusters, np.array(candidates), scores, "clearness", fitted, count.confidence, sentence
+    )
