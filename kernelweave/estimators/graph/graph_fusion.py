@@ -126,7 +126,8 @@ class GraphFusionClustering(EmbeddingClusterer):
         Weights of the views; they add up to 1.
     view_agreement_ : ndarray of shape (n_views,)
         How far each view follows the joint clusters: their clearness in its graph as a share of that of its own
-        clusters, 0 to 1. NaN with ``check_views=False`` or fewer than 20 samples, 1 for a single view.
+        clusters, 0 to 1. NaN without clusters, with ``check_views=False`` or fewer than
+        20 samples, 1 for a single view.
     view_names_ : list of str
         Names of the views.
     representations_ : dict of str to list of str
@@ -176,12 +177,14 @@ class GraphFusionClustering(EmbeddingClusterer):
 
     Examples
     --------
+    >>> from sklearn.datasets import make_blobs
     >>> from kernelweave import GraphFusionClustering
-    >>> from kernelweave.datasets import make_corrupted_views
-    >>> data = make_corrupted_views(3, 0, n_samples=210, n_corrupted=15, random_state=0)
-    >>> model = GraphFusionClustering(random_state=0).fit(data.views)
-    >>> model.n_clusters_
-    7
+    >>> X, _ = make_blobs(200, centers=[[0, 0], [8, 0], [0, 8]], random_state=0)
+    >>> model = GraphFusionClustering(random_state=0).fit([X, X[:, ::-1] ** 2])  # two views
+    >>> model.n_clusters_, model.confidence_
+    (3, 'high')
+    >>> model.predict([X[:2], X[:2, ::-1] ** 2]).tolist() == model.labels_[:2].tolist()
+    True
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
@@ -321,7 +324,9 @@ class GraphFusionClustering(EmbeddingClusterer):
         if k == 1:
             return GraphClusters(np.zeros(len(embedding), dtype=np.intp), (0.0,), True)
         runs = track(self, streams(seed, self.n_init), total=self.n_init, what="runs", X=X)
-        return cut_clusters(fused.affinity, embedding, k, runs, polish=self.polish)
+        # Of rings and other long clusters the first k eigenvectors alone tell more.
+        first = unit_rows(fused.eigenvectors.vectors[:, :k])
+        return cut_clusters(fused.affinity, embedding, k, runs, polish=self.polish, other=first)
 
     def _keep(self, fused: FusedGraph, embedding: Floats, clusters: GraphClusters, k: int) -> None:
         self.labels_: Ints = clusters.labels
@@ -348,7 +353,8 @@ class GraphFusionClustering(EmbeddingClusterer):
         if judge is None or n_views == 1 or not self.check_views or len(labels) < FEW_SAMPLES:
             return
         reports: list[ViewReport] = judge.view_reports(labels[judge.samples], k)
-        self.view_agreement_ = np.array([report.follows for report in reports])
+        if k > 1:
+            self.view_agreement_ = np.array([report.follows for report in reports])
         for message in view_warnings(reports, k):
             warn(message, ViewWarning)
 

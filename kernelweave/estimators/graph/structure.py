@@ -215,6 +215,11 @@ def verdict(count: ClusterCount, n_samples: int) -> str:
             return f"No clear clusters: {clearest}. The {k} clusters are the best of the numbers allowed."
         if count.votes:
             return f"No clear clusters: {clearest}, and subsamples chose {_listed(count.votes)}."
+        if count.unweighed >= count.needed:
+            return (
+                f"No clear clusters: a split is {_times(count.unweighed)} as clear as the clearest in structureless "
+                "data of the same shape, but its clusters run into each other: this looks like a continuum."
+            )
         if count.candidate == 1 or count.strength < WORTH_SAYING:
             return "No clusters found: no split is clearer than those of structureless data of the same shape."
         return f"No clusters found: {clearest}."

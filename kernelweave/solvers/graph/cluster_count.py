@@ -39,11 +39,12 @@ NEAR = 0.05
 # A finer clustering is preferred if it cuts no more than this share of the edges beyond the coarser one.
 SAME_CUT = 0.002
 # The limit of a gap: so many times the spread that nulls have among themselves, and no less than the floor.
-SPREADS: dict[Measure, float] = {"cut": 3.0, "valley": 3.25}
-FLOORS: dict[Measure, float] = {"cut": 0.03, "valley": 0.65}
-# A gap must reach its limit. Below this many times the limit it counts as far as there are valleys between clusters.
-CLEAR = 1.0
-SURE = 3.0
+SPREADS: dict[Measure, float] = {"cut": 3.0, "valley": 2.7}
+FLOORS: dict[Measure, float] = {"cut": 0.03, "valley": 0.55}
+# A gap must be this many times its limit. The less it is above it, the more it counts only as far as there are valleys
+# between clusters; from the second number on they play no part.
+CLEAR = 1.2
+SURE = 4.0
 # Of numbers with gaps of at least this share of the largest, the finest is taken whose clusters all lie in valleys no
 # shallower than this: splitting a cluster leaves a valley close to 1.
 FINE = 0.7
@@ -115,6 +116,7 @@ class ClusterCount:
     n_clusters: int  # 1: no clusters
     confidence: Confidence
     strength: float  # the largest gap over the largest that nulls have among themselves
+    unweighed: float  # the same before valleys between clusters were looked at
     counts: Ints  # numbers tried
     gaps: Floats  # (K,) their gaps
     votes: tuple[int, ...]  # what each subsample chose
@@ -123,6 +125,11 @@ class ClusterCount:
     runner_up: int | None  # the clearest number that is not close to the one chosen
     candidate: int  # the clearest number, also where it was not clear enough
     labels: Ints  # of the graph for the number chosen
+
+    @property
+    def needed(self) -> float:
+        """The strength from which on there are clusters."""
+        return CLEAR
 
     @property
     def agreeing(self) -> int:
@@ -253,6 +260,7 @@ class _Evidence:
     limits: Floats  # (K,) the largest gap that nulls have among themselves at about this number
     base: Floats  # (K,) mean loss of nulls
     measure: Measure = "cut"
+    unweighed: float = 0.0  # the strength before valleys were looked at
 
     @property
     def best(self) -> int:
@@ -268,16 +276,15 @@ class _Evidence:
 def _evidence(whole: Sweep, nulls: Sequence[Sweep]) -> _Evidence:
     """Return the gaps of cuts, weighed by valleys where they are not large, or of valleys where cuts are not clear."""
     cuts = _compared(whole, nulls, "cut")
-    if cuts.strength >= SURE:
-        return cuts
-    weighed = replace(cuts, gaps=cuts.gaps * (1.0 - whole.valleys))
+    sure = np.clip((cuts.gaps / cuts.limits - 1.0) / (SURE - 1.0), 0.0, 1.0) ** 2
+    weighed = replace(cuts, gaps=cuts.gaps * (1.0 - whole.valleys * (1.0 - sure)), unweighed=cuts.strength)
     if weighed.strength >= CLEAR:
         return weighed
     depths = _compared(whole, nulls, "valley")
     least = max(LEAST_SAMPLES, VALLEY_SHARE * len(whole.labels[0]))
     sizes = np.array([whole.smallest(position) for position in range(len(whole.counts))])
     plain = (whole.valleys < DEEP) & (sizes >= least) & (cuts.gaps > -cuts.limits)
-    depths = replace(depths, gaps=np.where(plain, depths.gaps, 0.0))
+    depths = replace(depths, gaps=np.where(plain, depths.gaps, 0.0), unweighed=cuts.strength)
     return depths if depths.strength >= CLEAR else weighed
 
 
@@ -377,6 +384,7 @@ def _decide(whole: Sweep, evidence: _Evidence, subsamples: _Subsamples | None, s
         n_clusters=k,
         confidence=_confidence(none, agreement, stable, strength),
         strength=strength,
+        unweighed=evidence.unweighed,
         counts=whole.counts,
         gaps=gaps,
         votes=votes,

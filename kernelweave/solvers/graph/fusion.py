@@ -31,10 +31,14 @@ VECTORS_PER_CLUSTER = 2
 DAMPING = 4
 #: Relative residual of eigenvectors.
 EIGEN_TOLERANCE = 1e-5
+# Of graphs with more nodes only the first k eigenvectors are found exactly; others are damped, and cost the most.
+MANY = 10_000
 # Restarts of the search for eigenvectors: those that are not separated by then tell no clusters.
 MOST_RESTARTS = 12
 # The least weight of a view before scaling.
 LEAST_WEIGHT = 1e-6
+# A cut below this share of another is preferred although it comes from fewer eigenvectors.
+HALVED = 0.5
 # Most sweeps of single moves.
 MAX_SWEEPS = 50
 # k-means for the rounding is run on at most so many rows: centres are means, which a sample gives well enough.
@@ -119,7 +123,8 @@ def fuse_graphs(
     count = VECTORS_PER_CLUSTER * n_clusters
     start = np.ones(len(graphs)) if view_weights is None else view_weights / view_weights.mean()
     W = weighted_sum(graphs, start)
-    together = graph_eigenvectors(W, count, exact=n_clusters)
+    exact = n_clusters if W.shape[0] > MANY else count
+    together = graph_eigenvectors(W, count, exact=exact)
     if not learned or len(graphs) == 1:
         return FusedGraph(W, start, together)
     U = together.vectors[:, :n_clusters]
@@ -127,7 +132,7 @@ def fuse_graphs(
     weights = np.maximum(kept, LEAST_WEIGHT)
     weights /= weights.mean()
     W = weighted_sum(graphs, weights)
-    return FusedGraph(W, weights, graph_eigenvectors(W, count, together, exact=n_clusters))
+    return FusedGraph(W, weights, graph_eigenvectors(W, count, together, exact=exact))
 
 
 def weighted_sum(graphs: Sequence[sp.csr_array], weights: Floats) -> sp.csr_array:
@@ -169,19 +174,53 @@ def join_copies(W: sp.csr_array, clusters: GraphClusters, copies: Ints, n_cluste
 
 
 def cut_clusters(
-    W: sp.csr_array, embedding: Floats, n_clusters: int, rngs: Iterable[np.random.Generator], *, polish: bool = True
+    W: sp.csr_array,
+    embedding: Floats,
+    n_clusters: int,
+    rngs: Iterable[np.random.Generator],
+    *,
+    polish: bool = True,
+    other: Floats | None = None,
 ) -> GraphClusters:
-    """Return the clusters of lowest normalized cut among runs of k-means on the embedding, improved by single moves."""
+    """Return the clusters of lowest normalized cut among runs of k-means on the embedding, improved by single moves.
+
+    Every fourth generator also serves a run on the ``other`` embedding, which is preferred where it halves the cut.
+    """
     moves = GraphMoves(GraphKernel(W), "normalized_cut")
     run = kmeans_on(embedding, n_clusters)
-    best = None
-    lowest = np.inf
-    for rng in rngs:
-        labels = run(rng)
-        cut = moves.value(labels, n_clusters)
-        if cut < lowest - moves.tolerance:
-            best = labels
-            lowest = cut
+    beside = None if other is None else kmeans_on(other, n_clusters)
+    best = _Lowest(moves, n_clusters)
+    rival = _Lowest(moves, n_clusters)
+    for number, rng in enumerate(rngs):
+        spare = rng.spawn(1)[0]
+        best.see(run(rng))
+        if beside is not None and number % 4 == 0:
+            rival.see(beside(spare))
+    if rival.cut < HALVED * best.cut:
+        best = rival
+    return _polished(moves, best, n_clusters, polish=polish)
+
+
+class _Lowest:
+    """The labels of lowest cut seen."""
+
+    def __init__(self, moves: GraphMoves, n_clusters: int) -> None:
+        self._moves = moves
+        self._k = n_clusters
+        self.cut = np.inf
+        self.labels: Ints | None = None
+
+    def see(self, labels: Ints) -> None:
+        """Keep the labels if they cut less."""
+        cut = self._moves.value(labels, self._k)
+        if cut < self.cut - self._moves.tolerance:
+            self.cut = cut
+            self.labels = labels
+
+
+def _polished(moves: GraphMoves, found: _Lowest, n_clusters: int, *, polish: bool) -> GraphClusters:
+    best = found.labels
+    lowest = found.cut
     if best is None:
         raise ValueError("cut_clusters needs at least one generator.")
     if not polish:
