@@ -28,8 +28,6 @@ FEW_VALUES = 11
 # Bounds of skew and of tail weight; beyond them quantiles say too little.
 MOST_SKEW = 1.2
 HEAVIEST = 0.3
-# Share of independent noise below which it is left out.
-NO_NOISE = 1e-3
 # Eigenvalues of a kernel below this share of the largest are rounding, or negative.
 SMALLEST_EIGENVALUE = 1e-10
 # Spread of the uniform distribution's outer over its inner quantiles; that of the Gaussian is Z_OUTER / Z_INNER.
@@ -100,16 +98,12 @@ class StructurelessTable:
         spread = X.std(axis=0)
         self._spread = spread
         Z = np.divide(X - self._center, spread, out=np.zeros_like(X), where=spread > 0)
-        self._scores = Z
-        self._shrinkage, self._variance = _ledoit_wolf(Z)
+        self._scores = shrunk(Z)
         self._shapes = ColumnShapes.of(Z)
 
     def draw(self, mixing: Floats, rng: np.random.Generator) -> Floats:
         """Return a table; ``mixing`` is an n x n matrix of standard normal numbers, the same for all views."""
-        n = len(self._scores)
-        Z = mixing @ (self._scores * np.sqrt((1.0 - self._shrinkage) / n))
-        if self._shrinkage > NO_NOISE:
-            Z += rng.standard_normal(Z.shape) * np.sqrt(self._shrinkage * self._variance)
+        Z = mixing @ (self._scores / np.sqrt(len(self._scores)))
         return np.asarray(self._center + self._spread * self._shapes.bend(Z))
 
 
@@ -183,16 +177,35 @@ def _piled(values: Floats) -> Bools:
     return piled
 
 
-def _ledoit_wolf(Z: Floats) -> tuple[float, float]:
-    """Return the shrinkage of the covariance of centred columns and their mean variance, from the smaller Gram matrix.
+def shrunk(Z: Floats) -> Floats:
+    """Return centred columns, changed so that their covariance is shrunk, after Ledoit and Wolf, to equal variances.
+
+    The directions stay, their variances come closer to the mean: combinations of the rows then have the covariance that
+    the columns probably have, and columns of several tables that go together still do, as independent noise would not.
+    A table with more columns than rows has no variance beyond the space of its rows.
+    """
+    n, d = Z.shape
+    gram = (Z.T @ Z if d <= n else Z @ Z.T) / n
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > SMALLEST_EIGENVALUE * values[-1]
+    if not kept.any():
+        return Z
+    values = values[kept]
+    vectors = vectors[:, kept]
+    share = _shrinkage(Z, values)
+    factors = np.sqrt((1.0 - share) + share * values.mean() / values)
+    change = (vectors * factors) @ vectors.T
+    return np.asarray(Z @ change if d <= n else change @ Z)
+
+
+def _shrinkage(Z: Floats, values: Floats) -> float:
+    """Return how far the covariance of centred columns is shrunk to equal variances, from its eigenvalues above zero.
 
     Ledoit and Wolf, J. Multivariate Analysis 2004; scikit-learn's forms the covariance, which wide tables do not allow.
     """
     n, d = Z.shape
-    gram = Z.T @ Z if d <= n else Z @ Z.T
-    squares = float(np.square(gram).sum()) / n**2
-    variance = float(np.trace(gram)) / (n * d)
-    spread = squares - d * variance**2
+    squares = float(values @ values)
+    spread = squares - float(values.sum()) ** 2 / d
     lengths = np.einsum("ij,ij->i", Z, Z)
     error = (float(lengths @ lengths) / n - squares) / n
-    return float(np.clip(error / spread, 0.0, 1.0)) if spread > 0 else 1.0, variance
+    return float(np.clip(error / spread, 0.0, 1.0)) if spread > 0 else 1.0

@@ -1,5 +1,7 @@
 """The nearest samples: of those equally far away the first ones, at any number of threads."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,16 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
+from kernelweave.foundation import threads as threading_rules
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels import neighbors as fusion_neighbors
+from kernelweave.kernels.neighbors import (
+    Neighbors,
+    nearest_by_distances,
+    nearest_known,
+    nearest_others,
+    self_tuned_graph,
+)
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.spec.neighbors import CHUNK, nearest
 
@@ -90,3 +101,269 @@ def test_few_samples_are_neighbours_of_all_others_unless_a_number_is_asked_for(n
         fit_kernel(X, name, {"n_neighbors": 4})
     with pytest.raises(ParameterError, match="below the number of samples, 1"):
         fit_kernel(X[:1], name)
+
+
+# --- neighbours of graph fusion ---------------------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)  # exact searches draw nothing
+
+
+def others_plainly(X, m):
+    """Return the m nearest others by a plain sort, first by distance and then by place, and their distances."""
+    D = np.array([[np.sqrt(np.square(a - b).sum()) for b in X] for a in X])
+    np.fill_diagonal(D, np.inf)
+    order = np.lexsort((np.broadcast_to(np.arange(len(X)), D.shape), np.round(D, 9)), axis=-1)[:, :m]
+    return order, np.take_along_axis(D, order, axis=1)
+
+
+def clustered(n=1500, n_groups=12, d=5, seed=0):
+    """Return samples around several centres."""
+    rng = np.random.default_rng(seed)
+    return 6.0 * rng.standard_normal((n_groups, d))[rng.integers(n_groups, size=n)] + rng.standard_normal((n, d))
+
+
+def unit_counts(n=90, d=60, share=0.06, seed=0):
+    """Return sparse rows >= 0 of unit length, some of them empty."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d)) * (rng.random((n, d)) < share)
+    X[[4, 40]] = 0.0
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    return sp.csr_array(np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0))
+
+
+def recall(found, wanted):
+    """Return the share of wanted neighbours that were found."""
+    return np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, wanted, strict=True)])
+
+
+def in_cells(X, m, seed=0):
+    """Return neighbours by the approximate search, whatever the number of rows."""
+    return nearest_others(X, m, np.random.default_rng(seed), exact_limit=0)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("n", [40, 300])  # one tile, and two
+def test_exact_search_finds_what_scikit_learn_finds(seed, n):
+    X = np.random.default_rng(seed).standard_normal((n, 4))
+    distances, others = NearestNeighbors(n_neighbors=8, algorithm="brute").fit(X).kneighbors()
+    near = nearest_others(X, 7, RNG)
+    np.testing.assert_array_equal(near.indices, others[:, :7])
+    np.testing.assert_allclose(near.distances, distances[:, :7], atol=1e-7)
+    np.testing.assert_array_equal(near.first(3).indices, others[:, :3])
+
+
+@pytest.mark.parametrize("m", [1, 4, 7, 123, 124])
+@pytest.mark.parametrize("scale", [1.0, 1 / 3])
+def test_of_others_equally_far_away_the_first_are_nearest(m, scale):
+    wanted, distances = others_plainly(scale * GRID, m)
+    near = nearest_others(scale * GRID, m, RNG)
+    np.testing.assert_array_equal(np.sort(near.indices, axis=1), np.sort(wanted, axis=1))
+    np.testing.assert_allclose(near.distances, distances)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(1, 12), st.sampled_from([1e-6, 1.0, 1e6]))
+def test_of_copies_the_first_are_nearest_in_any_unit(seed, m, unit):
+    rng = np.random.default_rng(seed)
+    X = unit * rng.standard_normal((6, 3))[rng.integers(6, size=40)]
+    wanted, distances = others_plainly(X / unit, m)
+    near = nearest_others(X, m, RNG)
+    np.testing.assert_array_equal(near.indices, wanted)
+    np.testing.assert_allclose(near.distances, unit * distances, rtol=1e-9)
+
+
+def test_no_sample_is_its_own_neighbour():
+    for X in (np.zeros((300, 2)), sp.csr_array(np.ones((300, 1)))):
+        near = nearest_others(X, 5, RNG)
+        assert not (near.indices == np.arange(300)[:, None]).any()
+
+
+def test_no_more_neighbours_than_others_there_are():
+    near = nearest_others(np.arange(4.0)[:, None], 9, RNG)
+    assert near.indices.tolist() == [[1, 2, 3], [0, 2, 3], [1, 3, 0], [2, 1, 0]]
+    assert nearest_others(sp.csr_array(np.ones((4, 1))), 9, RNG).indices.shape == (4, 3)
+
+
+def test_distances_of_samples_close_together_keep_their_digits():
+    X = 1e3 + 1e-7 * np.arange(6.0)[:, None]  # squares of differences are lost beside squares of 1e3
+    near = nearest_others(X, 3, RNG)
+    np.testing.assert_array_equal(near.distances, np.abs(X[near.indices] - X[:, None])[:, :, 0])
+
+
+def test_new_samples_have_the_nearest_training_samples_and_may_equal_one():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    new = np.vstack([X[7], np.random.default_rng(1).standard_normal((9, 3))])
+    near = nearest_known(new, X, 5)
+    distances, others = NearestNeighbors(n_neighbors=5, algorithm="brute").fit(X).kneighbors(new)
+    np.testing.assert_array_equal(near.indices, others)
+    np.testing.assert_allclose(near.distances, distances, atol=1e-7)
+    assert near.indices[0, 0] == 7
+    assert near.distances[0, 0] == 0.0
+    assert nearest_known(new, X[:3], 5).indices.shape == (10, 3)
+
+
+def test_neighbours_by_a_matrix_of_distances_are_those_of_the_samples():
+    X = GRID[::2]
+    wanted, distances = others_plainly(X, 6)
+    near = nearest_by_distances(pairwise_distances(X), 6)
+    np.testing.assert_allclose(near.distances, distances)
+    D = np.round(np.square(pairwise_distances(X)))  # whole numbers: ties are equal
+    np.testing.assert_array_equal(nearest_by_distances(D, 6).indices, wanted)
+
+
+# --- sparse rows
+
+
+def test_sparse_search_by_cosine_finds_what_dense_search_finds():
+    Z = unit_counts(share=0.5)[5:40]  # no empty rows, and all share a column
+    sparse = nearest_others(Z, 6, RNG)
+    dense = nearest_others(Z.toarray(), 6, RNG)
+    np.testing.assert_array_equal(sparse.indices, dense.indices)
+    np.testing.assert_allclose(sparse.distances, dense.distances, atol=1e-7)
+
+
+@pytest.mark.parametrize("m", [3, 40])
+def test_sparse_search_finds_the_largest_cosines(m):
+    Z = unit_counts()
+    near = nearest_others(Z, m, RNG)
+    cosines = (Z @ Z.T).toarray()
+    np.fill_diagonal(cosines, 0.0)
+    for row, values in enumerate(cosines):
+        order = np.lexsort((np.arange(len(values)), -np.round(values, 12)))
+        wanted = [j for j in order if values[j] > 0][:m]
+        found = near.indices[row][np.isfinite(near.distances[row])]
+        assert sorted(found.tolist()) == sorted(wanted)
+        apart = np.linalg.norm(Z.toarray()[row] - Z.toarray()[found], axis=1)
+        np.testing.assert_allclose(near.distances[row, : len(found)], apart, atol=1e-7)
+
+
+def test_of_sparse_rows_equally_near_the_first_are_nearest():
+    rows = np.zeros((30, 6))
+    rows[:, 0] = 1.0
+    rows[::3] = np.eye(6)[1]
+    near = nearest_others(sp.csr_array(rows), 4, RNG)
+    assert near.indices[0].tolist() == [3, 6, 9, 12]
+    assert near.indices[29].tolist() == [1, 2, 4, 5]
+
+
+def test_rows_that_share_no_column_are_infinitely_far_and_empty_rows_have_no_neighbours():
+    Z = unit_counts()
+    near = nearest_others(Z, 80, RNG)
+    shared = ((Z @ Z.T).toarray() > 0) & ~np.eye(90, dtype=bool)
+    np.testing.assert_array_equal(np.isfinite(near.distances).sum(axis=1), np.minimum(shared.sum(axis=1), 80))
+    assert np.isinf(near.distances[[4, 40]]).all()
+    A = self_tuned_graph(near)
+    assert np.diff(A.indptr)[[4, 40]].tolist() == [0, 0]
+    assert A.nnz <= shared.sum()
+
+
+def test_new_sparse_rows_find_training_rows_by_cosine():
+    Z = unit_counts()
+    near = nearest_known(Z[:20], Z, 3)
+    full = np.flatnonzero(np.diff(Z[:20].indptr))
+    np.testing.assert_array_equal(near.indices[full, 0], full)
+    np.testing.assert_allclose(near.distances[full, 0], 0.0, atol=1e-7)
+    assert np.isinf(near.distances[4]).all()
+
+
+# --- cells
+
+
+def test_approximate_search_finds_nine_of_ten_neighbours(monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 50)
+    X = clustered()
+    near = in_cells(X, 10)
+    assert recall(near.indices, nearest_others(X, 10, RNG).indices) >= 0.9
+    np.testing.assert_allclose(near.distances, np.linalg.norm(X[:, None] - X[near.indices], axis=2))
+    assert not (near.indices == np.arange(len(X))[:, None]).any()
+    assert near.indices.max() < len(X)
+
+
+def test_cells_that_are_all_searched_give_the_exact_neighbours(monkeypatch):
+    X = np.vstack([clustered(350), clustered(50)[:49]])
+    exact = nearest_others(X, 10, RNG)
+    one_cell = in_cells(X, 10)
+    np.testing.assert_array_equal(one_cell.indices, exact.indices)
+    np.testing.assert_array_equal(one_cell.distances, exact.distances)
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 50)  # eight cells, and twelve are searched
+    np.testing.assert_array_equal(in_cells(X, 10).indices, exact.indices)
+
+
+def test_small_cells_are_joined_until_there_are_enough_neighbours(monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 4)
+    monkeypatch.setattr(fusion_neighbors, "CELLS_SEARCHED", 1)
+    near = in_cells(clustered(200), 30)
+    assert np.isfinite(near.distances).all()
+    assert all(len(set(row)) == 30 for row in near.indices.tolist())
+
+
+def test_many_equal_samples_in_a_cell_do_not_take_a_square_of_them():
+    X = clustered(2400, d=2)
+    X[:2000] = 0.0
+    tracemalloc.start()
+    near = in_cells(X, 3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6  # 2000 x 2000 numbers are 32 MB
+    assert near.distances[:2000].max() == 0.0
+
+
+def test_the_seed_decides_the_cells(monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 20)
+    monkeypatch.setattr(fusion_neighbors, "CELLS_SEARCHED", 2)
+    X = clustered(600)
+    np.testing.assert_array_equal(in_cells(X, 5, seed=0).indices, in_cells(X, 5, seed=0).indices)
+    assert (in_cells(X, 5, seed=0).indices != in_cells(X, 5, seed=1).indices).any()
+
+
+@pytest.mark.parametrize("search", ["exact", "cells", "sparse"])
+def test_neighbours_are_the_same_at_any_number_of_threads(search, monkeypatch):
+    monkeypatch.setattr(threading_rules, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 50)
+    monkeypatch.setattr(fusion_neighbors, "SPARSE_ROWS", 100)
+    X = clustered(1200) if search != "sparse" else unit_counts(600)
+    results = []
+    for count in (1, 2):
+        with threadpool_limits(count):
+            results.append(in_cells(X, 8) if search == "cells" else nearest_others(X, 8, RNG))
+    np.testing.assert_array_equal(results[0].indices, results[1].indices)
+    np.testing.assert_array_equal(results[0].distances, results[1].distances)
+
+
+# --- the self-tuned graph
+
+
+def test_the_self_tuned_graph_is_symmetric_with_weights_up_to_one():
+    A = self_tuned_graph(nearest_others(clustered(200), 9, RNG))
+    assert abs(A - A.T).sum() == 0.0
+    assert A.diagonal().sum() == 0.0
+    assert 0 < A.data.min() <= A.data.max() <= 1.0
+    assert (np.diff(A.indptr) >= 9).all()
+
+
+def test_edges_found_from_one_end_only_weigh_half():
+    near = nearest_others(np.array([[0.0], [1.0], [3.0]]), 1, RNG)  # 2 has 1, but 1 has 0
+    A = self_tuned_graph(near).toarray()
+    assert A[0, 1] == pytest.approx(np.exp(-1.0))
+    assert A[1, 2] == pytest.approx(np.exp(-4.0 / (1.0 * 2.0)) / 2)
+    assert A[0, 2] == 0.0
+
+
+def test_a_radius_is_the_distance_of_the_last_neighbour_there_is():
+    near = Neighbors(np.zeros((3, 2), dtype=int), np.array([[1.0, 2.0], [3.0, np.inf], [np.inf, np.inf]]))
+    assert near.radii.tolist() == [2.0, 3.0, 0.0]
+    assert near.first(1).radii.tolist() == [1.0, 3.0, 0.0]
+
+
+def test_copies_of_radius_zero_are_joined_with_weight_one_and_not_to_others():
+    X = np.vstack([np.zeros((5, 2)), np.ones((1, 2)), 3 * np.ones((1, 2))])
+    A = self_tuned_graph(nearest_others(X, 2, RNG)).toarray()
+    assert A[0, 1] == A[0, 2] == 1.0
+    assert np.isfinite(A).all()
+    assert A[0, 5] < 1e-6  # the copies lie infinitely closer together
+
+
+def test_samples_that_are_all_equal_have_edges_of_weight_one():
+    A = self_tuned_graph(nearest_others(np.zeros((5, 2)), 2, RNG))
+    assert A.data.max() == 1.0
+    assert np.isfinite(A.data).all()

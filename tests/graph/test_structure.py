@@ -1,0 +1,227 @@
+"""Whether there are clusters, in words; and what single views have to do with them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kernelweave.estimators.graph import structure
+from kernelweave.estimators.graph.structure import Judge, ViewReport, verdict, view_warnings
+from kernelweave.inputs import Views
+from kernelweave.solvers.graph.cluster_count import ClusterCount
+
+N = 90
+GROUPS = np.arange(N) % 3
+
+
+def count(**changes):
+    """Return an answer of 3 clusters; ``changes`` are those of its fields."""
+    fields = {
+        "n_clusters": 3,
+        "confidence": "high",
+        "strength": 4.26,
+        "counts": np.arange(1, 9),
+        "gaps": np.zeros(8),
+        "votes": (3, 3, 4, 3, 3),
+        "stability": 0.9,
+        "plausible": (3,),
+        "runner_up": 5,
+        "candidate": 3,
+        "labels": np.zeros(9, dtype=int),
+    }
+    return ClusterCount(**(fields | changes))
+
+
+def grouped(seed=0, d=4, y=GROUPS, apart=8.0):
+    """Return samples around the corners of a simplex."""
+    return apart * np.eye(d)[y] + np.random.default_rng(seed).standard_normal((len(y), d))
+
+
+def noise(seed=9, d=4):
+    return np.random.default_rng(seed).standard_normal((N, d))
+
+
+def judge(types=None, seed=0, **blocks):
+    return Judge(Views(tuple(blocks), tuple(blocks.values())), types or ["table"] * len(blocks), seed)
+
+
+# --- the verdict -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {},
+            "3 clusters, high confidence: the split is 4.3 times as clear as the clearest in structureless data of the "
+            "same shape; 4 of 5 subsamples agree; next best 5.",
+        ),
+        (
+            {"confidence": "low", "strength": 12.6, "plausible": (3, 4, 6), "votes": (2, 6, 3, 9, 9)},
+            "3 clusters, low confidence: the split is 13 times as clear as the clearest in structureless data of the "
+            "same shape; 1 of 5 subsamples agree; 3 to 6 clusters are about as clear.",
+        ),
+        (
+            {"confidence": "moderate", "strength": 9.4, "runner_up": None},
+            "3 clusters, moderate confidence: the split is 9.4 times as clear as the clearest in structureless data of "
+            "the same shape; 4 of 5 subsamples agree; no other number was tried.",
+        ),
+        (
+            {"n_clusters": 1, "confidence": "none", "strength": 0.84, "votes": (), "candidate": 4},
+            "No clusters found: the clearest split (4 clusters) is 0.8 times as clear as the clearest in structureless "
+            "data of the same shape.",
+        ),
+        (
+            {"n_clusters": 1, "confidence": "none", "strength": 0.0, "votes": (), "candidate": 1},
+            "No clusters found: no split is clearer than those of structureless data of the same shape.",
+        ),
+        (
+            {"n_clusters": 1, "confidence": "none", "strength": 1.2, "votes": (4, 2, 7, 2, 2), "candidate": 4},
+            "No clear clusters: the clearest split (4 clusters) is 1.2 times as clear as the clearest in structureless "
+            "data of the same shape, and subsamples chose 2, 2, 2, 4 and 7.",
+        ),
+        (
+            {"n_clusters": 2, "confidence": "none", "strength": 0.6, "candidate": 2},
+            "No clear clusters: the clearest split (2 clusters) is 0.6 times as clear as the clearest in structureless "
+            "data of the same shape. The 2 clusters are the best of the numbers allowed.",
+        ),
+        (
+            {"n_clusters": 1, "confidence": "none", "counts": np.array([1]), "gaps": np.zeros(1), "votes": ()},
+            "No clusters looked for: 9 samples are too few to tell clusters from chance. Give n_clusters to cluster "
+            "them all the same.",
+        ),
+    ],
+)
+def test_the_verdict_says_what_speaks_for_the_number(changes, sentence):
+    assert verdict(count(**changes), 9) == sentence
+
+
+# --- views that mislead ----------------------------------------------------------------------------------------------
+
+
+def report(name, follows, has_groups=True):
+    return ViewReport(name, follows, has_groups, own_count=4, similarity=0.0)
+
+
+@pytest.mark.parametrize(
+    ("reports", "messages"),
+    [
+        ([report("a", 0.9), report("b", 0.5)], []),
+        ([report("a", 0.9), report("b", 0.31)], []),
+        (
+            [report("a", 0.9), report("b", 0.5), report("c", 0.29)],
+            ["View 'c' has groups of its own (about 4) that contradict the joint clusters."],
+        ),
+        (
+            [report("a", 0.9), report("b", 0.5), report("c", 0.29, has_groups=False)],
+            ["View 'c' shows no groups and does not support the joint clusters."],
+        ),
+        (
+            [report("a", 0.1, has_groups=False), report("b", 0.9)],
+            [
+                "View 'a' shows no groups and does not support the joint clusters.",
+                "The clusters are those of view 'b' alone.",
+            ],
+        ),
+        ([report("a", 0.49), report("b", 0.4)], ["No view by itself shows the joint clusters well."]),
+    ],
+)
+def test_views_that_mislead_are_named(reports, messages):
+    assert view_warnings(reports, 3) == messages
+
+
+def test_views_with_groups_are_named_where_there_are_none_together():
+    reports = [report("a", 0.0), report("b", 0.0, has_groups=False)]
+    assert view_warnings(reports, 1) == ["View 'a' alone has groups (about 4), but not together with the other views."]
+
+
+# --- the judge -------------------------------------------------------------------------------------------------------
+
+
+def test_the_judge_counts_clusters_of_all_views_together():
+    answer = judge(one=grouped(0), two=grouped(1)).count(1, None)
+    assert answer.n_clusters == 3
+    assert answer.confidence in ("high", "moderate")
+
+
+def test_the_judge_counts_no_more_than_allowed_and_no_fewer():
+    views = judge(one=grouped(0))
+    assert views.count(1, 2).counts.tolist() == [1, 2]
+    assert views.count(4, 6).n_clusters >= 4
+
+
+def test_the_limit_doubles_while_the_answer_is_close_to_it(monkeypatch):
+    y = np.arange(140) % 7
+    limits = []
+    original = structure.counts_to_try
+    monkeypatch.setattr(structure, "counts_to_try", lambda limit: limits.append(limit) or original(limit))
+    monkeypatch.setattr(structure, "FIRST_LIMIT", 8)
+    answer = judge(one=grouped(0, d=7, y=y)).count(1, None)
+    assert answer.n_clusters == 7
+    assert limits == [8, 16]
+    limits.clear()
+    judge(one=grouped(0, d=7, y=y)).count(1, 8)  # as asked for
+    assert limits == [8]
+
+
+def test_the_limit_ends_where_a_cluster_would_have_fewer_than_six_samples():
+    assert judge(one=grouped(0)).most_clusters == 15
+    assert judge(one=np.arange(5.0)[:, None]).most_clusters == 0
+    assert judge(one=np.arange(5.0)[:, None]).count(1, None).counts.tolist() == [1]
+
+
+def test_a_view_that_follows_one_of_noise_and_one_that_contradicts_are_told_apart():
+    other = np.random.default_rng(3).permutation(GROUPS)
+    views = judge(one=grouped(0), two=grouped(1), noise=noise(), other=grouped(2, y=other))
+    one, two, lost, contrary = views.view_reports(GROUPS, 3)
+    assert [each.name for each in (one, two, lost, contrary)] == ["one", "two", "noise", "other"]
+    assert min(one.follows, two.follows) > 0.9
+    assert one.has_groups
+    assert one.own_count == 3
+    assert one.similarity > 0.9
+    assert lost.follows < 0.3
+    assert not lost.has_groups
+    assert contrary.follows < 0.3
+    assert contrary.has_groups
+    assert contrary.own_count == 3
+    assert contrary.similarity < 0.2
+
+
+def test_joint_clusters_follow_a_view_no_more_than_in_full():
+    (only,) = judge(one=grouped(0)).view_reports(GROUPS, 3)
+    assert 0.95 < only.follows <= 1.0
+
+
+def test_null_graphs_of_views_are_those_of_one_draw():
+    X = grouped(0)
+    views = judge(one=X, two=X)
+    one, two = views.null_graphs(np.random.default_rng(0))
+    assert abs(one - two).max() == 0.0
+    fused = views.null_graph(np.random.default_rng(0))
+    assert abs(fused - (one + two)).max() == 0.0
+
+
+@pytest.mark.parametrize("kind", ["table", "counts", "kernel", "graph"])
+def test_data_of_every_type_have_a_null_of_the_same_type(kind):
+    X = np.abs(grouped(0, d=30)) * (np.random.default_rng(1).random((N, 30)) < 0.3)
+    link = (GROUPS[:, None] == GROUPS) & (np.random.default_rng(2).random((N, N)) < 0.3)
+    blocks = {"table": X, "counts": sp.csr_array(X), "kernel": X @ X.T, "graph": (link | link.T).astype(float)}
+    views = judge(types=[kind], one=blocks[kind])
+    (graph,) = views.null_graphs(np.random.default_rng(0))
+    assert graph.shape == (N, N)
+    assert abs(graph - graph.T).max() < 1e-12
+    assert graph.nnz > N
+
+
+def test_of_many_samples_a_part_is_judged_rows_and_columns_of_kernels_and_graphs(monkeypatch):
+    monkeypatch.setattr(structure, "JUDGED", 40)
+    X = grouped(0)
+    A = (GROUPS[:, None] == GROUPS).astype(float)
+    views = judge(types=["table", "kernel", "graph"], table=X, kernel=X @ X.T, graph=A)
+    assert len(views.samples) == 40
+    assert len(np.unique(views.samples)) == 40
+    assert (np.diff(views.samples) > 0).all()
+    np.testing.assert_array_equal(views.views["table"], X[views.samples])
+    np.testing.assert_array_equal(views.views["kernel"], (X @ X.T)[np.ix_(views.samples, views.samples)])
+    np.testing.assert_array_equal(views.views["graph"], A[np.ix_(views.samples, views.samples)])
+    assert judge(one=X, seed=1).samples.tolist() != views.samples.tolist()
+    assert views.count(1, 5).n_clusters == 3
