@@ -1,7 +1,7 @@
 """Nearest neighbours of samples, and the self-tuned graph that they make.
 
 Dense rows are compared by Euclidean distance, sparse rows of unit length by cosine: there, rows that share no column
-are no neighbours at all. Of samples equally far away those that come first in the data are nearest.
+are no neighbours at all. Between samples equally far away drawn turns decide, for new samples their order.
 
 Exact search reads all pairs. Beyond some ten thousand dense rows the search is approximate: rows are put into cells
 around sampled centres, and only the cells nearest to a cell are searched. Libraries for approximate neighbours are
@@ -9,6 +9,7 @@ faster still, but what they return depends on the number of threads, and labels 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -59,18 +60,19 @@ def nearest_others(Z: Matrix, m: int, rng: np.random.Generator, exact_limit: int
     """Return the m nearest other samples of every sample; ``rng`` places the cells of an approximate search."""
     n = Z.shape[0]
     m = min(m, n - 1)
+    turn = rng.permutation(n)
     if sp.issparse(Z):
-        return _sparse_neighbors(Z, Z, m, others=True)
+        return _sparse_neighbors(Z, Z, m, turn)
     if n > exact_limit:
         return _in_cells(Z, m, rng)
-    return _dense_neighbors(Z, Z, m, others=True)
+    return _dense_neighbors(Z, Z, m, turn)
 
 
 def nearest_known(Z: Matrix, known: Matrix, m: int) -> Neighbors:
     """Return the m nearest training samples of new ones, by exact search."""
     if sp.issparse(known):
-        return _sparse_neighbors(sp.csr_array(Z), known, m, others=False)
-    return _dense_neighbors(Z, known, min(m, len(known)), others=False)
+        return _sparse_neighbors(sp.csr_array(Z), known, m)
+    return _dense_neighbors(Z, known, min(m, len(known)))
 
 
 def nearest_by_distances(D: Floats, m: int) -> Neighbors:
@@ -106,8 +108,8 @@ def self_tuned_graph(neighbors: Neighbors) -> sp.csr_array:
 # --- exact -----------------------------------------------------------------------------------------------------------
 
 
-def _dense_neighbors(Z: Floats, known: Floats, m: int, *, others: bool) -> Neighbors:
-    """Return neighbours from all pairs, a tile at a time; with ``others`` a row is not its own neighbour."""
+def _dense_neighbors(Z: Floats, known: Floats, m: int, turn: Ints | None = None) -> Neighbors:
+    """Return neighbours from all pairs, a tile at a time; with ``turn`` rows are the known ones, and not their own."""
     n = len(Z)
     indices = np.empty((n, m), dtype=np.intp)
     distances = np.empty((n, m))
@@ -115,17 +117,17 @@ def _dense_neighbors(Z: Floats, known: Floats, m: int, *, others: bool) -> Neigh
     lengths = np.einsum("ij,ij->i", known, known)
 
     def search(start: int, stop: int) -> None:
-        own = np.arange(start, stop) if others else None
+        own = None if turn is None else np.arange(start, stop)
         rows = slice(start, stop)
-        indices[rows], distances[rows] = _nearest_candidates(Z[rows], known, lengths, candidates, m, own)
+        indices[rows], distances[rows] = _nearest_candidates(Z[rows], known, lengths, candidates, m, own, turn)
 
     with single_threaded_blas():
         for_ranges(search, n, width=TILE_ROWS, elements=n * len(known))
     return Neighbors(indices, distances)
 
 
-def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, *, others: bool) -> Neighbors:
-    """Return neighbours by the cosine of sparse rows of unit length; with ``others`` a row is not its own neighbour."""
+def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, turn: Ints | None = None) -> Neighbors:
+    """Return neighbours by the cosine of sparse rows of unit length; with ``turn`` a row is not its own neighbour."""
     n = Z.shape[0]
     m = min(m, known.shape[0])
     columns = sp.csr_array(known.T)
@@ -139,15 +141,18 @@ def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, *, others: b
             there = products.indices[entries]
             values = products.data[entries]
             keep = values > NO_COSINE
-            if others:
+            if turn is not None:
                 keep &= there != start + row
             there = there[keep]
             values = values[keep]
             if len(values) > m:
                 least = np.partition(values, len(values) - m)[len(values) - m]
-                near = np.flatnonzero(values >= least)
-                there = there[near]
-                values = values[near]
+                nearer = values > least + NO_COSINE
+                tied = np.flatnonzero(~nearer & (values >= least - NO_COSINE))
+                own = None if turn is None else start + row
+                nearer[tied[_tied(there[tied], m - np.count_nonzero(nearer), own, turn)]] = True
+                there = there[nearer]
+                values = values[nearer]
             order = np.lexsort((there, -values))[:m]
             indices[start + row, : len(order)] = there[order]
             cosines[start + row, : len(order)] = values[order]
@@ -196,13 +201,13 @@ def _candidates(cells: Ints, order: Ints, ends: Ints, m: int) -> Ints:
 
 
 def _nearest_candidates(
-    Z: Floats, known: Floats, lengths: Floats, candidates: Ints, m: int, own: Ints | None
+    Z: Floats, known: Floats, lengths: Floats, candidates: Ints, m: int, own: Ints | None, turn: Ints | None
 ) -> tuple[Ints, Floats]:
-    """Return the m nearest candidates of every row, the first of equally far ones; ``own`` is the row itself."""
+    """Return the m nearest candidates of every row; ``own`` is the row itself, ``turn`` decides between equals."""
     squares = lengths[candidates] - 2.0 * (Z @ known[candidates].T)  # less the squared length of the row itself
     if own is not None:
         squares[np.arange(len(own)), np.searchsorted(candidates, own)] = np.inf
-    return _in_order(Z, known, candidates[_first_nearest(squares, np.einsum("ij,ij->i", Z, Z), m)])
+    return _in_order(Z, known, candidates[_first_nearest(squares, np.einsum("ij,ij->i", Z, Z), m, own, turn)])
 
 
 def _in_order(Z: Floats, known: Floats, chosen: Ints) -> tuple[Ints, Floats]:
@@ -229,8 +234,8 @@ def _roughly_nearest(Z: Array, known: Array, lengths: Array, candidates: Ints, m
     return np.broadcast_to(candidates, squares.shape)
 
 
-def _first_nearest(squares: Floats, lengths: Floats, m: int) -> Ints:
-    """Return the places of the m least values of every row, in order; of equal ones at the limit the first."""
+def _first_nearest(squares: Floats, lengths: Floats, m: int, own: Ints | None, turn: Ints | None) -> Ints:
+    """Return the places of the m least values of every row, in order; between equal ones at the limit see ``_tied``."""
     last = np.partition(squares, m - 1, axis=1)[:, m - 1]
     tolerance = TIE * (lengths + np.maximum(last + lengths, 0.0))
     near = np.empty((len(squares), m), dtype=np.intp)
@@ -238,11 +243,23 @@ def _first_nearest(squares: Floats, lengths: Floats, m: int) -> Ints:
         within = np.flatnonzero(values <= last[row] + tolerance[row])
         if len(within) > m:
             nearer = values[within] < last[row] - tolerance[row]
-            tied = np.flatnonzero(~nearer)[: m - np.count_nonzero(nearer)]
-            nearer[tied] = True
+            tied = np.flatnonzero(~nearer)
+            chosen = _tied(within[tied], m - np.count_nonzero(nearer), None if own is None else own[row], turn)
+            nearer[tied[chosen]] = True
             within = within[nearer]
         near[row] = within
     return near
+
+
+def _tied(samples: Ints, count: Any, own: int | None, turn: Ints | None) -> Ints:
+    """Return the places of ``count`` among equally far samples: the first, or those whose turn follows the row's own.
+
+    If all took the same ones, those would become hubs: a view with many equal rows (of zeros, say) has many ties. Turns
+    are drawn, as rows next to each other in a file often belong together.
+    """
+    if own is None or turn is None:
+        return np.arange(count)
+    return np.argsort((turn[samples] - turn[own]) % len(turn), kind="stable")[:count]
 
 
 def _cell_centers(sample: Floats, count: int) -> Floats:

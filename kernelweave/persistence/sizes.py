@@ -42,7 +42,7 @@ SIZES: dict[str, dict[str, str]] = {
     "scores/Biased": {"alphas": "mq", "bias": "q"},
     "scores/Centred": {"shares": "m", "column_means": "m", "alphas": "mq"},
     "scores/Codebook": {"patterns": "kq", "floor": "q"},
-    "view/Compared": {"rows": "n.", "radii": ".n"},
+    "view/Compared": {"rows": "..", "radii": ".."},
     "view/Kernel": {"diag": "n", "radii": ".n"},
 }
 # What no fitted model is without.

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.foundation.array_types import Floats, Matrix
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import Views, as_edges, per_view
 from kernelweave.kernels.checks import check_kernel_matrix
@@ -27,7 +27,7 @@ from kernelweave.kernels.neighbors import (
     self_tuned_edges,
     self_tuned_graph,
 )
-from kernelweave.kernels.representations import Representation, representations, view_kind
+from kernelweave.kernels.representations import FEW_COLUMNS, Representation, entries, representations, view_kind
 
 ViewType = Literal["table", "counts", "kernel", "graph"]
 VIEW_TYPES = ("auto", "table", "counts", "kernel", "graph")
@@ -48,17 +48,23 @@ class ComparedView:
 
     kind: str
     representations: tuple[Representation, ...]
-    rows: tuple[Matrix, ...]  # the training samples, by representation
+    rows: tuple[Matrix, ...]  # the training samples that are present, by representation
     sizes: tuple[int, ...]  # of the neighbourhoods
-    radii: tuple[Floats, ...]  # (n_sizes, n) of every representation
+    radii: tuple[Floats, ...]  # (n_sizes, n_present) of every representation
+    samples: Ints  # (n_present,) which training samples these are
+    n_samples: int  # all training samples
 
     def edges(self, block: Matrix) -> sp.csr_array:
-        """Return the mean of the edges by every representation and size."""
-        total = sp.csr_array((block.shape[0], self.rows[0].shape[0]))
+        """Return the mean of the edges by every representation and size; samples that are absent have none."""
+        new = present_rows(block, self.kind)
+        shape = (block.shape[0], self.n_samples)
+        if len(new) == 0 or len(self.samples) == 0:
+            return sp.csr_array(shape)
+        total = sp.csr_array((len(new), len(self.samples)))
         for representation, rows, radii in zip(self.representations, self.rows, self.radii, strict=True):
-            near = nearest_known(representation.transform(block), rows, max(self.sizes))
+            near = nearest_known(representation.transform(block[new]), rows, max(self.sizes))
             total = total + _summed_edges(near, self.sizes, radii)
-        return sp.csr_array(total / (len(self.representations) * len(self.sizes)))
+        return _spread(total / (len(self.representations) * len(self.sizes)), new, self.samples, shape)
 
 
 @dataclass(frozen=True)
@@ -164,11 +170,38 @@ def _fit_view(
     sizes = neighborhood_sizes(block.shape[0], n_clusters, kind, n_neighbors)
     if kind == "kernel":
         return _fit_kernel(block, sizes)
-    fitted = representations(block, kind)
-    rows = tuple(representation.transform(block) for representation in fitted)
+    n = block.shape[0]
+    samples = present_rows(block, kind)
+    if len(samples) < 2:
+        samples = np.arange(n)  # nothing to tell: all rows are equal
+    present = block if len(samples) == n else block[samples]
+    fitted = representations(present, kind)
+    rows = tuple(representation.transform(present) for representation in fitted)
     near = [nearest_others(Z, max(sizes), rng) for Z in rows]
     radii = tuple(np.stack([neighbors.first(m).radii for m in sizes]) for neighbors in near)
-    return ComparedView(kind, fitted, rows, sizes, radii), mean_graph(near, sizes)
+    graph = _spread(mean_graph(near, sizes), samples, samples, (n, n))
+    return ComparedView(kind, fitted, rows, sizes, radii, samples, n), graph
+
+
+def present_rows(block: Matrix, kind: str) -> Ints:
+    """Return the samples that a view describes: an empty histogram, a row of zeros among values >= 0, says nothing.
+
+    Counts know by themselves which rows have entries; in few columns zeros are a place like any other.
+    """
+    n, d = block.shape
+    values = block.data if sp.issparse(block) else block
+    if kind == "counts" or d < FEW_COLUMNS or (values.size and values.min() < 0):
+        return np.arange(n)
+    filled = np.diff(entries(block).indptr) > 0 if sp.issparse(block) else (block != 0).any(axis=1)
+    return np.flatnonzero(filled)
+
+
+def _spread(A: sp.csr_array, rows: Ints, columns: Ints, shape: tuple[int, int]) -> sp.csr_array:
+    """Return a matrix between some rows and columns as one between all."""
+    if A.shape == shape:
+        return sp.csr_array(A)
+    edges = sp.coo_array(A)
+    return sp.csr_array((edges.data, (rows[edges.row], columns[edges.col])), shape=shape)
 
 
 def _fit_kernel(K: Matrix, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_array]:
