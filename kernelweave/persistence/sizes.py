@@ -15,7 +15,7 @@ SIZES: dict[str, dict[str, str]] = {
     "estimator/MinMaxKMeans": {"cluster_centers_": "kf"},
     "estimator/PifsKMeans": {"cluster_centers_": "kf"},
     "extension/Eigenvectors": {"sources": "ne"},
-    "extension/FusedGraph": {"view_weights": "v", "sources": "ne"},
+    "extension/FusedGraph": {"view_weights": "v", "sources": "ne", "digests": "."},
     "kernel/TrainedKernel": {"columns": "m"},
     "kernel/ViewKernel": {"degree_weights": "n", "column_scale": "n"},
     "kernel/WeightedViewKernels": {"coefficients": "v"},

@@ -171,7 +171,10 @@ def test_gaps_are_mean_losses_of_nulls_less_the_loss(seed):
     for position, k in enumerate(count.counts):
         q = oracle.clearness(graph.toarray(), sweeps[id(graph)][1].labels[position], k)
         nulls = [oracle.clearness(W.toarray(), sweeps[id(W)][1].labels[position], k) for W in drawn]
-        assert count.gaps[position] == pytest.approx(oracle.gap(q, nulls) if k > 1 else 0.0)
+        plain = oracle.gap(q, nulls) if k > 1 else 0.0
+        assert count.gaps[position] <= plain + 1e-9 or plain < 0  # valleys may take something away
+        if position == count.gaps.argmax():
+            assert count.gaps[position] == pytest.approx(plain)
 
 
 def test_losses_between_numbers_tried_are_interpolated():
@@ -365,8 +368,9 @@ def test_gaps_that_are_not_large_count_as_far_as_there_are_valleys():
     plain = cluster_count._compared(whole, nulls, "cut")
     assert 1.0 < plain.strength < 3.0
     weighed = cluster_count._evidence(whole, nulls)
-    np.testing.assert_allclose(weighed.gaps[1:], 0.1 * plain.gaps[1:])
-    assert weighed.strength < 1.0
+    sure = np.clip((plain.gaps / plain.limits - 1.0) / 3.0, 0.0, 1.0) ** 2
+    np.testing.assert_allclose(weighed.gaps[1:], ((1.0 - 0.9 * (1.0 - sure)) * plain.gaps)[1:])
+    assert weighed.strength < cluster_count.CLEAR
 
 
 def test_large_gaps_need_no_valleys():

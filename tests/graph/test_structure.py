@@ -19,6 +19,7 @@ def count(**changes):
         "n_clusters": 3,
         "confidence": "high",
         "strength": 4.26,
+        "unweighed": 0.0,
         "counts": np.arange(1, 9),
         "gaps": np.zeros(8),
         "votes": (3, 3, 4, 3, 3),
@@ -78,6 +79,11 @@ def judge(types=None, seed=0, **blocks):
             {"n_clusters": 1, "confidence": "none", "strength": 1.2, "votes": (4, 2, 7, 2, 2), "candidate": 4},
             "No clear clusters: the clearest split (4 clusters) is 1.2 times as clear as the clearest in structureless "
             "data of the same shape, and subsamples chose 2, 2, 2, 4 and 7.",
+        ),
+        (
+            {"n_clusters": 1, "confidence": "none", "strength": 0.3, "unweighed": 2.76, "votes": ()},
+            "No clear clusters: a split is 2.8 times as clear as the clearest in structureless data of the same shape, "
+            "but its clusters run into each other: this looks like a continuum.",
         ),
         (
             {"n_clusters": 2, "confidence": "none", "strength": 0.6, "candidate": 2},

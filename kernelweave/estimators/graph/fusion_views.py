@@ -8,6 +8,7 @@ All three know ``edges(block)``, the weights from new samples to the training sa
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -177,7 +178,8 @@ def _fit_view(
     present = block if len(samples) == n else block[samples]
     fitted = representations(present, kind)
     rows = tuple(representation.transform(present) for representation in fitted)
-    near = [nearest_others(Z, max(sizes), rng) for Z in rows]
+    # The same draws for all views, so that their order plays no part.
+    near = [nearest_others(Z, max(sizes), deepcopy(rng)) for Z in rows]
     radii = tuple(np.stack([neighbors.first(m).radii for m in sizes]) for neighbors in near)
     graph = _spread(mean_graph(near, sizes), samples, samples, (n, n))
     return ComparedView(kind, fitted, rows, sizes, radii, samples, n), graph
