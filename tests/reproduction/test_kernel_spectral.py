@@ -118,6 +118,7 @@ def test_kernel_parameters_are_rounded_to_a_grid(params, rounded):
 
 
 def test_equal_settings_are_fitted_once():
+    rows.fitted.cache_clear()  # of other tests in the same process
     for sigma, shares in ((0.99, (0.29, 0.61)), (1.02, (0.35, 0.5))):
         KeptClustering(method="joint", kernel_params={"sigma": sigma}, gamma_shares=shares).fit()
     KeptClustering(method="per-view", kernel_params=SIGMA, gamma_shares=(0.3, 0.6)).fit()
