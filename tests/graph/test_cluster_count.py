@@ -194,6 +194,17 @@ def test_the_valley_of_two_clusters_is_that_of_the_formula(gap):
     assert valley_of(edges, U, 1 - labels, 2) <= 1.0
 
 
+@seeds
+def test_links_between_far_ends_are_chance_and_taken_off_a_valley(seed):
+    X, labels = blobs(2, n=60, d=3, apart=5.0, seed=seed)
+    strewn = np.triu(np.random.default_rng(seed).random((60, 60)) < 0.1, 1) * 0.1
+    W = neighbour_graph(X, 8) + sp.csr_array(strewn + strewn.T)
+    U = graph_eigenvectors(W, 2).vectors
+    depth = valley_of(sp.coo_array(sp.triu(W, 1)), U, labels, 2)
+    assert depth == pytest.approx(oracle.valley_of_two(W.toarray(), U, labels), abs=1e-9)
+    assert 0.1 < depth < 0.5
+
+
 def test_a_valley_is_deep_between_clusters_and_shallow_within_one():
     depths = []
     for gap in (0.0, 1.0):
@@ -326,6 +337,28 @@ def test_numbers_about_as_clear_are_plausible_and_the_runner_up_is_not_close():
         far = np.abs(count.counts - count.n_clusters) > max(1.0, 0.2 * count.n_clusters)
         far &= count.counts > 1
         assert count.gaps[count.counts == count.runner_up] == count.gaps[far].max()
+
+
+def test_a_subsample_has_four_fifths_of_the_samples():
+    sizes = []
+    original = cluster_count.sweep
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster_count, "sweep", lambda W, *rest: sizes.append(W.shape[0]) or original(W, *rest))
+        chosen(of_graph(block_model((25,) * 3, 0.5, 0.04)[0]), largest=4)
+    assert sizes == [75] * (1 + NULLS) + [60] * 5
+
+
+@pytest.mark.parametrize(
+    ("strength", "n_nulls"), [(0.4, NULLS), (0.6, NULLS + 4), (1.9, NULLS + 4), (2.1, NULLS), (9.0, NULLS)]
+)
+def test_more_nulls_are_drawn_where_the_first_do_not_decide(strength, n_nulls, monkeypatch):
+    drawn = []
+    A, null = of_graph(block_model((10, 10), 0.6, 0.1)[0])
+    gaps = np.array([0.0, strength, 0.0])
+    evidence = cluster_count._Evidence(gaps, np.ones(3), np.zeros(3))
+    monkeypatch.setattr(cluster_count, "_evidence", lambda whole, nulls: drawn.append(len(nulls)) or evidence)
+    choose_count(A, null, counts_to_try(3), 0)
+    assert drawn[-1] == n_nulls
 
 
 def test_subsamples_that_chose_the_same_number_within_a_tenth_agree():

@@ -1,7 +1,6 @@
 """Graph fusion as users meet it: laws, inputs of every type, new samples, warnings, the number of clusters."""
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -69,13 +68,6 @@ def fitted(X, n_clusters=3, **options):
 
 def same_clusters(a, b):
     return adjusted_rand_score(a, b) == 1.0
-
-
-def silent(function, *args, **options):
-    """Call a function and return its result; a warning is an error in tests anyway."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return function(*args, **options)
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------
@@ -413,6 +405,43 @@ def test_new_samples_of_the_same_groups_go_to_their_clusters(kind, seed):
     np.testing.assert_allclose(lengths, 1.0)
 
 
+@pytest.mark.parametrize("weights", ["learned", [1, 5]])
+def test_new_samples_of_two_tables_are_placed_by_the_formula(weights):
+    first = grouped(0, y=GROUPS[:40], apart=3.0)
+    second = noise(1, n=40)
+    model = fitted([first[:30], second[:30]], view_weights=weights)
+    sizes = neighborhood_sizes(30, 3, "table")
+    edges = np.zeros((10, 30))
+    for weight, X in zip(model.view_weights_, (first, second), strict=True):
+        D = oracle.distances((X - X[:30].mean(axis=0)) / X[:30].std(axis=0))
+        edges += weight * oracle.new_edges(D[30:, :30], D[:30, :30], sizes)
+    assert len(sizes) == 2
+    W = model.affinity_.toarray()
+    wanted = oracle.extended(edges, W, 3) @ oracle.embedding(W, 3).T
+    new = [first[30:], second[30:]]
+    np.testing.assert_allclose(model.transform(new) @ model.embedding_.T, wanted, atol=1e-6)
+
+
+def test_new_samples_of_a_kernel_and_a_graph_are_placed_by_the_formula():
+    y = GROUPS[:40]
+    X = grouped(0, y=y, apart=3.0)
+    A = 7.0 * links(y=y)
+    K = X @ X.T
+    model = fitted([K[:30, :30], A[:30, :30]], view_types=["kernel", "graph"], view_weights=[1, 3])
+    sizes = neighborhood_sizes(30, 3, "kernel")
+    # K(x, x) of a new sample is not known: it lies as close to the nearest training sample as can be.
+    squares = np.array([[K[j, j] - 2 * K[i, j] for j in range(30)] for i in range(30, 40)])
+    apart = np.sqrt(squares - squares.min(axis=1, keepdims=True))
+    kernel_edges = oracle.new_edges(apart, oracle.distances(X[:30]), sizes)
+    mean = oracle.mean_graph([X[:30]], sizes)
+    scale = mean[mean > 0].mean() / A[:30, :30][A[:30, :30] > 0].mean()
+    W = model.affinity_.toarray()
+    np.testing.assert_allclose(W, 0.5 * mean + 1.5 * scale * A[:30, :30], atol=1e-6)
+    edges = 0.5 * kernel_edges + 1.5 * scale * A[30:, :30]
+    wanted = oracle.extended(edges, W, 3) @ oracle.embedding(W, 3).T
+    np.testing.assert_allclose(model.transform([K[30:, :30], A[30:, :30]]) @ model.embedding_.T, wanted, atol=1e-5)
+
+
 def test_training_rows_of_kernels_and_graphs_are_predicted_as_they_were_clustered():
     K = linear_kernel_of_z_scores(grouped(0))
     for X, kind in ((K, "kernel"), (links(), "graph")):
@@ -426,6 +455,13 @@ def test_a_new_row_of_counts_without_a_known_word_is_embedded_as_zero():
     new = sp.csr_array((1, X.shape[1]))
     np.testing.assert_array_equal(model.transform(new), 0.0)
     assert model.predict(new)[0] in (0, 1, 2)
+
+
+def test_more_clusters_than_different_samples_do_not_divide_copies():
+    X = np.repeat(np.eye(4), 8, axis=0)
+    with pytest.warns(ConvergenceWarning, match="cluster"):
+        model = fitted(X, n_clusters=6)
+    np.testing.assert_array_equal(model.labels_, np.repeat(np.arange(4), 8))
 
 
 def test_new_samples_follow_the_weights_of_views():
@@ -484,7 +520,7 @@ def test_a_saved_model_predicts_the_same(kind, tmp_path):
 
 
 def test_auto_finds_the_number_and_says_so():
-    model = silent(fitted, [grouped(0), grouped(1)], n_clusters="auto", check_views=True)
+    model = fitted([grouped(0), grouped(1)], n_clusters="auto", check_views=True)
     assert model.n_clusters_ == 3
     assert same_clusters(model.labels_, GROUPS)
     assert model.confidence_ in ("high", "moderate")
@@ -502,7 +538,7 @@ def test_class_defaults_choose_the_number():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_noise_is_one_cluster(seed):
-    model = silent(fitted, noise(seed), n_clusters="auto")
+    model = fitted(noise(seed), n_clusters="auto")
     assert model.n_clusters_ == 1
     assert model.confidence_ == "none"
     assert not model.labels_.any()
@@ -515,8 +551,8 @@ def test_noise_that_two_views_share_is_one_cluster(d):
     rng = np.random.default_rng(0)
     X = noise(d=d)
     turned = X @ np.linalg.qr(rng.standard_normal((d, d)))[0] + 0.3 * rng.standard_normal((N, d))
-    assert silent(fitted, [X, X], n_clusters="auto").n_clusters_ == 1
-    assert silent(fitted, [X, turned], n_clusters="auto").n_clusters_ == 1
+    assert fitted([X, X], n_clusters="auto").n_clusters_ == 1
+    assert fitted([X, turned], n_clusters="auto").n_clusters_ == 1
 
 
 def test_a_few_samples_are_too_few_to_tell():
@@ -613,15 +649,15 @@ def test_clusters_of_one_view_alone_are_said_to_be():
 
 
 def test_views_that_agree_are_not_warned_about():
-    model = silent(checked, [grouped(0), grouped(1), documents()])
+    model = checked([grouped(0), grouped(1), documents()])
     assert model.warnings_ == ()
 
 
 def test_views_are_not_checked_where_not_asked_for_or_few_samples():
     views = {"one": grouped(0), "two": grouped(1), "lost": noise()}
-    assert silent(fitted, views).warnings_ == ()
+    assert fitted(views).warnings_ == ()
     few = {name: X[:19] for name, X in views.items()}
-    assert np.isnan(silent(checked, few).view_agreement_).all()
+    assert np.isnan(checked(few).view_agreement_).all()
 
 
 def test_samples_that_nothing_joins_to_others_are_warned_about():
@@ -630,7 +666,7 @@ def test_samples_that_nothing_joins_to_others_are_warned_about():
     with pytest.warns(ViewWarning, match=r"2 of 90 samples have nothing in common with any other, in any view"):
         model = fitted(sp.csr_array(X))
     np.testing.assert_array_equal(model.predict(sp.csr_array(X)), model.labels_)
-    silent(fitted, [sp.csr_array(X), grouped(0)])  # another view joins them
+    fitted([sp.csr_array(X), grouped(0)])  # another view joins them
 
 
 def test_samples_that_are_all_equal_are_not_called_isolated():

@@ -35,6 +35,7 @@ def test_minus_zero_and_stored_zeros_are_zero():
     assert stored.nnz == TABLE.size
     assert Views(("a",), (TABLE,)).copies().tolist() == [0, 1, 0, 2, 1]
     assert Views(("a",), (stored,)).copies().tolist() == [0, 1, 0, 2, 1]
+    np.testing.assert_array_equal(row_digests([stored]), row_digests([TABLE]))
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, lambda X: sp.csr_array(X + 0.0)[::-1][::-1]])

@@ -105,6 +105,35 @@ def normalized_cut(W, labels):
     return total
 
 
+# --- new samples -----------------------------------------------------------------------------------------------------
+
+
+def new_edges(apart, D, sizes):
+    """Return the mean weight over sizes from new samples to their nearest training samples, by their distances.
+
+    An edge counts in full where the new sample lies within the other's own neighbourhood, else by half. ``D`` are the
+    distances among training samples.
+    """
+    total = np.zeros(apart.shape)
+    for m in sizes:
+        radius = [D[j, near[-1]] for j, near in enumerate(nearest(D, m))]
+        for i, row in enumerate(apart):
+            chosen = sorted(range(len(D)), key=lambda j: (row[j], j))[:m]
+            reach = row[chosen[-1]]
+            for j in chosen:
+                weight = np.exp(-(row[j] ** 2) / (reach * radius[j]))
+                total[i, j] += weight if row[j] <= radius[j] else weight / 2
+    return total / len(sizes)
+
+
+def extended(edges, W, k):
+    """Return sum_j e_ij u_j / (sqrt(d_j) lambda), damped, each row divided by its length."""
+    values, vectors = leading(W, 2 * k)
+    factors = [each / value if value > 0 else 0.0 for each, value in zip(damping(values, k), values, strict=True)]
+    rows = edges @ (vectors / np.sqrt(W.sum(axis=1))[:, None]) * factors
+    return np.array([row / np.linalg.norm(row) for row in rows])
+
+
 # --- the number of clusters ------------------------------------------------------------------------------------------
 
 
@@ -131,7 +160,12 @@ def gap(q, null_qs):
     return np.mean([np.log(1 - q0 + SOFTENING) for q0 in null_qs]) - np.log(1 - q + SOFTENING)
 
 
-def valley_of_two(W, U, labels, border=0.1):
+def valley_of_two(W, U, labels):
+    """Return the valley between clusters 0 and 1, the shallower of the two seen from either."""
+    return max(_valley_from(W, U, labels), _valley_from(W, U, 1 - labels))
+
+
+def _valley_from(W, U, labels, border=0.1):
     """Return the least cut close to the border of clusters 0 and 1 over cuts through the middle half of either.
 
     Samples go in order from one centre to the other, those of cluster 0 first. Cuts are less by what chance links
