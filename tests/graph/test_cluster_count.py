@@ -349,7 +349,7 @@ def test_a_subsample_has_four_fifths_of_the_samples():
 
 
 @pytest.mark.parametrize(
-    ("strength", "n_nulls"), [(0.4, NULLS), (0.6, NULLS + 4), (1.9, NULLS + 4), (2.1, NULLS), (9.0, NULLS)]
+    ("strength", "n_nulls"), [(0.4, NULLS), (0.7, NULLS + 4), (1.9, NULLS + 4), (2.5, NULLS), (9.0, NULLS)]
 )
 def test_more_nulls_are_drawn_where_the_first_do_not_decide(strength, n_nulls, monkeypatch):
     drawn = []
