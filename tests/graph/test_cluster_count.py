@@ -354,7 +354,7 @@ def test_a_subsample_has_four_fifths_of_the_samples():
 def test_more_nulls_are_drawn_where_the_first_do_not_decide(strength, n_nulls, monkeypatch):
     drawn = []
     A, null = of_graph(block_model((10, 10), 0.6, 0.1)[0])
-    gaps = np.array([0.0, strength, 0.0])
+    gaps = np.array([0.0, strength * cluster_count.CLEAR, 0.0])
     evidence = cluster_count._Evidence(gaps, np.ones(3), np.zeros(3))
     monkeypatch.setattr(cluster_count, "_evidence", lambda whole, nulls: drawn.append(len(nulls)) or evidence)
     choose_count(A, null, counts_to_try(3), 0)

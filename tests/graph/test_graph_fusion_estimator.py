@@ -457,6 +457,19 @@ def test_a_new_row_of_counts_without_a_known_word_is_embedded_as_zero():
     assert model.predict(new)[0] in (0, 1, 2)
 
 
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_new_row_of_zeros_is_placed_the_same_whatever_comes_with_it(positive):
+    X = grouped(0, d=12)
+    X = np.abs(X) if positive else X
+    model = fitted(X)
+    zeros = np.zeros((1, 12))
+    alone = model.transform(zeros)[0]
+    for other in (X[:1], -X[:1]):
+        np.testing.assert_allclose(model.transform(np.vstack([zeros, other]))[0], alone)
+        np.testing.assert_allclose(model.transform(sp.csr_array(np.vstack([zeros, other])))[0], alone)
+    assert alone.any() != positive  # among values >= 0 it is an empty histogram, else a place like any other
+
+
 def test_more_clusters_than_different_samples_do_not_divide_copies():
     X = np.repeat(np.eye(4), 8, axis=0)
     with pytest.warns(ConvergenceWarning, match="cluster"):

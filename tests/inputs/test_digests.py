@@ -29,6 +29,14 @@ def test_samples_are_copies_only_if_all_views_say_so():
     assert views.copies().tolist() == [0, 1, 2, 0]
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e40, 1e300])
+def test_copies_are_found_in_any_unit(unit, form):
+    X = unit * np.random.default_rng(0).standard_normal((9, 3))
+    X[[5, 7]] = X[3]
+    assert Views(("a",), (form(X),)).copies().tolist() == [0, 1, 2, 3, 4, 3, 5, 3, 6]
+
+
 def test_minus_zero_and_stored_zeros_are_zero():
     stored = sp.csr_array(TABLE + 1.0)
     stored.data -= 1.0

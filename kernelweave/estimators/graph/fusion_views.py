@@ -28,7 +28,14 @@ from kernelweave.kernels.neighbors import (
     self_tuned_edges,
     self_tuned_graph,
 )
-from kernelweave.kernels.representations import FEW_COLUMNS, Representation, entries, representations, view_kind
+from kernelweave.kernels.representations import (
+    FEW_COLUMNS,
+    Hellinger,
+    Representation,
+    entries,
+    representations,
+    view_kind,
+)
 
 ViewType = Literal["table", "counts", "kernel", "graph"]
 VIEW_TYPES = ("auto", "table", "counts", "kernel", "graph")
@@ -57,7 +64,9 @@ class ComparedView:
 
     def edges(self, block: Matrix) -> sp.csr_array:
         """Return the mean of the edges by every representation and size; samples that are absent have none."""
-        new = present_rows(block, self.kind)
+        # Whether zeros are an empty histogram was seen in the training samples; the other new ones have no say in it.
+        histograms = any(isinstance(each, Hellinger) for each in self.representations)
+        new = _filled_rows(block) if histograms else np.arange(block.shape[0])
         shape = (block.shape[0], self.n_samples)
         if len(new) == 0 or len(self.samples) == 0:
             return sp.csr_array(shape)
@@ -194,6 +203,10 @@ def present_rows(block: Matrix, kind: str) -> Ints:
     values = block.data if sp.issparse(block) else block
     if kind == "counts" or d < FEW_COLUMNS or (values.size and values.min() < 0):
         return np.arange(n)
+    return _filled_rows(block)
+
+
+def _filled_rows(block: Matrix) -> Ints:
     filled = np.diff(entries(block).indptr) > 0 if sp.issparse(block) else (block != 0).any(axis=1)
     return np.flatnonzero(filled)
 

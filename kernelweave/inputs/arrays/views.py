@@ -73,9 +73,9 @@ class Views:
 def _row_key(block: Array) -> Floats:
     """Return a sum over every row, short of its last digits, which may differ: rows of different sums differ."""
     weights = np.cos(np.arange(block.shape[1]))
-    if sp.issparse(block):
-        return np.asarray(sp.csr_array(block) @ weights, dtype=np.float32)
-    return np.einsum("ij,j->i", block, weights).astype(np.float32)
+    sums = sp.csr_array(block) @ weights if sp.issparse(block) else np.einsum("ij,j->i", block, weights)
+    largest = np.finfo(np.float32).max  # beyond it all sums are the same
+    return np.asarray(np.clip(sums, -largest, largest), dtype=np.float32)
 
 
 def row_digests(blocks: Sequence[Array]) -> Ints:
