@@ -213,6 +213,26 @@ def test_of_several_runs_the_lowest_cut_is_kept():
     assert together == pytest.approx(min(alone))
 
 
+def test_another_embedding_is_preferred_where_it_halves_the_cut():
+    W = sp.csr_array(graph_cuts.cliques(6, 6, 6))
+    y = np.repeat(np.arange(3), 6)
+    right = np.eye(3)[y]
+    wrong = np.eye(3)[np.arange(18) % 3]
+    for embedding, other in ((wrong, right), (right, wrong)):
+        clusters = cut_clusters(W, embedding, 3, generators(1), polish=False, other=other)
+        assert metrics.adjusted_rand_index(y, clusters.labels) == 1.0
+
+
+def test_another_embedding_that_cuts_a_little_less_is_not_preferred():
+    W = neighbour_graphs(0)[2]
+    better = cut_clusters(W, unit_rows(graph_eigenvectors(W, 3).vectors), 3, generators(3)).labels
+    worse = better.copy()
+    worse[:3] = (better[:3] + 1) % 3
+    assert 0.5 < oracle.normalized_cut(W.toarray(), better) / oracle.normalized_cut(W.toarray(), worse) < 1.0
+    clusters = cut_clusters(W, np.eye(3)[worse], 3, generators(1), polish=False, other=np.eye(3)[better])
+    assert metrics.adjusted_rand_index(worse, clusters.labels) == 1.0
+
+
 def test_without_a_generator_there_is_nothing_to_run():
     W = neighbour_graphs(0)[0]
     with pytest.raises(ValueError, match="at least one generator"):

@@ -682,6 +682,21 @@ def test_samples_that_nothing_joins_to_others_are_warned_about():
     fitted([sp.csr_array(X), grouped(0)])  # another view joins them
 
 
+def test_an_empty_histogram_is_absent_and_zeros_among_few_columns_are_a_place():
+    X = np.abs(grouped(0, d=12))
+    X[[3, 50]] = 0.0
+    with pytest.warns(ViewWarning, match=r"2 of 90 samples have nothing in common"):
+        model = fitted(X)
+    assert np.diff(model.affinity_.indptr)[[3, 50]].tolist() == [0, 0]
+    rest = fitted(np.delete(X, [3, 50], axis=0))
+    kept = np.delete(np.arange(N), [3, 50])
+    assert same_clusters(model.labels_[kept], rest.labels_)
+    both = fitted([X, grouped(1)])  # another view joins them
+    assert np.diff(both.affinity_.indptr).min() > 0
+    few = fitted(X[:, :9])
+    assert np.diff(few.affinity_.indptr).min() > 0
+
+
 def test_samples_that_are_all_equal_are_not_called_isolated():
     model = fitted(np.ones((30, 2)), n_clusters=1)
     assert model.warnings_ == ()

@@ -183,6 +183,19 @@ def test_ties_do_not_follow_the_order_of_the_file():
     assert np.median(steps) > 30
 
 
+@pytest.mark.parametrize("m", [4, 9])
+def test_rounding_does_not_decide_between_others_equally_far_away(m):
+    near = [nearest_others(GRID * unit, m, np.random.default_rng(0)) for unit in (1.0, 1 / 3, 0.7)]
+    for other in near[1:]:
+        np.testing.assert_array_equal(np.sort(other.indices, axis=1), np.sort(near[0].indices, axis=1))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_neighbours_equally_near_come_in_the_order_of_the_data(form):
+    near = nearest_others(form(np.repeat(np.eye(3), 8, axis=0)), 5, np.random.default_rng(0))
+    assert (np.diff(near.indices, axis=1) > 0).all()
+
+
 def test_no_sample_is_its_own_neighbour():
     for X in (np.zeros((300, 2)), sp.csr_array(np.ones((300, 1)))):
         near = nearest_others(X, 5, RNG)
