@@ -12,6 +12,7 @@ from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.sklearn_internals import checked_fit
 from kernelweave.inputs import Views, is_multi_view, per_view, read_views, split_columns
+from kernelweave.kernels.representations import view_kind
 
 METHODS = ("auto", "standard", "unit_rows", "none")
 # Standard deviations up to this share of the mean are rounding.
@@ -29,7 +30,8 @@ class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         For all views, or one for each. ``"standard"`` subtracts the mean of every column and divides by its standard
         deviation (n - 1 in the denominator; columns without any are only moved). ``"unit_rows"`` divides every row by
         its length, as suits counts of words. ``"none"`` leaves a view alone. ``"auto"`` takes ``"unit_rows"`` for
-        sparse views and ``"standard"`` for others.
+        sparse views and for dense ones that hold counts or links (values that are not negative, most of them zero), and
+        ``"standard"`` for others.
     views : list or dict, default=None
         Columns of each view where X is one table, as in multi-view estimators.
 
@@ -131,7 +133,8 @@ def _resolve_method(name: str, block: Array, requested: Any) -> str:
     if requested not in METHODS:
         raise ParameterError(f"method={requested!r} for view {name!r} is not known: use {', '.join(METHODS)}.")
     if requested == "auto":
-        return "unit_rows" if sp.issparse(block) else "standard"
+        # A mean of almost only zeros says nothing, and dividing by the deviation makes the rarest word the loudest.
+        return "unit_rows" if sp.issparse(block) or view_kind(block) == "counts" else "standard"
     if requested == "standard" and sp.issparse(block):
         raise ParameterError(
             f"method='standard' would fill the zeros of the sparse view {name!r}: use 'unit_rows', or pass it dense."

@@ -1,8 +1,9 @@
 """How each library is called: views, number of clusters and seed in, labels out.
 
-Scaled      views as ``ViewScaler`` leaves them: columns to mean 0 and deviation 1, rows of sparse views to length 1.
-            It is what the command line does, and baselines and peers get the same, so that a difference between rows of
-            the board is one of methods. Where a peer is known to do better on other input, it has a row for that too
+Scaled      views as ``ViewScaler`` leaves them: columns to mean 0 and deviation 1, rows of counts and of sparse views
+            to length 1. It is what the command line does, and baselines and peers get the same, so that a difference
+            between rows of the board is one of methods. Where a peer is known to do better on other input, it has a row
+            for that too
 Dense       peers that take no sparse arrays get the same numbers as dense ones
 """
 

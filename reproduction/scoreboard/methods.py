@@ -64,8 +64,7 @@ METHODS = (
     ),
     _ours(
         "multi-view-spectral",
-        "What the command line does without a method: self-tuned graphs of neighbours, degrees normalised, p = 5, all "
-        "fixed beforehand.",
+        "The command line's setting: self-tuned graphs of neighbours, degrees normalised, p = 5, all fixed beforehand.",
     ),
     _ours(
         "multi-view-spectral-equal",
@@ -125,7 +124,7 @@ METHODS = (
         "joined-kmeans",
         "scikit-learn",
         adapters.joined_kmeans,
-        "k-means on the joined columns, standardised (sparse views: rows of length 1); of 10 starts the lowest error.",
+        "k-means on the joined columns, standardised (counts: rows of length 1); of 10 starts the lowest error.",
     ),
     Method(
         "joined-spectral",

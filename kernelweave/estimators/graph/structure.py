@@ -5,7 +5,7 @@ go through the same steps. Of many samples a random part is judged: it has the s
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,15 @@ from kernelweave.kernels.structureless import (
 )
 from kernelweave.solvers.graph.cluster_count import (
     NULL_RUNS,
+    RUNS,
     ClusterCount,
+    Sweep,
     choose_count,
     counts_to_try,
     cut_shares,
     sweep,
 )
-from kernelweave.solvers.graph.fusion import weighted_sum
+from kernelweave.solvers.graph.fusion import fuse_graphs, weighted_sum
 
 #: Most samples that are judged: eigenvectors of graphs without clusters are found slowly in larger ones.
 JUDGED = 1200
@@ -49,6 +51,8 @@ WORTH_SAYING = 0.5
 VIEW_COUNTS = (2, 3, 4, 5, 6, 8, 10)
 # A view has groups where its gap is above this, and above three times the spread of nulls.
 VIEW_GAP = 0.2
+# Sets of graphs without clusters that single views are compared with.
+KEPT_NULLS = 2
 # Shares of a view's own clearness that the joint clusters must keep to be supported, or not to be ignored.
 SUPPORTED = 0.5
 IGNORED = 0.3
@@ -65,6 +69,15 @@ class ViewReport:
     similarity: float  # adjusted mutual information of the joint clusters and the view's own
 
 
+@dataclass(frozen=True)
+class _OwnGroups:
+    """What one view shows by itself."""
+
+    sweep: Sweep
+    has_groups: bool
+    count: int  # the clearest number of clusters
+
+
 class Judge:
     """The views of some samples, their graphs, and graphs of data without clusters like them."""
 
@@ -78,8 +91,9 @@ class Judge:
         self._cells = drawing
         self.views = _part(views, types, self.samples) if n > JUDGED else views
         self.graphs = self._graphs(self.views)
-        self.fused = weighted_sum(self.graphs, np.ones(len(self.graphs)))
+        self.fused = _sum(self.graphs)
         self._nulls: list[list[sp.csr_array]] = []
+        self._own: dict[tuple[int, int], _OwnGroups] = {}
         self._structureless = [_without_structure(b, t) for b, t in zip(self.views.blocks, self._types, strict=True)]
 
     @property
@@ -98,55 +112,102 @@ class Judge:
         return self._graphs(Views(self.names, blocks))
 
     def null_graph(self, rng: np.random.Generator) -> sp.csr_array:
-        """Return the fused graph of data without clusters; the first two are kept for the single views."""
+        """Return the fused graph of data without clusters."""
+        return _sum(self._kept_nulls(rng))
+
+    def _kept_nulls(self, rng: np.random.Generator) -> list[sp.csr_array]:
+        """Return the graphs of data without clusters; the first two are kept for the single views."""
         graphs = self.null_graphs(rng)
-        if len(self._nulls) < 2:
+        if len(self._nulls) < KEPT_NULLS:
             self._nulls.append(graphs)
-        return weighted_sum(graphs, np.ones(len(graphs)))
+        return graphs
 
     def count(self, smallest: int, largest: int | None) -> ClusterCount:
-        """Return the number of clusters; without a largest one the limit grows as needed."""
+        """Return the number of clusters; without a largest one the limit grows as needed.
+
+        Where all views together show none, views that have groups of their own may: the others are noise to them. Their
+        number counts if the joint graph has the same clusters.
+        """
+        every = range(len(self.names))
+        count = self._count_in(every, smallest, largest)
+        if count.confidence != "none" or len(self.names) == 1 or len(self.samples) < FEW_SAMPLES:
+            return count
+        telling = [position for position in every if self._own_groups(position).has_groups]
+        if not telling or len(telling) == len(self.names):
+            return count
+        theirs = self._count_in(telling, smallest, largest)
+        if theirs.confidence == "none" or not self._joint_clusters_are(theirs):
+            return count
+        return replace(theirs, found_in=tuple(self.names[position] for position in telling))
+
+    def _count_in(self, positions: Sequence[int], smallest: int, largest: int | None) -> ClusterCount:
+        """Return the number of clusters that some of the views show together."""
+        fused = _sum(self.graphs, positions)
         limit = min(self.most_clusters, FIRST_LIMIT if largest is None else largest)
         while True:
             count = choose_count(
-                self.fused, self.null_graph, counts_to_try(max(1, limit)), self._seed, smallest=smallest
+                fused,
+                lambda rng: _sum(self._kept_nulls(rng), positions),
+                counts_to_try(max(1, limit)),
+                self._seed,
+                smallest=smallest,
             )
             most = min(self.most_clusters, LAST_LIMIT)
             if largest is not None or count.n_clusters <= 0.75 * limit or limit >= most:
                 return count
             limit = min(2 * limit, most)
 
+    def _joint_clusters_are(self, count: ClusterCount) -> bool:
+        """Return whether the graph of all views has the clusters that some of them show."""
+        (rng,) = streams(self._seed, 1, "view checks")
+        fused = fuse_graphs(self.graphs, count.n_clusters)
+        joint = sweep(fused.affinity, np.array([1, count.n_clusters]), RUNS, rng)
+        return adjusted_mutual_info_score(count.labels, joint.labels[-1]) >= SUPPORTED
+
     def view_reports(self, labels: Ints, n_clusters: int) -> list[ViewReport]:
         """Return what every view has to do with joint clusters of the judged samples."""
-        rngs = streams(self._seed, 2 + 2 * len(self.names), "view checks")
-        while len(self._nulls) < 2:
+        return [self._view_report(position, labels, n_clusters) for position in range(len(self.names))]
+
+    def _view_report(self, position: int, labels: Ints, n_clusters: int) -> ViewReport:
+        graph = self.graphs[position]
+        own = self._own_groups(position, n_clusters)
+        cut, expected = cut_shares(graph.tocoo(), np.asarray(graph.sum(axis=1)).ravel(), labels, n_clusters)
+        at = int(np.flatnonzero(own.sweep.counts == max(n_clusters, 2))[0])
+        return ViewReport(
+            name=self.names[position],
+            follows=_share(expected - cut, float(own.sweep.expected[at] - own.sweep.cut[at])),
+            has_groups=own.has_groups,
+            own_count=own.count,
+            similarity=float(adjusted_mutual_info_score(labels, own.sweep.labels[at])),
+        )
+
+    def _own_groups(self, position: int, n_clusters: int = 2) -> _OwnGroups:
+        """Return what a view shows by itself; ``n_clusters`` is among the numbers tried."""
+        key = (position, max(n_clusters, 2))
+        if key not in self._own:
+            self._own[key] = self._look_alone(*key)
+        return self._own[key]
+
+    def _look_alone(self, position: int, n_clusters: int) -> _OwnGroups:
+        rngs = streams(self._seed, KEPT_NULLS + len(self.names), "view checks")
+        while len(self._nulls) < KEPT_NULLS:
             self._nulls.append(self.null_graphs(rngs[len(self._nulls)]))
         most = max(2, self.most_clusters)
-        counts = np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), max(n_clusters, 2)})])
-        return [
-            self._view_report(position, labels, n_clusters, counts, rng)
-            for position, rng in enumerate(rngs[2 : 2 + len(self.names)])
-        ]
-
-    def _view_report(
-        self, position: int, labels: Ints, n_clusters: int, counts: Ints, rng: np.random.Generator
-    ) -> ViewReport:
-        graph = self.graphs[position]
-        own = sweep(graph, counts, NULL_RUNS, rng)
+        counts = np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), n_clusters})])
+        rng = rngs[KEPT_NULLS + position]
+        own = sweep(self.graphs[position], counts, NULL_RUNS, rng)
         losses = np.array([sweep(null[position], counts, NULL_RUNS, rng).loss() for null in self._nulls])
         gaps = losses.mean(axis=0) - own.loss()
         gaps[0] = 0.0
         noise = 3.0 * float(np.abs(losses - losses.mean(axis=0)).max())
         clearest = int(np.argmax(gaps))
-        at = int(np.flatnonzero(counts == max(n_clusters, 2))[0])
-        cut, expected = cut_shares(graph.tocoo(), np.asarray(graph.sum(axis=1)).ravel(), labels, n_clusters)
-        return ViewReport(
-            name=self.names[position],
-            follows=_share(expected - cut, float(own.expected[at] - own.cut[at])),
-            has_groups=bool(gaps[clearest] > max(VIEW_GAP, noise)),
-            own_count=int(counts[clearest]),
-            similarity=float(adjusted_mutual_info_score(labels, own.labels[at])),
-        )
+        return _OwnGroups(own, bool(gaps[clearest] > max(VIEW_GAP, noise)), int(counts[clearest]))
+
+
+def _sum(graphs: Sequence[sp.csr_array], positions: Sequence[int] | None = None) -> sp.csr_array:
+    """Return the sum of the graphs, or of those at some positions."""
+    chosen = graphs if positions is None else [graphs[position] for position in positions]
+    return weighted_sum(chosen, np.ones(len(chosen)))
 
 
 def settle_n_clusters(estimator: Any, views: Callable[[], Views], types: Sequence[ViewType]) -> int:
@@ -214,7 +275,8 @@ def verdict(count: ClusterCount, n_samples: int) -> str:
         if k > 1:
             return f"No clear clusters: {clearest}. The {k} clusters are the best of the numbers allowed."
         if count.votes:
-            return f"No clear clusters: {clearest}, and subsamples chose {_listed(count.votes)}."
+            votes = _listed([str(vote) for vote in sorted(count.votes)])
+            return f"No clear clusters: {clearest}, and subsamples chose {votes}."
         if count.unweighed >= count.needed:
             return (
                 f"No clear clusters: a split is {_times(count.unweighed)} as clear as the clearest in structureless "
@@ -223,11 +285,18 @@ def verdict(count: ClusterCount, n_samples: int) -> str:
         if count.candidate == 1 or count.strength < WORTH_SAYING:
             return "No clusters found: no split is clearer than those of structureless data of the same shape."
         return f"No clusters found: {clearest}."
+    where = _in_views(count.found_in)
     return (
-        f"{k} clusters, {count.confidence} confidence: the split is {_times(count.strength)} as clear as the clearest "
-        f"in structureless data of the same shape; {count.agreeing} of {len(count.votes)} subsamples agree; "
+        f"{k} clusters, {count.confidence} confidence: {where}the split is {_times(count.strength)} as clear as the "
+        f"clearest in structureless data of the same shape; {count.agreeing} of {len(count.votes)} subsamples agree; "
         f"{_alternatives(count)}."
     )
+
+
+def _in_views(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    return f"in {'view' if len(names) == 1 else 'views'} {_listed([repr(name) for name in names])} "
 
 
 def _alternatives(count: ClusterCount) -> str:
@@ -240,9 +309,8 @@ def _times(strength: float) -> str:
     return f"{strength:.0f} times" if strength >= 9.5 else f"{strength:.1f} times"
 
 
-def _listed(votes: Sequence[int]) -> str:
-    numbers = [str(vote) for vote in sorted(votes)]
-    return ", ".join(numbers[:-1]) + f" and {numbers[-1]}"
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(words[:-1]) + f" and {words[-1]}" if len(words) > 1 else words[0]
 
 
 def _share(part: float, whole: float) -> float:

@@ -4,9 +4,9 @@ Clearness   q(k) = Q(k) / (1 - 1/k), Q the modularity of the k clusters: 0 for a
 Gap         G(k) = mean log(1 - q0(k) + e) - log(1 - q(k) + e) over null graphs, which the caller makes from data of
             the same shape without clusters by the steps that made the graph
 Choice      1 if the largest gap is not clearly above those that nulls have among themselves; else the finest of the
-            numbers with a gap of 70 % or more whose clusters all lie in valleys; where none does, of the numbers within
-            5 % of the largest gap the one whose clusters are the most stable under subsamples of 80 %, and then a finer
-            one that cuts no more. A gap that is not large counts only as far as valleys lie between the
+            numbers whose clusters all lie in valleys and that have a gap of 70 % or more, or clusters that subsamples
+            of 80 % repeat; where there is none, of the numbers within 5 % of the largest gap the most stable one, and
+            then a finer one that cuts no more. A gap that is not large counts only as far as valleys lie between the
             clusters: a continuum (a curve, a gradient) can be cut cheaply anywhere, and no null has its shape. Clusters
             far apart along one line look like one long cloud to the null; deep valleys give them away
 Cost        a sweep over k for the graph and for every subsample, a shorter one for every null
@@ -45,10 +45,15 @@ FLOORS: dict[Measure, float] = {"cut": 0.03, "valley": 0.55}
 # between clusters; from the second number on they play no part.
 CLEAR = 1.2
 SURE = 4.0
-# Of numbers with gaps of at least this share of the largest, the finest is taken whose clusters all lie in valleys no
-# shallower than this: splitting a cluster leaves a valley close to 1.
-FINE = 0.7
+# The finest number is taken whose clusters all lie in valleys no shallower than this (splitting a cluster leaves a
+# valley close to 1), if its gap is at least this share of the largest or its clusters are at least this stable. The gap
+# alone would miss clusters in a row, of uneven sizes or one around another: the null of their covariance is cut as
+# cheaply.
 SEPARATE = 0.4
+FINE = 0.7
+STEADY = 0.95
+# Clusters of this stability can be relied on.
+STABLE = 0.85
 # How far from the border, as a share of the smaller cluster, the least cut is looked for.
 BORDER = 0.1
 # Where cuts are not clear, valleys may be: no shallower than this, and around clusters of at least this share.
@@ -125,6 +130,7 @@ class ClusterCount:
     runner_up: int | None  # the clearest number that is not close to the one chosen
     candidate: int  # the clearest number, also where it was not clear enough
     labels: Ints  # of the graph for the number chosen
+    found_in: tuple[str, ...] = ()  # views that show it, where all together do not
 
     @property
     def needed(self) -> float:
@@ -349,7 +355,13 @@ def _clearest(whole: Sweep, gaps: Floats, stability: Floats | None) -> int:
     best = int(np.argmax(gaps))
     cut = whole.relative_cut
     least = max(LEAST_SAMPLES, LEAST_SHARE * len(whole.labels[0]))
-    separate = (gaps >= FINE * gaps[best]) & (whole.valleys <= SEPARATE) & (whole.counts > 1) & (gaps > 0)
+    clear = (gaps >= FINE * gaps[best]) & (gaps > 0)
+    steady = np.zeros_like(clear)
+    if stability is not None:
+        # Coarser clusters take the place of the clearest ones only where subsamples do not repeat those.
+        reach = whole.counts >= (whole.counts[best] if stability[best] >= STABLE else 1)
+        steady = (stability >= STEADY) & reach & np.isfinite(gaps)
+    separate = (whole.valleys <= SEPARATE) & (clear | steady) & (whole.counts > 1)
     for finest in np.flatnonzero(separate)[::-1].tolist():
         if whole.smallest(finest) >= least:
             return int(finest)
@@ -404,6 +416,6 @@ def _tolerance(k: int) -> float:
 def _confidence(none: bool, agreement: float, stability: float, strength: float) -> Confidence:
     if none:
         return "none"
-    if agreement >= 0.8 and stability >= 0.85 and strength >= 2.0:
+    if agreement >= 0.8 and stability >= STABLE and strength >= 2.0:
         return "high"
     return "moderate" if agreement >= 0.4 and stability >= 0.6 else "low"
