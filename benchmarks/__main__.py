@@ -20,6 +20,7 @@ SUITES = (
     "ratio_mkc",
     "kernel_spectral",
     "comparators",
+    "graph_fusion",
     "cluster_counts",
     "startup",
 )

@@ -189,8 +189,8 @@ def _unfinished(board: Board) -> Iterable[str]:
 def _settings(board: Board) -> Iterable[str]:
     yield "## Settings"
     yield (
-        "Scaled views have columns of mean 0 and standard deviation 1, or rows of length 1 where they are sparse or hold "
-        "counts or links. Libraries that take no sparse arrays get the same numbers as dense ones."
+        "Scaled views have columns of mean 0 and standard deviation 1, or rows of length 1 where they are sparse or "
+        "hold counts or links. Libraries that take no sparse arrays get the same numbers as dense ones."
     )
     rows = [(row.method, row.library, _SETTINGS.get(row.method, "")) for row in board.rows]
     yield _table(("method", "library", "setting, and why it needs no labels"), rows, n_text=3)

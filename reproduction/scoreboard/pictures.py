@@ -88,7 +88,7 @@ def draw_ranks(board: Board) -> "Figure":
 def _draw_rank_axis(axes: "Axes", n_methods: int) -> None:
     axes.plot([1, n_methods], [0, 0], color="black", linewidth=1.0)
     step = max(1, n_methods // 10)
-    for tick in sorted({*range(1, n_methods + 1, step), n_methods}):
+    for tick in [*range(1, n_methods - step // 2, step), n_methods]:
         axes.plot([tick, tick], [0, -0.25], color="black", linewidth=1.0)
         axes.text(tick, -0.4, str(tick), ha="center", va="bottom")
 

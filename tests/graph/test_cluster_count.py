@@ -455,6 +455,21 @@ def test_the_finest_number_whose_clusters_lie_in_valleys_is_taken():
     assert position_of(whole, [0, 1.0, 0.9, 0.69, 0.95]) == 2
 
 
+def test_clusters_in_valleys_that_subsamples_repeat_are_taken_at_any_gap():
+    whole = made_sweep((0.0, 0.5, 0.5, 0.5, 0.5), (0.1, 0.3, 0.39, 0.41))
+    gaps = [0, 1.0, 0.1, -0.2, 0.1]
+    assert position_of(whole, gaps, [1, 0.9, 0.5, 0.95, 1.0]) == 3
+    assert position_of(whole, gaps, [1, 0.9, 0.5, 0.94, 1.0]) == 1
+    assert position_of(whole, [0, -np.inf, 1.0, -np.inf, -np.inf], [1, 0.9, 0.5, 0.95, 1.0]) == 2  # not allowed
+
+
+def test_coarser_clusters_that_subsamples_repeat_are_taken_only_where_they_do_not_repeat_the_clearest():
+    whole = made_sweep((0.0, 0.5, 0.5, 0.5, 0.5), (0.1, 0.9, 0.9, 0.9), cut=(0.0, 0.1, 0.2, 0.3, 0.4))
+    gaps = [0, 0.1, 0.2, 1.0, 0.3]
+    assert position_of(whole, gaps, [1, 1.0, 0.5, 0.84, 0.5]) == 1
+    assert position_of(whole, gaps, [1, 1.0, 0.5, 0.85, 0.5]) == 3
+
+
 def test_clusters_in_valleys_have_five_samples_at_least():
     whole = made_sweep((0.0, 0.5, 0.5, 0.5, 0.5), (0.1, 0.3, 0.9, 0.9))
     few = replace(whole, labels=(*whole.labels[:2], small_cluster(2, 4), *whole.labels[3:]))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
 
 from kernelweave.estimators.graph import structure
 from kernelweave.estimators.graph.structure import Judge, ViewReport, verdict, view_warnings
@@ -55,6 +56,11 @@ def judge(types=None, seed=0, **blocks):
             {},
             "3 clusters, high confidence: the split is 4.3 times as clear as the clearest in structureless data of the "
             "same shape; 4 of 5 subsamples agree; next best 5.",
+        ),
+        (
+            {"found_in": ("a", "b")},
+            "3 clusters, high confidence: in views 'a' and 'b' the split is 4.3 times as clear as the clearest in "
+            "structureless data of the same shape; 4 of 5 subsamples agree; next best 5.",
         ),
         (
             {"confidence": "low", "strength": 12.6, "plausible": (3, 4, 6), "votes": (2, 6, 3, 9, 9)},
@@ -147,6 +153,34 @@ def test_the_judge_counts_clusters_of_all_views_together():
     answer = judge(one=grouped(0), two=grouped(1)).count(1, None)
     assert answer.n_clusters == 3
     assert answer.confidence in ("high", "moderate")
+
+
+def test_clusters_of_one_view_count_where_noise_in_the_others_hides_them():
+    y = np.arange(240) % 3
+    rng = np.random.default_rng(0)
+    noisy = {name: rng.standard_normal((240, d)) for name, d in (("two", 12), ("three", 30), ("four", 8))}
+    views = judge(one=grouped(3, d=12, y=y, apart=7.0), **noisy)
+    assert views._count_in(range(4), 1, None).confidence == "none"
+    answer = views.count(1, None)
+    assert (answer.n_clusters, answer.found_in) == (3, ("one",))
+    assert adjusted_rand_score(answer.labels, y) > 0.95
+
+
+def test_a_view_is_not_asked_again_where_all_have_groups_or_none_has():
+    crossed = judge(one=grouped(0, y=np.arange(N) % 3), two=grouped(1, y=np.arange(N) // 30))
+    assert crossed.count(1, None).found_in == ()
+    assert judge(one=noise(1), two=noise(2)).count(1, None).found_in == ()
+
+
+def test_groups_that_the_joint_graph_does_not_have_are_not_counted(monkeypatch):
+    views = judge(one=grouped(0), two=noise(2))
+    unclear = count(n_clusters=1, confidence="none")
+    answers = {(0, 1): unclear, (0,): count(labels=np.roll(GROUPS, 1))}
+    monkeypatch.setattr(views, "_count_in", lambda positions, *_: answers[tuple(positions)])
+    assert views.count(1, None).found_in == ("one",)
+    shuffled = np.random.default_rng(0).permutation(GROUPS)
+    answers[0,] = count(labels=shuffled)
+    assert views.count(1, None) is unclear
 
 
 def test_the_judge_counts_no_more_than_allowed_and_no_fewer():

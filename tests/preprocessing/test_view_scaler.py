@@ -43,6 +43,19 @@ def test_rows_get_unit_length():
     np.testing.assert_allclose(np.linalg.norm(scaled.toarray(), axis=1), 1.0)
 
 
+def test_counts_in_a_dense_table_are_scaled_as_in_a_sparse_one():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(3.0, (40, 60)) * (rng.random((40, 60)) < 0.08)
+    counts[:, 0] = 1  # no empty row
+    scaler = ViewScaler().fit(
+        {"words": counts, "numbers": rng.normal(size=(40, 3)), "signed": counts * rng.choice([-1, 1], (40, 60))}
+    )
+    assert scaler.methods_ == ["unit_rows", "standard", "standard"]
+    np.testing.assert_allclose(
+        ViewScaler().fit_transform(counts), ViewScaler().fit_transform(sp.csr_array(counts)).toarray()
+    )
+
+
 def test_every_form_comes_back_as_it_came_and_stays_as_it_was():
     front, back = X[:, :2], X[:, 2:]
     expected = standardize(X)
