@@ -166,10 +166,35 @@ def test_clusters_of_one_view_count_where_noise_in_the_others_hides_them():
     assert adjusted_rand_score(answer.labels, y) > 0.95
 
 
-def test_a_view_is_not_asked_again_where_all_have_groups_or_none_has():
+def test_views_are_not_judged_again_where_all_have_groups_or_none_has(monkeypatch):
     crossed = judge(one=grouped(0, y=np.arange(N) % 3), two=grouped(1, y=np.arange(N) // 30))
-    assert crossed.count(1, None).found_in == ()
-    assert judge(one=noise(1), two=noise(2)).count(1, None).found_in == ()
+    nothing = judge(one=noise(1), two=noise(2))
+    for views, telling in ((crossed, [True, True]), (nothing, [False, False])):
+        judged = []
+
+        def unclear(positions, *_, judged=judged):
+            judged.append(list(positions))
+            return count(n_clusters=1, confidence="none")
+
+        monkeypatch.setattr(views, "_count_in", unclear)
+        assert views.count(1, None).found_in == ()
+        assert judged == [[0, 1]]
+        assert [views._own_groups(position).has_groups for position in (0, 1)] == telling
+
+
+def test_a_view_among_others_is_judged_as_if_it_were_the_only_one():
+    X = grouped(0, apart=4.0)
+    among = judge(one=X, two=noise(2))._count_in([0], 1, None)
+    alone = judge(one=X)._count_in([0], 1, None)
+    np.testing.assert_allclose(among.gaps, alone.gaps)
+    assert among.strength == alone.strength
+
+
+def test_a_view_has_groups_only_beyond_three_times_the_spread_of_nulls(monkeypatch):
+    monkeypatch.setattr(structure, "VIEW_GAP", 0.0)
+    of_noise = [judge(one=noise(seed), seed=seed)._own_groups(0).has_groups for seed in range(12)]
+    assert sum(of_noise) <= 2  # 7 have a gap above zero
+    assert judge(one=grouped(0))._own_groups(0).has_groups
 
 
 def test_groups_that_the_joint_graph_does_not_have_are_not_counted(monkeypatch):
