@@ -1,11 +1,13 @@
 """The one gate through which data enter: samples, views, weights and labels."""
 
+from kernelweave.inputs.arrays.absence import MISSING, absent_rows
 from kernelweave.inputs.arrays.graphs import as_edges, read_affinity
 from kernelweave.inputs.arrays.samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
 from kernelweave.inputs.arrays.views import (
     Views,
     as_views,
     is_multi_view,
+    observed_views,
     per_view,
     read_view_weights,
     read_views,
@@ -17,14 +19,17 @@ from kernelweave.inputs.files.reading import read_tables
 from kernelweave.inputs.files.tables import Table, TextFormat, align_tables
 
 __all__ = [
+    "MISSING",
     "Table",
     "TextFormat",
     "Views",
+    "absent_rows",
     "align_tables",
     "as_edges",
     "as_views",
     "check_cluster_count",
     "is_multi_view",
+    "observed_views",
     "per_view",
     "read_affinity",
     "read_centers",

@@ -31,6 +31,7 @@ from kernelweave.estimators.margin.division import DivisionModel, Split
 from kernelweave.estimators.mixtures.model import MixtureModel
 from kernelweave.estimators.shared import embedding, scores, view_kernels
 from kernelweave.estimators.shared.models import CenterModel, MeanModel
+from kernelweave.inputs.arrays.absence import CellFiller
 from kernelweave.kernels import divergences, representations
 from kernelweave.kernels.spec import fitting, formulas
 from kernelweave.kernels.spec.neighbors import NeighborGraph
@@ -73,6 +74,7 @@ CLASSES: dict[str, type] = {
     "features/Fourier": fitting.FourierFeatures,
     "features/Linear": fitting.LinearFeatures,
     "features/Nystroem": fitting.NystroemFeatures,
+    "filler/Cells": CellFiller,
     "formula/ChiSquared": formulas.ChiSquared,
     "formula/Gaussian": formulas.Gaussian,
     "formula/IntensityHistogram": formulas.IntensityHistogram,

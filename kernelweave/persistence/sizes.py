@@ -15,7 +15,7 @@ SIZES: dict[str, dict[str, str]] = {
     "estimator/MinMaxKMeans": {"cluster_centers_": "kf"},
     "estimator/PifsKMeans": {"cluster_centers_": "kf"},
     "extension/Eigenvectors": {"sources": "ne"},
-    "extension/FusedGraph": {"view_weights": "v", "sources": "ne", "digests": "."},
+    "extension/FusedGraph": {"view_weights": "v", "sources": "ne", "digests": ".", "observed": "nv"},
     "kernel/TrainedKernel": {"columns": "m"},
     "kernel/ViewKernel": {"degree_weights": "n", "column_scale": "n"},
     "kernel/WeightedViewKernels": {"coefficients": "v"},
@@ -43,7 +43,7 @@ SIZES: dict[str, dict[str, str]] = {
     "scores/Centred": {"shares": "m", "column_means": "m", "alphas": "mq"},
     "scores/Codebook": {"patterns": "kq", "floor": "q"},
     "view/Compared": {"rows": "..", "radii": ".."},
-    "view/Kernel": {"diag": "n", "radii": ".n"},
+    "view/Kernel": {"diag": ".", "radii": ".."},
 }
 # What no fitted model is without.
 NEVER_ZERO = "nk"

@@ -34,7 +34,8 @@ What to write, and what not:
 
 - An upgrade tells what the file meant. Where a version had no such field, put in the value under which today's code
   does what that version did, and say so; where nobody can know it, leave it out.
-- An older file may lack what was added within a version: ask ``if "_x" in fields``.
+- An older file may lack what was added within a version: ask ``if "_x" in fields``. Where one value says what such a
+  file meant, put it into ``ADDED``.
 - The fields come from a file, and are checked only after the upgrade: use NumPy and plain Python on them, never
   compiled loops, ``predict`` or a constructor. :func:`composed` makes objects without one and checks them.
 - While no release has written the present version, change its upgrades freely. After that, raise ``names.VERSION``,
@@ -53,10 +54,19 @@ from kernelweave.persistence.upgrades_spectral import SPECTRAL
 #: By version and name, what turns the fields of an object of that version into those of the next.
 UPGRADES: dict[int, dict[str, Upgrade]] = {1: COMPARATORS | KMEANS | MARGIN | MIXTURES | SPECTRAL}
 
+#: By name, what was added without a new version, with the value under which today's code does what it did before.
+ADDED: dict[str, Fields] = {
+    "estimator/GraphFusionClustering": {"missing": "error"},
+    "extension/FusedGraph": {"observed": None, "level": 0.0},
+    "view/Kernel": {"samples": None},
+    "view/Linked": {"samples": None},
+}
+
 
 def upgraded(written: str, fields: Fields, version: int) -> Fields:
     """Return the fields of an object in a file of some version as the class that it is today has them."""
-    for step, name in zip(range(version, VERSION), names_since(written, version), strict=False):
+    names = names_since(written, version)
+    for step, name in zip(range(version, VERSION), names, strict=False):
         if name in UPGRADES[step]:
             fields = UPGRADES[step][name](fields)
-    return fields
+    return ADDED.get(names[-1], {}) | fields

@@ -22,7 +22,8 @@ CONSTANT_COLUMN = 10 * np.finfo(float).eps
 class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Bring every view to one scale: columns to mean 0 and standard deviation 1, or rows to unit length.
 
-    Put it before a multi-view estimator in a pipeline; one table is a single view.
+    Put it before a multi-view estimator in a pipeline; one table is a single view. NaN stays where it is: means,
+    deviations and lengths are those of what was measured.
 
     Parameters
     ----------
@@ -59,6 +60,9 @@ class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> len(model.fit(digits.views).predict(digits.views)) == len(digits.target)
     True
     """
+
+    #: Cells and samples that are not there stay NaN; what is learned comes from the others.
+    _keeps_nan = True
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         "method": [str, list, tuple, dict],
@@ -124,6 +128,7 @@ class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -134,7 +139,7 @@ def _resolve_method(name: str, block: Array, requested: Any) -> str:
         raise ParameterError(f"method={requested!r} for view {name!r} is not known: use {', '.join(METHODS)}.")
     if requested == "auto":
         # A mean of almost only zeros says nothing, and dividing by the deviation makes the rarest word the loudest.
-        return "unit_rows" if sp.issparse(block) or view_kind(block) == "counts" else "standard"
+        return "unit_rows" if sp.issparse(block) or view_kind(_measured(block)) == "counts" else "standard"
     if requested == "standard" and sp.issparse(block):
         raise ParameterError(
             f"method='standard' would fill the zeros of the sparse view {name!r}: use 'unit_rows', or pass it dense."
@@ -142,19 +147,57 @@ def _resolve_method(name: str, block: Array, requested: Any) -> str:
     return str(requested)
 
 
+def _measured(block: Floats) -> Floats:
+    """Return the rows without NaN, all where every row has some."""
+    whole = ~np.isnan(block).any(axis=1)
+    return block if whole.all() or not whole.any() else block[whole]
+
+
 def _moments(block: Floats) -> tuple[Floats, Floats]:
+    if np.isnan(block).any():
+        return _moments_of_measured(block)
     mean = block.mean(axis=0)
     scale = block.std(axis=0, ddof=1) if len(block) > 1 else np.zeros(block.shape[1])
+    return mean, _usable(mean, scale)
+
+
+def _moments_of_measured(block: Floats) -> tuple[Floats, Floats]:
+    """Return mean and deviation of the cells of each column that are there; a column without any is left alone."""
+    there = ~np.isnan(block)
+    counts = there.sum(axis=0)
+    mean = np.where(there, block, 0.0).sum(axis=0) / np.maximum(counts, 1)
+    squares = np.where(there, block - mean, 0.0) ** 2
+    scale = np.sqrt(squares.sum(axis=0) / np.maximum(counts - 1, 1))
+    return mean, _usable(mean, scale)
+
+
+def _usable(mean: Floats, scale: Floats) -> Floats:
+    """Return deviations to divide by, 1 for constant columns."""
     # The deviation of a constant column is zero up to rounding.
     constant = scale <= CONSTANT_COLUMN * np.abs(mean)
-    return mean, np.where(constant | (scale == 0), 1.0, scale)
+    return np.where(constant | (scale == 0), 1.0, scale)
 
 
 def _scaled(block: Any, method: str, mean: Floats, scale: Floats) -> Array:
     if method == "standard":
         dense = block.toarray() if sp.issparse(block) else block
         return np.asarray((dense - mean) / scale)
-    return normalize(block) if method == "unit_rows" else block.copy()
+    return _unit_rows(block) if method == "unit_rows" else block.copy()
+
+
+def _unit_rows(block: Array) -> Array:
+    """Return rows of unit length; the length of a row is that of what is there."""
+    values = block.data if sp.issparse(block) else block
+    if not np.isnan(values).any():
+        return normalize(block)
+    if not sp.issparse(block):
+        lengths = np.sqrt(np.nansum(block * block, axis=1, keepdims=True))
+        return np.asarray(block / np.where(lengths == 0, 1.0, lengths))
+    scaled = sp.csr_array(block, copy=True)
+    rows = np.repeat(np.arange(scaled.shape[0]), np.diff(scaled.indptr))
+    lengths = np.sqrt(np.bincount(rows, np.nan_to_num(scaled.data) ** 2, minlength=scaled.shape[0]))
+    scaled.data = scaled.data / np.where(lengths == 0, 1.0, lengths)[rows]
+    return scaled
 
 
 def _one_table(scaler: ViewScaler, X: Any, views: Views) -> Array:

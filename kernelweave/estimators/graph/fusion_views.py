@@ -9,7 +9,7 @@ All three know ``edges(block)``, the weights from new samples to the training sa
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.inputs import Views, as_edges, per_view
+from kernelweave.inputs import Views, absent_rows, as_edges, per_view
 from kernelweave.kernels.checks import check_kernel_matrix
 from kernelweave.kernels.neighbors import (
     EXACT_LIMIT,
@@ -64,9 +64,10 @@ class ComparedView:
 
     def edges(self, block: Matrix) -> sp.csr_array:
         """Return the mean of the edges by every representation and size; samples that are absent have none."""
+        new = np.flatnonzero(~absent_rows(block))
         # Whether zeros are an empty histogram was seen in the training samples; the other new ones have no say in it.
-        histograms = any(isinstance(each, Hellinger) for each in self.representations)
-        new = _filled_rows(block) if histograms else np.arange(block.shape[0])
+        if any(isinstance(each, Hellinger) for each in self.representations):
+            new = new[_filled_rows(block[new])]
         shape = (block.shape[0], self.n_samples)
         if len(new) == 0 or len(self.samples) == 0:
             return sp.csr_array(shape)
@@ -83,14 +84,17 @@ class KernelView:
 
     diag: Floats
     sizes: tuple[int, ...]
-    radii: Floats  # (n_sizes, n)
+    radii: Floats  # (n_sizes, n_present)
+    samples: Ints | None = None  # (n_present,) the training samples that are present; None: all
 
     kind = "kernel"
 
     def edges(self, block: Matrix) -> sp.csr_array:
-        """Return the mean of the edges of every size."""
-        near = self._nearest(block, max(self.sizes))
-        return sp.csr_array(_summed_edges(near, self.sizes, self.radii) / len(self.sizes))
+        """Return the mean of the edges of every size; samples that are absent have none."""
+        new, values = _pairs_present(block, self.samples)
+        near = self._nearest(values, max(self.sizes))
+        edges = sp.csr_array(_summed_edges(near, self.sizes, self.radii) / len(self.sizes))
+        return _spread(edges, new, self.samples, block.shape)
 
     def _nearest(self, block: Matrix, m: int) -> Neighbors:
         # K(x, x) is not known. The least value that puts no sample at a negative squared distance makes the nearest
@@ -106,12 +110,24 @@ class LinkedView:
     """A view that is a graph; new samples by their edges to the training samples."""
 
     scale: float  # what edge weights are multiplied by, so that edges of all views weigh the same in the mean
+    samples: Ints | None = None  # (n_present,) the training samples that are present; None: all
 
     kind = "graph"
 
     def edges(self, block: Matrix) -> sp.csr_array:
-        """Return the edges in the scale of the other views."""
-        return sp.csr_array(block) * self.scale
+        """Return the edges in the scale of the other views; samples that are absent have none."""
+        new, links = _pairs_present(block, self.samples)
+        links = sp.csr_array(links) * self.scale
+        return _spread(links, new, self.samples, block.shape)
+
+
+def _pairs_present(block: Matrix, samples: Ints | None) -> tuple[Ints, Matrix]:
+    """Return which new samples are present, and their values with the training samples that are."""
+    if samples is None and not absent_rows(block).any():
+        return np.arange(block.shape[0]), block
+    new = np.flatnonzero(~absent_rows(block))
+    kept = block[new]
+    return new, kept if samples is None else kept[:, samples]
 
 
 FusionView = ComparedView | KernelView | LinkedView
@@ -128,16 +144,25 @@ def view_types(choice: Any, views: Views) -> list[ViewType]:
     for name, wanted in zip(views.names, types, strict=True):
         if wanted not in VIEW_TYPES:
             raise ParameterError(f"view_types gives {wanted!r} for view {name!r}; choose one of {list(VIEW_TYPES)}.")
-    return [view_kind(block) if wanted == "auto" else wanted for wanted, block in zip(types, views.blocks, strict=True)]
+    return [view_kind(of_present(views, v, "table")) if wanted == "auto" else wanted for v, wanted in enumerate(types)]
+
+
+def of_present(views: Views, view: int, kind: str) -> Matrix:
+    """Return the samples that a view has; of kernels and graphs rows and columns."""
+    block = views.blocks[view]
+    if views.observed is None:
+        return block
+    there = views.present(view)
+    return block[there][:, there] if kind in ("kernel", "graph") else block[there]
 
 
 def check_pairs(views: Views, types: Sequence[ViewType]) -> None:
     """Raise KernelError unless kernels and graphs are square and symmetric; whole, so that messages name their rows."""
-    for name, block, kind in zip(views.names, views.blocks, types, strict=True):
+    for v, (name, kind) in enumerate(zip(views.names, types, strict=True)):
         if kind == "kernel":
-            check_kernel_matrix(block, f"view {name!r}")
+            check_kernel_matrix(of_present(views, v, kind), f"view {name!r}")
         elif kind == "graph":
-            as_edges(block, f"view {name!r}")
+            as_edges(of_present(views, v, kind), f"view {name!r}")
 
 
 def neighborhood_sizes(n_samples: int, n_clusters: int, kind: str, n_neighbors: int | None = None) -> tuple[int, ...]:
@@ -157,8 +182,8 @@ def fit_views(
     """Return every view with the graph of its samples, edges of all views on one scale."""
     fitted: list[FusionView] = []
     graphs: list[sp.csr_array] = []
-    for name, block, kind in zip(views.names, views.blocks, types, strict=True):
-        view, graph = _fit_view(name, block, kind, n_clusters, rng, n_neighbors)
+    for v, kind in enumerate(types):
+        view, graph = _fit_view(views, v, kind, n_clusters, rng, n_neighbors)
         fitted.append(view)
         graphs.append(graph)
     usual = np.mean(
@@ -167,29 +192,35 @@ def fit_views(
     for position, (graph, kind) in enumerate(zip(graphs, types, strict=True)):
         if kind == "graph" and graph.nnz:
             scale = float(usual / graph.data.mean())
-            fitted[position] = LinkedView(scale)
+            fitted[position] = replace(fitted[position], scale=scale)  # type: ignore[arg-type]
             graphs[position] = graph * scale
     return fitted, graphs
 
 
 def _fit_view(
-    name: str, block: Matrix, kind: ViewType, n_clusters: int, rng: np.random.Generator, n_neighbors: int | None
+    views: Views, position: int, kind: ViewType, n_clusters: int, rng: np.random.Generator, n_neighbors: int | None
 ) -> tuple[FusionView, sp.csr_array]:
+    """Return a view with the graph of its samples; those that are absent have no edges."""
+    n = views.n_samples
+    block = of_present(views, position, kind)
+    there = None if views.observed is None else views.present(position)
     if kind == "graph":
-        return LinkedView(1.0), as_edges(block, f"view {name!r}")
+        links = as_edges(block, f"view {views.names[position]!r}")
+        return LinkedView(1.0, there), links if there is None else _spread(links, there, there, (n, n))
     sizes = neighborhood_sizes(block.shape[0], n_clusters, kind, n_neighbors)
     if kind == "kernel":
-        return _fit_kernel(block, sizes)
-    n = block.shape[0]
+        kernel, graph = _fit_kernel(block, sizes)
+        return replace(kernel, samples=there), graph if there is None else _spread(graph, there, there, (n, n))
     samples = present_rows(block, kind)
     if len(samples) < 2:
-        samples = np.arange(n)  # nothing to tell: all rows are equal
-    present = block if len(samples) == n else block[samples]
+        samples = np.arange(block.shape[0])  # nothing to tell: all rows are equal
+    present = block if len(samples) == block.shape[0] else block[samples]
     fitted = representations(present, kind)
     rows = tuple(representation.transform(present) for representation in fitted)
     # The same draws for all views, so that their order plays no part.
     near = [nearest_others(Z, max(sizes), deepcopy(rng)) for Z in rows]
     radii = tuple(np.stack([neighbors.first(m).radii for m in sizes]) for neighbors in near)
+    samples = samples if there is None else there[samples]
     graph = _spread(mean_graph(near, sizes), samples, samples, (n, n))
     return ComparedView(kind, fitted, rows, sizes, radii, samples, n), graph
 
@@ -211,12 +242,13 @@ def _filled_rows(block: Matrix) -> Ints:
     return np.flatnonzero(filled)
 
 
-def _spread(A: sp.csr_array, rows: Ints, columns: Ints, shape: tuple[int, int]) -> sp.csr_array:
-    """Return a matrix between some rows and columns as one between all."""
+def _spread(A: sp.csr_array, rows: Ints, columns: Ints | None, shape: tuple[int, int]) -> sp.csr_array:
+    """Return a matrix between some rows and columns (None: all of these) as one between all."""
     if A.shape == shape:
         return sp.csr_array(A)
     edges = sp.coo_array(A)
-    return sp.csr_array((edges.data, (rows[edges.row], columns[edges.col])), shape=shape)
+    ends = edges.col if columns is None else columns[edges.col]
+    return sp.csr_array((edges.data, (rows[edges.row], ends)), shape=shape)
 
 
 def _fit_kernel(K: Matrix, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_array]:

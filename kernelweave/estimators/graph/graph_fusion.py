@@ -20,16 +20,16 @@ from kernelweave.estimators.graph.fusion_views import (
 )
 from kernelweave.estimators.graph.structure import FEW_SAMPLES, Judge, ViewReport, as_asked, verdict, view_warnings
 from kernelweave.estimators.shared.embedding import EmbeddingClusterer, EmbeddingModel, Extension
-from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_inexact
+from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence, warn_if_empty, warn_if_inexact
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.view_weights import start_weights
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError, ViewWarning
 from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import Views, check_cluster_count, read_views, row_digests
+from kernelweave.inputs import MISSING, Views, absent_rows, check_cluster_count, read_views, row_digests
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.graph.cluster_count import ClusterCount
 from kernelweave.solvers.graph.fusion import (
@@ -41,6 +41,7 @@ from kernelweave.solvers.graph.fusion import (
     inverse_roots,
     join_copies,
     unit_rows,
+    weighted_sum,
 )
 from kernelweave.solvers.spectral.eigenvectors import extension as inverse_eigenvalues
 
@@ -53,13 +54,33 @@ class FusionExtension(Extension):
     view_weights: Floats
     sources: Floats  # (n, q): the embedding of a new sample is its edges times this, at unit length
     digests: Ints  # (n,) of the training samples' rows, by which they are recognised
+    observed: Bools | None = None  # (n, n_views) which training samples each view has; None: all
+    level: float = 0.0  # the affinity of samples that no view has together
 
     def embed(self, views: Iterable[Matrix]) -> Floats:
         """Return the extended eigenvectors, rows of unit length."""
+        if self.observed is not None:
+            return unit_rows(self._embed_by_overlap(list(views), self.observed))
         total = np.zeros(())
         for view, weight, block in zip(self.views, self.view_weights, views, strict=True):
             total = total + weight * (view.edges(block) @ self.sources)
         return unit_rows(total)
+
+    def _embed_by_overlap(self, blocks: list[Matrix], observed: Bools) -> Floats:
+        """Return the sum over edges, each divided by the share of the weight that knows both ends, and the rest."""
+        graphs = [view.edges(block) for view, block in zip(self.views, blocks, strict=True)]
+        edges = sp.coo_array(weighted_sum(graphs, self.view_weights))
+        there = np.stack([~absent_rows(block) for block in blocks], axis=1)
+        shares = np.zeros(edges.nnz)
+        for v, weight in enumerate(self.view_weights):
+            shares += weight * (there[edges.row, v] & observed[edges.col, v])
+        values = edges.data * self.view_weights.sum() / shares
+        known = sp.csr_array((values, (edges.row, edges.col)), shape=edges.shape) @ self.sources
+        patterns, pattern = np.unique(observed, axis=0, return_inverse=True)
+        sums = np.zeros((len(patterns), self.sources.shape[1]))
+        np.add.at(sums, pattern.ravel(), self.sources)
+        unknown = there.astype(np.int64) @ patterns.T == 0
+        return np.asarray(known + self.level * (unknown @ sums))
 
     def known(self, views: Sequence[Matrix]) -> Ints:
         """Return the first training sample that each new one equals in every view that can tell, -1 for none."""
@@ -69,7 +90,8 @@ class FusionExtension(Extension):
         digests = row_digests(blocks)
         order = np.argsort(self.digests, kind="stable")
         place = np.minimum(np.searchsorted(self.digests, digests, sorter=order), len(order) - 1)
-        return np.where(self.digests[order[place]] == digests, order[place], -1)
+        there = np.logical_or.reduce([~absent_rows(block) for block in blocks])  # absent ones all look the same
+        return np.where(there & (self.digests[order[place]] == digests), order[place], -1)
 
 
 class GraphFusionClustering(EmbeddingClusterer):
@@ -95,6 +117,10 @@ class GraphFusionClustering(EmbeddingClusterer):
     view_types : {"auto", "table", "counts", "kernel", "graph"}, list or dict, default="auto"
         What each view is. ``"auto"`` decides between counts (of words, or links: mostly zeros, hardly a negative
         value) and other tables. Kernel matrices and graphs have to be named.
+    missing : {"error", "drop", "mean", "median", "knn"}, default="error"
+        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
+        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
+        no matter of cells: the sample is absent from this view, and the others decide.
     view_weights : {"learned", "uniform"}, array-like or dict, default="learned"
         Whether view weights are learned, all equal, or fixed numbers, one per view (scaled to add up to 1).
     init_view_weights : array-like or dict, default=None
@@ -146,6 +172,8 @@ class GraphFusionClustering(EmbeddingClusterer):
         Entries of ``objective_path_``.
     converged_ : bool
         Whether no single move lowers the cut any more.
+    observed_ : ndarray of shape (n_samples, n_views), bool
+        Which samples each view had.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
@@ -194,6 +222,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         "polish": ["boolean"],
         "check_views": ["boolean"],
         "view_types": [str, list, tuple, dict],
+        "missing": [StrOptions(set(MISSING))],
     }
 
     def __init__(
@@ -204,6 +233,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         polish: bool = True,
         check_views: bool = True,
         view_types: Any = "auto",
+        missing: str = "error",
         view_weights: Any = "learned",
         init_view_weights: Any = None,
         views: Any = None,
@@ -216,6 +246,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         self.polish = polish
         self.check_views = check_views
         self.view_types = view_types
+        self.missing = missing
         self.view_weights = view_weights
         self.init_view_weights = init_view_weights
         self.views = views
@@ -223,8 +254,11 @@ class GraphFusionClustering(EmbeddingClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    _takes_absent = True
+
     def _set_input_tags(self, tags: Any) -> None:
         tags.sparse = True
+        tags.allow_nan = self.missing != "error"
         tags.pairwise = self.view_types in ("kernel", "graph") and self.views is None
         tags.positive_only = self.view_types == "graph"
 
@@ -256,7 +290,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         if copies.any():
             _warn_of_isolated(graphs)
         weights = start_weights(self.view_weights, self.init_view_weights, views.names)
-        fused = fuse_graphs(graphs, k, weights.values, learned=weights.learned)
+        fused = fuse_graphs(graphs, k, weights.values, learned=weights.learned, observed=views.observed)
         embedding = unit_rows(fused.eigenvectors.vectors * damping(fused.eigenvectors.values, k))
         clusters = self._cut(fused, embedding, k, seed, X)
         if not {"kernel", "graph"} & set(types):
@@ -265,6 +299,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         self._keep_model(fitted, views, fused, k)
         self._keep_count(count, k, views.n_samples)
         self._keep_agreement(judge, clusters.labels, k)
+        warn_if_clusters_follow_absence(clusters.labels, views.observed, seed)
         return self
 
     # --- the number of clusters ---------------------------------------------------------------------------------------
@@ -344,7 +379,14 @@ class GraphFusionClustering(EmbeddingClusterer):
     def _keep_model(self, fitted: list[FusionView], views: Views, fused: FusedGraph, k: int) -> None:
         self.representations_ = {name: _described(view) for name, view in zip(views.names, fitted, strict=True)}
         digests = row_digests(comparable(fitted, views.blocks))
-        extension = FusionExtension(tuple(fitted), fused.view_weights, _sources(fused, k), digests)
+        extension = FusionExtension(
+            tuple(fitted),
+            fused.view_weights,
+            _sources(fused, k),
+            digests,
+            observed=views.observed,
+            level=0.0 if fused.background is None else fused.background.level,
+        )
         self._model = _model(extension, self.embedding_, self.labels_, k)
 
     def _keep_agreement(self, judge: Judge | None, labels: Ints, k: int) -> None:
@@ -413,10 +455,9 @@ def _described(view: FusionView) -> list[str]:
 
 def _sources(fused: FusedGraph, k: int) -> Floats:
     """Return D^-1/2 U damping / lambda, by which edges of new samples are multiplied."""
-    degrees = np.asarray(fused.affinity.sum(axis=1)).ravel()
     values = fused.eigenvectors.values
     factors = damping(values, k) * inverse_eigenvalues(values)
-    return np.asarray(inverse_roots(degrees)[:, None] * fused.eigenvectors.vectors * factors)
+    return np.asarray(inverse_roots(fused.degrees)[:, None] * fused.eigenvectors.vectors * factors)
 
 
 def _model(extension: Extension, embedding: Floats, labels: Ints, k: int) -> EmbeddingModel:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_mutual_info_score
 from sklearn.utils import check_random_state
 
-from kernelweave.estimators.graph.fusion_views import FEWEST_NEIGHBORS, ViewType, fit_views
+from kernelweave.estimators.graph.fusion_views import FEWEST_NEIGHBORS, ViewType, fit_views, of_present
 from kernelweave.foundation.array_types import Ints, Matrix
 from kernelweave.foundation.random_streams import streams
 from kernelweave.inputs import Views
@@ -34,7 +34,7 @@ from kernelweave.solvers.graph.cluster_count import (
     cut_shares,
     sweep,
 )
-from kernelweave.solvers.graph.fusion import fuse_graphs, weighted_sum
+from kernelweave.solvers.graph.fusion import Overlap, fuse_graphs, weighted_sum
 
 #: Most samples that are judged: eigenvectors of graphs without clusters are found slowly in larger ones.
 JUDGED = 1200
@@ -90,16 +90,27 @@ class Judge:
         self._seed = random_state
         self._cells = drawing
         self.views = _part(views, types, self.samples) if n > JUDGED else views
+        self._overlap = None if self.views.observed is None else Overlap.of(self.views.observed)
         self.graphs = self._graphs(self.views)
-        self.fused = _sum(self.graphs)
+        self.fused = self._sum(self.graphs)
         self._nulls: list[list[sp.csr_array]] = []
         self._own: dict[tuple[int, int], _OwnGroups] = {}
-        self._structureless = [_without_structure(b, t) for b, t in zip(self.views.blocks, self._types, strict=True)]
+        self._structureless = [
+            _without_structure(of_present(self.views, v, kind), kind) for v, kind in enumerate(self._types)
+        ]
 
     @property
     def most_clusters(self) -> int:
         """The largest number of clusters that so many samples can show."""
         return len(self.samples) // SAMPLES_PER_CLUSTER
+
+    def _sum(self, graphs: Sequence[sp.csr_array], positions: Sequence[int] | None = None) -> sp.csr_array:
+        """Return the sum of the graphs of all views, or of some."""
+        chosen = list(range(len(graphs))) if positions is None else list(positions)
+        overlap = self._overlap
+        if overlap is not None and len(chosen) < len(graphs):
+            overlap = replace(overlap, patterns=overlap.patterns[:, chosen])
+        return weighted_sum([graphs[position] for position in chosen], np.ones(len(chosen)), overlap)
 
     def _graphs(self, views: Views) -> list[sp.csr_array]:
         return fit_views(views, self._types, len(self.samples), self._cells, FEWEST_NEIGHBORS)[1]
@@ -108,12 +119,18 @@ class Judge:
         """Return the graphs of all views of data without clusters."""
         n = len(self.samples)
         mixing = rng.standard_normal((n, n))
-        blocks = tuple(null.draw(mixing, rng) for null in self._structureless)
-        return self._graphs(Views(self.names, blocks))
+        if self.views.observed is None:
+            blocks = [null.draw(mixing, rng) for null in self._structureless]
+            return self._graphs(Views(self.names, tuple(blocks)))
+        blocks = []
+        for v, null in enumerate(self._structureless):
+            there = self.views.present(v)
+            blocks.append(among_all(null.draw(mixing[np.ix_(there, there)], rng), there, n, self._types[v]))
+        return self._graphs(Views(self.names, tuple(blocks), self.views.observed))
 
     def null_graph(self, rng: np.random.Generator) -> sp.csr_array:
         """Return the fused graph of data without clusters."""
-        return _sum(self._kept_nulls(rng))
+        return self._sum(self._kept_nulls(rng))
 
     def _kept_nulls(self, rng: np.random.Generator) -> list[sp.csr_array]:
         """Return the graphs of data without clusters; the first two are kept for the single views."""
@@ -142,12 +159,12 @@ class Judge:
 
     def _count_in(self, positions: Sequence[int], smallest: int, largest: int | None) -> ClusterCount:
         """Return the number of clusters that some of the views show together."""
-        fused = _sum(self.graphs, positions)
+        fused = self._sum(self.graphs, positions)
         limit = min(self.most_clusters, FIRST_LIMIT if largest is None else largest)
         while True:
             count = choose_count(
                 fused,
-                lambda rng: _sum(self._kept_nulls(rng), positions),
+                lambda rng: self._sum(self._kept_nulls(rng), positions),
                 counts_to_try(max(1, limit)),
                 self._seed,
                 smallest=smallest,
@@ -160,7 +177,7 @@ class Judge:
     def _joint_clusters_are(self, count: ClusterCount) -> bool:
         """Return whether the graph of all views has the clusters that some of them show."""
         (rng,) = streams(self._seed, 1, "view checks")
-        fused = fuse_graphs(self.graphs, count.n_clusters)
+        fused = fuse_graphs(self.graphs, count.n_clusters, observed=self.views.observed)
         joint = sweep(fused.affinity, np.array([1, count.n_clusters]), RUNS, rng)
         return adjusted_mutual_info_score(count.labels, joint.labels[-1]) >= SUPPORTED
 
@@ -169,7 +186,9 @@ class Judge:
         return [self._view_report(position, labels, n_clusters) for position in range(len(self.names))]
 
     def _view_report(self, position: int, labels: Ints, n_clusters: int) -> ViewReport:
-        graph = self.graphs[position]
+        there = self.views.present(position)
+        graph = self._among_present(self.graphs[position], there)
+        labels = labels[there]
         own = self._own_groups(position, n_clusters)
         cut, expected = cut_shares(graph.tocoo(), np.asarray(graph.sum(axis=1)).ravel(), labels, n_clusters)
         at = int(np.flatnonzero(own.sweep.counts == max(n_clusters, 2))[0])
@@ -180,6 +199,10 @@ class Judge:
             own_count=own.count,
             similarity=float(adjusted_mutual_info_score(labels, own.sweep.labels[at])),
         )
+
+    def _among_present(self, graph: sp.csr_array, there: Ints) -> sp.csr_array:
+        """Return a view's graph of the samples that it has."""
+        return graph if self.views.observed is None else sp.csr_array(graph[there][:, there])
 
     def _own_groups(self, position: int, n_clusters: int = 2) -> _OwnGroups:
         """Return what a view shows by itself; ``n_clusters`` is among the numbers tried."""
@@ -195,19 +218,15 @@ class Judge:
         most = max(2, self.most_clusters)
         counts = np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), n_clusters})])
         rng = rngs[KEPT_NULLS + position]
-        own = sweep(self.graphs[position], counts, NULL_RUNS, rng)
-        losses = np.array([sweep(null[position], counts, NULL_RUNS, rng).loss() for null in self._nulls])
+        there = self.views.present(position)
+        own = sweep(self._among_present(self.graphs[position], there), counts, NULL_RUNS, rng)
+        nulls = [self._among_present(null[position], there) for null in self._nulls]
+        losses = np.array([sweep(null, counts, NULL_RUNS, rng).loss() for null in nulls])
         gaps = losses.mean(axis=0) - own.loss()
         gaps[0] = 0.0
         noise = 3.0 * float(np.abs(losses - losses.mean(axis=0)).max())
         clearest = int(np.argmax(gaps))
         return _OwnGroups(own, bool(gaps[clearest] > max(VIEW_GAP, noise)), int(counts[clearest]))
-
-
-def _sum(graphs: Sequence[sp.csr_array], positions: Sequence[int] | None = None) -> sp.csr_array:
-    """Return the sum of the graphs, or of those at some positions."""
-    chosen = graphs if positions is None else [graphs[position] for position in positions]
-    return weighted_sum(chosen, np.ones(len(chosen)))
 
 
 def settle_n_clusters(estimator: Any, views: Callable[[], Views], types: Sequence[ViewType]) -> int:
@@ -320,10 +339,26 @@ def _share(part: float, whole: float) -> float:
 
 def _part(views: Views, types: Sequence[ViewType], samples: Ints) -> Views:
     """Return some samples of every view; of kernels and graphs rows and columns."""
+    part = views.take(samples)
     blocks = []
-    for block, kind in zip(views.take(samples).blocks, types, strict=True):
+    for block, kind in zip(part.blocks, types, strict=True):
         blocks.append(block[:, samples] if kind in ("kernel", "graph") else block)
-    return Views(views.names, tuple(blocks))
+    return replace(part, blocks=tuple(blocks))
+
+
+def among_all(block: Matrix, there: Ints, n_samples: int, kind: ViewType) -> Matrix:
+    """Return a view of some samples as one of all, NaN where the others are; graphs without edges there."""
+    if kind == "graph" or sp.issparse(block):
+        entries = sp.coo_array(block)
+        columns = there[entries.col] if kind == "graph" else entries.col
+        width = n_samples if kind == "graph" else block.shape[1]
+        return sp.csr_array((entries.data, (there[entries.row], columns)), shape=(n_samples, width))
+    whole = np.full((n_samples, n_samples if kind == "kernel" else block.shape[1]), np.nan)
+    if kind == "kernel":
+        whole[np.ix_(there, there)] = block
+    else:
+        whole[there] = block
+    return whole
 
 
 def _without_structure(block: Matrix, kind: ViewType) -> Structureless:

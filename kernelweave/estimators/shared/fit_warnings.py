@@ -3,16 +3,21 @@
 from collections.abc import Sequence
 
 import numpy as np
+from sklearn.metrics import adjusted_mutual_info_score
 
-from kernelweave.foundation.array_types import Array, Floats
-from kernelweave.foundation.errors import ConvergenceWarning, NotPSDWarning
+from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
+from kernelweave.foundation.errors import ConvergenceWarning, NotPSDWarning, ViewWarning
 from kernelweave.foundation.logged_warnings import warn
+from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.definiteness import negative_eigenvalue
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import FLAT
 
 #: Eigenvectors with a larger residual are worth a warning.
 LARGEST_RESIDUAL = 1e-4
+#: Adjusted mutual information of clusters and absence that is worth a warning, and draws that say what chance gives.
+AGREES_WITH_ABSENCE = 0.1
+DEALT_ANEW = 20
 
 
 def warn_if_indefinite(op: KernelOperator, name: str = "") -> None:
@@ -88,4 +93,26 @@ def warn_if_one_view_decides(names: Sequence[str], view_weights: Floats, scatter
             "few columns, or its graph falls apart. If that is not what the clusters should follow, drop the view "
             "or set view_weights='uniform'.",
             ConvergenceWarning,
+        )
+
+
+def warn_if_clusters_follow_absence(labels: Ints, observed: Bools | None, random_state: int) -> None:
+    """Warn of clusters that agree with who is absent from which view, more than chance allows.
+
+    Beyond ``AGREES_WITH_ABSENCE``, and beyond what the same patterns dealt anew reach.
+    """
+    if observed is None or len(np.unique(labels)) < 2:
+        return
+    pattern = np.unique(observed, axis=0, return_inverse=True)[1].ravel()
+    agreement = float(adjusted_mutual_info_score(pattern, labels))
+    if agreement <= AGREES_WITH_ABSENCE:
+        return
+    rng = streams(random_state, 1, "reference data")[0]
+    by_chance = max(adjusted_mutual_info_score(rng.permutation(pattern), labels) for _ in range(DEALT_ANEW))
+    if agreement > by_chance:
+        warn(
+            f"The clusters agree with which views the samples are in (adjusted mutual information {agreement:.2f}, "
+            f"{by_chance:.2f} at most in {DEALT_ANEW} draws by chance): they may say who was measured where rather "
+            "than what was measured.",
+            ViewWarning,
         )

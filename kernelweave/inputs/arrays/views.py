@@ -15,9 +15,21 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from kernelweave.foundation.array_types import Array, Floats, Ints
-from kernelweave.foundation.errors import ViewError
+from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
+from kernelweave.foundation.errors import ParameterError, ViewError, ViewWarning
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.sklearn_internals import get_feature_names, safe_indexing
+from kernelweave.inputs.arrays.absence import (
+    MISSING,
+    CellFiller,
+    check_new_samples,
+    check_observed,
+    find_holes,
+    keeps_nan,
+    takes_absent,
+    weak_links,
+    without_cells,
+)
 from kernelweave.inputs.arrays.samples import raise_if_text
 
 
@@ -27,6 +39,7 @@ class Views:
 
     names: tuple[str, ...]
     blocks: tuple[Array, ...]
+    observed: Bools | None = None  # (n_samples, n_views) which samples each view has; None: all
 
     @property
     def n_samples(self) -> int:
@@ -49,16 +62,36 @@ class Views:
 
     def take(self, samples: Any) -> "Views":
         """Return the chosen samples of every view."""
-        return Views(self.names, tuple(take_rows(block, samples) for block in self.blocks))
+        observed = None if self.observed is None else self.observed[samples]
+        return Views(self.names, tuple(take_rows(block, samples) for block in self.blocks), observed)
+
+    def mask(self) -> Bools:
+        """Return which samples each view has, also where it has all."""
+        return np.ones((self.n_samples, len(self)), dtype=bool) if self.observed is None else self.observed
+
+    def present(self, view: int) -> Ints:
+        """Return the samples that a view has."""
+        return np.arange(self.n_samples) if self.observed is None else np.flatnonzero(self.observed[:, view])
+
+    def _comparable(self) -> list[Array]:
+        """Return blocks in which equal samples have equal rows: absent ones are told by a column of their own."""
+        if self.observed is None:
+            return list(self.blocks)
+        blocks: list[Array] = [self.observed.astype(np.float64)]
+        for v, block in enumerate(self.blocks):
+            there = self.observed[:, v]
+            blocks.append(take_rows(block, there) if there.all() else _blanked(block, there))
+        return blocks
 
     def copies(self) -> Ints:
         """Return a number for every sample, 0, 1, ... in order of first occurrence, the same for equal samples."""
-        keys = np.stack([_row_key(block) for block in self.blocks], axis=1)
+        comparable = self._comparable()
+        keys = np.stack([_row_key(block) for block in comparable], axis=1)
         _, first, number, sizes = np.unique(keys, axis=0, return_index=True, return_inverse=True, return_counts=True)
         first = first[number.ravel()]
         shared = np.flatnonzero(sizes[number.ravel()] > 1)  # alone in its key: equal to no other
         if len(shared):
-            blocks = [take_rows(block, shared) for block in self.blocks]
+            blocks = [take_rows(block, shared) for block in comparable]
             _, earliest, place = np.unique(row_digests(blocks), return_index=True, return_inverse=True)
             first[shared] = shared[earliest[place]]
         return np.unique(first, return_inverse=True)[1]
@@ -68,6 +101,16 @@ class Views:
         if any(sp.issparse(block) for block in self.blocks):
             return sp.hstack(self.blocks, format="csr")
         return np.hstack(self.blocks)
+
+
+def _blanked(block: Array, there: Bools) -> Array:
+    """Return a copy in which absent samples are rows of zeros."""
+    if not sp.issparse(block):
+        return np.where(there[:, None], block, 0.0)
+    blank = sp.csr_array(block, copy=True)
+    blank.data[np.repeat(~there, np.diff(blank.indptr))] = 0.0
+    blank.eliminate_zeros()
+    return blank
 
 
 def _row_key(block: Array) -> Floats:
@@ -104,6 +147,7 @@ def _row_contents(block: Array) -> Iterator[bytes]:
 
 def _packed(places: Ints, values: Floats) -> bytes:
     """Return values and their places as bytes, with their number in front, so that rows of blocks can be joined."""
+    values = np.where(np.isnan(values), np.nan, values)  # there are many NaN, and they are all the same here
     return len(places).to_bytes(8, "little") + places.astype(np.int64).tobytes() + values.tobytes()
 
 
@@ -135,8 +179,8 @@ def take_rows(X: Any, rows: Any) -> Any:
     return [take_rows(view, rows) for view in X]
 
 
-def as_views(X: Any, views: Any = None) -> Views:
-    """Return X as checked, aligned views.
+def as_views(X: Any, views: Any = None, *, allow_nan: bool = False) -> Views:
+    """Return X as checked, aligned views; ``allow_nan`` leaves NaN where it is.
 
     Examples
     --------
@@ -151,16 +195,26 @@ def as_views(X: Any, views: Any = None) -> Views:
             raise ViewError(
                 f"views={views!r} divides the columns of one table, but X already holds {len(X)} views: drop it."
             )
-        return _from_tables(X)
+        return _from_tables(X, allow_nan)
     names = get_feature_names(X)
-    table = _checked(X, "X")
+    table = _checked(X, "X", allow_nan)
     return split_columns(table, views, names)
 
 
+def observed_views(X: Any, views: Any = None) -> Views:
+    """Return X as views of which some may lack samples: rows that are NaN throughout. Other NaN are an error."""
+    checked = as_views(X, views, allow_nan=True)
+    return _without_holes(checked, "error", [None] * len(checked), None)[0]
+
+
 def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> Views:
-    """Return X as views for ``estimator``; remembers names and widths when ``reset``, else compares with them."""
+    """Return X as views for ``estimator``; remembers names and widths when ``reset``, else compares with them.
+
+    Estimators that say so take samples that are absent from some views; ``observed_`` keeps which were there in fit.
+    """
+    nan_allowed = takes_absent(estimator) or keeps_nan(estimator)
     if is_multi_view(X):
-        views = as_views(X, estimator.views)
+        views = as_views(X, estimator.views, allow_nan=True)
         if reset:
             estimator.n_features_in_ = sum(views.widths)
             vars(estimator).pop("feature_names_in_", None)  # of an earlier fit on a table
@@ -173,6 +227,7 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
                 accept_sparse="csr",
                 dtype=np.float64,
                 ensure_min_samples=min_samples if reset else 1,
+                ensure_all_finite="allow-nan" if nan_allowed else True,
             )
         except ValueError as error:
             raise_if_text(error, "X")
@@ -186,7 +241,63 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
             )
         estimator.view_names_ = list(views.names)
         estimator._view_widths = views.widths
-    return _as_in_training(estimator, views)
+    some_views = isinstance(X, Mapping) and not reset and takes_absent(estimator)
+    return _as_observed(estimator, _as_in_training(estimator, views, some_views), reset)
+
+
+def _as_observed(estimator: Any, views: Views, reset: bool) -> Views:
+    """Return the views with what is not there marked, missing cells filled as the estimator says."""
+    if keeps_nan(estimator):
+        return views
+    if not takes_absent(estimator):
+        _refuse_nan(estimator, views)
+        return views
+    missing = estimator.missing
+    if missing not in MISSING:
+        raise ParameterError(f"missing={missing!r} is not known: use one of {', '.join(MISSING)}.")
+    # Models of older files have neither.
+    fillers = [None] * len(views) if reset else getattr(estimator, "_fillers", [None] * len(views))
+    known = None if reset else getattr(estimator, "observed_", None)
+    views, fillers = _without_holes(views, missing, fillers, known)
+    if not reset:
+        if views.observed is not None:
+            check_new_samples(views.observed)
+        return views
+    estimator._fillers = fillers
+    estimator.observed_ = views.mask()
+    if views.observed is not None:
+        check_observed(views.observed, views.names)
+        for message in weak_links(views.observed, views.names):
+            warn(message, ViewWarning)
+    return views
+
+
+def _without_holes(
+    views: Views, missing: str, fillers: Sequence[CellFiller | None], known: Bools | None
+) -> tuple[Views, list[CellFiller | None]]:
+    """Return the views without missing cells, with what is absent marked, and what filled the cells of each."""
+    blocks = []
+    kept = []
+    observed = np.ones((views.n_samples, len(views)), dtype=bool)
+    for v, (name, block, filler) in enumerate(zip(views.names, views.blocks, fillers, strict=True)):
+        holes = find_holes(block, None if known is None else known[:, v])
+        if holes is not None:
+            block, observed[:, v], filler = without_cells(name, block, holes, missing, filler)
+        blocks.append(block)
+        kept.append(filler)
+    return Views(views.names, tuple(blocks), None if observed.all() else observed), kept
+
+
+def _refuse_nan(estimator: Any, views: Views) -> None:
+    for name, block in zip(views.names, views.blocks, strict=True):
+        holes = find_holes(block)
+        if holes is not None:
+            absent = int(holes.absent.sum())
+            what = f"{absent} absent samples (rows of NaN)" if absent else f"{int(holes.cells.sum())} NaN"
+            raise ViewError(
+                f"View {name!r} contains NaN: {what} of {views.n_samples} rows, and {type(estimator).__name__} takes "
+                "complete views only. GraphFusionClustering takes samples that are absent from some views."
+            )
 
 
 def split_columns(table: Array, views: Any, feature_names: Any = None) -> Views:
@@ -257,14 +368,14 @@ def _named_columns(name: Any, columns: Sequence[str], feature_names: Any) -> Arr
     return np.array([place[column] for column in columns], dtype=np.intp)
 
 
-def _from_tables(X: Mapping[Any, Any] | Sequence[Any]) -> Views:
+def _from_tables(X: Mapping[Any, Any] | Sequence[Any], allow_nan: bool = False) -> Views:
     items = list(X.items()) if isinstance(X, Mapping) else [(f"view_{i}", table) for i, table in enumerate(X)]
     if not items:
         raise ViewError("X holds no views; give at least one.")
     names = tuple(str(name) for name, _ in items)
     _check_names(names)
     tables = [table for _, table in items]
-    blocks = tuple(_checked(table, f"view {name!r}") for name, table in zip(names, tables, strict=True))
+    blocks = tuple(_checked(table, f"view {name!r}", allow_nan) for name, table in zip(names, tables, strict=True))
     _check_aligned(names, blocks, tables)
     return Views(names, blocks)
 
@@ -287,9 +398,14 @@ def _check_aligned(names: Sequence[str], blocks: Sequence[Array], tables: Sequen
             )
 
 
-def _as_in_training(estimator: Any, views: Views) -> Views:
-    """Return the views in the order of training, or raise where they are not those of training."""
+def _as_in_training(estimator: Any, views: Views, some_views: bool) -> Views:
+    """Return the views in the order of training, or raise where they are not those of training.
+
+    ``some_views`` takes new samples without some of the views, which are then absent from these.
+    """
     known = tuple(estimator.view_names_)
+    if some_views and set(views.names) < set(known):
+        views = _with_absent_views(views, known, estimator._view_widths)
     if set(views.names) != set(known):
         raise ViewError(
             f"The model was fitted on views {list(known)}, but X has {list(views.names)}. Pass the same views."
@@ -300,10 +416,20 @@ def _as_in_training(estimator: Any, views: Views) -> Views:
     return Views(known, tuple(views[name] for name in known))
 
 
-def _checked(table: Any, name: str) -> Array:
+def _with_absent_views(views: Views, names: Sequence[str], widths: Sequence[int]) -> Views:
+    """Return the views with those that are not there as NaN."""
+    blocks = [
+        views[name] if name in views.names else np.full((views.n_samples, width), np.nan)
+        for name, width in zip(names, widths, strict=True)
+    ]
+    return Views(tuple(names), tuple(blocks))
+
+
+def _checked(table: Any, name: str, allow_nan: bool = False) -> Array:
     """Return one view as float64, dense or CSR; the error names the view."""
+    finite = "allow-nan" if allow_nan else True
     try:
-        block = check_array(table, accept_sparse="csr", dtype=np.float64, input_name=name)
+        block = check_array(table, accept_sparse="csr", dtype=np.float64, input_name=name, ensure_all_finite=finite)
     except ValueError as error:
         raise_if_text(error, name, ViewError)
         raise ViewError(f"{name}: {error}") from error

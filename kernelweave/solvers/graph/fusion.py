@@ -3,6 +3,9 @@
 Fuse        W = sum_v a_v W_v with a_v = tr(U' S_v U) / k, the share of a view's edges that the common eigenvectors U
             keep; S_v is W_v with degrees normalised. One round, from equal weights. Graphs are summed before degrees
             are normalised, so that a view with few edges counts less.
+            Where samples are absent from views, every edge is divided by the share of the views' weight that has both
+            its ends: pairs that few views know are not taken for strangers. Pairs that no view has together get the
+            mean affinity in the eigenproblem (a sum over patterns of absence, never stored); the cut leaves them out.
 Embed       2k eigenvectors of the fused graph, those beyond k damped by (lambda_j / lambda_k)^4, rows of unit length
 Round       of several runs of k-means on the rows the one with the lowest normalized cut, then single moves that
             lower the cut further
@@ -18,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.backends import get_backend
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import GraphMoves
@@ -58,12 +61,78 @@ class Eigenvectors:
 
 
 @dataclass(frozen=True)
+class Background:
+    """The affinity of samples that no view has together: that of an average pair, since nothing is known of them.
+
+    Without it, pairs that were never compared would count as strangers, and clusters would say who was measured where.
+    """
+
+    pattern: Ints  # (n,) of every sample
+    unknown: Floats  # (n_patterns, n_patterns) 1 where two patterns have no view in common
+    level: float
+
+    def times(self, X: Floats) -> Floats:
+        """Return the affinities times X (n, q)."""
+        members = sp.csr_array(
+            (np.ones(len(self.pattern)), (self.pattern, np.arange(len(self.pattern)))),
+            shape=(len(self.unknown), len(self.pattern)),
+        )
+        return np.asarray((self.level * (self.unknown @ (members @ X)))[self.pattern])
+
+    def degrees(self) -> Floats:
+        """Return the sum of the affinities of every sample."""
+        sizes = np.bincount(self.pattern, minlength=len(self.unknown))
+        return np.asarray((self.level * (self.unknown @ sizes))[self.pattern])
+
+    def dense(self) -> Floats:
+        """Return the affinities of all pairs."""
+        return np.asarray(self.level * self.unknown[np.ix_(self.pattern, self.pattern)])
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Which views have two samples in common, by the patterns of views that samples are in."""
+
+    pattern: Ints  # (n,) of every sample
+    patterns: Bools  # (n_patterns, n_views) the views of each
+
+    @classmethod
+    def of(cls, observed: Bools) -> "Overlap":
+        """Read the patterns off a table of samples and views."""
+        patterns, pattern = np.unique(observed, axis=0, return_inverse=True)
+        return cls(pattern.ravel(), patterns)
+
+    def averaged(self, W: sp.csr_array, weights: Floats) -> sp.csr_array:
+        """Return a weighted sum of graphs with every edge divided by the share of the weight that knows both ends."""
+        shares = (self.patterns * weights) @ self.patterns.T / weights.sum()
+        rows = np.repeat(self.pattern, np.diff(W.indptr))
+        factors = shares[rows, self.pattern[W.indices]]
+        return sp.csr_array((W.data / factors, W.indices, W.indptr), shape=W.shape)
+
+    def background(self, W: sp.csr_array) -> Background | None:
+        """Return the affinity of pairs without a common view, None where there are none; its level is the mean of W."""
+        common = self.patterns.astype(np.int64) @ self.patterns.T > 0
+        if common.all():
+            return None
+        sizes = np.bincount(self.pattern, minlength=len(self.patterns)).astype(np.float64)
+        n_known = float(sizes @ common @ sizes) - len(self.pattern)
+        level = float(W.sum()) / n_known if n_known > 0 else 0.0
+        return Background(self.pattern, (~common).astype(np.float64), level)
+
+
+@dataclass(frozen=True)
 class FusedGraph:
     """The weighted sum of graphs, and its leading eigenvectors."""
 
     affinity: sp.csr_array
     view_weights: Floats  # (n_views,) of mean 1
     eigenvectors: Eigenvectors
+    background: Background | None = None
+
+    @property
+    def degrees(self) -> Floats:
+        """The degrees by which the eigenvectors were normalised."""
+        return _degrees(self.affinity, self.background)
 
 
 @dataclass(frozen=True)
@@ -80,9 +149,14 @@ class GraphClusters:
         return self.cuts[-1]
 
 
-def normalized(W: sp.csr_array) -> sp.csr_array:
-    """Return D^-1/2 W D^-1/2; a node without edges keeps an empty row."""
-    scale = inverse_roots(np.asarray(W.sum(axis=1)).ravel())
+def _degrees(W: sp.csr_array, background: Background | None) -> Floats:
+    degrees = np.asarray(W.sum(axis=1)).ravel()
+    return degrees if background is None else degrees + background.degrees()
+
+
+def normalized(W: sp.csr_array, background: Background | None = None) -> sp.csr_array:
+    """Return D^-1/2 W D^-1/2, degrees with those of a background; a node without edges keeps an empty row."""
+    scale = inverse_roots(_degrees(W, background))
     D = sp.dia_array((scale[None], [0]), shape=W.shape)
     return sp.csr_array(D @ W @ D)
 
@@ -93,54 +167,82 @@ def inverse_roots(degrees: Floats) -> Floats:
 
 
 def graph_eigenvectors(
-    W: sp.csr_array, count: int, start: Eigenvectors | None = None, *, exact: int | None = None
+    W: sp.csr_array,
+    count: int,
+    start: Eigenvectors | None = None,
+    *,
+    exact: int | None = None,
+    background: Background | None = None,
 ) -> Eigenvectors:
-    """Return the leading eigenvectors of a graph with degrees normalised.
+    """Return the leading eigenvectors of a graph, and of a background if there is one, with degrees normalised.
 
     A block method, so that every copy of a repeated eigenvalue is found, as a graph in several pieces has them. The
     first ``exact`` ones (by default all) are iterated to the tolerance; others of large graphs are as they come.
     """
-    S = normalized(W)
+    S = normalized(W, background)
     n = S.shape[0]
     count = min(count, n)
+    scale = inverse_roots(_degrees(W, background))[:, None]
     if n <= SMALL:
-        values, vectors = leading_of(S.toarray(), count)
+        dense = S.toarray()
+        if background is not None:
+            dense += scale * background.dense() * scale.T
+        values, vectors = leading_of(dense, count)
         return Eigenvectors(values, vectors, 0.0)
     kernel = GraphKernel(S)
+
+    def product(X: Floats) -> Floats:
+        total = kernel.matmat(X)
+        return total if background is None else np.asarray(total + scale * background.times(scale * X))
+
     first = None if start is None else start.block
     needed = count if exact is None else min(exact, count)
     extra = count - needed + GUARD
     values, block, residual = leading_vectors(
-        kernel.matmat, n, needed, EIGEN_TOLERANCE, first, extra=extra, restarts=MOST_RESTARTS
+        product, n, needed, EIGEN_TOLERANCE, first, extra=extra, restarts=MOST_RESTARTS
     )
     return Eigenvectors(values[:count], block[:, :count], residual, block)
 
 
 def fuse_graphs(
-    graphs: Sequence[sp.csr_array], n_clusters: int, view_weights: Floats | None = None, *, learned: bool = True
+    graphs: Sequence[sp.csr_array],
+    n_clusters: int,
+    view_weights: Floats | None = None,
+    *,
+    learned: bool = True,
+    observed: Bools | None = None,
 ) -> FusedGraph:
-    """Return the sum of graphs with weights of mean 1: learned in one round from those given, or as they are."""
+    """Return the sum of graphs with weights of mean 1: learned in one round from those given, or as they are.
+
+    ``observed`` (n, n_views) says which samples each graph has; None: all.
+    """
     count = VECTORS_PER_CLUSTER * n_clusters
     start = np.ones(len(graphs)) if view_weights is None else view_weights / view_weights.mean()
-    W = weighted_sum(graphs, start)
+    overlap = None if observed is None else Overlap.of(observed)
+    W = weighted_sum(graphs, start, overlap)
+    background = None if overlap is None else overlap.background(W)
     exact = n_clusters if W.shape[0] > MANY else count
-    together = graph_eigenvectors(W, count, exact=exact)
+    together = graph_eigenvectors(W, count, exact=exact, background=background)
     if not learned or len(graphs) == 1:
-        return FusedGraph(W, start, together)
+        return FusedGraph(W, start, together, background)
     U = together.vectors[:, :n_clusters]
-    kept = np.array([float(np.sum(U * (normalized(graph) @ U))) / n_clusters for graph in graphs])
-    weights = np.maximum(kept, LEAST_WEIGHT)
+    kept = np.array([float(np.sum(U * (normalized(graph) @ U))) for graph in graphs])
+    there = n_clusters if observed is None else np.maximum(observed.T @ np.einsum("ij,ij->i", U, U), LEAST_WEIGHT)
+    weights = np.maximum(kept / there, LEAST_WEIGHT)
     weights /= weights.mean()
-    W = weighted_sum(graphs, weights)
-    return FusedGraph(W, weights, graph_eigenvectors(W, count, together, exact=exact))
+    W = weighted_sum(graphs, weights, overlap)
+    background = None if overlap is None else overlap.background(W)
+    together = graph_eigenvectors(W, count, together, exact=exact, background=background)
+    return FusedGraph(W, weights, together, background)
 
 
-def weighted_sum(graphs: Sequence[sp.csr_array], weights: Floats) -> sp.csr_array:
-    """Return the weighted sum of graphs."""
+def weighted_sum(graphs: Sequence[sp.csr_array], weights: Floats, overlap: Overlap | None = None) -> sp.csr_array:
+    """Return the weighted sum of graphs, over the views that pairs of samples are in where some are absent."""
     total = graphs[0] * weights[0]
     for graph, weight in zip(graphs[1:], weights[1:], strict=True):
         total = total + graph * weight
-    return sp.csr_array(total)
+    total = sp.csr_array(total)
+    return total if overlap is None else overlap.averaged(total, weights)
 
 
 def damping(values: Floats, n_clusters: int) -> Floats:
