@@ -105,8 +105,6 @@ class Overlap:
     def averaged(self, W: sp.csr_array, weights: Floats) -> sp.csr_array:
         """Return a weighted sum of graphs with every edge divided by the share of the weight that knows both ends."""
         shares = (self.patterns * weights) @ self.patterns.T / weights.sum()
-        everywhere = self.patterns.all(axis=1)
-        shares[np.ix_(everywhere, everywhere)] = 1.0  # exactly: a complete table changes nothing
         rows = np.repeat(self.pattern, np.diff(W.indptr))
         factors = shares[rows, self.pattern[W.indices]]
         return sp.csr_array((W.data / factors, W.indices, W.indptr), shape=W.shape)
@@ -220,6 +218,8 @@ def fuse_graphs(
     """
     count = VECTORS_PER_CLUSTER * n_clusters
     start = np.ones(len(graphs)) if view_weights is None else view_weights / view_weights.mean()
+    if observed is not None and observed.all():
+        observed = None
     overlap = None if observed is None else Overlap.of(observed)
     W = weighted_sum(graphs, start, overlap)
     background = None if overlap is None else overlap.background(W)
