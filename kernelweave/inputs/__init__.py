@@ -14,6 +14,7 @@ from kernelweave.inputs.arrays.views import (
     row_digests,
     split_columns,
     take_rows,
+    views_as_seen,
 )
 from kernelweave.inputs.files.reading import read_tables
 from kernelweave.inputs.files.tables import Table, TextFormat, align_tables
@@ -42,4 +43,5 @@ __all__ = [
     "row_digests",
     "split_columns",
     "take_rows",
+    "views_as_seen",
 ]

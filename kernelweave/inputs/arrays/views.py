@@ -207,6 +207,16 @@ def observed_views(X: Any, views: Any = None) -> Views:
     return _without_holes(checked, "error", [None] * len(checked), None)[0]
 
 
+def views_as_seen(model: Any, X: Any, views: Any = None) -> Views:
+    """Return X as a model, fitted or not, sees it: with what is absent marked, and cells filled as it fills them."""
+    if not takes_absent(model):
+        return as_views(X, views)
+    checked = as_views(X, views, allow_nan=True)
+    names = getattr(model, "view_names_", checked.names)
+    fillers = dict(zip(names, getattr(model, "_fillers", [None] * len(names)), strict=True))
+    return _without_holes(checked, model.missing, [fillers.get(name) for name in checked.names], None)[0]
+
+
 def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> Views:
     """Return X as views for ``estimator``; remembers names and widths when ``reset``, else compares with them.
 
