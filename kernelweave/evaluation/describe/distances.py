@@ -4,9 +4,11 @@ As given    Euclidean between features (or of a metric the caller names), of the
             distances themselves, or roots of divergences with both directions averaged
 By a model  those of its kernel's feature space, d_ij^2 = K_ii + K_jj - 2 K_ij, or of its metric; as given without
             either; of the nodes in the spectral embedding of a graph
+
+Distances to samples that a view lacks are NaN; :func:`averaged` takes the mean over the views that have both samples.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,8 @@ MOST_FITTED = 20_000
 
 def distances_as_given(view: View, rows: Ints, metric: Any = "euclidean") -> Floats:
     """Return the distances among ``rows`` as the view gives them; ``metric`` counts for features alone."""
+    if view.observed is not None:
+        return _among_present(view, rows, lambda present, places: distances_as_given(present, places, metric))
     if view.kind == "features":
         return metric_distances(view.block[rows], metric)
     if view.kind == "distances":
@@ -59,6 +63,8 @@ def squares_by_view(clustering: Clustering, rows: Ints, places: Floats | None = 
 
 def squared_distances(view: View, rows: Ints) -> Floats:
     """Return the squared distances among ``rows`` as the model measures them."""
+    if view.observed is not None:
+        return _among_present(view, rows, squared_distances)
     kernels = view.measure.kernels
     if kernels:
         squares = [_squares_by_kernel(view.block, rows, *kernel) for kernel in kernels]
@@ -68,6 +74,33 @@ def squared_distances(view: View, rows: Ints) -> Floats:
     if view.measure.metric is not None:
         return metric_distances(view.block[rows], *view.measure.metric) ** 2
     return _squares_as_given(view, rows)
+
+
+def _among_present(view: View, rows: Ints, measured: Callable[[View, Ints], Floats]) -> Floats:
+    """Return what is measured among those of the rows that the view has, NaN for the others."""
+    observed = np.asarray(view.observed)
+    there = observed[rows]
+    places = np.cumsum(observed) - 1  # of samples among those that the view has
+    distances = np.full((len(rows), len(rows)), np.nan)
+    distances[np.ix_(there, there)] = measured(view.of_present(), places[rows[there]])
+    return distances
+
+
+def averaged(distances: Sequence[Floats]) -> Floats:
+    """Return the mean over views of scaled distances, of those that have both samples.
+
+    Samples that share no view are as far apart as samples are in the mean.
+    """
+    if not any(np.isnan(each).any() for each in distances):
+        return np.asarray(sum(distances)) / len(distances)
+    known = np.sum([~np.isnan(each) for each in distances], axis=0)
+    total = np.asarray(sum(np.nan_to_num(each) for each in distances))
+    mean = total / np.maximum(known, 1)
+    pairs = np.asarray(known > 0)
+    np.fill_diagonal(pairs, False)
+    mean[known == 0] = mean[pairs].mean() if pairs.any() else 0.0
+    np.fill_diagonal(mean, 0.0)
+    return mean
 
 
 def _squares_as_given(view: View, rows: Ints) -> Floats:
@@ -149,9 +182,10 @@ def _roots(squares: Floats) -> Floats:
 
 
 def scaled(squares: Floats) -> Floats:
-    """Return squared distances divided by their mean over pairs; all zero where samples are equal."""
-    pairs = max(1, len(squares) * (len(squares) - 1))
-    mean = squares.sum() / pairs
+    """Return squared distances divided by their mean over pairs; all zero where samples are equal. NaN stays."""
+    known = ~np.isnan(squares)
+    n_pairs = len(squares) * (len(squares) - 1) if known.all() else int(known.sum() - np.diagonal(known).sum())
+    mean = squares.sum(where=known) / max(1, n_pairs)
     return squares / mean if mean > 0 else squares
 
 

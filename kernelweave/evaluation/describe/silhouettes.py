@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.describe.clustering import Clustering, final_step, labels_of
-from kernelweave.evaluation.describe.distances import distances_as_given, scaled
+from kernelweave.evaluation.describe.distances import averaged, distances_as_given, scaled
 from kernelweave.evaluation.describe.views import View, given_views
 from kernelweave.evaluation.sampling import judged_samples
 from kernelweave.foundation.array_types import Bools, Floats, Ints
@@ -93,13 +93,25 @@ class Yardstick:
         return int(self.views[0].block.shape[0])
 
     def by_view(self, model: Any) -> list[Floats] | None:
-        """Return the silhouettes of the judged samples in every view; None where all are in one cluster."""
+        """Return the silhouettes of the judged samples in every view; None where all are in one cluster.
+
+        Those of samples that a view lacks are NaN.
+        """
         labels = [each[self.rows] for each in self._labels(final_step(model))]
-        several = [len(np.unique(each)) > 1 for each in labels]
+        there = [self._there(view) for view in self.views]
+        several = [len(np.unique(each[present])) > 1 for each, present in zip(labels, there, strict=True)]
         if not any(several):
             return None
-        pairs = zip(self.distances, labels, several, strict=True)
-        return [_silhouettes(D, each) if defined else np.full(len(each), WORST) for D, each, defined in pairs]
+        values = []
+        for D, each, present, defined in zip(self.distances, labels, there, several, strict=True):
+            value = np.full(len(each), np.nan)
+            value[present] = _silhouettes(D[np.ix_(present, present)], each[present]) if defined else WORST
+            values.append(value)
+        return values
+
+    def _there(self, view: View) -> Bools:
+        """Return which of the judged samples a view has."""
+        return np.ones(len(self.rows), dtype=bool) if view.observed is None else view.observed[self.rows]
 
     def score(self, model: Any) -> float:
         """Return the mean over samples and views; the worst there is where all samples are in one cluster."""
@@ -122,8 +134,13 @@ class Yardstick:
 
 
 def mean_over_views(values: Sequence[Floats]) -> float:
-    """Return the mean over the views of their mean silhouettes."""
-    return float(np.mean([each.mean() for each in values]))
+    """Return the mean over the views of their mean silhouettes, each of the samples that the view has."""
+    return float(np.nanmean([_mean(each) for each in values]))
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else np.nan
 
 
 def _silhouettes(distances: Floats, labels: Ints) -> Floats:
@@ -143,15 +160,21 @@ def silhouettes_as_given(clustering: Clustering, yardstick: Yardstick, rows: Int
         each[judged] = known
     together = shown.distances[0]
     if len(shown.views) > 1:  # every view counts the same
-        together = np.asarray(sum(np.sqrt(scaled(D**2)) for D in shown.distances))
+        together = averaged([np.sqrt(scaled(D**2)) for D in shown.distances])
     return Silhouettes(
         rows=shown.rows,
-        values=np.mean(values, axis=0),
+        values=_mean_by_sample(values),
         others=nearest_other_clusters(together, clustering.labels[shown.rows], clustering.n_clusters),
         judged=judged,
         mean=mean_over_views(judged_values),
-        view_means=tuple(float(each.mean()) for each in judged_values),
+        view_means=tuple(_mean(each) for each in judged_values),
     )
+
+
+def _mean_by_sample(values: Sequence[Floats]) -> Floats:
+    """Return the mean over the views that have a sample."""
+    known = sum(~np.isnan(each) for each in values)
+    return np.asarray(sum(np.nan_to_num(each) for each in values)) / np.maximum(known, 1)
 
 
 def silhouettes_of_model(

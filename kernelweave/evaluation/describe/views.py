@@ -13,8 +13,17 @@ from sklearn.utils import get_tags
 
 from kernelweave.estimators.margin.basis_kernels import basis_choices
 from kernelweave.estimators.margin.ratio_clustering import RatioMultipleKernelClustering
-from kernelweave.foundation.array_types import Floats, Matrix
-from kernelweave.inputs import Views, as_views, is_multi_view, per_view, read_affinity
+from kernelweave.foundation.array_types import Bools, Floats, Matrix
+from kernelweave.inputs import (
+    Views,
+    as_views,
+    is_multi_view,
+    observed_views,
+    per_view,
+    read_affinity,
+    take_rows,
+    takes_absent,
+)
 
 Kind = Literal["features", "kernel", "distances", "divergences", "graph"]
 #: Kernels under which far samples are all equally far: distances of their metric say more.
@@ -42,6 +51,21 @@ class View:
     block: Matrix
     kind: Kind
     measure: Measure = AS_GIVEN
+    observed: Bools | None = None  # which samples it has; None: all
+
+    @property
+    def n_absent(self) -> int:
+        """Number of samples that the view lacks."""
+        return 0 if self.observed is None else int((~self.observed).sum())
+
+    def of_present(self) -> "View":
+        """Return the view of the samples that it has, and no others."""
+        if self.observed is None:
+            return self
+        block = take_rows(self.block, self.observed)
+        if self.kind != "features":
+            block = block[:, self.observed]
+        return replace(self, block=block, observed=None)
 
     @property
     def compared_by(self) -> Literal["kernel", "metric", "features"]:
@@ -92,16 +116,28 @@ def given_views(model: Any, X: Any) -> tuple[View, ...]:
     if not several and columns is None and is_text(getattr(model, "divergence", None), "precomputed"):
         # divergences may be infinite, which no other table may be
         return (View("X", np.asarray(X, dtype=np.float64), "divergences"),)
-    views = _in_order_of_fit(model, as_views(X, None if several else columns))
+    columns = None if several else columns
+    given = observed_views(X, columns, missing=model.missing) if takes_absent(model) else as_views(X, columns)
+    views = _in_order_of_fit(model, given)
     kinds = _kinds(model, views)
-    return tuple(View(*each) for each in zip(views.names, views.blocks, kinds, strict=True))
+    blocks = zip(views.names, views.blocks, kinds, strict=True)
+    return tuple(View(*each, observed=_present(views, v)) for v, each in enumerate(blocks))
+
+
+def _present(views: Views, view: int) -> Bools | None:
+    """Return which samples a view has, None where it has all."""
+    if views.observed is None or views.observed[:, view].all():
+        return None
+    return views.observed[:, view]
 
 
 def _in_order_of_fit(model: Any, views: Views) -> Views:
     order = getattr(model, "view_names_", views.names)
     if set(order) != set(views.names):
         return views
-    return Views(tuple(order), tuple(views[name] for name in order))
+    places = [views.names.index(name) for name in order]
+    observed = None if views.observed is None else views.observed[:, places]
+    return Views(tuple(order), tuple(views.blocks[place] for place in places), observed)
 
 
 def _kinds(model: Any, views: Views) -> list[Kind]:

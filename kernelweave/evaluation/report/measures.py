@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from kernelweave.evaluation.describe.clustering import Clustering
-from kernelweave.evaluation.describe.distances import scaled, squares_by_view
+from kernelweave.evaluation.describe.distances import averaged, scaled, squares_by_view
 from kernelweave.evaluation.describe.silhouettes import Silhouettes
 from kernelweave.evaluation.describe.views import View
 from kernelweave.evaluation.metrics import adjusted_rand_index, clustering_accuracy, normalized_mutual_info
@@ -52,6 +52,8 @@ def model_distances(
 
     ``roots`` says whether distances are wanted beside their squares.
     """
+    if any(view.observed is not None for view in clustering.views):
+        return _model_distances_of_present(clustering, rows, random_state, roots=roots)
     shape = (len(rows), len(rows))
     count = len(clustering.views)
     result = ModelDistances(np.zeros(shape), np.zeros(shape) if roots else None, [])
@@ -63,6 +65,21 @@ def model_distances(
         if count > 1:
             result.nmi.append(_nmi_with_kmeans(view, squares, rows, clustering.labels[rows], random_state))
     return result
+
+
+def _model_distances_of_present(
+    clustering: Clustering, rows: Ints, random_state: Any, *, roots: bool
+) -> ModelDistances:
+    """Do the same where views lack samples: every pair counts in the views that have both."""
+    squares = [scaled(each) for each in squares_by_view(clustering, rows)]
+    nmi = []
+    for view, each in zip(clustering.views, squares, strict=True):
+        there = np.ones(len(rows), dtype=bool) if view.observed is None else view.observed[rows]
+        present = rows[there]
+        among = each[np.ix_(there, there)]
+        nmi.append(_nmi_with_kmeans(view, among, present, clustering.labels[present], random_state))
+    distances = averaged([np.sqrt(each) for each in squares]) if roots else None
+    return ModelDistances(averaged(squares), distances, nmi if len(squares) > 1 else [])
 
 
 def _nmi_with_kmeans(view: View, squares: Floats, rows: Ints, labels: Ints, random_state: Any) -> float:
