@@ -1,15 +1,19 @@
 """Reports, scores and pictures of clusters whose views lack samples."""
 
+import re
+
 import numpy as np
 import pytest
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import silhouette_samples
 
 from kernelweave import GraphFusionClustering
+from kernelweave.evaluation.describe import describe
 from kernelweave.evaluation.describe.distances import distances_as_given, mean_of_views, scaled
 from kernelweave.evaluation.describe.views import given_views
 from kernelweave.model_selection import score_clustering
 from kernelweave.plots import EmbeddingDisplay, SilhouetteDisplay
-from kernelweave.report import write_report
+from kernelweave.report import ReportFacts, write_report
 
 N = 90
 GROUPS = np.arange(N) % 3
@@ -73,3 +77,40 @@ def test_filled_cells_are_measured_as_the_model_filled_them():
     (left, _) = given_views(model, holed)
     there = OBSERVED[:, 0] & (np.arange(N) != row)
     assert left.block[row, 1] == pytest.approx(WHOLE[0][there, 1].mean())
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return a model of two views that lack samples and cells, and the views."""
+    rng = np.random.default_rng(0)
+    group = np.repeat([0.0, 7.0, 14.0], 20)
+    views = {"a": rng.normal(size=(60, 3)) + group[:, None], "b": rng.normal(size=(60, 2)) - group[:, None]}
+    views["a"][::10] = np.nan
+    views["b"][5::10] = np.nan
+    views["a"][[1, 31], [0, 2]] = np.nan
+    return GraphFusionClustering(3, missing="median", random_state=0).fit(views), views
+
+
+def test_the_silhouette_is_the_mean_over_views_of_that_of_their_samples(fitted):
+    model, views = fitted
+    values = np.full((60, 2), np.nan)
+    for v, block in enumerate(views.values()):
+        there = ~np.isnan(block).all(axis=1)
+        filled = SimpleImputer(strategy="median").fit_transform(block[there])
+        values[there, v] = silhouette_samples(filled, model.labels_[there])
+    description = describe(model, views)
+    assert description.silhouette == pytest.approx(np.nanmean(values, axis=0).mean(), abs=1e-10)
+    np.testing.assert_allclose(description.silhouettes.values, np.nanmean(values, axis=1), atol=1e-10)
+    assert score_clustering(model, views) == pytest.approx(description.silhouette)
+
+
+def test_the_report_counts_absent_samples_and_has_numbers_for_all(fitted, tmp_path):
+    model, views = fitted
+    facts = ReportFacts.from_estimator(model, views)
+    assert [view.n_absent for view in facts.views] == [6, 6]
+    assert np.isfinite(facts.picture.points).all()
+    assert np.isfinite(facts.model_silhouettes.values).all()
+    assert len(facts.view_nmi) == 2
+    page = write_report(tmp_path / "r.html", model, views).read_text(encoding="utf-8")
+    assert "samples that a view lacks" in page
+    assert not re.search(r"\bnan\b", page)

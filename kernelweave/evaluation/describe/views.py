@@ -44,6 +44,11 @@ class View:
     measure: Measure = AS_GIVEN
     observed: Bools | None = None  # (n,) which samples it has; None: all
 
+    @property
+    def n_absent(self) -> int:
+        """Number of samples that it lacks."""
+        return 0 if self.observed is None else int((~self.observed).sum())
+
     def present(self, rows: Ints) -> Ints:
         """Return the positions among ``rows`` of the samples that the view has."""
         return np.arange(len(rows)) if self.observed is None else np.flatnonzero(self.observed[rows])

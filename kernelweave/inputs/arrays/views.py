@@ -201,10 +201,13 @@ def as_views(X: Any, views: Any = None, *, allow_nan: bool = False) -> Views:
     return split_columns(table, views, names)
 
 
-def observed_views(X: Any, views: Any = None) -> Views:
-    """Return X as views of which some may lack samples: rows that are NaN throughout. Other NaN are an error."""
+def observed_views(X: Any, views: Any = None, *, missing: str = "error") -> Views:
+    """Return X as views of which some may lack samples: rows that are NaN throughout.
+
+    ``missing`` says what becomes of other NaN, as it does in estimators.
+    """
     checked = as_views(X, views, allow_nan=True)
-    return _without_holes(checked, "error", [None] * len(checked), None)[0]
+    return _without_holes(checked, missing, [None] * len(checked), None)[0]
 
 
 def views_as_seen(model: Any, X: Any, views: Any = None) -> Views:
