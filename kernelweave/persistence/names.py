@@ -77,6 +77,7 @@ CLASSES: dict[str, type] = {
     "filler/Cells": CellFiller,
     "formula/ChiSquared": formulas.ChiSquared,
     "formula/Gaussian": formulas.Gaussian,
+    "formula/Gower": formulas.Gower,
     "formula/IntensityHistogram": formulas.IntensityHistogram,
     "formula/Laplacian": formulas.Laplacian,
     "formula/NormalizedPolynomial": formulas.NormalizedPolynomial,

@@ -195,6 +195,20 @@ def test_data_without_clusters_lack_the_same_samples():
         np.testing.assert_array_equal(linked, observed[:, v])
 
 
+def test_views_of_data_without_clusters_go_together_as_those_of_the_data_do(monkeypatch):
+    observed = np.ones((N, 2), dtype=bool)
+    observed[:30, 0] = False
+    observed[80:, 1] = False
+    X = np.random.default_rng(0).standard_normal((N, 5))
+    judge = Judge(observed_views(holed([X, X], observed)), ["table"] * 2, 0)
+    drawn = []
+    monkeypatch.setattr(judge, "_graphs", lambda views: drawn.append(views) or [])
+    judge.null_graphs(np.random.default_rng(1))
+    both = observed.all(axis=1)
+    one, two = (block[both][:, 0] for block in drawn[0].blocks)
+    assert np.corrcoef(one, two)[0, 1] > 0.4
+
+
 def test_a_view_of_noise_is_named():
     observed = mask(6)
     X = holed([VIEWS[0], VIEWS[1], np.random.default_rng(9).standard_normal((N, 6))], observed)

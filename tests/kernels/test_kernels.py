@@ -29,6 +29,7 @@ PARAMS = {
     "sigmoid": {"gamma": 0.2, "coef0": -0.5},
     "laplacian": {"gamma": 0.6},
     "chi2": {"gamma": 0.4},
+    "gower": {"categorical": [1]},
     "intensity_histogram": {"sigma": 0.4},
     "nearest_neighbors": {"n_neighbors": 4},
     "self_tuning": {"n_neighbors": 3},
@@ -43,7 +44,7 @@ IN_SCIKIT_LEARN = {
     "chi2": pairwise.chi2_kernel,
 }
 FEATURE_KERNELS = sorted(PARAMS)
-TAKE_SPARSE = sorted(set(PARAMS) - {"chi2", "intensity_histogram"})
+TAKE_SPARSE = sorted(set(PARAMS) - {"chi2", "gower", "intensity_histogram"})
 
 
 def positive_samples(n=20, d=3, seed=0):

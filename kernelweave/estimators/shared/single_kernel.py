@@ -32,11 +32,20 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
     tags.sparse = True
     tags.pairwise = is_precomputed(kernel)
     tags.positive_only = isinstance(kernel, str) and kernel == "chi2"
+    tags.allow_nan = takes_missing_cells(kernel)
+
+
+def takes_missing_cells(kernel: Any) -> bool:
+    """Whether a kernel compares samples by the columns that both have."""
+    return isinstance(kernel, str) and kernel == "gower"
 
 
 def read_kernel_input(estimator: Any, X: Any, *, reset: bool) -> Array:
     """Return samples, or rows of a kernel matrix, as an array; matrices may stay float32."""
-    return read_samples(estimator, X, reset=reset, keep_float32=is_precomputed(estimator.kernel))
+    kernel = estimator.kernel
+    return read_samples(
+        estimator, X, reset=reset, keep_float32=is_precomputed(kernel), allow_nan=takes_missing_cells(kernel)
+    )
 
 
 def fit_or_approximate(

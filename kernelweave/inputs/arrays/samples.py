@@ -10,10 +10,13 @@ from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 
 
-def read_samples(estimator: Any, X: Any, *, reset: bool, keep_float32: bool = False, dense: bool = False) -> Array:
+def read_samples(
+    estimator: Any, X: Any, *, reset: bool, keep_float32: bool = False, dense: bool = False, allow_nan: bool = False
+) -> Array:
     """Return X as a checked float array or CSR matrix; records the number of features when ``reset``.
 
-    Features become float64 (every sum is kept in it); kernel matrices may stay float32. ``dense`` refuses sparse X.
+    Features become float64 (every sum is kept in it); kernel matrices may stay float32. ``dense`` refuses sparse X;
+    ``allow_nan`` takes cells that were not measured, but no row of them alone.
     """
     dtype = [np.float64, np.float32] if keep_float32 else np.float64
     try:
@@ -24,10 +27,18 @@ def read_samples(estimator: Any, X: Any, *, reset: bool, keep_float32: bool = Fa
             accept_sparse=False if dense else "csr",
             dtype=dtype,
             ensure_min_samples=2 if reset else 1,
+            ensure_all_finite="allow-nan" if allow_nan else True,
         )
     except ValueError as error:
         raise_if_text(error, "X")
         raise
+    if allow_nan and not sp.issparse(X):
+        empty = np.flatnonzero(np.isnan(X).all(axis=1))
+        if len(empty):
+            raise ParameterError(
+                f"{len(empty)} samples have no value at all (the first is row {empty[0]}): NaN is all they have. Leave "
+                "them out."
+            )
     return sp.csr_array(X) if sp.issparse(X) else X
 
 

@@ -320,6 +320,33 @@ def _chi2(X: Matrix, kernel: str, *, gamma: float = 1.0) -> FittedKernel:
     return FormulaKernel(formula, formula.prepare(_dense_only(X, "kernel='chi2'")))
 
 
+def _gower(X: Matrix, kernel: str, *, categorical: Any = (), weights: Any = None) -> FittedKernel:
+    X = _dense_only(X, "kernel='gower'")
+    shares = np.ones(X.shape[1]) if weights is None else np.asarray(weights, dtype=np.float64)
+    if shares.shape != (X.shape[1],) or not np.isfinite(shares).all() or (shares < 0).any() or not shares.any():
+        raise ParameterError(
+            f"weights={weights!r} must hold a number >= 0 for each of the {X.shape[1]} columns, not all zero."
+        )
+    there = ~np.isnan(X)
+    ranges = np.where(there, X, -np.inf).max(axis=0) - np.where(there, X, np.inf).min(axis=0)
+    ranges = np.where(there.any(axis=0), ranges, 0.0)
+    return FormulaKernel(formulas.Gower(ranges, _column_mask(categorical, X.shape[1]), shares), X)
+
+
+def _column_mask(columns: Any, n_columns: int) -> Floats:
+    """Return 1 for the columns that a user names by numbers or booleans, 0 for others."""
+    chosen = np.atleast_1d(np.asarray(columns)) if np.size(columns) else np.empty(0, dtype=np.intp)
+    whole = chosen.dtype.kind in "iu" and bool(((chosen >= -n_columns) & (chosen < n_columns)).all())
+    if not whole and not (chosen.dtype.kind == "b" and len(chosen) == n_columns):
+        raise ParameterError(
+            f"categorical={columns!r} must hold column numbers from 0 to {n_columns - 1}, or one boolean for each of "
+            f"the {n_columns} columns."
+        )
+    mask = np.zeros(n_columns)
+    mask[chosen] = 1.0
+    return mask
+
+
 def _intensity_histogram(X: Matrix, kernel: str, *, sigma: float = 0.7, n_intensities: int = 1) -> FittedKernel:
     X = _dense_only(X, f"kernel={kernel!r}")
     count = bandwidths.whole("n_intensities", n_intensities)
@@ -381,6 +408,7 @@ KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
     "sigmoid": (_sigmoid, ("gamma", "coef0")),
     "laplacian": (_laplacian, ("gamma",)),
     "chi2": (_chi2, ("gamma",)),
+    "gower": (_gower, ("categorical", "weights")),
     "intensity_histogram": (_intensity_histogram, ("sigma", "n_intensities")),
     "nearest_neighbors": (_nearest_neighbors, (*_NEIGHBOR_PARAMS, "weights", "symmetrize")),
     "self_tuning": (_self_tuning, _NEIGHBOR_PARAMS),

@@ -236,6 +236,47 @@ class ChiSquared(Formula):
         return np.ones(X.shape[0])
 
 
+@dataclass(frozen=True)
+class Gower(Formula):
+    """The mean over columns of how alike two values are: 1 - |x - y| / range, or whether they are the same.
+
+    Columns in which either value is NaN are left out of the mean; samples without a common column are half alike. New
+    samples may lie beyond the range, and are then not alike at all. Positive semidefinite where nothing is missing.
+
+    Source: Gower, Biometrics 1971.
+    """
+
+    ranges: Floats  # (d,) of numbers; 0 where a column is constant
+    categorical: Floats  # (d,) 1 for columns that are compared by equality
+    weights: Floats  # (d,)
+
+    def tile(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the weighted means."""
+        alike = np.zeros((X.shape[0], Y.shape[0]))
+        known = np.zeros((X.shape[0], Y.shape[0]))
+        for column in np.flatnonzero(self.weights).tolist():
+            x = X[:, column][:, None]
+            y = Y[:, column]
+            same = self._alike(x, y, column)
+            there = ~(np.isnan(x) | np.isnan(y))
+            alike += self.weights[column] * np.where(there, same, 0.0)
+            known += self.weights[column] * there
+        return np.divide(alike, known, out=np.full(alike.shape, 0.5), where=known > 0)
+
+    def _alike(self, x: Floats, y: Floats, column: int) -> Floats:
+        if self.categorical[column] or self.ranges[column] == 0:
+            return np.asarray(x == y, dtype=np.float64)
+        return np.asarray(np.maximum(1.0 - np.abs(x - y) / self.ranges[column], 0.0))
+
+    def diag(self, X: Matrix) -> Floats:
+        """Return ones: a sample is as alike to itself as can be."""
+        return np.ones(X.shape[0])
+
+    def bound(self, X: Matrix) -> float:
+        """Return 1."""
+        return 1.0
+
+
 class SelfTuning(Formula):
     """exp(-||x - y||^2 / (s(x) s(y))), s(x) the distance to the (n_neighbors + 1)-th nearest training sample.
 
