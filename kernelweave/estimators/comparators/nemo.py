@@ -115,7 +115,7 @@ class NEMO(Clusterer):
     >>> from kernelweave.datasets import make_corrupted_views
     >>> from kernelweave.metrics import normalized_mutual_info
     >>> data = make_corrupted_views(3, 0, n_samples=210, n_corrupted=15, random_state=0)
-    >>> views = [view.copy() for view in data.views]
+    >>> views = [view.copy() for view in data.views.values()]
     >>> views[0][::4] = np.nan  # every fourth sample is absent from the first view
     >>> model = NEMO(3, random_state=0).fit(views)
     >>> normalized_mutual_info(data.target, model.labels_) > 0.8

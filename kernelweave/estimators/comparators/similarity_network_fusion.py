@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernelweave.estimators.comparators.networks import Propagation, cut_network, fit_network
+from kernelweave.estimators.comparators.networks import NetworkView, Propagation, cut_network, fit_network
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
-from kernelweave.inputs import check_cluster_count, read_views
+from kernelweave.inputs import Views, check_cluster_count, read_views
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.solvers.comparators.network_fusion import full_shares, fuse_networks
 
@@ -168,6 +168,16 @@ class SimilarityNetworkFusion(Clusterer):
         """
         views = read_views(self, X, reset=True)
         check_cluster_count(self.n_clusters, np.ones(views.n_samples))
+        fitted, self.affinity_ = self._fused(views)
+        self.view_weights_ = np.full(len(views), 1.0 / len(views))
+        self.n_neighbors_ = fitted[0].n_neighbors
+        self.n_iter_ = self.max_iter
+        cut_network(self, DenseKernel(self.affinity_), X, y)
+        self._model = Propagation.of_training(fitted, views, self.labels_, self.n_clusters)
+        return self
+
+    def _fused(self, views: Views) -> tuple[list[NetworkView], Floats]:
+        """Return the models of the views, and the network that they become."""
         neighbors = self._neighbors(views.n_samples)
         fitted = []
         shares = []
@@ -177,15 +187,11 @@ class SimilarityNetworkFusion(Clusterer):
             fitted.append(network.view)
             shares.append(network.shares())
             networks.append(full_shares(network.distances, network.view.means, self.mu))
+            del network  # its distances are no longer needed
         meter = Meter(self, "rounds")
-        self.affinity_: Floats = fuse_networks(networks, shares, self.max_iter, on_round=meter)
+        fused = fuse_networks(networks, shares, self.max_iter, on_round=meter)
         meter.close()
-        self.view_weights_ = np.full(len(views), 1.0 / len(views))
-        self.n_neighbors_ = fitted[0].n_neighbors
-        self.n_iter_ = self.max_iter
-        cut_network(self, DenseKernel(self.affinity_), X, y)
-        self._model = Propagation.of_training(fitted, views, self.labels_, self.n_clusters)
-        return self
+        return fitted, fused
 
     def _neighbors(self, n_samples: int) -> int:
         if self.n_neighbors is not None:

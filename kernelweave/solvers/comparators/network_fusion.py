@@ -141,34 +141,45 @@ def fuse_networks(
     ``networks`` are P_v and ``shares`` S_v; neither is changed.
     """
     current = list(networks)
-    total = sum(current[1:], start=current[0].copy())
+    total = current[0].copy()
+    for P in current[1:]:
+        total += P
+    others = np.empty_like(total)
     for _ in range(max_iter):
         following = np.zeros_like(total)
         for v, S in enumerate(shares):
-            others = current[v] if len(current) == 1 else (total - current[v]) / (len(current) - 1)
+            if len(current) > 1:
+                np.subtract(total, current[v], out=others)
+                others /= len(current) - 1
+            else:
+                np.copyto(others, total)
             current[v] = _normalised(_diffused(S, others))
             following += current[v]
         if on_round is not None:
-            on_round(float(np.linalg.norm(following - total) / np.linalg.norm(total)))
+            before = float(np.linalg.norm(total))
+            total -= following
+            on_round(float(np.linalg.norm(total)) / before)
         total = following
     total /= len(current)
     return total
 
 
 def _diffused(S: sp.csr_array, P: Floats) -> Floats:
-    """Return S P S^T for a symmetric P."""
-    half = _times(S, P)
-    return _times(S, np.ascontiguousarray(half.T))
-
-
-def _times(S: sp.csr_array, P: Floats) -> Floats:
+    """Return S P S^T for a symmetric P, which is overwritten."""
     result = np.empty_like(P)
+    _multiply(S, P, result)
+    np.copyto(P, result.T)
+    _multiply(S, P, result)
+    return result
+
+
+def _multiply(S: sp.csr_array, P: Floats, out: Floats) -> None:
+    """Write S P into ``out``."""
 
     def work(lo: int, hi: int) -> None:
-        result[lo:hi] = S[lo:hi] @ P
+        out[lo:hi] = S[lo:hi] @ P
 
     for_ranges(work, len(P), width=ROWS, elements=S.nnz * P.shape[1])
-    return result
 
 
 def _normalised(P: Floats) -> Floats:
