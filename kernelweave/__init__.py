@@ -12,6 +12,7 @@ from kernelweave.foundation.registry import provide as _provide
 if TYPE_CHECKING:
     from kernelweave import datasets, metrics, model_selection, plots, preprocessing, report
     from kernelweave.estimators import (
+        NEMO,
         AffinityPropagation,
         ConvexMixture,
         CoRegularizedSpectralClustering,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         OptimizedKernelKMeans,
         PifsKMeans,
         RatioMultipleKernelClustering,
+        SimilarityNetworkFusion,
     )
     from kernelweave.foundation.errors import (
         ConvergenceWarning,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 __version__ = _version("kernelweave")
 
 __all__ = [
+    "NEMO",
     "AffinityPropagation",
     "CoRegularizedSpectralClustering",
     "CoTrainedSpectralClustering",
@@ -83,6 +86,7 @@ __all__ = [
     "ParameterError",
     "PifsKMeans",
     "RatioMultipleKernelClustering",
+    "SimilarityNetworkFusion",
     "ViewError",
     "ViewWarning",
     "__version__",

@@ -175,6 +175,22 @@ METHODS = (
         "n^3 per view once",
     ),
     Method(
+        "nemo",
+        "NEMO",
+        (TABLE, VIEWS),
+        "neighbourhoods averaged over the views that have both samples; to compare with",
+        "n^2 d per view once",
+        {"standardize": False},
+    ),
+    Method(
+        "similarity-network-fusion",
+        "SimilarityNetworkFusion",
+        (TABLE, VIEWS),
+        "networks of the views made alike round by round; to compare with",
+        "n^2 per view and round, times neighbours",
+        {"standardize": False},
+    ),
+    Method(
         "optimized-kernel-kmeans",
         "OptimizedKernelKMeans",
         (TABLE, VIEWS, KERNEL),

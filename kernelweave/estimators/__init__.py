@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from kernelweave.estimators.comparators.multi_view_em import MultiViewEM
     from kernelweave.estimators.comparators.multi_view_kmeans import MultiViewKMeans
     from kernelweave.estimators.comparators.multi_view_nmf import MultiViewNMF
+    from kernelweave.estimators.comparators.nemo import NEMO
     from kernelweave.estimators.comparators.ng_spectral import NgSpectralClustering
     from kernelweave.estimators.comparators.optimized_kernel_kmeans import OptimizedKernelKMeans
+    from kernelweave.estimators.comparators.similarity_network_fusion import SimilarityNetworkFusion
     from kernelweave.estimators.graph.graph_cut import GraphCut
     from kernelweave.estimators.graph.graph_fusion import GraphFusionClustering
     from kernelweave.estimators.kmeans.global_kernel_kmeans import GlobalKernelKMeans
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from kernelweave.estimators.spectral.multi_view_spectral import MultiViewSpectralClustering
 
 __all__ = [
+    "NEMO",
     "AffinityPropagation",
     "CoRegularizedSpectralClustering",
     "CoTrainedSpectralClustering",
@@ -56,6 +59,7 @@ __all__ = [
     "OptimizedKernelKMeans",
     "PifsKMeans",
     "RatioMultipleKernelClustering",
+    "SimilarityNetworkFusion",
 ]
 
 

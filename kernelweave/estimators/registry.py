@@ -1,4 +1,4 @@
-"""Estimators by name, each loaded on first use: whoever needs one does not wait for twenty-five."""
+"""Estimators by name, each loaded on first use: whoever needs one does not wait for twenty-seven."""
 
 from importlib import import_module
 
@@ -25,10 +25,12 @@ HOMES = {
     "MultiViewKernelSpectralClustering": "spectral.multi_view_kernel_spectral",
     "MultiViewNMF": "comparators.multi_view_nmf",
     "MultiViewSpectralClustering": "spectral.multi_view_spectral",
+    "NEMO": "comparators.nemo",
     "NgSpectralClustering": "comparators.ng_spectral",
     "OptimizedKernelKMeans": "comparators.optimized_kernel_kmeans",
     "PifsKMeans": "kmeans.pifs",
     "RatioMultipleKernelClustering": "margin.ratio_clustering",
+    "SimilarityNetworkFusion": "comparators.similarity_network_fusion",
 }
 
 

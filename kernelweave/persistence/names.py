@@ -24,6 +24,7 @@ from kernelweave.estimators.comparators.correlational import ProjectedViews
 from kernelweave.estimators.comparators.k_medoids import MedoidModel
 from kernelweave.estimators.comparators.multi_view_em import ViewMixtures
 from kernelweave.estimators.comparators.multi_view_kmeans import JointCenters
+from kernelweave.estimators.comparators.networks import NetworkView, Propagation
 from kernelweave.estimators.graph import fusion_views
 from kernelweave.estimators.graph.graph_fusion import FusionExtension
 from kernelweave.estimators.margin.basis_kernels import BasisKernels, KernelObject
@@ -64,10 +65,12 @@ CLASSES: dict[str, type] = {
     "estimator/MultiViewKernelSpectralClustering": estimators.MultiViewKernelSpectralClustering,
     "estimator/MultiViewNMF": estimators.MultiViewNMF,
     "estimator/MultiViewSpectralClustering": estimators.MultiViewSpectralClustering,
+    "estimator/NEMO": estimators.NEMO,
     "estimator/NgSpectralClustering": estimators.NgSpectralClustering,
     "estimator/OptimizedKernelKMeans": estimators.OptimizedKernelKMeans,
     "estimator/PifsKMeans": estimators.PifsKMeans,
     "estimator/RatioMultipleKernelClustering": estimators.RatioMultipleKernelClustering,
+    "estimator/SimilarityNetworkFusion": estimators.SimilarityNetworkFusion,
     "extension/Eigenvectors": embedding.EigenvectorExtension,
     "extension/FusedGraph": FusionExtension,
     "extension/ProjectedViews": ProjectedViews,
@@ -117,6 +120,7 @@ CLASSES: dict[str, type] = {
     "model/Means": MeanModel,
     "model/Medoids": MedoidModel,
     "model/Mixture": MixtureModel,
+    "model/Propagation": Propagation,
     "model/Scores": scores.ScoreModel,
     "model/Split": Split,
     "model/ViewMixtures": ViewMixtures,
@@ -137,6 +141,7 @@ CLASSES: dict[str, type] = {
     "view/Compared": fusion_views.ComparedView,
     "view/Kernel": fusion_views.KernelView,
     "view/Linked": fusion_views.LinkedView,
+    "view/Network": NetworkView,
 }
 
 #: Our estimators: what a model is, or what a pipeline ends in.
@@ -161,9 +166,11 @@ MODELS: dict[type, type] = {
     estimators.MultiViewKernelKMeans: CenterModel,
     estimators.MultiViewKernelSpectralClustering: scores.ScoreModel,
     estimators.MultiViewSpectralClustering: embedding.EmbeddingModel,
+    estimators.NEMO: Propagation,
     estimators.NgSpectralClustering: embedding.EmbeddingModel,
     estimators.PifsKMeans: MeanModel,
     estimators.RatioMultipleKernelClustering: DivisionModel,
+    estimators.SimilarityNetworkFusion: Propagation,
 }
 
 #: Names of classes that are gone, by the version they were last written in, each with the name of the class that took

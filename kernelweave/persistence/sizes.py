@@ -34,6 +34,7 @@ SIZES: dict[str, dict[str, str]] = {
         "columns": "k",
         "exemplar_priors": "k",
     },
+    "model/Propagation": {"labels": "n", "digests": "n"},
     "model/Scores": {"shares": "v"},
     "model/Split": {"sources": "n"},
     "placement/ColumnPlacement": {"components": "c"},
@@ -44,11 +45,12 @@ SIZES: dict[str, dict[str, str]] = {
     "scores/Codebook": {"patterns": "kq", "floor": "q"},
     "view/Compared": {"rows": "..", "radii": ".."},
     "view/Kernel": {"diag": ".", "radii": ".."},
+    "view/Network": {"origin": ".", "factors": ".", "rows": "..", "means": ".", "samples": "."},
 }
 # What no fitted model is without.
 NEVER_ZERO = "nk"
 # Labels, which are numbers of clusters.
-LABELS = {"estimator": "labels_", "model/Centers": "labels"}
+LABELS = {"estimator": "labels_", "model/Centers": "labels", "model/Propagation": "labels"}
 # Fields with kernels, alone or one for every view, that sums over the clusters of all samples are taken of: they must
 # know as many samples as there are labels.
 SUMMED_KERNELS = {"model/Centers": "kernel"}

@@ -110,6 +110,15 @@ METHODS = (
         "Self-tuned graphs of neighbours and the default number of rounds, 5, fixed beforehand.",
     ),
     _ours(
+        "nemo",
+        "On scaled views: as many neighbours as samples for each class, the rule of its source where their number is "
+        "known.",
+    ),
+    _ours(
+        "similarity-network-fusion",
+        "Defaults on scaled views: 20 neighbours, mu = 0.5, 20 rounds, those of its source.",
+    ),
+    _ours(
         "correlational-spectral",
         "Defaults: linear kernels and a regularisation of 0.1, fixed beforehand.",
     ),

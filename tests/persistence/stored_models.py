@@ -47,6 +47,19 @@ def _views(table: np.ndarray) -> dict[str, np.ndarray]:
     return {"front": table[:, :2], "back": table[:, 2:]}
 
 
+def _absent_views(table: np.ndarray) -> dict[str, np.ndarray]:
+    views = {name: view.copy() for name, view in _views(table).items()}
+    views["front"][1::5] = np.nan
+    views["back"][3::5] = np.nan
+    return views
+
+
+def _missing_cells(table: np.ndarray) -> dict[str, np.ndarray]:
+    views = {name: view.copy() for name, view in _views(table).items()}
+    views["back"][1::5, 0] = np.nan
+    return views
+
+
 def _kernel_rows(table: np.ndarray, gamma: float = 0.01) -> np.ndarray:
     return rbf_kernel(table, X, gamma=gamma)
 
@@ -56,6 +69,8 @@ FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "table": lambda table: table,
     "small numbers": lambda table: table / 10.0,
     "views": _views,
+    "absent views": _absent_views,
+    "views with missing cells": _missing_cells,
     "sparse": sp.csr_array,
     "kernel": _kernel_rows,
     "kernels": lambda table: [_kernel_rows(table), _kernel_rows(table, 0.1)],
@@ -144,6 +159,9 @@ VARIANTS: dict[str, Variant] = {
     "MultiViewSpectralClustering-degrees": Variant({"normalize": "degrees"}, "views"),
     "MultiViewSpectralClustering-nystroem": Variant({"approximation": "nystroem", "n_components": 8}, "views"),
     "MultiViewSpectralClustering-views": Variant({}, "views"),
+    "NEMO-absent": Variant({}, "absent views"),
+    "NEMO-filled": Variant({"missing": "median"}, "views with missing cells"),
+    "NEMO-unscaled": Variant({"standardize": False}, "views"),
     "NgSpectralClustering-precomputed": Variant({"kernel": "precomputed"}, "kernel"),
     "OptimizedKernelKMeans-views": Variant({}, "views"),
     "RatioMultipleKernelClustering-learned": Variant({"kernel": RBF(4.0), "learn": "hyperparameters"}),
@@ -152,6 +170,8 @@ VARIANTS: dict[str, Variant] = {
     "RatioMultipleKernelClustering-widths": Variant(
         {"kernel": ["rbf_widths", "linear"], "regularization": 1e-6, "n_pairs": 4}, "views"
     ),
+    "SimilarityNetworkFusion-sparse": Variant({}, "sparse"),
+    "SimilarityNetworkFusion-views": Variant({}, "views"),
 }
 
 
