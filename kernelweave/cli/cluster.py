@@ -55,6 +55,11 @@ def cluster(
     header: options.Header = None,
     ids: options.Ids = None,
     rows: options.KeptRows = options.Rows.SAME,
+    missing: options.MissingCells = options.Missing.ERROR,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    categorical: options.Categorical = None,
+    dates: options.Dates = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, max=options.LARGEST_SEED, help="Seed of all random choices; default: 0."),
@@ -65,7 +70,8 @@ def cluster(
     """Cluster tables, a similarity matrix or a graph.
 
     Several tables are several views of the same samples: their rows are matched by ids, or by order where no file has
-    ids. Without --output and --json, labels are written to standard output as CSV.
+    ids. Text is read as categories, and what was done to rows, columns and missing cells is shown. Without --output
+    and --json, labels are written to standard output as CSV.
 
     Exit codes: 0 done, 2 bad input (nothing is written) or no room for the result, 130 stopped by Ctrl-C (the best
     result so far is written).
@@ -85,6 +91,11 @@ def cluster(
         "--no-header": header is False,
         "--ids": ids,
         "--rows": None if rows == options.Rows.SAME else rows.value,
+        "--missing": None if missing == options.Missing.ERROR else missing.value,
+        "--columns": columns or [],
+        "--drop": drop or [],
+        "--categorical": categorical or [],
+        "--dates": dates or [],
         "--seed": seed,
     }
     with messages.guarded("cluster"):
@@ -113,11 +124,20 @@ def _clustered(
     header = True if arguments["--header"] else False if arguments["--no-header"] else None
     form = options.text_format(arguments["--delimiter"], header, arguments["--ids"])
     rows = arguments["--rows"] or "same"
-    data = input_data.read_data(files, arguments["--kernel-matrix"], arguments["--graph"], form, rows)
+    reading = options.reading(
+        arguments["--columns"],
+        arguments["--drop"],
+        arguments["--categorical"],
+        arguments["--dates"],
+        arguments["--missing"] or "error",
+        [*arguments["--set"], *(f"kernel={name}" for name in arguments["--kernel"])],
+    )
+    data = input_data.read_data(files, arguments["--kernel-matrix"], arguments["--graph"], form, rows, reading)
     if counts:
         options.check_counts("cluster", wanted, counts, data.n_samples)
     parameters = _parameters(arguments, data)
     method = options.method_for("cluster", arguments["--method"], data.kind, parameters)
+    parameters |= fitting.for_missing_values(method, data, reading.missing)
     truth = None if labels is None else input_data.read_truth(labels, data, form)
     drawn = parameters.get("random_state")
     seed = drawn if type(drawn) is int else arguments["--seed"] or 0
@@ -127,9 +147,8 @@ def _clustered(
     outcome = Outcome(data, method, fits.best, X, scaler, scale, seed, truth, fits.silhouettes, fits.interrupted)
     outcome.command = command_for("cluster", files or [], arguments)
     places = files or [str(arguments["--kernel-matrix"] or arguments["--graph"])]
-    outcome.code = code_for(
-        outcome, places, {name: each for name, each in vars(form).items() if each is not None}, rows
-    )
+    text = {name: each for name, each in vars(form).items() if each is not None}
+    outcome.code = code_for(outcome, places, text, rows, reading)
     return outcome
 
 
@@ -210,6 +229,7 @@ def _write_report(outcome: "Outcome", path: Path) -> Path:
         code=outcome.code,
         command=outcome.command,
         sources=outcome.data.sources,
+        reading=outcome.data.account.lines(),
         warnings=outcome.warnings,
         random_state=outcome.seed,
     )
@@ -233,6 +253,8 @@ def _show(outcome: "Outcome", places: dict[str, Path], *, quiet: bool, as_json: 
     screen = Console(stderr=True)
     for table in tables(outcome, screen.encoding):
         screen.print(table)
+    for note in outcome.data.account.notes():
+        screen.print(f"note: {note}", markup=False, highlight=False)
     for warning in outcome.warnings:
         screen.print(f"warning: {with_options(warning)}", markup=False)
     for name, path in places.items():

@@ -36,6 +36,11 @@ def compare(
     header: options.Header = None,
     ids: options.Ids = None,
     rows: options.KeptRows = options.Rows.SAME,
+    missing: options.MissingCells = options.Missing.ERROR,
+    columns: options.Columns = None,
+    drop: options.Drop = None,
+    categorical: options.Categorical = None,
+    dates: options.Dates = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -62,18 +67,22 @@ def compare(
         output_files.check_distinct({"--output": written}, inputs)
         output_files.check_file(output, overwrite=overwrite)
         form = options.text_format(delimiter, header, ids)
-        data = input_data.read_data(files, kernel_matrix, graph, form, rows.value)
+        reading = options.reading(columns, drop, categorical, dates, missing.value)
+        data = input_data.read_data(files, kernel_matrix, graph, form, rows.value, reading)
         truth = None if labels is None else input_data.read_truth(labels, data, form)
         options.check_counts("compare", clusters, [k], data.n_samples)
         chosen, left_out = _chosen(method, data, scale.value)
-        outcomes, errors, interrupted = _run(chosen, data, scale.value, truth, k, seed, quiet=quiet)
+        outcomes, errors, interrupted = _run(chosen, data, scale.value, truth, k, seed, reading.missing, quiet=quiet)
         if not method:  # a method that nobody named and that does not take the data has not failed
             left_out |= {name: str(error) for name, error in errors.items() if isinstance(error, KernelError)}
         failed = {name: " ".join(str(error).split()) for name, error in errors.items() if name not in left_out}
-        outcomes, ranked = _ranked(outcomes, data, k, seed)
+        outcomes, ranked = _ranked(outcomes, data, k, seed, reading.missing)
         if output is not None and outcomes:
             write_atomically(output, _labels_csv(outcomes))
     _show(outcomes, ranked, failed, left_out, as_json=as_json, quiet=quiet)
+    if not quiet and not data.account.plain:
+        for line in data.account.lines():
+            messages.tell(line)
     if output is not None and outcomes and not quiet:
         messages.tell(f"labels: {output}")
     if interrupted:
@@ -103,15 +112,27 @@ def _chosen(names: list[str] | None, data: Any, scale: str) -> tuple[list[catalo
 
 def _obstacle(method: catalogue.Method, data: Any, scale: str) -> str:
     """Return what in the data a method does not take, or nothing."""
+    from kernelweave.cli.fitting import obstacle_to
+
+    absent = obstacle_to(method, data)
+    if absent:
+        return absent
     if method.negative:
         return ""
     if scale == options.Scale.STANDARD:
         return "it takes numbers that are not negative, and --scale standard makes some so."
     for table in data.tables:
-        least = float(table.values.min())
+        least = _least(table.values)
         if least < 0:
             return f"it takes numbers that are not negative, and {table.place} holds {least:.6g}."
     return ""
+
+
+def _least(values: Any) -> float:
+    import numpy as np
+    import scipy.sparse as sp
+
+    return float(min(values.min(), 0.0) if sp.issparse(values) else np.nanmin(values))
 
 
 def _run(
@@ -121,6 +142,7 @@ def _run(
     truth: Any,
     k: int,
     seed: int,
+    missing: str,
     *,
     quiet: bool,
 ) -> "tuple[list[Outcome], dict[str, Exception], bool]":
@@ -137,7 +159,8 @@ def _run(
                 screen.print(f"{method.name} ...", highlight=False)
             try:
                 X, scaler = fitting.scaled(data, scale, method)
-                fit = fitting.fit(fitting.build(method, data.kind, k, {}, seed), X, seed)
+                parameters = fitting.for_missing_values(method, data, missing)
+                fit = fitting.fit(fitting.build(method, data.kind, k, parameters, seed), X, seed)
                 outcomes.append(Outcome(data, method, fit, X, scaler, seed=seed, truth=truth))
             except (ValueError, MemoryError) as error:
                 failed[method.name] = error
@@ -146,13 +169,15 @@ def _run(
     return outcomes, failed, interrupt.requested
 
 
-def _ranked(outcomes: "list[Outcome]", data: Any, k: int, seed: int) -> "tuple[list[Outcome], list[Standing]]":
+def _ranked(
+    outcomes: "list[Outcome]", data: Any, k: int, seed: int, missing: str
+) -> "tuple[list[Outcome], list[Standing]]":
     """Return the outcomes in order, and what speaks for each."""
     from kernelweave.cli.ranking import in_order, standings
 
     if not outcomes:
         return [], []
-    found = standings([outcome.labels for outcome in outcomes], data.samples, data.kind, k, seed)
+    found = standings([outcome.labels for outcome in outcomes], data.samples, data.kind, k, seed, missing)
     order = in_order(found)
     return [outcomes[i] for i in order], [found[i] for i in order]
 

@@ -67,6 +67,39 @@ def build(method: catalogue.Method, kind: str, n_clusters: Any, parameters: dict
     return cls(**settings)
 
 
+def for_missing_values(method: catalogue.Method, data: Data, missing: str) -> dict[str, Any]:
+    """Return the parameter of the estimator for missing cells; a method may take complete samples only."""
+    import kernelweave
+
+    cls = getattr(kernelweave, method.estimator)
+    if "missing" in cls._get_param_names():
+        return {} if missing == "error" else {"missing": missing}
+    obstacle = obstacle_to(method, data)
+    if obstacle:
+        takers = [each.name for each in catalogue.METHODS if catalogue.suits(each, data.kind) and _takes_absent(each)]
+        raise ParameterError(
+            f"--method {method.name}: {obstacle} Use --rows common, or --method {' or '.join(takers)}."
+        )
+    return {}
+
+
+def obstacle_to(method: catalogue.Method, data: Data) -> str:
+    """Return why a method does not take samples of which values are missing, or nothing."""
+    if data.complete or _takes_absent(method):
+        return ""
+    absent = sum(each.absent for each in data.account.views.values())
+    cells = sum(each.filled for each in data.account.views.values())
+    what = f"{absent:,} sample(s) are absent from a view" if absent else f"{cells:,} cell(s) are missing"
+    return f"it takes complete samples only, and {what}."
+
+
+def _takes_absent(method: catalogue.Method) -> bool:
+    import kernelweave
+    from kernelweave.inputs import takes_absent
+
+    return takes_absent(getattr(kernelweave, method.estimator))
+
+
 def _check_with_kernel_matrix(parameters: dict[str, Any], settings: dict[str, Any]) -> None:
     """Refuse parameters that would make another kernel of a kernel matrix."""
     for name in ("kernel", "kernel_params", "divergence"):

@@ -1,16 +1,27 @@
 """The data a command works on: tables, a kernel matrix or a graph, with the ids of its rows."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.cli import catalogue
+from kernelweave.cli.reading import (
+    Account,
+    Reading,
+    account_for,
+    check_cells,
+    samples_without_view,
+    without_rows,
+)
 from kernelweave.foundation.errors import DataError, ParameterError
 from kernelweave.inputs import Table, TextFormat, align_tables, read_tables
 from kernelweave.inputs.files.text import read_label_lines
+from kernelweave.preprocessing import TableEncoder
+from kernelweave.preprocessing.file_tables import EncodedTable, encode_as_fitted, encode_tables
 
 # Entries of a matrix of distances, as a share of the largest one, that count as 0.
 ZERO_DISTANCE = 1e-8
@@ -25,6 +36,9 @@ class Data:
     matrix: Any = None
     ids: tuple[str, ...] | None = None
     sources: dict[str, str] = field(default_factory=dict)
+    encoded: dict[str, EncodedTable] = field(default_factory=dict)  # every view as its file holds it
+    account: Account = field(default_factory=Account)  # what was done to rows and cells
+    warnings: tuple[str, ...] = ()  # of encoding new files as a model did
 
     @property
     def samples(self) -> Any:
@@ -47,22 +61,66 @@ class Data:
 
     @property
     def columns(self) -> dict[str, list[str] | None]:
-        """Column names of every view, where it has some."""
-        return {table.name: None if table.columns is None else list(table.columns) for table in self.tables}
+        """Names of the columns of every file that are in use, where it has some."""
+        return {name: each.used_columns for name, each in self.encoded.items()}
+
+    @property
+    def complete(self) -> bool:
+        """Whether no value is missing."""
+        return not any(_has_nan(table) for table in self.tables)
+
+
+class Fitted(Protocol):
+    """What a saved model says of the files that go with it."""
+
+    @property
+    def missing(self) -> str:
+        """What becomes of missing cells."""
+
+    @property
+    def encoders(self) -> Mapping[str, TableEncoder | None] | None:
+        """How columns become numbers, by view; None for models that know numbers only."""
+
+    def matched(self, tables: list[Table]) -> list[Table]:
+        """Return the tables, if their columns are those of the model."""
 
 
 def _check_differences(table: Table) -> None:
     """Refuse a table in which all samples are the same."""
-    values = table.values
-    spread = values.max(axis=0) - values.min(axis=0)
-    if table.n_samples > 1 and not (spread.toarray() if sp.issparse(spread) else np.asarray(spread)).any():
+    values: Any = table.values
+    if _has_nan(table):
+        present = values.toarray() if sp.issparse(values) else values
+        present = present[~np.isnan(present).all(axis=1)]
+        spread: Any = np.array([np.ptp(column[~np.isnan(column)]) if len(column) else 0.0 for column in present.T])
+    else:
+        spread = values.max(axis=0) - values.min(axis=0)
+        spread = spread.toarray() if sp.issparse(spread) else spread
+    if table.n_samples > 1 and not np.any(spread):
         raise DataError(f"{table.place}: all {table.n_samples} rows are the same, so it says nothing. Leave it out.")
 
 
+def _has_nan(table: Table) -> bool:
+    values: Any = table.values
+    values = values.data if sp.issparse(values) else values
+    return bool(np.isnan(values).any())
+
+
 def read_data(
-    files: list[str] | None, kernel_matrix: str | None, graph: Path | None, text: TextFormat, rows: Any
+    files: list[str] | None,
+    kernel_matrix: str | None,
+    graph: Path | None,
+    text: TextFormat,
+    rows: Any,
+    reading: Reading | None = None,
+    model: Fitted | None = None,
 ) -> Data:
-    """Read the tables, the kernel matrix or the graph, whichever is there."""
+    """Read the tables, the kernel matrix or the graph, whichever is there.
+
+    Where there is a saved ``model``, it decides on columns and cells in place of ``reading``.
+    """
+    reading = reading or Reading()
+    if model is not None:
+        reading = replace(reading, missing=model.missing, as_it_is=model.encoders is None)
     sources = [bool(files), kernel_matrix is not None, graph is not None]
     if sum(sources) != 1:
         what = "nothing to cluster" if not any(sources) else "too much"
@@ -73,12 +131,54 @@ def read_data(
         return _kernel_matrix(kernel_matrix, text)
     if sum(place == "-" or place.endswith("=-") for place in files or ()) > 1:
         raise ParameterError("Standard input (-) can be given once; write the other table to a file.")
+    text = replace(text, mixed=None if reading.as_it_is else True)
     tables = [table for place in files or () for table in read_tables(place, text)]
-    tables = align_tables(tables, rows)
-    for table in tables:
+    if model is None:
+        return tables_data(tables, rows, reading)
+    return tables_data(model.matched(tables), rows, reading, model.encoders)
+
+
+def tables_data(
+    tables: list[Table], rows: Any, reading: Reading, encoders: Mapping[str, TableEncoder | None] | None = None
+) -> Data:
+    """Turn tables as they were read into samples: numbers, rows matched, samples without any value left out."""
+    read, warned = _encoded(tables, reading, encoders)
+    for each in read:
+        check_cells(each, reading.missing, absent_allowed=rows == "all")
+    encoded = {each.table.name: each for each in read}
+    aligned = align_tables([each.table for each in read], rows)
+    every = {name for table in tables for name in table.ids or ()}
+    n_ids = len(every) or aligned[0].n_samples
+    aligned = _without_empty_samples(aligned, encoded, reading.missing)
+    for table in aligned:
         _check_differences(table)
-    kind = catalogue.TABLE if len(tables) == 1 else catalogue.VIEWS
-    return Data(kind, tuple(tables), None, tables[0].ids, {table.name: table.source for table in tables})
+    kind = catalogue.TABLE if len(aligned) == 1 else catalogue.VIEWS
+    account = account_for(encoded, aligned, reading.missing, n_ids)
+    sources = {table.name: table.source for table in aligned}
+    return Data(kind, tuple(aligned), None, aligned[0].ids, sources, encoded, account, tuple(warned))
+
+
+def _encoded(
+    tables: list[Table], reading: Reading, encoders: Mapping[str, TableEncoder | None] | None
+) -> tuple[list[EncodedTable], list[str]]:
+    """Return the tables as numbers, by what their columns hold or as a model did, and warnings."""
+    if encoders is None:
+        return encode_tables(tables, **reading.choices), []
+    known = list(encoders.values())
+    alone = known[0] if len(known) == 1 and len(tables) == 1 else None  # one table may have another name
+    pairs = [encode_as_fitted(table, encoders.get(table.name, alone)) for table in tables]
+    return [each for each, _ in pairs], [message for _, messages in pairs for message in messages]
+
+
+def _without_empty_samples(tables: list[Table], encoded: Mapping[str, EncodedTable], missing: str) -> list[Table]:
+    """Leave out samples of which no view knows anything; rows without ids are numbered before."""
+    empty = np.all([samples_without_view(table, encoded[table.name], missing) for table in tables], axis=0)
+    if not empty.any():
+        return tables
+    if empty.all():
+        raise DataError(f"{tables[0].place}: no sample has all its values; fill cells in, or say --missing median.")
+    numbered = tuple(str(i) for i in range(1, tables[0].n_samples + 1))
+    return [without_rows(replace(table, ids=table.ids or numbered), empty) for table in tables]
 
 
 def _graph(path: Path, text: TextFormat) -> Data:

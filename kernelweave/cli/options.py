@@ -30,6 +30,17 @@ class Rows(StrEnum):
 
     SAME = "same"
     COMMON = "common"
+    ALL = "all"
+
+
+class Missing(StrEnum):
+    """What becomes of missing cells."""
+
+    ERROR = "error"
+    DROP = "drop"
+    MEAN = "mean"
+    MEDIAN = "median"
+    KNN = "knn"
 
 
 Files = Annotated[
@@ -60,7 +71,26 @@ Ids = Annotated[
         metavar="COLUMN", help="Column of row ids, by name or number; 'none' for none; default: by the first column."
     ),
 ]
-KeptRows = Annotated[Rows, typer.Option("--rows", help="Rows of several files: the same in all, or those in common.")]
+KeptRows = Annotated[
+    Rows,
+    typer.Option("--rows", help="Rows of several files: the same in all, those in common, or all that are in any."),
+]
+MissingCells = Annotated[
+    Missing,
+    typer.Option("--missing", help="Missing cells: an error, filled in, or the sample taken out of the view (drop)."),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--columns", metavar="[VIEW:]NAMES", help="Columns to use, with commas between; * and ? match any."),
+]
+Drop = Annotated[list[str] | None, typer.Option("--drop", metavar="[VIEW:]NAMES", help="Columns to leave out.")]
+Categorical = Annotated[
+    list[str] | None, typer.Option("--categorical", metavar="[VIEW:]NAMES", help="Columns to read as categories.")
+]
+Dates = Annotated[
+    list[str] | None,
+    typer.Option("--dates", metavar="[VIEW:]NAMES", help="Columns of dates to read as days since the earliest."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on the screen.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result as JSON to standard output.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of all random choices.")]
@@ -110,6 +140,27 @@ def text_format(delimiter: str | None, header: bool | None, ids: str | None) -> 
     from kernelweave.inputs import TextFormat
 
     return TextFormat("\t" if delimiter == "tab" else delimiter, header, ids)
+
+
+def reading(
+    columns: list[str] | None,
+    drop: list[str] | None,
+    categorical: list[str] | None,
+    dates: list[str] | None,
+    missing: str,
+    set_: Sequence[str] = (),
+) -> Any:
+    """Return what options say of columns and cells; tables that ``--set`` calls precomputed stay as they are."""
+    from kernelweave.cli.reading import Reading, names
+
+    return Reading(
+        columns=names(columns or ()),
+        drop=names(drop or ()),
+        categorical=names(categorical or ()),
+        dates=names(dates or ()),
+        missing=str(missing),
+        as_it_is=any(pair in ("metric=precomputed", "kernel=precomputed") for pair in set_),
+    )
 
 
 def settings(command: str, pairs: list[str]) -> dict[str, Any]:

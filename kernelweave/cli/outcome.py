@@ -13,6 +13,7 @@ from rich.text import Text
 from kernelweave.cli import catalogue
 from kernelweave.cli.fitting import Fit
 from kernelweave.cli.input_data import Data
+from kernelweave.cli.reading import Account, Reading
 from kernelweave.evaluation.describe.results import sizes_of, verdict_of
 
 # Weights shown on the screen, and signs of the longest bar.
@@ -109,7 +110,12 @@ class Outcome:
             "method": self.method.name,
             "estimator": type(model).__name__,
             "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
-            "input": {"kind": self.data.kind, "samples": self.data.n_samples, "files": self.data.sources},
+            "input": {
+                "kind": self.data.kind,
+                "samples": self.data.n_samples,
+                "files": self.data.sources,
+                **(self.data.account.summary() if self.data.account.views else {}),
+            },
             "scale": _scaling(self.scaler),
             "clusters": len(self.sizes),
             "verdict": verdict_of(model),
@@ -159,6 +165,8 @@ def tables(outcome: Outcome, encoding: str | None = "utf-8") -> list[Table | str
     """Return what is shown on a screen, in signs that its encoding has."""
     bar, arrow = ("█", "←") if _has_signs(encoding, "█←") else ("#", "<-")
     shown: list[Table | str] = [_facts_table(outcome)]
+    if not outcome.data.account.plain:
+        shown += ["Files: rows read and used, samples absent, missing cells filled", _files_table(outcome.data.account)]
     weights = outcome.weights()
     if weights is not None:
         follows = outcome.agreement()
@@ -184,12 +192,26 @@ def _facts_table(outcome: Outcome) -> Table:
         table.add_row("answer", summary["verdict"])
     table.add_row("method", f"{summary['method']} ({summary['estimator']})")
     table.add_row("samples", f"{summary['input']['samples']:,}")
+    account = outcome.data.account
+    if account.views:
+        left = f"{account.left_out:,} of {account.left_out + account.samples:,} samples"
+        table.add_row(*(("rows", account.complete()) if account.plain else ("left out", left)))
     table.add_row("clusters", f"{summary['clusters']}, sizes {', '.join(f'{size:,}' for size in summary['sizes'])}")
     if summary["silhouette"] is not None:
         table.add_row("silhouette", f"{summary['silhouette']:.3f}{outcome.drawn}")
     for name, score in (summary["scores"] or {}).items():
         table.add_row(name, f"{score:.3f}")
     table.add_row("time", f"{summary['seconds']:.2f} s, {'converged' if summary['converged'] else 'not converged'}")
+    return table
+
+
+def _files_table(account: Account) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "rows", "used", "absent", "filled"):
+        table.add_column(name, justify="left" if not name else "right")
+    for name, each in account.views.items():
+        filled = f"{each.filled:,} ({account.missing})" if each.filled else "0"
+        table.add_row(Text(name), f"{each.rows:,}", f"{each.used:,}", f"{each.absent:,}", filled)
     return table
 
 
@@ -217,9 +239,13 @@ def _tried_table(outcome: Outcome, arrow: str) -> Table:
 # Code
 
 
-def code_for(outcome: Outcome, places: Sequence[str], text: dict[str, Any], rows: str) -> str:
+def code_for(
+    outcome: Outcome, places: Sequence[str], text: dict[str, Any], rows: str, reading: Reading | None = None
+) -> str:
     """Return Python code that repeats the clustering."""
     data = outcome.data
+    encoded = bool(data.encoded) and not data.account.plain
+    text = text | ({"mixed": True} if encoded else {})
     model = outcome.model
     lines = [f"from kernelweave import {type(model).__name__}"]
     if data.kind == catalogue.GRAPH:
@@ -232,11 +258,15 @@ def code_for(outcome: Outcome, places: Sequence[str], text: dict[str, Any], rows
         lines += [f"from kernelweave.inputs import {names}"]
         if outcome.scaler is not None:
             lines.append("from kernelweave.preprocessing import ViewScaler")
+        if encoded:
+            lines.append("from kernelweave.preprocessing.file_tables import encode_tables")
         lines += ["", f"files = {list(places)!r}"]
         lines.append(f"tables = [table for file in files for table in read_tables(file{options})]")
         if data.kind == catalogue.KERNEL:
             lines.append("X = tables[0].values")
         else:
+            if encoded:
+                lines.append(f"tables = [each.table for each in encode_tables(tables{_chosen(reading)})]")
             lines.append(f"tables = align_tables(tables{'' if rows == 'same' else f', {rows!r}'})")
             whole = "tables[0].values" if data.kind == catalogue.TABLE else "{t.name: t.values for t in tables}"
             lines.append(f"X = {whole}")
@@ -244,6 +274,11 @@ def code_for(outcome: Outcome, places: Sequence[str], text: dict[str, Any], rows
             lines.append(f"X = ViewScaler(method={outcome.scale.replace('-', '_')!r}).fit_transform(X)")
     lines += [f"model = {_constructor(model)}", "labels = model.fit(X).labels_"]
     return "\n".join(lines) + "\n"
+
+
+def _chosen(reading: Reading | None) -> str:
+    chosen = {} if reading is None else {name: list(each) for name, each in reading.choices.items() if each}
+    return "".join(f", {name}={each!r}" for name, each in chosen.items())
 
 
 def _constructor(model: Any) -> str:

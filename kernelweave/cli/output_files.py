@@ -111,7 +111,8 @@ def notes_for(outcome: Outcome) -> dict[str, Any]:
     """Return notes on the files of a model, so that later files can be matched with them."""
     data = outcome.data
     columns: dict[str, list[str] | None] = data.columns
-    widths = {table.name: int(table.values.shape[1]) for table in data.tables}
+    widths = {name: int(each.source.values.shape[1]) for name, each in data.encoded.items()}
+    encoders = {name: each.encoder for name, each in data.encoded.items()}
     if data.kind == catalogue.KERNEL:
         columns = {"kernel": None if data.ids is None else list(data.ids)}
         widths = {"kernel": data.n_samples}
@@ -121,6 +122,7 @@ def notes_for(outcome: Outcome) -> dict[str, Any]:
         "views": [table.name for table in data.tables],
         "columns": columns,
         "widths": widths,
+        "encoders": {name: None if each is None else each.notes() for name, each in encoders.items()},
         "rows": None if data.ids is None else list(data.ids),
         "digest": digest(data),
     }

@@ -1,12 +1,13 @@
 """``kernelweave predict``: clusters of new samples by a saved model."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kernelweave.cli import catalogue, messages, options
+from kernelweave.cli import messages, options
 
 
 def predict(
@@ -26,14 +27,15 @@ def predict(
     """Assign new samples to the clusters of a saved model.
 
     Files must hold the same views with the same columns as those the model was made from; a view is matched by its
-    name, which is that of the file unless NAME=FILE says otherwise.
+    name, which is that of the file unless NAME=FILE says otherwise. Where the method takes absent samples, as
+    graph-fusion does, files of some of the views are enough, and --rows all takes samples that are in some of them.
 
     Exit codes: 0 done, 2 bad input (nothing is written) or no room for the result.
     """
     with messages.guarded("predict"):
         from kernelweave.cli import output_files, saved_models
         from kernelweave.foundation.files import write_atomically
-        from kernelweave.inputs import align_tables, read_tables
+        from kernelweave.inputs import read_tables
         from kernelweave.persistence.models import load_with_notes
 
         written = [] if output is None else [output]
@@ -46,12 +48,12 @@ def predict(
             messages.fail("predict", f"{model}: {type(fitted).__name__} cannot assign new samples; cluster them anew.")
         if not files:
             messages.fail("predict", "There are no samples: give files.")
-        form = options.text_format(delimiter, header, ids)
-        tables = align_tables([table for place in files for table in read_tables(place, form)], rows.value)
-        matched = saved_models.as_fitted(fitted, notes, tables)
-        several = notes.get("kind") == catalogue.VIEWS
-        labels = fitted.predict({table.name: table.values for table in matched} if several else matched[0].values)
-        names = tables[0].ids or tuple(str(i) for i in range(1, tables[0].n_samples + 1))
+        known = saved_models.SavedFiles(fitted, notes).encoders
+        form = replace(options.text_format(delimiter, header, ids), mixed=None if known is None else True)
+        tables = [table for place in files for table in read_tables(place, form)]
+        new = saved_models.new_samples(fitted, notes, tables, rows.value)
+        names = new.ids
+        labels = fitted.predict(new.X)
         text = output_files.labels_csv(names, labels)
         if output is not None:
             write_atomically(output, text)
@@ -59,5 +61,10 @@ def predict(
         messages.put("predict", json.dumps(dict(zip(names, labels.tolist(), strict=True)), indent=2) + "\n")
     elif output is None:
         messages.put("predict", text)
+    if not quiet:
+        for warning in new.warnings:
+            messages.tell(f"warning: {warning}")
+        if new.absent_views:
+            messages.tell(f"absent views: {', '.join(new.absent_views)}")
     if output is not None and not quiet:
         messages.tell(f"labels: {output}")

@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_mutual_info_score
 from kernelweave.estimators.graph.fusion_views import view_types
 from kernelweave.estimators.graph.structure import Judge
 from kernelweave.foundation.random_streams import streams
-from kernelweave.inputs import as_views
+from kernelweave.inputs import observed_views
 from kernelweave.solvers.graph.cluster_count import NULL_RUNS, NULLS, SOFTENING, cut_shares, sweep
 
 # Differences below this decide nothing.
@@ -30,9 +30,11 @@ class Standing:
     clearness: float  # gap of the cut against data without clusters; 0 is no clearer than chance
 
 
-def standings(labels: Sequence[np.ndarray], samples: Any, kind: str, n_clusters: int, seed: int) -> list[Standing]:
-    """Return the standing of every labelling of the same samples."""
-    judge = Judge(*_judged(samples, kind), seed)
+def standings(
+    labels: Sequence[np.ndarray], samples: Any, kind: str, n_clusters: int, seed: int, missing: str = "error"
+) -> list[Standing]:
+    """Return the standing of every labelling of the same samples; ``missing`` is what becomes of missing cells."""
+    judge = Judge(*_judged(samples, kind, missing), seed)
     rngs = streams(seed, NULLS, "reference data")
     counts = np.array([1, n_clusters])
     nulls = [sweep(judge.null_graph(rng), counts, NULL_RUNS, rng).loss()[1] for rng in rngs]
@@ -81,8 +83,8 @@ def _loss(judge: Judge, labels: np.ndarray) -> float:
     return float(np.log(max(1.0 - (expected - cut) / (1.0 - 1.0 / k), 0.0) + SOFTENING))
 
 
-def _judged(samples: Any, kind: str) -> tuple[Any, Any]:
+def _judged(samples: Any, kind: str, missing: str) -> tuple[Any, Any]:
     from kernelweave.cli.fitting import VIEW_TYPES
 
-    views = as_views(samples)
+    views = observed_views(samples, missing=missing)
     return views, view_types(VIEW_TYPES.get(kind, "auto"), views)

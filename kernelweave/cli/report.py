@@ -48,11 +48,12 @@ def report(
                 "report", f"The files that {model} was made from are missing: give {saved_models.input_wanted(notes)}."
             )
         form = options.text_format(delimiter, header, ids)
-        data = input_data.read_data(files, kernel_matrix, graph, form, rows.value)
+        saved = saved_models.SavedFiles(fitted, notes)
+        data = input_data.read_data(files, kernel_matrix, graph, form, rows.value, model=saved)
         truth = None if labels is None else input_data.read_truth(labels, data, form)
         data, order = saved_models.data_as_fitted(model, fitted, notes, data)
         truth = truth if truth is None or order is None else truth[order]
-        warnings = []
+        warnings = list(data.warnings)
         if order is None and notes.get("rows") is not None:
             warnings.append("The files have no ids; their rows are taken to be in the order of the model.")
         if notes.get("digest") not in (None, output_files.digest(data)):
@@ -67,6 +68,7 @@ def report(
             labels_true=truth,
             sources=data.sources,
             warnings=warnings,
+            reading=data.account.lines(),
             random_state=seed,
         )
     if not quiet:

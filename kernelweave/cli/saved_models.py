@@ -1,19 +1,26 @@
 """Files matched with the model that is applied to them: same views, same columns, same samples."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from kernelweave.cli import catalogue
 from kernelweave.cli.input_data import Data
 from kernelweave.cli.messages import fail
+from kernelweave.cli.reading import check_cells
 from kernelweave.evaluation.describe import final_step
 from kernelweave.foundation.errors import DataError
+from kernelweave.inputs import align_tables, takes_absent
 from kernelweave.inputs.files.tables import Table, short
+from kernelweave.preprocessing import TableEncoder
+from kernelweave.preprocessing.file_tables import encode_as_fitted
 
 # How many names a message lists.
 MOST_NAMES = 5
+TABULAR = (catalogue.TABLE, catalogue.VIEWS)
 
 
 def check_model(command: str, model: Path) -> None:
@@ -46,14 +53,77 @@ def input_wanted(notes: dict[str, Any]) -> str:
     return {catalogue.KERNEL: "--kernel-matrix FILE", catalogue.GRAPH: "--graph FILE"}.get(kind, "one table, as FILE")
 
 
+@dataclass(frozen=True)
+class SavedFiles:
+    """What a saved model says of the files that go with it."""
+
+    fitted: Any
+    notes: dict[str, Any]
+
+    @property
+    def missing(self) -> str:
+        """What becomes of missing cells."""
+        return str(getattr(final_step(self.fitted), "missing", "error"))
+
+    @property
+    def encoders(self) -> dict[str, TableEncoder | None] | None:
+        """How columns become numbers, by view; None for models of versions that knew numbers only."""
+        saved = self.notes.get("encoders")
+        if not isinstance(saved, dict) or self.notes.get("kind") not in TABULAR:
+            return None
+        return {name: None if each is None else TableEncoder.from_notes(each) for name, each in saved.items()}
+
+    def matched(self, tables: list[Table]) -> list[Table]:
+        """Return the tables, if their columns are those of the model."""
+        return as_fitted(self.fitted, self.notes, tables) if self.notes.get("kind") in TABULAR else tables
+
+
 # New samples
 
 
-def as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Table]) -> list[Table]:
-    """Return the tables in the order of the model's views, or raise where views or columns differ."""
+@dataclass(frozen=True)
+class NewSamples:
+    """Samples to assign: as the model takes them, their names, views without a file, and warnings."""
+
+    X: Any
+    ids: tuple[str, ...]
+    absent_views: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def new_samples(fitted: Any, notes: dict[str, Any], tables: Sequence[Table], rows: Any) -> NewSamples:
+    """Return the samples of files as numbers, in the order of the model's views."""
+    saved = SavedFiles(fitted, notes)
+    encoders = saved.encoders
+    matched = as_fitted(fitted, notes, tables, some_views=takes_absent(final_step(fitted)))
+    known = {} if encoders is None else encoders
+    alone = next(iter(known.values()), None) if notes.get("kind") == catalogue.TABLE else None
+    pairs = [encode_as_fitted(table, known.get(table.name, alone)) for table in matched]
+    for each, _ in pairs:
+        whose = "the model was made with --missing error"
+        check_cells(each, saved.missing, absent_allowed=takes_absent(final_step(fitted)), whose=whose)
+    aligned = align_tables([each.table for each, _ in pairs], rows)
+    n_samples = aligned[0].n_samples
+    ids = aligned[0].ids or tuple(str(i) for i in range(1, n_samples + 1))
+    messages = tuple(message for _, each in pairs for message in each)
+    if notes.get("kind") != catalogue.VIEWS:
+        return NewSamples(aligned[0].values, ids, (), messages)
+    X = {table.name: table.values for table in aligned}
+    views = [str(name) for name in final_step(fitted).view_names_]
+    absent = tuple(name for name in views if name not in X)
+    widths = dict(zip(views, final_step(fitted)._view_widths, strict=True)) if absent else {}
+    X |= {name: np.full((n_samples, widths[name]), np.nan) for name in absent}
+    return NewSamples({name: X[name] for name in views}, ids, absent, messages)
+
+
+def as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Table], *, some_views: bool = False) -> list[Table]:
+    """Return the tables in the order of the model's views, or raise where views or columns differ.
+
+    Columns that the model does not use are left out. ``some_views`` takes files for some of the views.
+    """
     columns = notes.get("columns") or {}
     if notes.get("kind") == catalogue.VIEWS:
-        return _views_as_fitted(fitted, notes, tables)
+        return _views_as_fitted(fitted, notes, tables, some_views)
     if len(tables) > 1:
         kind = catalogue.KINDS[notes.get("kind", catalogue.TABLE)]
         raise DataError(f"The model was fitted on {kind}, and the files hold {len(tables)} tables; give one.")
@@ -61,22 +131,39 @@ def as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Table]) -> li
     width = _width(fitted, notes, None)
     if notes.get("kind") == catalogue.KERNEL:
         return [_columns_of_training_samples(tables[0], names, width)]
-    _check_columns(tables[0], names, width, "the model")
-    return list(tables)
+    table = _without_unused(tables[0], next(iter((notes.get("encoders") or {}).values()), None))
+    _check_columns(table, names, width, "the model")
+    return [table]
 
 
-def _views_as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Table]) -> list[Table]:
+def _without_unused(table: Table, encoder: Any) -> Table:
+    """Return a table without the columns that the model set aside."""
+    if not isinstance(encoder, dict) or table.columns is None or table.raw is None:
+        return table
+    unused = set(encoder["set_aside"])
+    keep = [j for j, name in enumerate(table.columns) if name not in unused]
+    texts = {keep.index(j): cells for j, cells in table.raw.texts.items() if j in keep}
+    places = [table.raw.places[j] for j in keep] if len(table.raw.places) else keep
+    raw = replace(table.raw, texts=texts, places=places)
+    return replace(table, values=table.values[:, keep], columns=tuple(table.columns[j] for j in keep), raw=raw)
+
+
+def _views_as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Table], some_views: bool) -> list[Table]:
     columns = notes.get("columns") or {}
     known = list(notes.get("views") or final_step(fitted).view_names_)
-    by_name = {table.name: table for table in tables}
-    if set(by_name) != set(known):
+    encoders = notes.get("encoders") or {}
+    by_name = {table.name: _without_unused(table, encoders.get(table.name)) for table in tables}
+    unknown = set(by_name) - set(known)
+    if unknown or (set(by_name) != set(known) and not some_views):
+        complete = "" if some_views or unknown else f" {type(final_step(fitted)).__name__} needs all of them."
         raise DataError(
             f"The model knows the views {', '.join(known)}, and the files are {', '.join(by_name)}; name them as "
-            f"{known[0]}=FILE."
+            f"{known[0]}=FILE.{complete}"
         )
-    for name in known:
+    here = [name for name in known if name in by_name]
+    for name in here:
         _check_columns(by_name[name], columns.get(name), _width(fitted, notes, name), f"view {name!r} of the model")
-    return [by_name[name] for name in known]
+    return [by_name[name] for name in here]
 
 
 def _width(fitted: Any, notes: dict[str, Any], view: str | None) -> int | None:
@@ -160,8 +247,7 @@ def data_as_fitted(model: Path, fitted: Any, notes: dict[str, Any], data: Data) 
     The order is None where rows have no ids to be matched by.
     """
     kind = notes.get("kind", data.kind)
-    tabular = (catalogue.TABLE, catalogue.VIEWS)
-    if kind != data.kind and not (kind in tabular and data.kind in tabular):
+    if kind != data.kind and not (kind in TABULAR and data.kind in TABULAR):
         raise DataError(
             f"{model} was fitted on {catalogue.KINDS[kind]}, not on {catalogue.KINDS[data.kind]}; give "
             f"{input_wanted(notes)}."
@@ -169,8 +255,9 @@ def data_as_fitted(model: Path, fitted: Any, notes: dict[str, Any], data: Data) 
     n_fitted = len(final_step(fitted).labels_)
     if data.n_samples != n_fitted:
         raise DataError(f"{model} was made from {n_fitted} samples, and the files hold {data.n_samples}.")
-    if kind in tabular and notes:
-        data = replace(data, tables=tuple(as_fitted(fitted, notes, data.tables)))
+    if kind == catalogue.VIEWS and notes:  # in the order of the model
+        order_of = [str(name) for name in final_step(fitted).view_names_]
+        data = replace(data, tables=tuple(sorted(data.tables, key=lambda table: order_of.index(table.name))))
     known = notes.get("rows")
     if known is None or data.ids is None:
         return data, None

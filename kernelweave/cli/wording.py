@@ -5,6 +5,7 @@ are written as options (``--delimiter ';'``, ``--p 0.5``).
 """
 
 import re
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -17,13 +18,22 @@ PARAMETERS = {
     "kernel": "--kernel",
     "kernel_params": "--kernel-param",
     "p": "--p",
+    "missing": "--missing",
 }
+
+
+def _column_option(name: str) -> Callable[[Any], str]:
+    return lambda columns: f"--{name} {shlex.quote(columns)}"
+
+
 #: Options by the argument of readers that they set, with its value.
 READING: dict[str, Callable[[Any], str]] = {
     "delimiter": lambda mark: f"--delimiter {'tab' if mark == chr(9) else repr(mark)}",
     "header": lambda header: "--header" if header else "--no-header",
     "ids": lambda column: f"--ids {column}",
     "rows": lambda rows: f"--rows {rows}",
+    "missing": lambda missing: f"--missing {missing}",
+    **{name: _column_option(name) for name in ("columns", "drop", "categorical", "dates")},
 }
 #: What to do about faults of edge lists.
 GRAPH_REMEDIES = {

@@ -34,6 +34,7 @@ def write_report(
     command: str | None = None,
     sources: Any = None,
     warnings: Iterable[Any] = (),
+    reading: Iterable[str] = (),
     random_state: RandomState = 0,
 ) -> Path:
     """Write what there is to know about a fitted clustering to one HTML file.
@@ -62,6 +63,8 @@ def write_report(
     warnings : iterable of str or of warnings, default=()
         Warnings to show beside those the model kept (``warnings_``), such as a list of
         ``warnings.catch_warnings(record=True)``.
+    reading : iterable of str, default=()
+        What was done to the data before: rows matched or left out, cells filled, columns turned into numbers.
     random_state : int, RandomState instance or None, default=0
         Seed of the samples drawn where there are many, and of k-means on single views. The same seed and data give the
         same file.
@@ -105,7 +108,7 @@ def write_report(
         estimator, X, ids=ids, labels_true=labels_true, sources=sources, random_state=random_state
     )
     messages = [_message(warning) for warning in ([warnings] if isinstance(warnings, str) else warnings)]
-    text = page(facts, title=title, code=code, command=command, warnings=messages)
+    text = page(facts, title=title, code=code, command=command, warnings=messages, reading=tuple(reading))
     return write_atomically(path, text)
 
 

@@ -38,6 +38,7 @@ def page(
     code: str | None = None,
     command: str | None = None,
     warnings: Sequence[str] = (),
+    reading: Sequence[str] = (),
 ) -> str:
     """Return the report as one HTML document."""
     messages = tuple(dict.fromkeys([*warnings, *facts.stored_warnings]))
@@ -45,7 +46,7 @@ def page(
     found = count(facts.n_clusters, "cluster") if facts.n_clusters > 1 or not facts.verdict else "No clusters"
     title = title or f"{found} in {count(facts.n_samples, what)}"
     bodies = {
-        "summary": sections.summary(facts),
+        "summary": sections.summary(facts, reading),
         "method": sections.method(facts),
         "weights": sections.weights(facts),
         "convergence": sections.convergence(facts),

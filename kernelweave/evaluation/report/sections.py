@@ -36,8 +36,8 @@ DISTANCES = {
 MOST_CLASSES = 20
 
 
-def summary(facts: ReportFacts) -> str:
-    """Return what the data are."""
+def summary(facts: ReportFacts, reading: Sequence[str] = ()) -> str:
+    """Return what the data are, and what was done to them before."""
     views = facts.views
     samples = count(facts.n_samples, "sample")
     clusters = count(facts.n_clusters, "cluster")
@@ -70,7 +70,13 @@ def summary(facts: ReportFacts) -> str:
     answer = f"<p><strong>{esc(facts.verdict)}</strong></p>" if facts.verdict else ""
     note = "<p>follows: how far a view shows the joint clusters, 0 to 1.</p>" if judged else ""
     absent = "<p>absent: samples that a view lacks; they are judged by the other views.</p>" if lacking else ""
-    return f"{answer}<p>{text}</p>{table(head, rows)}{absent}{note}"
+    return f"{answer}<p>{text}</p>{table(head, rows)}{absent}{note}{_reading(reading)}"
+
+
+def _reading(lines: Sequence[str]) -> str:
+    if not lines:
+        return ""
+    return f"<h3>As they were read</h3><ul>{''.join(f'<li>{esc(line)}</li>' for line in lines)}</ul>"
 
 
 def _holds(view: ViewFacts) -> str:

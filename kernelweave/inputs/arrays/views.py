@@ -276,7 +276,7 @@ def _as_observed(estimator: Any, views: Views, reset: bool) -> Views:
         if views.observed is not None:
             check_new_samples(views.observed)
         return views
-    estimator._fillers = fillers
+    estimator._fillers = _with_fillers(views, missing, fillers)
     estimator.observed_ = views.mask()
     if views.observed is not None:
         check_observed(views.observed, views.names)
@@ -299,6 +299,19 @@ def _without_holes(
         blocks.append(block)
         kept.append(filler)
     return Views(views.names, tuple(blocks), None if observed.all() else observed), kept
+
+
+def _with_fillers(views: Views, missing: str, fillers: Sequence[CellFiller | None]) -> list[CellFiller | None]:
+    """Return what fills the cells of new samples, also of views that were complete in training."""
+    if missing in ("error", "drop"):
+        return list(fillers)
+    learned = list(fillers)
+    for v, filler in enumerate(fillers):
+        if filler is None and not sp.issparse(views.blocks[v]):
+            present = views.blocks[v][views.present(v)]
+            if not np.isnan(present).any():  # a kernel has NaN in the columns of absent samples
+                learned[v] = CellFiller.fitted(missing, present, views.names[v])
+    return learned
 
 
 def _refuse_nan(estimator: Any, views: Views) -> None:

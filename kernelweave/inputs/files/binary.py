@@ -14,7 +14,16 @@ import scipy.sparse as sp
 
 from kernelweave.foundation.errors import Argument, DataError
 from kernelweave.foundation.registry import package
-from kernelweave.inputs.files.tables import Table, TextFormat, is_id_name, short, unique_ids, unreadable
+from kernelweave.inputs.files.tables import (
+    RawCells,
+    Table,
+    TextFormat,
+    is_id_name,
+    is_repeated,
+    short,
+    unique_ids,
+    unreadable,
+)
 
 # How many names a message lists.
 MOST_NAMES = 12
@@ -27,7 +36,7 @@ def read_npy(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
             array = np.lib.format.read_array(file, allow_pickle=False)
     except Exception as error:
         raise unreadable(path, "NumPy array", error) from error
-    yield _numbers(path, Path(path).stem, array)
+    yield _numbers(path, Path(path).stem, array, text)
 
 
 def read_npz(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
@@ -47,11 +56,11 @@ def read_npz(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     except Exception as error:
         raise unreadable(path, "NumPy archive", error) from error
     if matrix is not None:
-        yield _numbers(path, Path(path).stem, matrix)
+        yield _numbers(path, Path(path).stem, matrix, text)
     elif key is not None and key not in names:
         _refuse_key(path, key, list(names))
     else:
-        yield from _arrays(path, arrays, key)
+        yield from _arrays(path, arrays, text, key)
 
 
 def _saved_array(path: str, name: str, content: io.BytesIO) -> Any:
@@ -93,7 +102,7 @@ def read_mat(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     except Exception as error:
         raise unreadable(path, "MATLAB file", error) from error
     known = {name: array for name, array in arrays.items() if not name.startswith("__")}
-    yield from _arrays(path, known, key, vectors_are_matrices=True)
+    yield from _arrays(path, known, text, key, vectors_are_matrices=True)
 
 
 def read_mtx(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
@@ -105,7 +114,7 @@ def read_mtx(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
             matrix = mmread(path)
     except Exception as error:
         raise unreadable(path, "Matrix Market file", error) from error
-    yield _numbers(path, Path(path).name.split(".")[0], matrix)
+    yield _numbers(path, Path(path).name.split(".")[0], matrix, text)
 
 
 @contextmanager
@@ -117,7 +126,7 @@ def _sparse_matrices_allowed() -> Iterator[None]:
 
 
 def _arrays(
-    path: str, arrays: dict[str, Any], key: str | None, *, vectors_are_matrices: bool = False
+    path: str, arrays: dict[str, Any], text: TextFormat, key: str | None, *, vectors_are_matrices: bool = False
 ) -> Iterator[Table]:
     """Yield a table for every matrix, or for that of the key; a list called ids names the rows of all of them."""
     ids = _id_list(path, arrays["ids"]) if "ids" in arrays and key != "ids" else None
@@ -141,7 +150,7 @@ def _arrays(
                 f"{path}: the array {name!r} of shape {np.shape(array)} and type {array.dtype} is no table of numbers; "
                 f"take it out{remedy}."
             )
-        table = _numbers(path, name, array)
+        table = _numbers(path, name, array, text)
         if ids is not None and len(ids) != table.n_samples:
             raise DataError(f"{path}: there are {len(ids)} ids for the {table.n_samples} rows of {name!r}.")
         yield replace(table, ids=ids)
@@ -161,7 +170,15 @@ def _id_list(path: str, array: Any) -> tuple[str, ...]:
     return unique_ids(path, [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in flat])
 
 
-def _numbers(path: str, name: str, array: Any, ids: Any = None, columns: Any = None) -> Table:
+def _numbers(
+    path: str,
+    name: str,
+    array: Any,
+    text: TextFormat,
+    ids: Any = None,
+    columns: Any = None,
+    raw: RawCells | None = None,
+) -> Table:
     """Check a matrix of numbers."""
     shown = f"{path} ({name})"
     if np.ndim(array) != 2:
@@ -176,11 +193,12 @@ def _numbers(path: str, name: str, array: Any, ids: Any = None, columns: Any = N
         numbers = values
     if not all(values.shape):
         raise DataError(f"{shown}: this table of shape {values.shape} is empty.")
-    if not np.isfinite(numbers).all():
-        row = int(np.argwhere(~np.isfinite(numbers))[0][0]) + 1 if not sp.issparse(values) else None
+    refused = np.isinf(numbers) if text.mixed else ~np.isfinite(numbers)
+    if refused.any():
+        row = int(np.argwhere(refused)[0][0]) + 1 if not sp.issparse(values) else None
         where = f" in row {row}" if row else ""
         raise DataError(f"{shown}: there are missing or infinite values{where}; fill them in or leave the rows out.")
-    return Table(name, values, ids, columns, path)
+    return Table(name, values, ids, columns, path, raw=raw)
 
 
 # Other programs
@@ -194,18 +212,25 @@ def read_parquet(path: str, text: TextFormat, key: str | None) -> Iterator[Table
         frame = pandas.read_parquet(path)
     except Exception as error:
         raise unreadable(path, "Parquet file", error) from error
-    ids, frame = _parquet_ids(path, frame, text.ids)
-    for name in frame.columns:
-        if frame[name].dtype.kind not in "fiub":
-            raise DataError(f"{path}: column {short(str(name))} holds {frame[name].dtype}, no numbers.")
+    ids, frame = _parquet_ids(path, frame, text)
+    texts: dict[int, Any] = {}
+    for j, name in enumerate(frame.columns):
+        if frame.dtypes.iloc[j].kind not in "fiub" or (text.mixed and frame.dtypes.iloc[j].kind == "b"):
+            texts[j] = frame.iloc[:, j]
+            if not text.mixed:
+                raise DataError(f"{path}: column {short(str(name))} holds {frame.dtypes.iloc[j]}, no numbers.")
     if not len(frame.columns):
         raise DataError(f"{path}: there is no column of numbers.")
-    values = frame.to_numpy(np.float64, na_value=np.nan)
-    yield _numbers(path, Path(path).stem, values, ids, tuple(map(str, frame.columns)))
+    values = np.full(frame.shape, np.nan)
+    numbers = [j for j in range(frame.shape[1]) if j not in texts]
+    values[:, numbers] = frame.iloc[:, numbers].to_numpy(np.float64, na_value=np.nan)
+    raw = RawCells(texts) if text.mixed else None
+    yield _numbers(path, Path(path).stem, values, text, ids, tuple(map(str, frame.columns)), raw)
 
 
-def _parquet_ids(path: str, frame: Any, asked: str | None) -> tuple[tuple[str, ...] | None, Any]:
+def _parquet_ids(path: str, frame: Any, text: TextFormat) -> tuple[tuple[str, ...] | None, Any]:
     """Return the ids of a frame, from its index or a column, and the frame without that column."""
+    asked = text.ids
     index = frame.index
     levels = {str(name): place for place, name in enumerate(index.names) if name is not None}
     if asked == "none":
@@ -229,7 +254,8 @@ def _parquet_ids(path: str, frame: Any, asked: str | None) -> tuple[tuple[str, .
     if len(frame.columns):
         first = frame.columns[0]
         texts = frame[first].dtype.kind in "OTU" or str(frame[first].dtype).startswith(("str", "string"))
-        if is_id_name(str(first), known=frame[first].dtype.kind == "f") or texts:
+        named = is_id_name(str(first), known=frame[first].dtype.kind == "f")
+        if named or (texts and not (text.mixed and is_repeated(frame[first].tolist()))):
             return _present_ids(path, frame[first]), frame.drop(columns=[first])
     return None, frame
 
@@ -254,7 +280,7 @@ def read_h5ad(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
             data = anndata.read_h5ad(path)
     except Exception as error:
         raise unreadable(path, "h5ad file", error) from error
-    yield _annotated(path, path, Path(path).stem, data)
+    yield _annotated(path, path, Path(path).stem, data, text)
 
 
 def read_h5mu(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
@@ -272,7 +298,7 @@ def read_h5mu(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
         _refuse_key(path, key, [str(name) for name in data.mod])
     for name, modality in data.mod.items():
         if key in (None, name):
-            yield _annotated(path, f"{path}:{name}", str(name), modality)
+            yield _annotated(path, f"{path}:{name}", str(name), modality, text)
 
 
 def _check_hdf5(path: str, kind: str, groups: tuple[str, ...]) -> None:
@@ -287,11 +313,11 @@ def _check_hdf5(path: str, kind: str, groups: tuple[str, ...]) -> None:
         raise DataError(f"{path}: this is no {kind} file: there is no {missing[0]!r} in it.")
 
 
-def _annotated(path: str, shown: str, name: str, data: Any) -> Table:
+def _annotated(path: str, shown: str, name: str, data: Any, text: TextFormat) -> Table:
     if data.X is None:
         raise DataError(f"{shown}: there are no numbers: X is missing.")
     ids = unique_ids(shown, [str(each) for each in data.obs_names])
-    return _numbers(path, name, data.X, ids, tuple(map(str, data.var_names)))
+    return _numbers(path, name, data.X, text, ids, tuple(map(str, data.var_names)))
 
 
 def _package(name: str, path: str) -> Any:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Array
 from kernelweave.foundation.errors import Argument, DataError, ParameterError
@@ -15,10 +16,21 @@ from kernelweave.foundation.errors import Argument, DataError, ParameterError
 ID_NAMES = frozenset({"", "id", "ids", "index", "key", "name", "row", "sample", "sample_id", "sampleid", "barcode"})
 # How other names of such a column end, as patient_id or Sample ID do.
 ID_ENDINGS = re.compile(r".*[ _.-](ids?|key|index|barcode)", re.IGNORECASE)
+# Text in fewer rows is taken for ids, whatever repeats in it.
+FEWEST_REPEATED = 5
 # How many examples a message gives.
 EXAMPLES = 3
 
-Rows = Literal["same", "common"]
+Rows = Literal["same", "common", "all"]
+
+
+@dataclass(frozen=True)
+class RawCells:
+    """What a table holds beside numbers, and where in its file."""
+
+    texts: dict[int, Any] = field(default_factory=dict)  # columns that are not of numbers, by their place in the table
+    lines: Sequence[int] = ()  # of the rows in a text file
+    places: Sequence[int] = ()  # of the columns in the file, from 0
 
 
 @dataclass(frozen=True)
@@ -31,6 +43,7 @@ class Table:
     columns: tuple[str, ...] | None = None
     source: str = ""
     key: str = ""  # its name in a file of several tables
+    raw: RawCells | None = None  # of files that may hold more than numbers; their missing cells are NaN in ``values``
 
     @property
     def place(self) -> str:
@@ -42,6 +55,15 @@ class Table:
         """Number of rows."""
         return int(self.values.shape[0])
 
+    def cell(self, row: int, column: int) -> str:
+        """Return where a cell is in its file, as messages put it."""
+        raw = self.raw
+        line = f":{raw.lines[row]}" if raw is not None and len(raw.lines) else f": row {row + 1}"
+        place = raw.places[column] if raw is not None and len(raw.places) else column
+        name = "" if self.columns is None else f" ({short(self.columns[column])})"
+        comma = ":" if line.startswith(":") and " " not in line else ","
+        return f"{self.place}{line}{comma} column {place + 1}{name}"
+
 
 @dataclass(frozen=True)
 class TextFormat:
@@ -50,6 +72,7 @@ class TextFormat:
     delimiter: str | None = None
     header: bool | None = None
     ids: str | None = None  # name or number of the column, or "none"
+    mixed: bool | None = None  # whether text and missing cells are taken as they are, not refused
 
     def __post_init__(self) -> None:
         mark = self.delimiter
@@ -70,8 +93,9 @@ class TextFormat:
 def align_tables(tables: Sequence[Table], rows: Rows = "same") -> list[Table]:
     """Return the tables with their rows in the order of the first.
 
-    ``rows="same"`` requires the same ids in all; ``"common"`` keeps those that occur in all of them. Tables without ids
-    must have the same number of rows.
+    ``rows="same"`` requires the same ids in all; ``"common"`` keeps those that occur in all of them, and ``"all"``
+    those that occur in any, in order of first occurrence: the rows of samples that a table lacks are NaN. Tables
+    without ids must have the same number of rows.
     """
     named = [table for table in tables if table.ids is not None]
     _check_view_names(tables)
@@ -92,7 +116,10 @@ def align_tables(tables: Sequence[Table], rows: Rows = "same") -> list[Table]:
         )
     first = named[0]
     wanted = list(first.ids or ())
-    if rows == "common":
+    if rows == "all":
+        wanted = list(dict.fromkeys(name for table in named for name in table.ids or ()))
+        _check_shared(named)
+    elif rows == "common":
         shared = set.intersection(*(set(table.ids or ()) for table in named))
         wanted = [name for name in wanted if name in shared]
         if not wanted:
@@ -121,16 +148,46 @@ def _check_same_ids(first: Table, second: Table) -> None:
             examples = ", ".join(map(short, missing[:EXAMPLES]))
             raise DataError(
                 f"{len(missing)} id(s) of {table.place} are missing in {other.place}, such as {examples}; complete the "
-                "files, or keep what all have with ",
+                "files, keep what all have with ",
                 Argument("rows", "common"),
+                ", or keep all samples with ",
+                Argument("rows", "all"),
                 ".",
             )
 
 
 def _in_order(table: Table, wanted: Sequence[str]) -> Table:
     place = {name: i for i, name in enumerate(table.ids or ())}
-    order = np.array([place[name] for name in wanted], dtype=np.intp)
-    return replace(table, values=table.values[order], ids=tuple(wanted))
+    order = np.array([place.get(name, -1) for name in wanted], dtype=np.intp)
+    values = table.values[order]
+    absent = order < 0
+    if absent.any():
+        values = _with_absent(values, absent)
+    return replace(table, values=values, ids=tuple(wanted), raw=None)
+
+
+def _with_absent(values: Any, absent: Any) -> Array:
+    """Return new rows in which absent samples are NaN; of a sparse row one NaN is stored."""
+    if not sp.issparse(values):
+        values[absent] = np.nan
+        return values
+    there = sp.diags_array((~absent).astype(np.float64), format="csr") @ values
+    there.eliminate_zeros()
+    rows = np.flatnonzero(absent)
+    marks = sp.csr_array((np.full(len(rows), np.nan), (rows, np.zeros(len(rows), dtype=np.intp))), shape=values.shape)
+    return sp.csr_array(there + marks)
+
+
+def _check_shared(tables: Sequence[Table]) -> None:
+    """Refuse a table that shares no id with any other one."""
+    for table in tables if len(tables) > 1 else ():
+        others = [other for other in tables if other is not table]
+        if not any(set(table.ids or ()) & set(other.ids or ()) for other in others):
+            raise DataError(
+                f"{table.place} shares no id with any other file, so its samples cannot be matched: it begins with "
+                f"{short((table.ids or ('',))[0])}, and {others[0].place} with {short((others[0].ids or ('',))[0])}. "
+                "Write ids in the same way in all files."
+            )
 
 
 def _check_view_names(tables: Sequence[Table]) -> None:
@@ -159,6 +216,11 @@ def is_id_name(name: str, *, known: bool = False) -> bool:
     """Whether a column name suggests ids: it is a known one or, unless those alone count, has a known ending."""
     name = name.strip()
     return name.lower() in ID_NAMES or (not known and ID_ENDINGS.fullmatch(name) is not None)
+
+
+def is_repeated(names: Sequence[Any]) -> bool:
+    """Whether text is rather categories than ids, of which one may have slipped in twice."""
+    return len(names) >= FEWEST_REPEATED and 2 * len(set(names)) <= len(names)
 
 
 def unique_ids(path: str, ids: Sequence[str]) -> tuple[str, ...]:

@@ -7,13 +7,24 @@ import math
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.errors import Argument, DataError
-from kernelweave.inputs.files.tables import Table, TextFormat, check_file, is_id_name, short, unreadable
+from kernelweave.inputs.files.tables import (
+    RawCells,
+    Table,
+    TextFormat,
+    check_file,
+    is_id_name,
+    is_repeated,
+    short,
+    unreadable,
+)
 
 #: Names of a column that holds labels.
 LABEL_NAMES = frozenset(
@@ -21,9 +32,12 @@ LABEL_NAMES = frozenset(
 )
 # Cells that mean that a value is missing.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+# The same as programs write them, for files of many cells.
+PLAIN_MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 # Labels that mean that there is none.
 NO_LABEL = frozenset({"", "na", "n/a", "nan", "null"})
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t", "-": ","}
+NO_NUMBER = ", which is no finite number"
 # A line that begins with a quoted cell, and the mark after it.
 QUOTED = re.compile(r'\s*"(?:[^"]|"")*"([;,\t| ])')
 # A first line that counts at least this many cells is no sample; with fewer it may be one.
@@ -158,7 +172,7 @@ def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: s
     for line, row in body:
         if len(row) != width:
             raise DataError(f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}.")
-    place = _id_column(shown, names, [row for _, row in body], text.ids)
+    place = _id_column(shown, names, [row for _, row in body], text)
     ids = None
     if place is not None:
         ids = _ids(shown, [(line, row[place]) for line, row in body])
@@ -173,6 +187,17 @@ def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: s
         raise DataError(
             f"{shown}:{body[0][0]}: there is no column of numbers: the only one holds {short(body[0][1][0])}."
         )
+    columns = None if names is None else tuple(names[column] for column in keep)
+    if text.mixed:
+        values, texts = _mixed_values(body, keep)
+        if names is not None and text.header is None:
+            _check_header(shown, rows[0][0], columns or (), values, texts)
+        return Table(name, values, ids, columns, shown, raw=RawCells(texts, [line for line, _ in body], keep))
+    return Table(name, _numbers(shown, body, place, keep, names), ids, columns, shown)
+
+
+def _numbers(shown: str, body: TextRows, place: int | None, keep: list[int], names: list[str] | None) -> Floats:
+    """Return the numbers of all rows, or raise at the first cell that is none."""
     values = np.empty((len(body), len(keep)))
     for i, (line, row) in enumerate(body):
         cells = row if place is None else [row[column] for column in keep]
@@ -187,8 +212,68 @@ def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: s
     if len(bad):
         i, j = bad[0]
         _refuse_cell(shown, body[i][0], body[i][1], [keep[j]], names)
-    columns = None if names is None else tuple(names[column] for column in keep)
-    return Table(name, values, ids, columns, shown)
+    return values
+
+
+def _mixed_values(body: TextRows, keep: list[int]) -> tuple[Floats, dict[int, Any]]:
+    """Return the numbers of all rows, NaN where there is none, and the columns of text as they are."""
+    values = np.full((len(body), len(keep)), np.nan)
+    texts: dict[int, Any] = {}
+    for j, column in enumerate(keep):
+        cells = [row[column] for _, row in body]
+        try:
+            values[:, j] = [np.nan if cell in PLAIN_MISSING else float(cell) for cell in cells]
+            whole = "".join(cells)
+            taken = not np.isinf(values[:, j]).any() and "_" not in whole and whole.isascii()
+        except ValueError:
+            taken = False
+        if not taken:
+            numbers = [np.nan if _is_missing(cell) else float(cell) for cell in cells if _is_number_or_missing(cell)]
+            if len(numbers) == len(cells):
+                values[:, j] = numbers
+            else:
+                values[:, j] = np.nan
+                texts[j] = np.array([cell.strip() for cell in cells], dtype=object)
+    return values, texts
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.strip().lower() in MISSING
+
+
+def _is_number_or_missing(cell: str) -> bool:
+    return _is_missing(cell) or _is_plain_number(cell)
+
+
+def _check_header(shown: str, line: int, columns: Sequence[str], values: Floats, texts: dict[int, Any]) -> None:
+    """Refuse a first line of text and numbers that may be a sample: its text occurs again, or it has fractions."""
+    for j, name in enumerate(columns):
+        again = j in texts and name in texts[j].tolist()
+        if again or (_is_fraction(name) and j not in texts and not np.isnan(values[:, j]).all()):
+            why = f"{short(name)} occurs again below" if again else f"{short(name)} is a number like those below"
+            raise DataError(
+                f"{shown}:{line}: the first line may be a sample, as {why}; say ",
+                Argument("header", True),
+                " if it names the columns, or ",
+                Argument("header", False),
+                " if it is a sample.",
+            )
+
+
+def check_text_columns(table: Table, taken: Collection[int]) -> None:
+    """Refuse a column of text in which some cells are meant as numbers, unless it is among those ``taken`` as text."""
+    raw = table.raw
+    for j, cells in (raw.texts if raw is not None else {}).items():
+        if j in taken or not isinstance(cells, np.ndarray):
+            continue
+        if not any(_is_number(cell) and not _is_missing(cell) for cell in cells):
+            continue
+        row = next(i for i, cell in enumerate(cells) if not _is_number_or_missing(cell))
+        fault = _fault(cells[row])
+        pieces: tuple[str | Argument, ...] = (f"{table.cell(row, j)} holds {short(cells[row])}{fault}",)
+        if table.columns is not None and fault == NO_NUMBER:
+            pieces += ("; if the column holds categories, say ", Argument("categorical", table.columns[j]))
+        raise DataError(*pieces, ".")
 
 
 def _is_number(cell: str) -> bool:
@@ -226,8 +311,9 @@ def _counts(first: list[str]) -> bool:
     return len(first) > 1 and [cell.strip() for cell in first] == [str(i) for i in range(len(first))]
 
 
-def _id_column(shown: str, names: list[str] | None, rows: list[list[str]], asked: str | None) -> int | None:
+def _id_column(shown: str, names: list[str] | None, rows: list[list[str]], text: TextFormat) -> int | None:
     row = rows[0]
+    asked = text.ids
     if asked == "none":
         return None
     if asked is not None:
@@ -244,7 +330,11 @@ def _id_column(shown: str, names: list[str] | None, rows: list[list[str]], asked
         named = len(row) > 1 and not any(_is_fraction(each[0]) for each in rows)
     if len(row) == 1:
         return 0 if named else None
-    return 0 if named or (not _is_number(row[0]) and row[0].strip().lower() not in MISSING) else None
+    if named:
+        return 0
+    if _is_number(row[0]) or _is_missing(row[0]):
+        return None
+    return None if text.mixed and is_repeated([each[0].strip() for each in rows]) else 0
 
 
 def _ids(shown: str, cells: Sequence[tuple[int, str]]) -> tuple[str, ...]:
@@ -291,14 +381,18 @@ def _refuse_cell(shown: str, line: int, row: list[str], columns: Iterable[int], 
         where = f"column {column + 1}" + (f" ({short(names[column])})" if names is not None else "")
         if cell.strip().lower() in MISSING:
             raise DataError(f"{shown}:{line}: {where} has no value; fill it in or leave the row out.")
-        remedy = ", which is no finite number"
-        if COMMAS.fullmatch(cell):
-            remedy = "; write a point for the decimal comma, and nothing between thousands"
-        elif _is_number(cell) and "_" in cell:
-            remedy = f"; write it without '_', as {cell.strip().replace('_', '')}"
-        elif _is_number(cell) and not cell.isascii():
-            remedy = "; write numbers in the digits 0 to 9, with '-' for minus"
-        raise DataError(f"{shown}:{line}: {where} holds {short(cell)}{remedy}.")
+        raise DataError(f"{shown}:{line}: {where} holds {short(cell)}{_fault(cell)}.")
+
+
+def _fault(cell: str) -> str:
+    """Return what is wrong with a cell that is no number, or what to write in its place."""
+    if COMMAS.fullmatch(cell):
+        return "; write a point for the decimal comma, and nothing between thousands"
+    if _is_number(cell) and "_" in cell:
+        return f"; write it without '_', as {cell.strip().replace('_', '')}"
+    if _is_number(cell) and not cell.isascii():
+        return "; write numbers in the digits 0 to 9, with '-' for minus"
+    return NO_NUMBER
 
 
 # Labels
