@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from kernelweave.estimators.graph import structure
 from kernelweave.estimators.graph.structure import Judge, ViewReport, verdict, view_warnings
-from kernelweave.inputs import Views
+from kernelweave.inputs import Views, observed_views
 from kernelweave.solvers.graph.cluster_count import ClusterCount
 
 N = 90
@@ -180,6 +180,26 @@ def test_views_are_not_judged_again_where_all_have_groups_or_none_has(monkeypatc
         assert views.count(1, None).found_in == ()
         assert judged == [[0, 1]]
         assert [views._own_groups(position).has_groups for position in (0, 1)] == telling
+
+
+def test_views_that_agree_count_where_another_contradicts_them():
+    y = np.arange(240) % 3
+    other = np.random.default_rng(5).permutation(240) % 4
+    views = judge(one=grouped(0, d=12, y=y), two=grouped(1, d=10, y=y), sites=grouped(2, d=6, y=other, apart=40.0))
+    assert [views._own_groups(position).has_groups for position in range(3)] == [True] * 3
+    assert views._agreeing([0, 1, 2]) == [0, 1]
+    assert views._agreeing([0, 2]) == []  # nobody can say which of two is right
+    assert views._agreeing([2]) == [2]
+    assert views._agreeing([]) == []
+
+
+def test_groups_are_compared_over_the_samples_that_two_views_share():
+    y = np.arange(240) % 3
+    blocks = [grouped(v, d=8, y=y) for v in range(2)]
+    blocks[0][:60] = np.nan
+    blocks[1][200:] = np.nan
+    views = Judge(observed_views(dict(zip("ab", blocks, strict=True))), ["table"] * 2, 0)
+    assert views._same_groups(0, 1)
 
 
 def test_a_view_among_others_is_judged_as_if_it_were_the_only_one():

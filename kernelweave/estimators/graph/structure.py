@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import adjusted_mutual_info_score
 from sklearn.utils import check_random_state
 
@@ -77,6 +78,11 @@ class _OwnGroups:
     has_groups: bool
     count: int  # the clearest number of clusters
 
+    @property
+    def labels(self) -> Ints:
+        """The groups of the samples that the view has."""
+        return self.sweep.labels[int(np.flatnonzero(self.sweep.counts == self.count)[0])]
+
 
 class Judge:
     """The views of some samples, their graphs, and graphs of data without clusters like them."""
@@ -142,14 +148,14 @@ class Judge:
     def count(self, smallest: int, largest: int | None) -> ClusterCount:
         """Return the number of clusters; without a largest one the limit grows as needed.
 
-        Where all views together show none, views that have groups of their own may: the others are noise to them. Their
-        number counts if the joint graph has the same clusters.
+        Where all views together show none, views that have the same groups each by itself may: the others are noise to
+        them, or have groups that contradict. Their number counts if the joint graph has the same clusters.
         """
         every = range(len(self.names))
         count = self._count_in(every, smallest, largest)
         if count.confidence != "none" or len(self.names) == 1 or len(self.samples) < FEW_SAMPLES:
             return count
-        telling = [position for position in every if self._own_groups(position).has_groups]
+        telling = self._agreeing([position for position in every if self._own_groups(position).has_groups])
         if not telling or len(telling) == len(self.names):
             return count
         theirs = self._count_in(telling, smallest, largest)
@@ -173,6 +179,31 @@ class Judge:
             if largest is not None or count.n_clusters <= 0.75 * limit or limit >= most:
                 return count
             limit = min(2 * limit, most)
+
+    def _agreeing(self, positions: Sequence[int]) -> list[int]:
+        """Return the most views whose own groups agree with each other; none where several sets are as large."""
+        if len(positions) < 2:
+            return list(positions)
+        alike = np.eye(len(positions), dtype=bool)
+        for i, one in enumerate(positions):
+            for j, other in enumerate(positions[:i]):
+                alike[i, j] = alike[j, i] = self._same_groups(one, other)
+        _, part = connected_components(sp.csr_array(alike), directed=False)
+        sizes = np.bincount(part)
+        largest = int(sizes.argmax())
+        if (sizes == sizes[largest]).sum() > 1:
+            return []
+        return [position for position, number in zip(positions, part.tolist(), strict=True) if number == largest]
+
+    def _same_groups(self, one: int, other: int) -> bool:
+        """Return whether two views have the same groups, as far as they have the same samples."""
+        labels = []
+        for position in (one, other):
+            own = np.full(len(self.samples), -1)
+            own[self.views.present(position)] = self._own_groups(position).labels
+            labels.append(own)
+        both = (labels[0] >= 0) & (labels[1] >= 0)
+        return bool(adjusted_mutual_info_score(labels[0][both], labels[1][both]) >= SUPPORTED)
 
     def _joint_clusters_are(self, count: ClusterCount) -> bool:
         """Return whether the graph of all views has the clusters that some of them show."""
