@@ -34,6 +34,7 @@ def report(
     """
     with messages.guarded("report"):
         from kernelweave.cli import input_data, output_files, saved_models
+        from kernelweave.evaluation.describe import final_step
         from kernelweave.evaluation.report import write_report
         from kernelweave.persistence.models import load_with_notes
 
@@ -48,7 +49,8 @@ def report(
                 "report", f"The files that {model} was made from are missing: give {saved_models.input_wanted(notes)}."
             )
         form = options.text_format(delimiter, header, ids)
-        saved = saved_models.SavedFiles(fitted, notes)
+        counted = rows == options.Rows.SAME and final_step(fitted).get_params().get("missing") != "drop"
+        saved = saved_models.SavedFiles(fitted, notes, model if counted else None)
         data = input_data.read_data(files, kernel_matrix, graph, form, rows.value, model=saved)
         truth = None if labels is None else input_data.read_truth(labels, data, form)
         data, order = saved_models.data_as_fitted(model, fitted, notes, data)

@@ -59,6 +59,7 @@ class SavedFiles:
 
     fitted: Any
     notes: dict[str, Any]
+    model: Path | None = None  # whose training samples the files must hold
 
     @property
     def missing(self) -> str:
@@ -74,7 +75,9 @@ class SavedFiles:
         return {name: None if each is None else TableEncoder.from_notes(each) for name, each in saved.items()}
 
     def matched(self, tables: list[Table]) -> list[Table]:
-        """Return the tables, if their columns are those of the model."""
+        """Return the tables, if their columns are those of the model, and as many rows where they are its samples."""
+        if self.model is not None:
+            check_count(self.model, self.fitted, tables[0].n_samples)
         return as_fitted(self.fitted, self.notes, tables) if self.notes.get("kind") in TABULAR else tables
 
 
@@ -252,9 +255,7 @@ def data_as_fitted(model: Path, fitted: Any, notes: dict[str, Any], data: Data) 
             f"{model} was fitted on {catalogue.KINDS[kind]}, not on {catalogue.KINDS[data.kind]}; give "
             f"{input_wanted(notes)}."
         )
-    n_fitted = len(final_step(fitted).labels_)
-    if data.n_samples != n_fitted:
-        raise DataError(f"{model} was made from {n_fitted} samples, and the files hold {data.n_samples}.")
+    n_fitted = check_count(model, fitted, data.n_samples)
     if kind == catalogue.VIEWS and notes:  # in the order of the model
         order_of = [str(name) for name in final_step(fitted).view_names_]
         data = replace(data, tables=tuple(sorted(data.tables, key=lambda table: order_of.index(table.name))))
@@ -269,6 +270,14 @@ def data_as_fitted(model: Path, fitted: Any, notes: dict[str, Any], data: Data) 
     tables = tuple(replace(table, values=table.values[order], ids=tuple(known)) for table in data.tables)
     matrix = None if data.matrix is None else data.matrix[order][:, order]
     return replace(data, tables=tables, matrix=matrix, ids=tuple(known)), order
+
+
+def check_count(model: Path, fitted: Any, n_samples: int) -> int:
+    """Return the number of training samples, or raise where there are more or fewer."""
+    n_fitted = len(final_step(fitted).labels_)
+    if n_samples != n_fitted:
+        raise DataError(f"{model} was made from {n_fitted} samples, and the files hold {n_samples}.")
+    return n_fitted
 
 
 def _order_of_training(model: Path, known: list[str], ids: Sequence[str]) -> list[int]:

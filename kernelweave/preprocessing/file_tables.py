@@ -53,7 +53,8 @@ class EncodedTable:
         """Return where a column in use is among those of the table as it was read."""
         if self.encoder is None:
             return column
-        used = [j for j, name in enumerate(column_names(self.source)) if name not in self.encoder.set_aside_]
+        names = _names_as_fitted(self.source, self.encoder)
+        used = [j for j, name in enumerate(names) if name not in self.encoder.set_aside_]
         return used[column]
 
 
@@ -87,7 +88,7 @@ def encode_as_fitted(table: Table, encoder: TableEncoder | None) -> tuple[Encode
     """Return new samples as numbers, by what was learned from others, and warnings."""
     if encoder is None:
         return EncodedTable(table, table, None), []
-    texts = {j for j, name in enumerate(column_names(table)) if not _is_number_column(encoder, name)}
+    texts = {j for j, name in enumerate(_names_as_fitted(table, encoder)) if not _is_number_column(encoder, name)}
     check_text_columns(table, texts)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -114,7 +115,7 @@ def _encoded(table: Table, choices: dict[str, list[str] | None]) -> EncodedTable
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ViewWarning)  # what is set aside is in the result
-            encoder.fit(_pairs(table))
+            encoder.fit(_pairs(table, names))
         return _transformed(table, encoder)
     except ViewError as error:
         raise DataError(f"{table.place}: {error}") from error
@@ -127,14 +128,22 @@ def _decided_by_values(name: str, choices: Mapping[str, list[str] | None]) -> bo
     return not any(matches(name, each) for what in ("drop", "categorical", "dates") for each in choices[what] or ())
 
 
-def _pairs(table: Table) -> list[tuple[str, Any]]:
+def _names_as_fitted(table: Table, encoder: TableEncoder) -> list[str]:
+    """Return names of columns; where the file has none, those of as many columns in training."""
+    names = column_names(table)
+    if table.columns is None and len(names) == encoder.n_features_in_:
+        return [str(name) for name in encoder.feature_names_in_]
+    return names
+
+
+def _pairs(table: Table, names: Sequence[str]) -> list[tuple[str, Any]]:
     texts = {} if table.raw is None else table.raw.texts
-    return [(name, texts.get(j, table.values[:, j])) for j, name in enumerate(column_names(table))]
+    return [(name, texts.get(j, table.values[:, j])) for j, name in enumerate(names)]
 
 
 def _transformed(table: Table, encoder: TableEncoder) -> EncodedTable:
     try:
-        values = np.ascontiguousarray(encoder.transform(_pairs(table)))
+        values = np.ascontiguousarray(encoder.transform(_pairs(table, _names_as_fitted(table, encoder))))
     except ViewError as error:
         raise DataError(f"{table.place}: {error}") from error
     columns = None if table.columns is None else tuple(encoder.get_feature_names_out().tolist())

@@ -94,7 +94,9 @@ def test_rows_and_delimiters_are_explained_in_options(tmp_path, monkeypatch, cap
     Path("a.csv").write_text("id,x\na,1\nb,2\n")
     Path("b.csv").write_text("id,y\na,1\nc,2\n")
     assert main(["cluster", "a.csv", "b.csv", "-k", "2"]) == 2
-    assert capsys.readouterr().err.endswith("or keep what all have with --rows common.\n")
+    assert capsys.readouterr().err.endswith(
+        "keep what all have with --rows common, or keep all samples with --rows all.\n"
+    )
     assert main(["cluster", "a.csv", "-k", "2", "--delimiter", ";;"]) == 2
     expected = "--delimiter ';;': give one character, such as --delimiter ';' or --delimiter tab."
     assert capsys.readouterr().err == f"kernelweave cluster: {expected}\n"
