@@ -53,3 +53,11 @@ class ObservedViews:
         """Return some of the views."""
         operators = tuple(self.operators[v] for v in views)
         return ObservedViews(operators, tuple(self.samples[v] for v in views), self.n_samples)
+
+    def telling(self, weights: Floats, n_clusters: int) -> list[int]:
+        """Return the views of more samples than clusters, or all if there are none.
+
+        The others have no scatter left and would take all the weight.
+        """
+        counts = [np.count_nonzero(weights[samples]) for samples in self.samples]
+        return [v for v, count in enumerate(counts) if count > n_clusters] or list(range(self.n_views))

@@ -15,6 +15,8 @@ its fields change             write an upgrade (see ``upgrades``)
 Lines of ``REPLACED`` and ``VERSION_1`` are never removed.
 """
 
+from types import UnionType
+
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
@@ -30,7 +32,7 @@ from kernelweave.estimators.margin.basis_kernels import BasisKernels, KernelObje
 from kernelweave.estimators.margin.division import DivisionModel, Split
 from kernelweave.estimators.mixtures.model import MixtureModel
 from kernelweave.estimators.shared import embedding, scores, view_kernels
-from kernelweave.estimators.shared.models import CenterModel, MeanModel
+from kernelweave.estimators.shared.models import CenterModel, MeanModel, ObservedCenters
 from kernelweave.inputs.arrays.absence import CellFiller
 from kernelweave.kernels import divergences, representations
 from kernelweave.kernels.spec import fitting, formulas
@@ -70,6 +72,7 @@ CLASSES: dict[str, type] = {
     "estimator/RatioMultipleKernelClustering": estimators.RatioMultipleKernelClustering,
     "extension/Eigenvectors": embedding.EigenvectorExtension,
     "extension/FusedGraph": FusionExtension,
+    "extension/ObservedEigenvectors": embedding.ObservedExtension,
     "extension/ProjectedViews": ProjectedViews,
     "features/Fourier": fitting.FourierFeatures,
     "features/Linear": fitting.LinearFeatures,
@@ -116,6 +119,7 @@ CLASSES: dict[str, type] = {
     "model/Means": MeanModel,
     "model/Medoids": MedoidModel,
     "model/Mixture": MixtureModel,
+    "model/ObservedCenters": ObservedCenters,
     "model/Scores": scores.ScoreModel,
     "model/Split": Split,
     "model/ViewMixtures": ViewMixtures,
@@ -142,7 +146,7 @@ CLASSES: dict[str, type] = {
 ESTIMATORS = frozenset(cls for name, cls in CLASSES.items() if name.startswith("estimator/"))
 
 #: What an estimator keeps in ``_model``; those without ``predict`` keep nothing.
-MODELS: dict[type, type] = {
+MODELS: dict[type, type | UnionType] = {
     estimators.AffinityPropagation: ExemplarModel,
     estimators.ConvexMixture: MixtureModel,
     estimators.CorrelationalSpectralClustering: embedding.EmbeddingModel,
@@ -157,7 +161,7 @@ MODELS: dict[type, type] = {
     estimators.MultiViewConvexMixture: MixtureModel,
     estimators.MultiViewEM: ViewMixtures,
     estimators.MultiViewKMeans: JointCenters,
-    estimators.MultiViewKernelKMeans: CenterModel,
+    estimators.MultiViewKernelKMeans: CenterModel | ObservedCenters,
     estimators.MultiViewKernelSpectralClustering: scores.ScoreModel,
     estimators.MultiViewSpectralClustering: embedding.EmbeddingModel,
     estimators.NgSpectralClustering: embedding.EmbeddingModel,

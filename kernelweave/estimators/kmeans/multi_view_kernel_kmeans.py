@@ -27,6 +27,7 @@ from kernelweave.estimators.shared.view_weights import (
     StartWeights,
     choose_exponent,
     kernel_coefficients,
+    shares_of,
     start_weights,
 )
 from kernelweave.foundation.array_types import Floats, Ints
@@ -494,11 +495,9 @@ shape (n_samples,), default="global_fast"
         self, among: ObservedViews, weights: Floats, first: Floats, rng: np.random.Generator
     ) -> list[Ints]:
         """Return the labels for each exponent that ``p="auto"`` tries, all from one start."""
-        # A view with hardly any sample in this subset would have no scatter and take all the weight.
-        counts = [np.count_nonzero(weights[samples]) for samples in among.samples]
-        telling = [v for v, count in enumerate(counts) if count > self.n_clusters] or list(range(among.n_views))
+        telling = among.telling(weights, self.n_clusters)
         among = among.only(telling)
-        first = first[telling] / first[telling].sum() if first[telling].any() else np.full(len(telling), 1.0)
+        first = shares_of(first, telling)
         near = averaged_distances(among, first)
         start = best_of(self._drawn(near, weights, rng.spawn(DRAWS))).labels
         options: dict[str, Any] = {"view_weights": first, "max_iter": self.max_iter, "max_steps": self.max_iter}
