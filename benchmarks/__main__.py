@@ -21,6 +21,7 @@ SUITES = (
     "kernel_spectral",
     "comparators",
     "graph_fusion",
+    "incomplete",
     "cluster_counts",
     "startup",
 )

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ViewError,
         ViewWarning,
     )
+    from kernelweave.inputs.arrays.alignment import align
     from kernelweave.persistence.models import load_model, read_notes, save_model
 
 __version__ = _version("kernelweave")
@@ -85,6 +86,7 @@ __all__ = [
     "ViewError",
     "ViewWarning",
     "__version__",
+    "align",
     "datasets",
     "load_model",
     "metrics",
@@ -104,6 +106,7 @@ _HOMES = dict.fromkeys(
     ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError", "ViewWarning"),
     _ERRORS,
 )
+_HOMES["align"] = "kernelweave.inputs.arrays.alignment"
 _HOMES |= dict.fromkeys(("load_model", "read_notes", "save_model"), "kernelweave.persistence.models")
 _MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing", "report")
 

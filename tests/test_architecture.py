@@ -46,6 +46,7 @@ PUBLIC = {
     "ViewError",
     "ViewWarning",
     "__version__",
+    "align",
     "datasets",
     "load_model",
     "metrics",

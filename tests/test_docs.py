@@ -134,6 +134,7 @@ def test_times_on_the_screen_are_left_out_of_comparisons():
         ("plot_kernel_spectral.py", []),
         ("plot_tissue_image.py", []),
         ("plot_graph_fusion.py", []),
+        ("plot_incomplete_omics.py", []),
     ],
     ids=[
         "two rings",
@@ -146,6 +147,7 @@ def test_times_on_the_screen_are_left_out_of_comparisons():
         "kernel spectral",
         "tissue image",
         "graph fusion",
+        "incomplete omics",
     ],
 )
 def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """The one gate through which data enter: samples, views, weights and labels."""
 
-from kernelweave.inputs.arrays.absence import MISSING, absent_rows
+from kernelweave.inputs.arrays.absence import MISSING, absent_rows, takes_absent
 from kernelweave.inputs.arrays.graphs import as_edges, read_affinity
 from kernelweave.inputs.arrays.samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
 from kernelweave.inputs.arrays.views import (
@@ -14,6 +14,7 @@ from kernelweave.inputs.arrays.views import (
     row_digests,
     split_columns,
     take_rows,
+    views_as_seen,
 )
 from kernelweave.inputs.files.reading import read_tables
 from kernelweave.inputs.files.tables import Table, TextFormat, align_tables
@@ -42,4 +43,6 @@ __all__ = [
     "row_digests",
     "split_columns",
     "take_rows",
+    "takes_absent",
+    "views_as_seen",
 ]

@@ -100,3 +100,46 @@ def test_unknown_methods_and_sparse_views_are_refused():
         ViewScaler(method="standard").fit({"p": sp.csr_array(X)})
     with pytest.raises(ValueError, match=r"\['p', 'q'\].*\['p'\]"):
         ViewScaler().fit({"p": X, "q": X}).transform({"p": X})
+
+
+def with_holes():
+    """Return a table with an absent sample and a cell that was not measured."""
+    table = X.copy()
+    table[3] = np.nan
+    table[5, 1] = np.nan
+    return table
+
+
+def test_what_was_not_measured_stays_so_and_columns_are_scaled_by_the_rest():
+    table = with_holes()
+    kept = table.copy()
+    scaled = ViewScaler().fit_transform(table)
+    np.testing.assert_array_equal(np.isnan(scaled), np.isnan(table))
+    np.testing.assert_allclose(np.nanmean(scaled, axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.nanstd(scaled, axis=0, ddof=1), 1.0)
+    np.testing.assert_array_equal(table, kept)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_the_length_of_a_row_is_that_of_what_was_measured(sparse):
+    table = with_holes()
+    scaled = ViewScaler(method="unit_rows").fit_transform(sp.csr_array(table) if sparse else table)
+    scaled = scaled.toarray() if sparse else scaled
+    np.testing.assert_array_equal(np.isnan(scaled), np.isnan(table))
+    lengths = np.sqrt(np.nansum(scaled**2, axis=1))
+    np.testing.assert_allclose(np.delete(lengths, 3), 1.0)
+
+
+def test_counts_are_recognised_by_the_rows_that_are_there():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(3.0, (40, 60)) * (rng.random((40, 60)) < 0.08) + 0.0
+    counts[::4] = np.nan
+    assert ViewScaler().fit([counts]).methods_ == ["unit_rows"]
+
+
+def test_a_column_without_any_value_is_left_alone():
+    table = X.copy()
+    table[:, 0] = np.nan
+    scaled = ViewScaler().fit_transform(table)
+    assert np.isnan(scaled[:, 0]).all()
+    np.testing.assert_allclose(scaled[:, 1:], standardize(X[:, 1:]), atol=1e-12)

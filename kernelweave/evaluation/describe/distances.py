@@ -6,7 +6,7 @@ By a model  those of its kernel's feature space, d_ij^2 = K_ii + K_jj - 2 K_ij, 
             either; of the nodes in the spectral embedding of a graph
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,24 @@ MOST_FITTED = 20_000
 
 
 def distances_as_given(view: View, rows: Ints, metric: Any = "euclidean") -> Floats:
-    """Return the distances among ``rows`` as the view gives them; ``metric`` counts for features alone."""
+    """Return the distances among ``rows`` as the view gives them; ``metric`` counts for features alone.
+
+    Those of samples that the view does not have are NaN.
+    """
+    there = view.present(rows)
+    return _among_all(_distances_as_given(view, rows[there], metric), there, len(rows))
+
+
+def _among_all(among_present: Floats, there: Ints, count: int) -> Floats:
+    """Return distances among some of the rows as those among all, NaN for the others."""
+    if len(there) == count:
+        return among_present
+    whole = np.full((count, count), np.nan)
+    whole[np.ix_(there, there)] = among_present
+    return whole
+
+
+def _distances_as_given(view: View, rows: Ints, metric: Any) -> Floats:
     if view.kind == "features":
         return metric_distances(view.block[rows], metric)
     if view.kind == "distances":
@@ -58,10 +75,15 @@ def squares_by_view(clustering: Clustering, rows: Ints, places: Floats | None = 
 
 
 def squared_distances(view: View, rows: Ints) -> Floats:
-    """Return the squared distances among ``rows`` as the model measures them."""
+    """Return the squared distances among ``rows`` as the model measures them, NaN for those the view does not have."""
+    there = view.present(rows)
+    return _among_all(_squared_distances(view, rows[there]), there, len(rows))
+
+
+def _squared_distances(view: View, rows: Ints) -> Floats:
     kernels = view.measure.kernels
     if kernels:
-        squares = [_squares_by_kernel(view.block, rows, *kernel) for kernel in kernels]
+        squares = [_squares_by_kernel(view, rows, *kernel) for kernel in kernels]
         if view.measure.shares is None or len(squares) == 1:
             return squares[0]
         return np.asarray(sum(share * scaled(each) for share, each in zip(view.measure.shares, squares, strict=True)))
@@ -81,9 +103,14 @@ def _squares_as_given(view: View, rows: Ints) -> Floats:
     return _cleaned(np.maximum(block, 0.0) ** 2, 0.0)
 
 
-def _squares_by_kernel(block: Matrix, rows: Ints, kernel: Any, params: Any) -> Floats:
+def _squares_by_kernel(view: View, rows: Ints, kernel: Any, params: Any) -> Floats:
+    block = view.block
     if is_text(kernel, "precomputed"):
         return squares_of_kernel(_dense(_among(block, rows)))
+    if view.observed is not None:
+        place = np.cumsum(view.observed) - 1
+        block = block[np.flatnonzero(view.observed)]
+        rows = place[rows]
     whole = block.shape[0] <= MOST_FITTED
     fitted = fit_kernel(block if whole else block[rows], kernel, params, centre_features=True)
     at = rows if whole else np.arange(len(rows))
@@ -149,10 +176,26 @@ def _roots(squares: Floats) -> Floats:
 
 
 def scaled(squares: Floats) -> Floats:
-    """Return squared distances divided by their mean over pairs; all zero where samples are equal."""
-    pairs = max(1, len(squares) * (len(squares) - 1))
-    mean = squares.sum() / pairs
+    """Return squared distances divided by their mean over pairs; all zero where samples are equal. NaN stays NaN."""
+    absent = int(np.isnan(np.diagonal(squares)).sum())
+    present = len(squares) - absent
+    mean = (np.nansum(squares) if absent else squares.sum()) / max(1, present * (present - 1))
     return squares / mean if mean > 0 else squares
+
+
+def mean_of_views(by_view: Sequence[Floats]) -> Floats:
+    """Return the mean over views of scaled distances; pairs that no view has together are as far as the mean pair."""
+    if not any(np.isnan(np.diagonal(each)).any() for each in by_view):
+        return np.asarray(sum(by_view) / len(by_view))
+    known = np.zeros(by_view[0].shape)
+    total = np.zeros(by_view[0].shape)
+    for each in by_view:
+        known += ~np.isnan(each)
+        total += np.nan_to_num(each)
+    mean = total.sum() / max(1.0, known.sum() - np.trace(known))
+    whole = np.divide(total, known, out=np.full(total.shape, mean), where=known > 0)
+    np.fill_diagonal(whole, 0.0)
+    return whole
 
 
 def _among(matrix: Matrix, rows: Ints) -> Matrix:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.describe.clustering import Clustering, final_step, labels_of
-from kernelweave.evaluation.describe.distances import distances_as_given, scaled
+from kernelweave.evaluation.describe.distances import distances_as_given, mean_of_views, scaled
 from kernelweave.evaluation.describe.views import View, given_views
 from kernelweave.evaluation.sampling import judged_samples
 from kernelweave.foundation.array_types import Bools, Floats, Ints
@@ -123,10 +123,17 @@ class Yardstick:
 
 def mean_over_views(values: Sequence[Floats]) -> float:
     """Return the mean over the views of their mean silhouettes."""
-    return float(np.mean([each.mean() for each in values]))
+    return float(np.mean([np.nanmean(each) for each in values]))
 
 
 def _silhouettes(distances: Floats, labels: Ints) -> Floats:
+    """Return the silhouettes of the samples in one view, NaN for those it does not have."""
+    there = np.flatnonzero(~np.isnan(np.diagonal(distances)))
+    if len(there) < len(labels):
+        values = np.full(len(labels), np.nan)
+        several = len(np.unique(labels[there])) > 1
+        values[there] = _silhouettes(distances[np.ix_(there, there)], labels[there]) if several else WORST
+        return values
     clusters, codes = np.unique(labels, return_inverse=True)
     return silhouettes_from_distances(distances, codes, len(clusters))
 
@@ -143,14 +150,14 @@ def silhouettes_as_given(clustering: Clustering, yardstick: Yardstick, rows: Int
         each[judged] = known
     together = shown.distances[0]
     if len(shown.views) > 1:  # every view counts the same
-        together = np.asarray(sum(np.sqrt(scaled(D**2)) for D in shown.distances))
+        together = mean_of_views([np.sqrt(scaled(D**2)) for D in shown.distances])
     return Silhouettes(
         rows=shown.rows,
-        values=np.mean(values, axis=0),
+        values=np.nanmean(values, axis=0),
         others=nearest_other_clusters(together, clustering.labels[shown.rows], clustering.n_clusters),
         judged=judged,
         mean=mean_over_views(judged_values),
-        view_means=tuple(float(each.mean()) for each in judged_values),
+        view_means=tuple(float(np.nanmean(each)) for each in judged_values),
     )
 
 

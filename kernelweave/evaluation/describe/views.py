@@ -13,8 +13,8 @@ from sklearn.utils import get_tags
 
 from kernelweave.estimators.margin.basis_kernels import basis_choices
 from kernelweave.estimators.margin.ratio_clustering import RatioMultipleKernelClustering
-from kernelweave.foundation.array_types import Floats, Matrix
-from kernelweave.inputs import Views, as_views, is_multi_view, per_view, read_affinity
+from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.inputs import Views, is_multi_view, per_view, read_affinity, views_as_seen
 
 Kind = Literal["features", "kernel", "distances", "divergences", "graph"]
 #: Kernels under which far samples are all equally far: distances of their metric say more.
@@ -42,6 +42,16 @@ class View:
     block: Matrix
     kind: Kind
     measure: Measure = AS_GIVEN
+    observed: Bools | None = None  # (n,) which samples it has; None: all
+
+    @property
+    def n_absent(self) -> int:
+        """Number of samples that it lacks."""
+        return 0 if self.observed is None else int((~self.observed).sum())
+
+    def present(self, rows: Ints) -> Ints:
+        """Return the positions among ``rows`` of the samples that the view has."""
+        return np.arange(len(rows)) if self.observed is None else np.flatnonzero(self.observed[rows])
 
     @property
     def compared_by(self) -> Literal["kernel", "metric", "features"]:
@@ -92,16 +102,22 @@ def given_views(model: Any, X: Any) -> tuple[View, ...]:
     if not several and columns is None and is_text(getattr(model, "divergence", None), "precomputed"):
         # divergences may be infinite, which no other table may be
         return (View("X", np.asarray(X, dtype=np.float64), "divergences"),)
-    views = _in_order_of_fit(model, as_views(X, None if several else columns))
+    views = _in_order_of_fit(model, views_as_seen(model, X, None if several else columns))
     kinds = _kinds(model, views)
-    return tuple(View(*each) for each in zip(views.names, views.blocks, kinds, strict=True))
+    observed = [None] * len(views) if views.observed is None else list(views.observed.T)
+    return tuple(
+        View(name, block, kind, observed=there)
+        for name, block, kind, there in zip(views.names, views.blocks, kinds, observed, strict=True)
+    )
 
 
 def _in_order_of_fit(model: Any, views: Views) -> Views:
     order = getattr(model, "view_names_", views.names)
     if set(order) != set(views.names):
         return views
-    return Views(tuple(order), tuple(views[name] for name in order))
+    places = [views.names.index(name) for name in order]
+    observed = None if views.observed is None else views.observed[:, places]
+    return Views(tuple(order), tuple(views.blocks[place] for place in places), observed)
 
 
 def _kinds(model: Any, views: Views) -> list[Kind]:

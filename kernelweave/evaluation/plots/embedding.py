@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.describe import Clustering, final_step, read_clustering
-from kernelweave.evaluation.describe.distances import node_places, scaled, squares_by_view
+from kernelweave.evaluation.describe.distances import mean_of_views, node_places, scaled, squares_by_view
 from kernelweave.evaluation.describe.kernels import has_fitted_kernel, kernel_among, training_samples
 from kernelweave.evaluation.plots.style import COLOURS, cluster_style, new_axes
 from kernelweave.evaluation.principal import kernel_components, scaling_components
@@ -209,7 +209,7 @@ def _plane(clustering: Clustering, rows: Ints) -> tuple[Floats, tuple[float, flo
     if places is not None:
         return places[rows, :2], None
     squares = list(squares_by_view(clustering, rows))
-    together = squares[0] if len(squares) == 1 else np.asarray(sum(scaled(each) for each in squares))
+    together = squares[0] if len(squares) == 1 else len(squares) * mean_of_views([scaled(each) for each in squares])
     points, shares = scaling_components(together, 2)
     return points, _pair(shares)
 

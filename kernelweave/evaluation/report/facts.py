@@ -45,6 +45,7 @@ class ViewFacts:
     density: float | None  # None: dense
     measure: str  # "kernel" for distances of its feature space, "metric", or "features" for Euclidean ones
     source: str = ""
+    n_absent: int = 0  # samples that it lacks
 
 
 @dataclass(frozen=True)
@@ -286,7 +287,7 @@ def _view(view: View, name: str, source: str) -> ViewFacts:
     density = None
     if sp.issparse(view.block):
         density = view.block.nnz / max(1, view.block.shape[0] * view.block.shape[1])
-    return ViewFacts(name, view.kind, int(view.block.shape[1]), density, view.compared_by, source)
+    return ViewFacts(name, view.kind, int(view.block.shape[1]), density, view.compared_by, source, view.n_absent)
 
 
 def _weights(description: Description, renamed: Mapping[str, str]) -> dict[str, list[tuple[str, float]]]:

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from kernelweave.evaluation.describe.clustering import Clustering
-from kernelweave.evaluation.describe.distances import scaled, squares_by_view
+from kernelweave.evaluation.describe.distances import mean_of_views, scaled, squares_by_view
 from kernelweave.evaluation.describe.silhouettes import Silhouettes
 from kernelweave.evaluation.describe.views import View
 from kernelweave.evaluation.metrics import adjusted_rand_index, clustering_accuracy, normalized_mutual_info
@@ -52,6 +52,8 @@ def model_distances(
 
     ``roots`` says whether distances are wanted beside their squares.
     """
+    if any(view.observed is not None for view in clustering.views):
+        return _distances_of_present(clustering, rows, random_state, roots=roots)
     shape = (len(rows), len(rows))
     count = len(clustering.views)
     result = ModelDistances(np.zeros(shape), np.zeros(shape) if roots else None, [])
@@ -63,6 +65,18 @@ def model_distances(
         if count > 1:
             result.nmi.append(_nmi_with_kmeans(view, squares, rows, clustering.labels[rows], random_state))
     return result
+
+
+def _distances_of_present(clustering: Clustering, rows: Ints, random_state: Any, *, roots: bool) -> ModelDistances:
+    """Measure pairs in the views that have both, and compare the clusters with k-means on the samples of each."""
+    by_view = [scaled(squares) for squares in squares_by_view(clustering, rows)]
+    nmi = []
+    for view, squares in zip(clustering.views, by_view, strict=True):
+        there = view.present(rows)
+        among = squares[np.ix_(there, there)]
+        nmi.append(_nmi_with_kmeans(view, among, rows[there], clustering.labels[rows[there]], random_state))
+    distances = mean_of_views([np.sqrt(squares) for squares in by_view]) if roots else None
+    return ModelDistances(mean_of_views(by_view), distances, nmi)
 
 
 def _nmi_with_kmeans(view: View, squares: Floats, rows: Ints, labels: Ints, random_state: Any) -> float:

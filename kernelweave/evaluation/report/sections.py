@@ -47,12 +47,21 @@ def summary(facts: ReportFacts) -> str:
         text = f"A graph of {count(facts.n_samples, 'node')} with {count(edges, 'stored edge weight')}; {clusters}."
     sourced = any(view.source for view in views)
     judged = len(facts.view_agreement) == len(views)
-    head = ["view", "#columns", "holds", *(["#follows"] if judged else []), *(["source"] if sourced else [])]
+    lacking = any(view.n_absent for view in views)
+    head = [
+        "view",
+        "#columns",
+        "holds",
+        *(["#absent"] if lacking else []),
+        *(["#follows"] if judged else []),
+        *(["source"] if sourced else []),
+    ]
     rows = [
         [
             named(view.name),
             f"{view.n_features:,}",
             _holds(view),
+            *([f"{view.n_absent:,}"] if lacking else []),
             *([fixed(facts.view_agreement[v])] if judged else []),
             *([named(view.source)] if sourced else []),
         ]
@@ -60,7 +69,8 @@ def summary(facts: ReportFacts) -> str:
     ]
     answer = f"<p><strong>{esc(facts.verdict)}</strong></p>" if facts.verdict else ""
     note = "<p>follows: how far a view shows the joint clusters, 0 to 1.</p>" if judged else ""
-    return f"{answer}<p>{text}</p>{table(head, rows)}{note}"
+    absent = "<p>absent: samples that a view lacks; they are judged by the other views.</p>" if lacking else ""
+    return f"{answer}<p>{text}</p>{table(head, rows)}{absent}{note}"
 
 
 def _holds(view: ViewFacts) -> str:

@@ -201,10 +201,23 @@ def as_views(X: Any, views: Any = None, *, allow_nan: bool = False) -> Views:
     return split_columns(table, views, names)
 
 
-def observed_views(X: Any, views: Any = None) -> Views:
-    """Return X as views of which some may lack samples: rows that are NaN throughout. Other NaN are an error."""
+def observed_views(X: Any, views: Any = None, *, missing: str = "error") -> Views:
+    """Return X as views of which some may lack samples: rows that are NaN throughout.
+
+    ``missing`` says what becomes of other NaN, as it does in estimators.
+    """
     checked = as_views(X, views, allow_nan=True)
-    return _without_holes(checked, "error", [None] * len(checked), None)[0]
+    return _without_holes(checked, missing, [None] * len(checked), None)[0]
+
+
+def views_as_seen(model: Any, X: Any, views: Any = None) -> Views:
+    """Return X as a model, fitted or not, sees it: with what is absent marked, and cells filled as it fills them."""
+    if not takes_absent(model):
+        return as_views(X, views)
+    checked = as_views(X, views, allow_nan=True)
+    names = getattr(model, "view_names_", checked.names)
+    fillers = dict(zip(names, getattr(model, "_fillers", [None] * len(names)), strict=True))
+    return _without_holes(checked, model.missing, [fillers.get(name) for name in checked.names], None)[0]
 
 
 def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> Views:

@@ -218,6 +218,8 @@ def fuse_graphs(
     """
     count = VECTORS_PER_CLUSTER * n_clusters
     start = np.ones(len(graphs)) if view_weights is None else view_weights / view_weights.mean()
+    if observed is not None and observed.all():
+        observed = None
     overlap = None if observed is None else Overlap.of(observed)
     W = weighted_sum(graphs, start, overlap)
     background = None if overlap is None else overlap.background(W)
