@@ -137,15 +137,13 @@ def _view_fault(objects: Objects, sizes: Mapping[str, int]) -> str | None:
                 return "has a kernel of other samples"
     if counts is not None:
         return None
-    for name, fields in objects:
-        if name == "kernel/ViewKernel" and not _has_degrees_of(fields, sizes.get("n")):
-            return "has degrees of other samples"
-    return None
+    faults = (_degree_fault(fields, sizes.get("n")) for name, fields in objects if name == "kernel/ViewKernel")
+    return next((fault for fault in faults if fault), None)
 
 
 def _is_of_view(view: ViewKernel, count: int, n_samples: int) -> bool:
     """Whether the kernel of one view is of so many of all training samples."""
-    if not _has_degrees_of(vars(view), count):
+    if _degree_fault(vars(view), count) is not None:
         return False
     if not isinstance(view.kernel, Precomputed):
         return view.columns is None and _is_kernel_of(view.kernel, count, None)
@@ -153,10 +151,11 @@ def _is_of_view(view: ViewKernel, count: int, n_samples: int) -> bool:
     return columns is not None and len(columns) == count and bool(((columns >= 0) & (columns < n_samples)).all())
 
 
-def _has_degrees_of(view: Mapping[str, Any], count: int | None) -> bool:
-    """Whether the degrees in a view's kernel, where there are any, are of so many samples."""
-    arrays = [view.get("degree_weights"), view.get("column_scale")]
-    return all(array is None or count is None or len(array) == count for array in arrays)
+def _degree_fault(view: Mapping[str, Any], count: int | None) -> str | None:
+    """Say which degrees in a view's kernel, where there are any, are not of so many samples."""
+    arrays = {key: view.get(key) for key in ("degree_weights", "column_scale")}
+    wrong = [key for key, array in arrays.items() if array is not None and count not in (None, len(array))]
+    return f"has {wrong[0]!r} of a wrong size" if wrong else None
 
 
 def _fitted_kernels(kernel: FittedKernel | WeightedViewKernels) -> list[FittedKernel]:

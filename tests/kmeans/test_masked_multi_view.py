@@ -160,7 +160,7 @@ def test_the_order_of_samples_and_views_plays_no_part(problem, seed):
 @cases
 @given(problem=problems())
 def test_a_weight_equals_repetition(problem):
-    features, mask, labels, weights, k = problem
+    features, mask, labels, _, k = problem
     times = np.arange(len(mask)) % 3 + 1
     weighted = run(observed(features, mask), labels, times.astype(float), k)
     repeated = observed([np.repeat(X, times, axis=0) for X in features], np.repeat(mask, times, axis=0))
@@ -177,9 +177,7 @@ def test_a_sample_of_weight_zero_gets_a_label_and_has_no_say(problem):
     n = len(mask)
     extra = [np.vstack([X, X[:3] + 0.1]) for X in features]
     everywhere = np.vstack([mask, np.ones((3, len(features)), dtype=bool)])
-    with_extra = run(
-        observed(extra, everywhere), np.append(labels, [0, 0, 0]), np.append(weights, np.zeros(3)), k
-    )
+    with_extra = run(observed(extra, everywhere), np.append(labels, [0, 0, 0]), np.append(weights, np.zeros(3)), k)
     without = run(observed(features, mask), labels, weights, k)
     np.testing.assert_array_equal(with_extra.labels[:n], without.labels)
     np.testing.assert_allclose(with_extra.objective, without.objective, rtol=1e-9, atol=1e-12)

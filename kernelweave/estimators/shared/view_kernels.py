@@ -152,7 +152,7 @@ def fit_view_kernels(
             kernel_of_view,
             params_of_view,
             centre_features=centre_features,
-            weights=weights if weights is None or views.observed is None else weights[views.present(v)],
+            weights=_known_weights(views, v, weights),
             approximation=approximation,
             n_components=n_components,
             random_state=random_state,
@@ -161,6 +161,19 @@ def fit_view_kernels(
         for v, (name, kernel_of_view, params_of_view) in enumerate(zip(views.names, kernels, params, strict=True))
     ]
     return FittedViewKernels(tuple(views.names), tuple(fitted))
+
+
+def _known_weights(views: Views, view: int, weights: Floats | None) -> Floats | None:
+    """Return the weights of the samples that a view has; not all of them may be zero."""
+    if weights is None or views.observed is None:
+        return weights
+    own = weights[views.present(view)]
+    if not own.any():
+        raise ViewError(
+            f"All {len(own)} samples that view {views.names[view]!r} has are of weight 0. Leave the view out, or give "
+            "one of them a weight."
+        )
+    return own
 
 
 def _known_block(views: Views, view: int, kernel: Any) -> Matrix:
@@ -216,12 +229,6 @@ def normalized_views(
     """Return the kernels of views that lack samples, each normalised over those it has; options as for the sum."""
     samples = tuple(views.present(v) for v in range(len(views)))
     counted = [weights[known] for known in samples]
-    for name, own in zip(fitted.names, counted, strict=True):
-        if not own.sum() > 0:
-            raise ViewError(
-                f"All {len(own)} samples that view {name!r} has are of weight 0. Leave the view out, or give one of "
-                "them a weight."
-            )
     operators = fitted.operators(storage, memory_limit / len(views), check_definite=normalize != "degrees")
     kernels = fitted.new_samples().of_samples(samples)
     if normalize == "degrees":
