@@ -102,7 +102,7 @@ def test_objective_and_costs_are_those_of_the_formula():
     np.testing.assert_allclose(model.score(VIEWS), -model.objective_, rtol=1e-8)
 
 
-def test_the_default_start_is_the_fused_graph_and_labels_of_the_user_stay_theirs():
+def test_the_default_start_is_the_fused_graph_and_labels_of_the_user_stay_theirs(monkeypatch):
     by_graph = fitted(CLASSES["k-means"])
     started = fitted(CLASSES["k-means"], init=by_graph.labels_)
     np.testing.assert_array_equal(started.labels_, by_graph.labels_)
@@ -110,6 +110,10 @@ def test_the_default_start_is_the_fused_graph_and_labels_of_the_user_stay_theirs
     shifted = (Y + 1) % K
     kept = fitted(CLASSES["k-means"], init=shifted, max_iter=300)
     np.testing.assert_array_equal(kept.labels_, shifted)  # groups so far apart stay where they start
+    # The groups under other names, as a graph would give them.
+    monkeypatch.setattr("kernelweave.estimators.kmeans.multi_view_kernel_kmeans.graph_labels", lambda *_: shifted)
+    np.testing.assert_array_equal(fitted(CLASSES["k-means"]).labels_, shifted)
+    monkeypatch.undo()
     # Without a seed the graph is cut in the same way every time.
     unseeded = [fitted(CLASSES["k-means"], random_state=None).labels_ for _ in range(2)]
     np.testing.assert_array_equal(*unseeded)
@@ -322,6 +326,14 @@ def test_a_cluster_that_nobody_of_a_view_is_in():
     # A new sample that view 1 alone has can be in the cluster that none of its samples is in: at the view's mean.
     mean = COMPLETE[1][Y != 2].mean(axis=0, keepdims=True)
     assert model.predict([np.full((1, 5), np.nan), mean]).tolist() == [2]
+    options = {"kernel_params": {"gamma": 0.1}, "normalize": False, "view_weights": "uniform"}
+    with pytest.warns(ViewWarning, match="clusters agree with which views"):
+        gaussian = fitted(CLASSES["k-means"], views, init=Y, **options)
+    there = COMPLETE[1][Y != 2]
+    among = rbf_kernel(there, gamma=0.1)
+    from_mean = 1.0 - 2.0 * rbf_kernel(mean, there, gamma=0.1).mean() + among.mean()
+    distances = gaussian.transform([np.full((1, 5), np.nan), mean])
+    np.testing.assert_allclose(distances[0, 2] ** 2, from_mean / (2 * len(there)))
 
 
 @both
