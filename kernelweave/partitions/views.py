@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelweave.backends import Moves
 from kernelweave.foundation.array_types import Floats
+from kernelweave.partitions import algebra
 from kernelweave.partitions.kernel import ViewFeatures, ViewKernels
 from kernelweave.partitions.means import MeansPartition
 from kernelweave.partitions.partition import Partition
@@ -33,6 +34,10 @@ class ViewPartition(Partition):
         filled = self.totals > 0
         shares = self._view_within()[:, filled] / self.totals[filled]
         return without_rounding(masses - shares.sum(axis=1), np.abs(masses) + np.abs(shares).sum(axis=1))
+
+    def view_norms(self) -> Floats:
+        """Return ||m_c||^2 in every view, infinite for a cluster without weight, shape (V, k)."""
+        return np.stack([algebra.center_norms(within, self.totals) for within in self._view_within()])
 
     @abstractmethod
     def _combine(self) -> None:

@@ -15,6 +15,8 @@ its fields change             write an upgrade (see ``upgrades``)
 Lines of ``REPLACED`` and ``VERSION_1`` are never removed.
 """
 
+from types import UnionType
+
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
@@ -31,7 +33,7 @@ from kernelweave.estimators.margin.basis_kernels import BasisKernels, KernelObje
 from kernelweave.estimators.margin.division import DivisionModel, Split
 from kernelweave.estimators.mixtures.model import MixtureModel
 from kernelweave.estimators.shared import embedding, scores, view_kernels
-from kernelweave.estimators.shared.models import CenterModel, MeanModel
+from kernelweave.estimators.shared.models import CenterModel, MeanModel, ObservedCenters
 from kernelweave.inputs.arrays.absence import CellFiller
 from kernelweave.kernels import divergences, representations
 from kernelweave.kernels.spec import fitting, formulas
@@ -73,6 +75,7 @@ CLASSES: dict[str, type] = {
     "estimator/SimilarityNetworkFusion": estimators.SimilarityNetworkFusion,
     "extension/Eigenvectors": embedding.EigenvectorExtension,
     "extension/FusedGraph": FusionExtension,
+    "extension/ObservedEigenvectors": embedding.ObservedExtension,
     "extension/ProjectedViews": ProjectedViews,
     "features/Fourier": fitting.FourierFeatures,
     "features/Linear": fitting.LinearFeatures,
@@ -120,6 +123,7 @@ CLASSES: dict[str, type] = {
     "model/Means": MeanModel,
     "model/Medoids": MedoidModel,
     "model/Mixture": MixtureModel,
+    "model/ObservedCenters": ObservedCenters,
     "model/Propagation": Propagation,
     "model/Scores": scores.ScoreModel,
     "model/Split": Split,
@@ -148,7 +152,7 @@ CLASSES: dict[str, type] = {
 ESTIMATORS = frozenset(cls for name, cls in CLASSES.items() if name.startswith("estimator/"))
 
 #: What an estimator keeps in ``_model``; those without ``predict`` keep nothing.
-MODELS: dict[type, type] = {
+MODELS: dict[type, type | UnionType] = {
     estimators.AffinityPropagation: ExemplarModel,
     estimators.ConvexMixture: MixtureModel,
     estimators.CorrelationalSpectralClustering: embedding.EmbeddingModel,
@@ -163,7 +167,7 @@ MODELS: dict[type, type] = {
     estimators.MultiViewConvexMixture: MixtureModel,
     estimators.MultiViewEM: ViewMixtures,
     estimators.MultiViewKMeans: JointCenters,
-    estimators.MultiViewKernelKMeans: CenterModel,
+    estimators.MultiViewKernelKMeans: CenterModel | ObservedCenters,
     estimators.MultiViewKernelSpectralClustering: scores.ScoreModel,
     estimators.MultiViewSpectralClustering: embedding.EmbeddingModel,
     estimators.NEMO: Propagation,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kernelweave.estimators.shared.view_kernels import WeightedViewKernels
+from kernelweave.estimators.shared.view_kernels import ViewKernel, WeightedViewKernels
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed
 
 # Letters stand for the numbers of samples (n), those trained on (m), clusters (k), features (f), views (v), components
@@ -17,9 +17,10 @@ SIZES: dict[str, dict[str, str]] = {
     "extension/Eigenvectors": {"sources": "ne"},
     "extension/FusedGraph": {"view_weights": "v", "sources": "ne", "digests": ".", "observed": "nv"},
     "kernel/TrainedKernel": {"columns": "m"},
-    "kernel/ViewKernel": {"degree_weights": "n", "column_scale": "n"},
+    "extension/ObservedEigenvectors": {"coefficients": "v", "observed": "nv", "sources": "ne"},
+    "kernel/ViewKernel": {"degree_weights": ".", "column_scale": ".", "columns": "."},
     "kernel/WeightedViewKernels": {"coefficients": "v"},
-    "model/Centers": {"labels": "n", "weights": "n", "totals": "k", "norms": "k", "factors": "k"},
+    "model/Centers": {"labels": "n", "weights": "n", "totals": "k", "norms": "k", "factors": "k", "view_norms": "vk"},
     "model/Density": {"log_weights": "k", "centres": "k.", "variances": "k."},
     "model/Embedding": {"centers": "ke", "norms": "k"},
     "model/Exemplars": {"indices": "k", "norms": "k"},
@@ -34,6 +35,7 @@ SIZES: dict[str, dict[str, str]] = {
         "columns": "k",
         "exemplar_priors": "k",
     },
+    "model/ObservedCenters": {"observed": "nv", "labels": "n", "weights": "n", "prices": "v", "norms": "vk"},
     "model/Propagation": {"labels": "n", "digests": "n"},
     "model/Scores": {"shares": "v"},
     "model/Split": {"sources": "n"},
@@ -50,10 +52,17 @@ SIZES: dict[str, dict[str, str]] = {
 # What no fitted model is without.
 NEVER_ZERO = "nk"
 # Labels, which are numbers of clusters.
-LABELS = {"estimator": "labels_", "model/Centers": "labels", "model/Propagation": "labels"}
+LABELS = {
+    "estimator": "labels_",
+    "model/Centers": "labels",
+    "model/ObservedCenters": "labels",
+    "model/Propagation": "labels",
+}
 # Fields with kernels, alone or one for every view, that sums over the clusters of all samples are taken of: they must
 # know as many samples as there are labels.
 SUMMED_KERNELS = {"model/Centers": "kernel"}
+# The same of kernels of views that lack samples: each must know as many as the view has.
+OBSERVED_KERNELS = {"extension/ObservedEigenvectors": "kernels", "model/ObservedCenters": "kernels"}
 
 #: Objects in a model, the estimator first: the name of the class and the fields of each.
 Objects = Sequence[tuple[str, Mapping[str, Any]]]
@@ -72,7 +81,7 @@ def size_fault(objects: Objects) -> str | None:
             fault = _array_fault(fields.get(key), letters, sizes)
             if fault is not None:
                 return f"has {key!r} {fault}"
-    return _label_fault(objects, sizes) or _kernel_fault(objects, sizes)
+    return _label_fault(objects, sizes) or _kernel_fault(objects, sizes) or _view_fault(objects, sizes)
 
 
 def _entries(table: Mapping[str, Mapping[str, str]], name: str) -> Iterable[tuple[str, str]]:
@@ -120,6 +129,40 @@ def _kernel_fault(objects: Objects, sizes: Mapping[str, int]) -> str | None:
         if not all(_is_kernel_of(kernel, sizes["n"], width) for kernel, width in pairs):
             return "has a kernel of other samples"
     return None
+
+
+def _view_fault(objects: Objects, sizes: Mapping[str, int]) -> str | None:
+    """Say where what a view's kernel holds is of other training samples than the view has."""
+    counts: list[int] | None = None
+    for name, fields in objects:
+        if name in OBSERVED_KERNELS:
+            counts = fields["observed"].sum(axis=0).tolist()
+            kernels = fields[OBSERVED_KERNELS[name]].kernels
+            if len(kernels) != len(counts):
+                return "has kernels of another number of views"
+            if not all(_is_of_view(view, count, sizes["n"]) for view, count in zip(kernels, counts, strict=True)):
+                return "has a kernel of other samples"
+    if counts is not None:
+        return None
+    faults = (_degree_fault(fields, sizes.get("n")) for name, fields in objects if name == "kernel/ViewKernel")
+    return next((fault for fault in faults if fault), None)
+
+
+def _is_of_view(view: ViewKernel, count: int, n_samples: int) -> bool:
+    """Whether the kernel of one view is of so many of all training samples."""
+    if _degree_fault(vars(view), count) is not None:
+        return False
+    if not isinstance(view.kernel, Precomputed):
+        return view.columns is None and _is_kernel_of(view.kernel, count, None)
+    columns = view.columns
+    return columns is not None and len(columns) == count and bool(((columns >= 0) & (columns < n_samples)).all())
+
+
+def _degree_fault(view: Mapping[str, Any], count: int | None) -> str | None:
+    """Say which degrees in a view's kernel, where there are any, are not of so many samples."""
+    arrays = {key: view.get(key) for key in ("degree_weights", "column_scale")}
+    wrong = [key for key, array in arrays.items() if array is not None and count not in (None, len(array))]
+    return f"has {wrong[0]!r} of a wrong size" if wrong else None
 
 
 def _fitted_kernels(kernel: FittedKernel | WeightedViewKernels) -> list[FittedKernel]:

@@ -45,5 +45,5 @@ def weighted_kernels(kernels: Any, coefficients: Any) -> Any:
 
 def view_kernel(kernel: Any, factor: Any = 1.0) -> Any:
     """Return the kernel of one view, multiplied by a factor."""
-    plain = {"kernel": kernel, "factor": factor, "degree_weights": None, "column_scale": None}
-    return assembled("kernel/ViewKernel", plain)
+    nothing = dict.fromkeys(("degree_weights", "column_scale", "columns"))
+    return assembled("kernel/ViewKernel", {"kernel": kernel, "factor": factor} | nothing)

@@ -5,15 +5,21 @@ What ``predict`` needs was kept in private attributes of the estimator; now it i
 
 from kernelweave.persistence.steps import Fields, Upgrade, composed, renamed, taken, weighted_kernels, without
 
-_CENTERS = {"labels": "labels_", "weights": "_weights", "totals": "_totals", "norms": "_norms", "factors": "_coefs"}
+_CENTERS = {
+    "labels": "labels_",
+    "weights": "_weights",
+    "totals": "_totals",
+    "norms": "_norms",
+    "factors": "_coefs",
+    "view_norms": "_view_norms",
+}
 _MEANS = {"centers": "cluster_centers_", "offset": "_offset", "filled": "_filled", "factors": "_coefs"}
 
 
 def _kernel_means(fields: Fields) -> Fields:
-    """Only MinMax k-means multiplied distances by factors."""
-    return composed(
-        {"_coefs": None} | fields, "_model", "model/Centers", kept=("labels_",), kernel="_kernel", **_CENTERS
-    )
+    """Only MinMax k-means multiplied distances by factors, and centres in single views were not kept."""
+    fields = {"_coefs": None, "_view_norms": None} | fields
+    return composed(fields, "_model", "model/Centers", kept=("labels_",), kernel="_kernel", **_CENTERS)
 
 
 def _feature_means(fields: Fields) -> Fields:

@@ -63,7 +63,7 @@ def _centers(fields: Fields) -> Any:
     kernels, coefficients, *arrays = taken(fields, *_REFINED)
     kernel = weighted_kernels(map(view_kernel, kernels), coefficients)
     model = dict(zip(("weights", "totals", "norms"), arrays, strict=True))
-    model |= {"kernel": kernel, "labels": taken(fields, "labels_")[0], "factors": None}
+    model |= {"kernel": kernel, "labels": taken(fields, "labels_")[0], "factors": None, "view_norms": None}
     return assembled("model/Centers", model)
 
 

@@ -147,6 +147,13 @@ def view_types(choice: Any, views: Views) -> list[ViewType]:
     return [view_kind(of_present(views, v, "table")) if wanted == "auto" else wanted for v, wanted in enumerate(types)]
 
 
+def types_of_kernels(kernel: Any, views: Views) -> list[ViewType]:
+    """Return what each view is to a graph where ``kernel`` names kernels, for all views or one per view."""
+    kernels = per_view(kernel, views.names, "kernel")
+    types = ["kernel" if isinstance(each, str) and each == "precomputed" else "auto" for each in kernels]
+    return view_types(types, views)
+
+
 def of_present(views: Views, view: int, kind: str) -> Matrix:
     """Return the samples that a view has; of kernels and graphs rows and columns."""
     block = views.blocks[view]

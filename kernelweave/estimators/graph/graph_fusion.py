@@ -29,7 +29,7 @@ from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import MISSING, Views, absent_rows, check_cluster_count, read_views, row_digests
+from kernelweave.inputs import Views, absent_rows, check_cluster_count, read_views, row_digests
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.graph.cluster_count import ClusterCount
 from kernelweave.solvers.graph.fusion import (
@@ -216,13 +216,12 @@ class GraphFusionClustering(EmbeddingClusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
-        **view_rules("view_weights", "init_view_weights", "views", "n_init", "random_state", "verbose"),
+        **view_rules("missing", "view_weights", "init_view_weights", "views", "n_init", "random_state", "verbose"),
         "n_clusters": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), "array-like"],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "polish": ["boolean"],
         "check_views": ["boolean"],
         "view_types": [str, list, tuple, dict],
-        "missing": [StrOptions(set(MISSING))],
     }
 
     def __init__(

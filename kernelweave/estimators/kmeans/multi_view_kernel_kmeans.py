@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave.estimators.graph.fusion_views import types_of_kernels
+from kernelweave.estimators.graph.graph_start import graph_labels
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
-from kernelweave.estimators.shared.fit_warnings import warn_if_one_view_decides
-from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence, warn_if_one_view_decides
+from kernelweave.estimators.shared.models import CenterModel, ObservedCenters
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.runs import run_starts
 from kernelweave.estimators.shared.single_kernel import why_without_distances
 from kernelweave.estimators.shared.view_kernels import (
-    SummedKernels,
+    FittedViewKernels,
     WeightedViewKernels,
     fit_view_kernels,
+    normalized_views,
     set_view_kernel_tags,
     sum_view_kernels,
 )
@@ -24,20 +27,27 @@ from kernelweave.estimators.shared.view_weights import (
     StartWeights,
     choose_exponent,
     kernel_coefficients,
+    shares_of,
     start_weights,
 )
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views, check_cluster_count, read_labels, read_views, read_weights
 from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.weighted_sum import MultiViewKernel, merged_graph
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
+from kernelweave.solvers.kmeans.masked_multi_view import (
+    averaged_distances,
+    extended_observed_labels,
+    masked_multi_view_kernel_kmeans,
+)
 from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import (
     MultiViewDescent,
     multi_view_kernel_kmeans,
@@ -48,6 +58,8 @@ from kernelweave.solvers.shared.exponent import EXPONENTS
 
 SEARCHES = {"global_fast": "fast", "global_exact": "exact", "global_exemplars": "exemplars"}
 DRAWN = ("k-means++", "random", "random_partition")
+#: The search, the default, that the clusters of a graph stand for where samples are absent from views.
+GRAPH_INSTEAD = "global_fast"
 # Starts on each subset of the samples that p="auto" looks at.
 DRAWS = 10
 
@@ -68,6 +80,10 @@ class MultiViewKernelKMeans(CenterClusterer):
         Exponent of the weights, at least 1. 1 keeps one view alone, larger values make weights more similar; 1.5 and
         2 did best in the source. ``"auto"`` takes the exponent whose clusters are the most stable under resampling, the
         largest of equals.
+    missing : {"error", "drop", "mean", "median", "knn"}, default="error"
+        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
+        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
+        no matter of cells: the sample is absent from this view, and costs are summed over the others.
     view_weights : {"learned", "uniform"} or array-like or dict, default="learned"
         Whether weights of the views are learned, all equal, or fixed at these values (scaled to add up to 1).
     init_view_weights : array-like or dict, default=None
@@ -84,11 +100,15 @@ class MultiViewKernelKMeans(CenterClusterer):
     init : {"global_fast", "global_exact", "global_exemplars", "k-means++", "random", "random_partition"} or array of \
 shape (n_samples,), default="global_fast"
         Start: global kernel k-means on the views' weighted sum (``"global_exact"`` is more expensive and often
-        better), centres drawn far apart, random samples as centres, random labels, or these labels.
+        better), centres drawn far apart, random samples as centres, random labels, or these labels. Where samples are
+        absent from views, ``"global_fast"`` stands for the clusters of the fused neighbour graph (see
+        :class:`GraphFusionClustering`), which did far better there, and the others work on distances averaged over the
+        views that two samples have in common.
     n_init : int, default=10
         Number of starts of the drawn kinds; the run with the least objective is kept. With ``"global_fast"``, which can
         end in poor clusters where there are many features, the search is the first of them and kernel k-means from
         centres drawn far apart makes the others; the best of their partitions is the start. 1 is the search alone.
+        The clusters of a graph are the only start.
     init_size : int, default=5000
         Global search looks at no more samples than this (nor more than a stored kernel within ``memory_limit`` can
         hold), drawn at random where there are more; the others begin in the cluster of the nearest centre. Graph
@@ -121,7 +141,7 @@ shape (n_samples,), default="global_fast"
     kernel_coefficients_ : ndarray of shape (n_views,)
         Shares of the kernels in the sum, w_v^p scaled to add up to 1.
     view_scatters_ : ndarray of shape (n_views,)
-        D_v of the clusters, after normalisation.
+        D_v of the clusters, after normalisation; per unit of the weight of the view's samples where some are absent.
     view_names_ : list of str
         Names of the views.
     p_ : float
@@ -138,6 +158,8 @@ shape (n_samples,), default="global_fast"
         Outer steps of the best run.
     converged_ : bool
         Whether the best run ended by itself rather than at ``max_iter``.
+    observed_ : ndarray of shape (n_samples, n_views), bool
+        Which samples each view had.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
@@ -158,6 +180,13 @@ shape (n_samples,), default="global_fast"
     Memory: one copy of all features (linear), or V stored kernels, and O(V k n); the weighted sum is never formed,
     except among the samples of an exact search.
 
+    Where samples are absent from views, J = sum_v w_v^p D_v / n_v, with D_v over the n_v samples that view v has (their
+    weights, where there are any): kernels are fitted, centred and normalised on these alone, nothing is filled in. A
+    cluster that none of them is in has the mean of the view as its centre there. New samples may lack views, too; they
+    go where they cost least over those they have, and ``transform`` returns the roots of these costs. A pass over the
+    kernels is added for every outer step, and k n_v numbers a view. A view of hardly more samples than clusters has no
+    scatter left and takes all the weight; leave it out.
+
     With a kernel that is not positive semidefinite a view's D_v can be negative; it then takes all the weight, since
     that is where the minimum lies, and a :class:`kernelweave.NotPSDWarning` says so.
 
@@ -176,7 +205,8 @@ shape (n_samples,), default="global_fast"
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
-        **view_rules("n_clusters", "p", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
+        **view_rules("n_clusters", "p", "missing", "view_weights", "init_view_weights", "views"),
+        **view_rules("kernel", "kernel_params"),
         **view_rules("n_init", "max_iter", "tol", "approximation", "n_components", "storage", "memory_limit"),
         **view_rules("random_state", "verbose"),
         "normalize": ["boolean"],
@@ -190,6 +220,7 @@ shape (n_samples,), default="global_fast"
         n_clusters: int = 8,
         *,
         p: Any = 2.0,
+        missing: str = "error",
         view_weights: Any = "learned",
         init_view_weights: Any = None,
         views: Any = None,
@@ -210,6 +241,7 @@ shape (n_samples,), default="global_fast"
     ) -> None:
         self.n_clusters = n_clusters
         self.p = p
+        self.missing = missing
         self.view_weights = view_weights
         self.init_view_weights = init_view_weights
         self.views = views
@@ -228,6 +260,8 @@ shape (n_samples,), default="global_fast"
         self.random_state = random_state
         self.verbose = verbose
 
+    _takes_absent = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewKernelKMeans":
         """Cluster the samples and weigh the views.
@@ -235,7 +269,8 @@ shape (n_samples,), default="global_fast"
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices.
+            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices. A row of NaN is a sample that is
+            absent from the view (in a kernel matrix row and column).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -250,7 +285,13 @@ shape (n_samples,), default="global_fast"
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
-        summed = self._fit_kernels(views, weights)
+        fitted = self._fit_kernels(views, weights)
+        if views.observed is not None:
+            self._fit_observed(fitted, views, weights, start, X, y)
+            return self
+        summed = sum_view_kernels(
+            fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
+        )
         op = summed.operator
         p = choose_exponent(
             self.p,
@@ -262,13 +303,13 @@ shape (n_samples,), default="global_fast"
         )
         best = best_of(self._runs(op, weights, start, p.value, X, y))
         kernel = WeightedViewKernels(summed.new_samples, best.view_weights**p.power)
-        self._model = CenterModel(kernel, best.labels, weights, best.totals, best.norms)
+        self._model = CenterModel(kernel, best.labels, weights, best.totals, best.norms, view_norms=best.view_norms)
         self._store_views(best, p)
         self._store_run(best)
         return self
 
-    def _fit_kernels(self, views: Views, weights: Floats) -> SummedKernels:
-        fitted = fit_view_kernels(
+    def _fit_kernels(self, views: Views, weights: Floats) -> FittedViewKernels:
+        return fit_view_kernels(
             views,
             self.kernel,
             self.kernel_params,
@@ -277,9 +318,6 @@ shape (n_samples,), default="global_fast"
             approximation=self.approximation,
             n_components=self.n_components,
             random_state=self.random_state,
-        )
-        return sum_view_kernels(
-            fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
         )
 
     def _store_views(self, best: MultiViewDescent, p: Exponent) -> None:
@@ -298,8 +336,7 @@ shape (n_samples,), default="global_fast"
         self, op: MultiViewKernel, weights: Floats, first: StartWeights, p: float, X: Any, y: Any
     ) -> Iterator[MultiViewDescent]:
         """Return one descent per start."""
-        options: dict[str, Any] = {"n_clusters": self.n_clusters, "p": p, "view_weights": first.values}
-        options |= {"learned": first.learned, "max_iter": self.max_iter, "max_steps": self.max_iter, "tol": self.tol}
+        options = self._options(first, p)
         op = op.with_weights(first.values ** (1.0 if np.isinf(p) else p))
         if isinstance(self.init, str) and self.init in DRAWN:
 
@@ -318,22 +355,18 @@ shape (n_samples,), default="global_fast"
         yield multi_view_kernel_kmeans(op, labels, weights, on_step=meter, **options)
         meter.close()
 
+    def _options(self, first: StartWeights, p: float) -> dict[str, Any]:
+        """Return what a run of multi-view kernel k-means is told, beside where it starts."""
+        bounds = {"max_iter": self.max_iter, "max_steps": self.max_iter, "tol": self.tol}
+        weights = {"p": p, "view_weights": first.values, "learned": first.learned}
+        return {"n_clusters": self.n_clusters} | weights | bounds
+
     def _search(self, op: MultiViewKernel, weights: Floats, X: Any, y: Any) -> Ints:
         """Return the labels of global kernel k-means on the weighted sum, or on a subset extended to all samples."""
         how = SEARCHES[self.init]
         searched, chosen = self._searched(op, weights, how)
         chosen_weights = weights[chosen]
-        path = global_kernel_kmeans(
-            searched,
-            chosen_weights,
-            n_clusters=self.n_clusters,
-            how=how,  # type: ignore[arg-type]
-            n_exemplars=min(2 * self.n_clusters, int(np.count_nonzero(chosen_weights))),
-            max_iter=self.max_iter,
-            memory_limit=self.memory_limit,
-            on_stage=lambda stages: track(self, stages, total=max(0, self.n_clusters - 1), what="clusters", X=X, y=y),
-        )
-        best: Descent = path.stages[-1]
+        best = self._global(searched, chosen_weights, how, X, y)
         if how == "fast":
             seed = 0 if self.random_state is None else self.random_state
             rngs = streams(seed, self.n_init - 1)
@@ -342,24 +375,41 @@ shape (n_samples,), default="global_fast"
             return best.labels
         return extended_labels(op, best.labels, chosen, weights, self.n_clusters)
 
+    def _global(self, op: KernelOperator, weights: Floats, how: str, X: Any, y: Any) -> Descent:
+        """Return the end of a global search."""
+        path = global_kernel_kmeans(
+            op,
+            weights,
+            n_clusters=self.n_clusters,
+            how=how,  # type: ignore[arg-type]
+            n_exemplars=min(2 * self.n_clusters, int(np.count_nonzero(weights))),
+            max_iter=self.max_iter,
+            memory_limit=self.memory_limit,
+            on_stage=lambda stages: track(self, stages, total=max(0, self.n_clusters - 1), what="clusters", X=X, y=y),
+        )
+        return path.stages[-1]
+
     def _searched(self, op: MultiViewKernel, weights: Floats, how: str) -> tuple[KernelOperator, Ints]:
         """Return the kernel that a global search works on, and the samples it holds."""
         everyone = np.arange(len(weights))
         graph = merged_graph(op)
         if graph is not None:
             return graph, everyone
-        usable = np.flatnonzero(weights > 0)
         size = self.init_size if op.explicit_features else min(self.init_size, self._stored_samples())
-        if len(usable) > size:
-            rng = streams(self.random_state, 1, "search samples")[0]
-            chosen = np.sort(rng.choice(usable, max(size, self.n_clusters), replace=False))
-        else:
-            chosen = everyone
-            if how != "exact":
-                return op, everyone
+        chosen = self._search_samples(weights, size)
+        if np.count_nonzero(weights) <= size and how != "exact":
+            return op, everyone
         if op.explicit_features and how != "exact":
             return op.take(chosen), chosen
         return DenseKernel(np.ascontiguousarray(op.block(chosen, chosen)), psd=op.psd), chosen
+
+    def _search_samples(self, weights: Floats, size: int) -> Ints:
+        """Return the samples that a start is sought among: all, or so many drawn at random."""
+        usable = np.flatnonzero(weights > 0)
+        if len(usable) <= size:
+            return np.arange(len(weights))
+        rng = streams(self.random_state, 1, "search samples")[0]
+        return np.sort(rng.choice(usable, max(size, self.n_clusters), replace=False))
 
     def _stored_samples(self) -> int:
         """Return of how many samples the summed kernel may be stored."""
@@ -384,11 +434,93 @@ shape (n_samples,), default="global_fast"
 
         return list(parallel_map(run, EXPONENTS))
 
-    def _read_new(self, X: Any) -> Sequence[Matrix]:
-        return read_views(self, X, reset=False).blocks
+    # --- samples that are absent from some views ----------------------------------------------------------------------
+
+    def _fit_observed(
+        self, fitted: FittedViewKernels, views: Views, weights: Floats, start: StartWeights, X: Any, y: Any
+    ) -> None:
+        """Cluster samples over the views that each is in."""
+        kernels = normalized_views(
+            fitted, views, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
+        )
+        among = kernels.among
+        p = choose_exponent(
+            self.p,
+            start,
+            lambda chosen, rng: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, rng),
+            weights,
+            self.n_clusters,
+            self.random_state,
+        )
+        best = best_of(self._observed_runs(among, views, weights, start, p, X, y))
+        prices = best.view_weights**p.power / among.totals(weights)
+        self._model = ObservedCenters(
+            kernels.new_samples, among.observed, best.labels, weights, prices, best.view_norms
+        )
+        self._store_views(best, p)
+        self._store_run(best)
+        warn_if_clusters_follow_absence(best.labels, views.observed, 0)
+
+    def _observed_runs(
+        self, among: ObservedViews, views: Views, weights: Floats, first: StartWeights, p: Exponent, X: Any, y: Any
+    ) -> Iterator[MultiViewDescent]:
+        """Return one descent per start."""
+        options = self._options(first, p.value)
+        coefficients = first.values**p.power
+        if isinstance(self.init, str) and self.init in DRAWN:
+            chosen = self._search_samples(weights, self._stored_samples())
+            near = averaged_distances(_part(among, chosen), coefficients)
+
+            def drawn(rng: np.random.Generator) -> MultiViewDescent:
+                known = start_labels(near, self.init, weights[chosen], self.n_clusters, rng)
+                labels = extended_observed_labels(among, known, chosen, weights, self.n_clusters, coefficients)
+                return masked_multi_view_kernel_kmeans(among, labels, weights, **options)
+
+            yield from run_starts(self, near, drawn, streams(self.random_state, self.n_init), X, y)
+            return
+        if not isinstance(self.init, str):
+            labels = read_labels(self.init, len(weights), self.n_clusters)
+        elif self.init == GRAPH_INSTEAD:
+            labels = graph_labels(views, types_of_kernels(self.kernel, views), self.n_clusters, self.random_state)
+        else:
+            chosen = self._search_samples(weights, min(self.init_size, self._stored_samples()))
+            near = averaged_distances(_part(among, chosen), coefficients)
+            known = self._global(near, weights[chosen], SEARCHES[self.init], X, y).labels
+            labels = extended_observed_labels(among, known, chosen, weights, self.n_clusters, coefficients)
+        meter = Meter(self, "steps")
+        yield masked_multi_view_kernel_kmeans(among, labels, weights, on_step=meter, **options)
+        meter.close()
+
+    def _observed_by_exponent(
+        self, among: ObservedViews, weights: Floats, first: Floats, rng: np.random.Generator
+    ) -> list[Ints]:
+        """Return the labels for each exponent that ``p="auto"`` tries, all from one start."""
+        telling = among.telling(weights, self.n_clusters)
+        among = among.only(telling)
+        first = shares_of(first, telling)
+        near = averaged_distances(among, first)
+        start = best_of(self._drawn(near, weights, rng.spawn(DRAWS))).labels
+        options: dict[str, Any] = {"view_weights": first, "max_iter": self.max_iter, "max_steps": self.max_iter}
+
+        def run(p: float) -> Ints:
+            result = masked_multi_view_kernel_kmeans(among, start, weights, n_clusters=self.n_clusters, p=p, **options)
+            return result.labels
+
+        return list(parallel_map(run, EXPONENTS))
+
+    # --- new samples --------------------------------------------------------------------------------------------------
+
+    def _read_new(self, X: Any) -> Views:
+        return read_views(self, X, reset=False)
 
     def _why_without(self, method: str) -> str | None:
         return None if method == "predict" else why_without_distances(self.kernel)
 
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)
+        tags.allow_nan = self.missing != "error"
+
+
+def _part(among: ObservedViews, chosen: Ints) -> ObservedViews:
+    """Return the kernels among chosen samples, as they are where all are chosen."""
+    return among if len(chosen) == among.n_samples else among.take(chosen)

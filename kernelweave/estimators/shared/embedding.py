@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty
 from kernelweave.estimators.shared.runs import run_starts
-from kernelweave.estimators.shared.view_kernels import WeightedViewKernels
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.estimators.shared.view_kernels import ViewKernels, WeightedViewKernels
+from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.foundation.random_streams import streams
-from kernelweave.inputs import read_weights
+from kernelweave.inputs import Views, read_weights
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.partitions import algebra
@@ -29,7 +29,11 @@ from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers.kmeans.starts import start_labels
 from kernelweave.solvers.shared.best_run import best_of
 from kernelweave.solvers.spectral.eigenvectors import spectrum
+from kernelweave.solvers.spectral.masked_multi_view import shares_in_common
 from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, multi_view_spectral
+
+# New samples whose affinities to all training samples are held at once.
+ROWS_TOGETHER = 512
 
 # --- eigenvectors ----------------------------------------------------------------------------------------------------
 
@@ -118,7 +122,41 @@ class EigenvectorExtension(Extension):
 
     def embed(self, views: Iterable[Matrix]) -> Floats:
         """Return the extended eigenvectors."""
+        if isinstance(views, Views) and views.observed is not None:
+            everyone = np.ones((len(self.sources), len(views)), dtype=bool)
+            kernels = self.kernel.kernels
+            return ObservedExtension(kernels, self.kernel.coefficients, everyone, self.sources, 0.0).embed(views)
         return unit_rows(self.kernel.cross(views).matmat(self.sources))
+
+
+@dataclass(frozen=True)
+class ObservedExtension(Extension):
+    """The same of a sum of kernels that is averaged over the views that two samples have in common."""
+
+    kernels: ViewKernels
+    coefficients: Floats  # (V,)
+    observed: Bools  # (n, V) which training samples each view has
+    sources: Floats  # (n, k)
+    level: float  # the affinity of samples that no view has together
+
+    def embed(self, views: Iterable[Matrix]) -> Floats:
+        """Return the extended eigenvectors, some samples after others: rows of affinities are of all training ones."""
+        assert isinstance(views, Views)
+        starts = range(0, views.n_samples, ROWS_TOGETHER)
+        blocks = [self.affinities(views.take(slice(start, start + ROWS_TOGETHER))) @ self.sources for start in starts]
+        return unit_rows(np.concatenate(blocks) if blocks else np.empty((0, self.sources.shape[1])))
+
+    def affinities(self, views: Views) -> Floats:
+        """Return the affinities between new samples and the training samples, shape (n_new, n)."""
+        total = np.zeros((views.n_samples, len(self.observed)))
+        for v, (kernel, coefficient) in enumerate(zip(self.kernels.kernels, self.coefficients.tolist(), strict=True)):
+            new = views.present(v)
+            if len(new) and coefficient != 0.0:
+                cross = kernel.cross(views.blocks[v][new])
+                places = np.ix_(new, np.flatnonzero(self.observed[:, v]))
+                total[places] += coefficient * cross.block(slice(None), slice(None))
+        shares = shares_in_common(views.mask(), self.observed, self.coefficients)
+        return np.asarray(np.divide(total, shares, out=np.full_like(total, self.level), where=shares > 0))
 
 
 @dataclass(frozen=True)
@@ -166,7 +204,7 @@ class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     _model: EmbeddingModel
 
     @abstractmethod
-    def _read_new(self, X: Any) -> Sequence[Matrix]:
+    def _read_new(self, X: Any) -> Sequence[Matrix] | Views:
         """Return new samples, checked, view by view; one table is one view."""
 
     def _round(

@@ -7,15 +7,17 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.estimators.shared.view_kernels import WeightedViewKernels
+from kernelweave.estimators.shared.view_kernels import ViewKernels, WeightedViewKernels
 from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.foundation.errors import ViewError
+from kernelweave.inputs import Views
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel
 from kernelweave.partitions import algebra
 
 #: Samples as a model takes them: one table, or one block per view.
-Samples = Matrix | Sequence[Matrix]
+Samples = Matrix | Sequence[Matrix] | Views
 
 
 class Model(Protocol):
@@ -38,20 +40,86 @@ class CenterModel:
     totals: Floats  # (k,) weight of every cluster
     norms: Floats  # (k,) ||m_c||^2, infinite for an empty cluster
     factors: Floats | None = None  # (k,) what squared distances are multiplied by to assign; None for ones
+    view_norms: Floats | None = None  # (V, k) ||m_c||^2 in every view, for new samples that are absent from some
 
     def assign(self, samples: Samples) -> Ints:
         """Return the cluster of every sample, the first of equally near ones."""
+        if isinstance(samples, Views) and samples.observed is not None:
+            return self._by_view().assign(samples)
         cross = self.kernel.cross(samples)
         return algebra.assign_new(cross, self.labels, self.weights, self.totals, self.norms, self.factors)
 
     def squared_distances(self, samples: Samples) -> Floats:
         """Return the squared distances to the centres; none is negative."""
+        if isinstance(samples, Views) and samples.observed is not None:
+            return self._by_view().squared_distances(samples)
         cross, sums = self._cross_sums(samples)
         return np.maximum(algebra.squared_distances(cross, sums, self.totals, self.norms), 0.0)
+
+    def _by_view(self) -> "ObservedCenters":
+        """Return the same clusters view by view."""
+        if self.view_norms is None or not isinstance(self.kernel, WeightedViewKernels):
+            raise ViewError(
+                "X has samples that are absent from some views, and the model was saved by a version that kept nothing "
+                "of single views. Fit it again, or pass complete samples."
+            )
+        observed = np.ones((len(self.labels), len(self.view_norms)), dtype=bool)
+        prices = self.kernel.coefficients
+        return ObservedCenters(self.kernel.kernels, observed, self.labels, self.weights, prices, self.view_norms)
 
     def _cross_sums(self, samples: Samples) -> tuple[KernelOperator, Floats]:
         cross = self.kernel.cross(samples)
         return cross, cross.cluster_sums(self.labels, self.weights, len(self.totals))
+
+
+@dataclass(frozen=True)
+class ObservedCenters:
+    """Clusters as means in the feature space of every view, where samples may be absent from some.
+
+    A sample costs the squared distances to the centre in the views that it is in, each times the price of the view.
+    """
+
+    kernels: ViewKernels
+    observed: Bools  # (n, V) which training samples each view has
+    labels: Ints  # (n,) of the training samples
+    weights: Floats  # (n,) of the training samples
+    prices: Floats  # (V,) what a squared distance in each view costs
+    norms: Floats  # (V, k) ||m_c||^2 in every view; that of the view's mean where none of its samples is in a cluster
+
+    def assign(self, samples: Views) -> Ints:
+        """Return the cluster in which every sample costs least, the first of equal ones."""
+        return np.asarray(self._costs(samples, distances=False).argmin(axis=1))
+
+    def squared_distances(self, samples: Views) -> Floats:
+        """Return what every sample costs in each cluster; nothing is negative."""
+        return np.maximum(self._costs(samples, distances=True), 0.0)
+
+    def _costs(self, samples: Views, *, distances: bool) -> Floats:
+        """Return the costs, shape (n_new, k); short of what k(x, x) adds to all clusters where not ``distances``."""
+        k = self.norms.shape[1]
+        total = np.zeros((samples.n_samples, k))
+        for v, (kernel, price) in enumerate(zip(self.kernels.kernels, self.prices.tolist(), strict=True)):
+            new = samples.present(v)
+            if len(new) and price != 0.0:
+                block = samples.blocks[v] if len(new) == samples.n_samples else samples.blocks[v][new]
+                cross = kernel.cross(block)
+                costs = self._view_costs(cross, v)
+                total[new] += price * (costs + cross.diag()[:, None] if distances else costs)
+        empty = algebra.cluster_weights(self.labels, self.weights, k) <= 0
+        total[:, empty] = np.inf
+        return total
+
+    def _view_costs(self, cross: KernelOperator, view: int) -> Floats:
+        """Return the squared distances in one view less k(x, x), shape (n_new, k)."""
+        there = self.observed[:, view]
+        k = self.norms.shape[1]
+        sums = cross.cluster_sums(self.labels[there], self.weights[there], k)
+        totals = algebra.cluster_weights(self.labels[there], self.weights[there], k)
+        filled = totals > 0
+        mean = sums.sum(axis=0) / totals.sum()
+        inner = np.where(filled[:, None], sums / np.where(filled, totals, 1.0)[:, None], mean)
+        norms = np.where(np.isfinite(self.norms[view]), self.norms[view], 0.0)  # clusters without any sample
+        return np.asarray((norms[:, None] - 2.0 * inner).T)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions
+from kernelweave.inputs import MISSING
 from kernelweave.kernels.spec.fitting import KERNELS
 from kernelweave.solvers.shared.view_weights import LARGEST_P
 
@@ -36,6 +37,7 @@ _OF_ONE_TABLE: dict[str, list[Any]] = {
 
 _OF_VIEWS: dict[str, list[Any]] = {
     **_COMMON,
+    "missing": [StrOptions(set(MISSING))],
     "kernel": [StrOptions(set(KERNELS)), callable, list, tuple, dict],
     "kernel_params": [dict, list, tuple, None],
 }

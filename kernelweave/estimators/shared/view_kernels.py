@@ -4,6 +4,7 @@ fit_view_kernels ──▶ FittedViewKernels ──▶ .operators()      kernels
                                        ──▶ .new_samples()    ViewKernels: .cross(blocks, coefficients)
 WeightedViewKernels: the same with coefficients that are fixed, .cross(blocks)
 sum_view_kernels ──▶ the weighted sum of all views, normalised, and the ViewKernels that belong to it
+normalized_views ──▶ the same kernels one by one, each among the samples that its view has, where some are absent
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,11 +15,12 @@ import numpy as np
 
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
 from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_precomputed
-from kernelweave.foundation.array_types import Floats, Matrix
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ViewError
 from kernelweave.inputs import Views, per_view
+from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.spec.fitting import FittedKernel, Storage
+from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, Storage
 from kernelweave.kernels.transforms import FLAT, DegreeKernel, ScaledKernel, mean_squared_distance
 from kernelweave.kernels.weighted_sum import CompositeKernel, MultiViewKernel, composite
 
@@ -31,10 +33,11 @@ class ViewKernel:
     factor: float = 1.0
     degree_weights: Floats | None = None
     column_scale: Floats | None = None
+    columns: Ints | None = None  # of a precomputed kernel: the training samples that the view has; None: all
 
     def cross(self, X: Matrix) -> KernelOperator:
-        """Return the kernel between new samples and the training samples."""
-        cross = self.kernel.cross(X)
+        """Return the kernel between new samples and the training samples that the view has."""
+        cross = self.kernel.cross(X if self.columns is None else X[:, self.columns])
         if self.degree_weights is not None:
             return DegreeKernel(cross, self.degree_weights, self.column_scale)
         return cross if self.factor == 1.0 else ScaledKernel(cross, self.factor)
@@ -70,6 +73,16 @@ class ViewKernels:
             return self
         pairs = zip(self.kernels, blocks, strict=True)
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.with_features(block)) for kernel, block in pairs))
+
+    def of_samples(self, samples: Sequence[Ints]) -> "ViewKernels":
+        """Return kernels of views that have these training samples; rows of precomputed ones are about all samples."""
+        pairs = zip(self.kernels, samples, strict=True)
+        return ViewKernels(
+            tuple(
+                replace(kernel, columns=known) if isinstance(kernel.kernel, Precomputed) else kernel
+                for kernel, known in pairs
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -127,24 +140,49 @@ def fit_view_kernels(
     n_components: int = 200,
     random_state: Any = None,
 ) -> FittedViewKernels:
-    """Fit the kernel of every view; ``kernel`` and its parameters are for all views or one per view."""
+    """Fit the kernel of every view; ``kernel`` and its parameters are for all views or one per view.
+
+    Where samples are absent, the kernel of a view is that of the samples it has.
+    """
     kernels = per_view(kernel, views.names, "kernel")
     params = per_view(kernel_params, views.names, "kernel_params")
     fitted = [
         fit_or_approximate(
-            block,
+            _known_block(views, v, kernel_of_view),
             kernel_of_view,
             params_of_view,
             centre_features=centre_features,
-            weights=weights,
+            weights=_known_weights(views, v, weights),
             approximation=approximation,
             n_components=n_components,
             random_state=random_state,
             name=f"view {name!r}",
         )
-        for name, block, kernel_of_view, params_of_view in zip(views.names, views.blocks, kernels, params, strict=True)
+        for v, (name, kernel_of_view, params_of_view) in enumerate(zip(views.names, kernels, params, strict=True))
     ]
     return FittedViewKernels(tuple(views.names), tuple(fitted))
+
+
+def _known_weights(views: Views, view: int, weights: Floats | None) -> Floats | None:
+    """Return the weights of the samples that a view has; not all of them may be zero."""
+    if weights is None or views.observed is None:
+        return weights
+    own = weights[views.present(view)]
+    if not own.any():
+        raise ViewError(
+            f"All {len(own)} samples that view {views.names[view]!r} has are of weight 0. Leave the view out, or give "
+            "one of them a weight."
+        )
+    return own
+
+
+def _known_block(views: Views, view: int, kernel: Any) -> Matrix:
+    """Return the samples that a view has; of a precomputed kernel rows and columns."""
+    block = views.blocks[view]
+    if views.observed is None:
+        return block
+    there = views.present(view)
+    return block[there][:, there] if is_precomputed(kernel) else block[there]
 
 
 def sum_view_kernels(
@@ -171,6 +209,41 @@ def sum_view_kernels(
     return SummedKernels(total, kernels.sharing_features(total))
 
 
+@dataclass(frozen=True)
+class NormalizedViews:
+    """The kernels of views that lack samples: among the training samples that each has, and for new samples."""
+
+    among: ObservedViews
+    new_samples: ViewKernels
+
+
+def normalized_views(
+    fitted: FittedViewKernels,
+    views: Views,
+    weights: Floats,
+    *,
+    normalize: bool | str,
+    storage: Storage,
+    memory_limit: float,
+) -> NormalizedViews:
+    """Return the kernels of views that lack samples, each normalised over those it has; options as for the sum."""
+    samples = tuple(views.present(v) for v in range(len(views)))
+    counted = [weights[known] for known in samples]
+    operators = fitted.operators(storage, memory_limit / len(views), check_definite=normalize != "degrees")
+    kernels = fitted.new_samples().of_samples(samples)
+    if normalize == "degrees":
+        triples = zip(operators, counted, fitted.names, strict=True)
+        by_degree = [DegreeKernel(op, own, name=f" of view {name!r}") for op, own, name in triples]
+        kernels = kernels.divided(by_degree)
+        operators = list(by_degree)
+    else:
+        spreads = [mean_squared_distance(op, own) for op, own in zip(operators, counted, strict=True)]
+        factors = _factors(np.array(spreads), operators, fitted.names, normalize=bool(normalize))
+        kernels = kernels.scaled(factors)
+        operators = [ScaledKernel(op, factor) for op, factor in zip(operators, factors, strict=True)]
+    return NormalizedViews(ObservedViews(tuple(operators), samples, views.n_samples), kernels)
+
+
 def divide_by_degrees(operators: Sequence[KernelOperator], weights: Floats, names: Sequence[str]) -> list[DegreeKernel]:
     """Return D^-1/2 K D^-1/2 of every view."""
     return [DegreeKernel(op, weights, name=f" of view {name!r}") for op, name in zip(operators, names, strict=True)]
@@ -184,6 +257,13 @@ def scale_factors(
     A view in which all samples are equal has no scatter and would take all the weight, whatever the clusters: an error.
     """
     spreads = np.array([mean_squared_distance(op, weights) for op in operators])
+    return _factors(spreads, operators, names, normalize=normalize)
+
+
+def _factors(
+    spreads: Floats, operators: Sequence[KernelOperator], names: Sequence[str], *, normalize: bool
+) -> list[float]:
+    """Return what every kernel is multiplied by, from the mean squared distances of its samples."""
     # What rounding leaves of nothing. A kernel that is not positive semidefinite may have a negative spread.
     flat = np.abs(spreads) <= FLAT * np.array([op.scale() for op in operators])
     if flat.any() and not flat.all():

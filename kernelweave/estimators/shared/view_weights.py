@@ -87,3 +87,9 @@ def kernel_coefficients(view_weights: Floats, exponent: Exponent) -> Floats:
     """Return the shares of the kernels in their sum, w_v^p scaled to add up to 1."""
     powers = (view_weights / view_weights.max()) ** exponent.power
     return np.asarray(powers / powers.sum())
+
+
+def shares_of(view_weights: Floats, views: Sequence[int]) -> Floats:
+    """Return the weights of some views, scaled to add up to 1; equal ones where they are all zero."""
+    chosen = view_weights[list(views)]
+    return np.asarray(chosen / chosen.sum() if chosen.any() else np.full(len(chosen), 1.0 / len(chosen)))

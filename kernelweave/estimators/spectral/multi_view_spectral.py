@@ -1,43 +1,56 @@
 """The multi-view spectral clustering estimator."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.graph.fusion_views import view_types
+from kernelweave.estimators.graph.fusion_views import types_of_kernels
 from kernelweave.estimators.graph.structure import settle_n_clusters
 from kernelweave.estimators.shared.embedding import (
     EigenvectorExtension,
     EmbeddingClusterer,
+    ObservedExtension,
     RelaxedClusters,
     kmeans_labels,
     relaxed_clusters,
     unit_rows,
 )
 from kernelweave.estimators.shared.fit_warnings import (
+    warn_if_clusters_follow_absence,
     warn_if_inexact,
     warn_if_one_view_decides,
     warn_if_unfinished,
 )
 from kernelweave.estimators.shared.parameters import N_CLUSTERS_OR_AUTO, view_rules
 from kernelweave.estimators.shared.view_kernels import (
-    SummedKernels,
+    FittedViewKernels,
     WeightedViewKernels,
     fit_view_kernels,
+    normalized_views,
     set_view_kernel_tags,
     sum_view_kernels,
 )
-from kernelweave.estimators.shared.view_weights import Exponent, choose_exponent, kernel_coefficients, start_weights
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.estimators.shared.view_weights import (
+    Exponent,
+    StartWeights,
+    choose_exponent,
+    kernel_coefficients,
+    shares_of,
+    start_weights,
+)
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
-from kernelweave.inputs import Views, check_cluster_count, per_view, read_views, read_weights
+from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights
+from kernelweave.kernels.dense import DenseCross
+from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.solvers.shared.exponent import EXPONENTS
+from kernelweave.solvers.spectral.masked_multi_view import ObservedSpectrum, masked_multi_view_spectral
 from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum
 
 
@@ -58,6 +71,10 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         Exponent of the weights, at least 1. 1 keeps one view alone, larger values bring the weights closer together,
         and are safer here than in :class:`MultiViewKernelKMeans`. ``"auto"`` takes the exponent whose clusters are the
         most stable under resampling, the largest of equals.
+    missing : {"error", "drop", "mean", "median", "knn"}, default="error"
+        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
+        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
+        no matter of cells: the sample is absent from this view, and the others decide.
     view_weights : {"learned", "uniform"}, array-like or dict, default="learned"
         Whether view weights are learned, all equal, or fixed numbers, one per view (scaled to add up to 1).
     init_view_weights : array-like or dict, default=None
@@ -106,7 +123,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     kernel_coefficients_ : ndarray of shape (n_views,)
         Shares of the kernels in the sum, w_v^p scaled to add up to 1.
     view_scatters_ : ndarray of shape (n_views,)
-        D_v at the end.
+        D_v at the end; per unit of the weight of the view's samples where some are absent.
     view_names_ : list of str
         Names of the views.
     p_ : float
@@ -126,6 +143,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         Outer steps.
     converged_ : bool
         Whether the run ended by itself rather than at ``max_iter``.
+    observed_ : ndarray of shape (n_samples, n_views), bool
+        Which samples each view had.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
@@ -146,6 +165,13 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     mean of the samples; subtract the mean from every view first if it means nothing. A linear view of no more columns
     than clusters can be explained whole and then takes all the weight, at any p; a warning says so.
 
+    Where samples are absent from views, kernels are fitted and normalised on the samples that each view has. The sum is
+    averaged over the views that two samples have in common, at their coefficients, and a pair without a common view
+    gets the mean of all others. D_v is that of the eigenvectors' rows that view v has, made orthonormal, divided by the
+    weight of its samples (not with ``normalize="degrees"``); a step that would raise the objective is not taken. The
+    averaged sum is stored, n^2 numbers within ``memory_limit``, unless all kernels are graphs; new samples may lack
+    views, too.
+
     Source: PhD 4.2.2, (4.8)-(4.10); G. Tzortzis and A. Likas, "Kernel-based weighted multi-view clustering", ICDM 2012;
     rounding after A. Ng, M. Jordan and Y. Weiss, NIPS 2001.
 
@@ -162,7 +188,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **view_rules("p", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
+        **view_rules("p", "missing", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
         **view_rules("n_init", "max_iter", "tol", "approximation", "n_components", "storage", "memory_limit"),
         **view_rules("random_state", "verbose"),
         "n_clusters": N_CLUSTERS_OR_AUTO,
@@ -175,6 +201,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         n_clusters: Any = 8,
         *,
         p: Any = 2.0,
+        missing: str = "error",
         view_weights: Any = "learned",
         init_view_weights: Any = None,
         views: Any = None,
@@ -193,6 +220,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.p = p
+        self.missing = missing
         self.view_weights = view_weights
         self.init_view_weights = init_view_weights
         self.views = views
@@ -209,6 +237,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    _takes_absent = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewSpectralClustering":
         """Cluster the samples and weigh the views.
@@ -216,7 +246,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices.
+            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices. A row of NaN is a sample that is
+            absent from the view (in a kernel matrix row and column).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -229,10 +260,16 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         """
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
-        k = settle_n_clusters(self, lambda: views, view_types(_types(self.kernel, views), views))
+        k = settle_n_clusters(self, lambda: views, types_of_kernels(self.kernel, views))
         check_cluster_count(k, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
-        kernels = self._sum_kernels(views, weights)
+        fitted = self._fit_kernels(views, weights)
+        if views.observed is not None:
+            self._fit_observed(fitted, views, weights, start, X, y)
+            return self
+        kernels = sum_view_kernels(
+            fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
+        )
         op = kernels.operator
         exponent = choose_exponent(
             self.p,
@@ -273,12 +310,13 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
 
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)
+        tags.allow_nan = self.missing != "error"
 
-    def _read_new(self, X: Any) -> Sequence[Matrix]:
-        return read_views(self, X, reset=False).blocks
+    def _read_new(self, X: Any) -> Views:
+        return read_views(self, X, reset=False)
 
-    def _sum_kernels(self, views: Views, weights: Floats) -> SummedKernels:
-        fitted = fit_view_kernels(
+    def _fit_kernels(self, views: Views, weights: Floats) -> FittedViewKernels:
+        return fit_view_kernels(
             views,
             self.kernel,
             self.kernel_params,
@@ -287,9 +325,6 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             approximation=self.approximation,
             n_components=self.n_components,
             random_state=self.random_state,
-        )
-        return sum_view_kernels(
-            fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
         )
 
     def _relax(self, op: MultiViewKernel, weights: Floats, **options: Any) -> RelaxedClusters:
@@ -311,12 +346,78 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
 
         return list(parallel_map(run, EXPONENTS))
 
+    # --- samples that are absent from some views ----------------------------------------------------------------------
+
+    def _fit_observed(
+        self, fitted: FittedViewKernels, views: Views, weights: Floats, start: StartWeights, X: Any, y: Any
+    ) -> None:
+        """Cluster samples over the views that pairs of them have in common."""
+        kernels = normalized_views(
+            fitted, views, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
+        )
+        among = kernels.among
+        self._check_memory(among)
+        exponent = choose_exponent(
+            self.p,
+            start,
+            lambda chosen, rng: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, rng),
+            weights,
+            self.n_clusters_,
+            self.random_state,
+        )
+        meter = Meter(self, "steps")
+        result = self._relax_observed(
+            among, weights, p=exponent.value, view_weights=start.values, learned=start.learned, on_step=meter
+        )
+        meter.close()
+        self._keep_relaxed(result, exponent)
+        pairs: Any = result.pairs
+        coefficients = result.view_weights**exponent.power
+        extension = ObservedExtension(kernels.new_samples, coefficients, among.observed, result.sources(), pairs.level)
+        embedding = unit_rows(result.embedding())
+        self._round(extension, embedding, X, y, weights=weights, n_clusters=self.n_clusters_)
+        warn_if_clusters_follow_absence(self.labels_, views.observed, 0)
+
+    def _check_memory(self, among: ObservedViews) -> None:
+        """Refuse sums that cannot be stored."""
+        needed = among.n_samples**2 * 8 / 2**20
+        if needed > self.memory_limit and any(op.sparse_matrix() is None for op in among.operators):
+            raise ParameterError(
+                f"memory_limit={self.memory_limit:g} is too small: where samples are absent from views, the "
+                f"averaged sum of the kernels of {among.n_samples:,} samples is stored, {needed:,.0f} MiB. Raise "
+                "memory_limit, or take kernel='nearest_neighbors', whose sum keeps the edges alone."
+            )
+
+    def _relax_observed(self, among: ObservedViews, weights: Floats, **options: Any) -> MultiViewSpectrum:
+        """Return the relaxed clusters; the options are p, the view weights to begin with, and how they are learned."""
+        return masked_multi_view_spectral(
+            ObservedSpectrum(among, weights),
+            totals=among.totals(weights),
+            by_degrees=self.normalize == "degrees",
+            n_vectors=self.n_clusters_,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            **options,
+        )
+
+    def _observed_by_exponent(
+        self, among: ObservedViews, weights: Floats, first: Floats, rng: np.random.Generator
+    ) -> list[Ints]:
+        """Return the labels for each exponent that ``p="auto"`` tries."""
+        seeds = rng.spawn(self.n_init)
+        telling = among.telling(weights, self.n_clusters_)
+        among = among.only(telling)
+        start = shares_of(first, telling)
+
+        def run(p: float) -> Ints:
+            relaxed = self._relax_observed(among, weights, p=p, view_weights=start)
+            return kmeans_labels(unit_rows(relaxed.embedding()), weights, self.n_clusters_, seeds)
+
+        return list(parallel_map(run, EXPONENTS))
+
     def _cross(self, X: Any) -> KernelOperator:
         """Return the sum of the kernels between samples and the training samples, which pictures draw."""
-        return self._model.extension.kernel.cross(self._read_new(X))  # type: ignore[attr-defined]
-
-
-def _types(kernel: Any, views: Views) -> list[str]:
-    """Return what each view is to the choice of the number of clusters."""
-    kernels = per_view(kernel, views.names, "kernel")
-    return ["kernel" if isinstance(each, str) and each == "precomputed" else "auto" for each in kernels]
+        extension: Any = self._model.extension
+        if isinstance(extension, ObservedExtension):
+            return DenseCross(extension.affinities(self._read_new(X)))
+        return extension.kernel.cross(self._read_new(X))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.kernels.operator import KernelOperator
+from kernelweave.partitions.observed import ObservedPartition
 from kernelweave.partitions.partition import Partition
 
 #: Steps in a row that change labels but not the objective, within its rounding, before the run ends.
@@ -94,7 +95,11 @@ class DescentPath:
 
 
 def descend(
-    partition: Partition, *, max_iter: int, tol: float = 0.0, on_step: Callable[[float], object] | None = None
+    partition: Partition | ObservedPartition,
+    *,
+    max_iter: int,
+    tol: float = 0.0,
+    on_step: Callable[[float], object] | None = None,
 ) -> DescentPath:
     """Move samples to their nearest clusters until none moves, or J falls by at most ``tol * J`` in a step."""
     path = DescentPath([partition.objective])

@@ -10,12 +10,14 @@ Source      PhD 4.2, (4.4)-(4.10); Tzortzis and Likas, ICDM 2012
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.kernels.weighted_sum import MultiViewKernel
+from kernelweave.partitions.observed import ObservedPartition
 from kernelweave.partitions.views import ViewPartition
 from kernelweave.solvers.kmeans.kernel_kmeans import PATIENCE, Descent, DescentPath, descend
 from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
@@ -31,6 +33,7 @@ class MultiViewDescent(Descent):
     view_weights: Floats  # (V,) add up to 1
     view_scatters: Floats  # (V,) D_v
     n_steps: int  # of kernel k-means, over all outer steps
+    view_norms: Floats  # (V, k) squared lengths of the centres in every view, infinite for an empty cluster
 
 
 def multi_view_kernel_kmeans(
@@ -54,6 +57,22 @@ def multi_view_kernel_kmeans(
     """
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
     partition = op.with_weights(view_weights**p).view_partition(labels, weights, n_clusters)
+    options: dict[str, Any] = {"p": p, "learned": learned, "max_iter": max_iter, "max_steps": max_steps, "tol": tol}
+    return alternate(partition, view_weights, on_step=on_step, **options)
+
+
+def alternate(
+    partition: ViewPartition | ObservedPartition,
+    view_weights: Floats,
+    *,
+    p: float,
+    learned: bool,
+    max_iter: int,
+    max_steps: int,
+    tol: float,
+    on_step: Callable[[float], object] | None = None,
+) -> MultiViewDescent:
+    """Descend from a partition whose coefficients are ``view_weights ** p``; see ``multi_view_kernel_kmeans``."""
     if not learned:
         path = descend(partition, max_iter=max_steps, tol=tol, on_step=on_step)
         return _end(partition, path, view_weights, len(path.history) - 1)
@@ -81,7 +100,9 @@ def multi_view_kernel_kmeans(
     return _end(partition, path, view_weights, n_steps)
 
 
-def _end(partition: ViewPartition, path: DescentPath, view_weights: Floats, n_steps: int) -> MultiViewDescent:
+def _end(
+    partition: ViewPartition | ObservedPartition, path: DescentPath, view_weights: Floats, n_steps: int
+) -> MultiViewDescent:
     """Return the end of a run."""
     return MultiViewDescent(
         partition.host_labels(),
@@ -94,4 +115,5 @@ def _end(partition: ViewPartition, path: DescentPath, view_weights: Floats, n_st
         np.array(view_weights),
         partition.view_scatters(),
         n_steps,
+        partition.view_norms(),
     )

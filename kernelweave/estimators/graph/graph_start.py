@@ -1,0 +1,32 @@
+"""A start for methods that descend from labels: the clusters of the fused neighbour graph.
+
+For samples that are absent from some views, where drawn centres are poor starts: a centre says nothing about the views
+that its sample is absent from.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelweave.estimators.graph.fusion_views import ViewType, fit_views
+from kernelweave.foundation.array_types import Ints
+from kernelweave.foundation.random_streams import streams
+from kernelweave.inputs import Views
+from kernelweave.solvers.graph.fusion import cut_clusters, damping, fuse_graphs, unit_rows
+
+# Runs of k-means on the eigenvectors, as many as GraphFusionClustering makes.
+RUNS = 20
+
+
+def graph_labels(views: Views, types: Sequence[ViewType], n_clusters: int, random_state: Any) -> Ints:
+    """Return the clusters of the views' fused graph; without a seed always the same."""
+    if n_clusters == 1:
+        return np.zeros(views.n_samples, dtype=np.intp)
+    seed = 0 if random_state is None else random_state
+    graphs = fit_views(views, types, n_clusters, streams(seed, 1, "cells")[0])[1]
+    fused = fuse_graphs(graphs, n_clusters, observed=views.observed)
+    vectors = fused.eigenvectors.vectors
+    embedding = unit_rows(vectors * damping(fused.eigenvectors.values, n_clusters))
+    first = unit_rows(vectors[:, :n_clusters])
+    return cut_clusters(fused.affinity, embedding, n_clusters, streams(seed, RUNS), other=first).labels

@@ -1,0 +1,91 @@
+"""Multi-view kernel k-means of samples that are absent from some views.
+
+Objective   J(labels, w) = sum_v w_v^p D_v / W_v, D_v = sum_{i in v} s_i ||phi_v(x_i) - m_cv||^2 over the samples that
+            view v has, s_i their weights and W_v the sum of these; w on the simplex. The centre of a cluster that
+            nobody of a view is in is the mean of the view
+Input       the kernel of every view among its samples (ObservedViews), a starting partition and view weights
+Cost        as without absence: one pass over each kernel at the start, where labels come to rest and where as many
+            samples have moved as there are, otherwise the rows of samples that move; O(k n_v) memory beside each kernel
+Guarantee   J never rises: a sample moves to the cluster that costs least over the views it is in, and every centre is
+            then a mean again; without ``tol`` the run ends where neither labels nor weights change
+Source      none; with every sample in every view J is 1 / n times that of ``multi_view_kernel_kmeans``, and the run is
+            the same
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.observed_views import ObservedViews
+from kernelweave.partitions.observed import ObservedPartition
+from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import MultiViewDescent, alternate
+from kernelweave.solvers.shared.view_weights import start_of_weights
+
+
+def masked_multi_view_kernel_kmeans(
+    views: ObservedViews,
+    labels: Ints,
+    weights: Floats,
+    *,
+    n_clusters: int,
+    p: float,
+    view_weights: Floats,
+    learned: bool = True,
+    max_iter: int = 100,
+    max_steps: int = 300,
+    tol: float = 0.0,
+    on_step: Callable[[float], object] | None = None,
+) -> MultiViewDescent:
+    """Descend from ``labels`` and ``view_weights``; options as in ``multi_view_kernel_kmeans``.
+
+    Every view must have a sample of weight above zero.
+    """
+    p, view_weights, learned = start_of_weights(p, view_weights, learned)
+    partition = ObservedPartition(views, labels, weights, n_clusters, view_weights**p)
+    return alternate(
+        partition,
+        view_weights,
+        p=p,
+        learned=learned,
+        max_iter=max_iter,
+        max_steps=max_steps,
+        tol=tol,
+        on_step=on_step,
+    )
+
+
+def extended_observed_labels(
+    views: ObservedViews, known: Ints, chosen: Ints, weights: Floats, n_clusters: int, coefficients: Floats
+) -> Ints:
+    """Return labels of all samples: each goes where it costs least among the clusters that ``known`` makes of some."""
+    if len(chosen) == len(weights):
+        return known
+    labels = np.zeros(len(weights), dtype=np.intp)
+    labels[chosen] = known
+    counted = np.zeros(len(weights))
+    counted[chosen] = weights[chosen]
+    return np.asarray(ObservedPartition(views, labels, counted, n_clusters, coefficients).nearest().labels)
+
+
+def averaged_distances(views: ObservedViews, coefficients: Floats) -> DenseKernel:
+    """Return -1/2 times the squared distances averaged over the views that pairs of samples have in common.
+
+    As a kernel it has these distances. A pair without a common view gets the mean of the others. Of size n x n: for
+    starts, on a part of the samples where there are many.
+    """
+    n = views.n_samples
+    total = np.zeros((n, n))
+    shared = np.zeros((n, n))
+    for op, samples, coefficient in zip(views.operators, views.samples, coefficients.tolist(), strict=True):
+        diag = np.asarray(op.diag())
+        pairs = np.ix_(samples, samples)
+        squared = diag[:, None] + diag[None, :] - 2.0 * op.block(slice(None), slice(None))
+        total[pairs] += coefficient * squared
+        shared[pairs] += coefficient
+    known = shared > 0
+    mean = float(total.sum() / shared.sum())
+    averaged = np.divide(total, shared, out=np.full((n, n), mean), where=known)
+    np.fill_diagonal(averaged, 0.0)
+    return DenseKernel(-0.5 * averaged)

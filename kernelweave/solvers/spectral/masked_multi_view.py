@@ -1,0 +1,227 @@
+"""Multi-view spectral clustering of samples that are absent from some views.
+
+Affinity    A_ij = sum_v c_v K_v,ij / C_ij over the views that have both samples, c_v = w_v^p and C_ij the share of
+            these views in sum_v c_v; a pair that no view has together gets the (weighted) mean of the others, since
+            with zeros clusters would say who was measured where
+Objective   J(Y, w) = sum_v w_v^p D_v, Y the leading eigenvectors of A and w on the simplex. D_v = (t_v - tr(Q_v^T K_v
+            Q_v)) / W_v, with Q_v an orthonormal basis of the rows of Y that view v has, t_v the trace of K_v and W_v
+            the weight of its samples; for kernels divided by degrees t_v is the number of vectors and W_v is 1
+Input       the kernel of every view among its samples (ObservedViews), view weights to begin with
+Cost        an outer step is one set of leading eigenvectors of a matrix of all samples, stored; of graphs the edges
+Guarantee   with every sample in every view the run is that of ``multi_view_spectral``. Otherwise A is not the sum that
+            minimises J, so that a step might raise it: such a step is not taken, and the run ends
+Source      none; A averages over pairs as Overlap in ``solvers.graph.fusion`` does
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from kernelweave.foundation.array_types import Bools, Floats, Matrix
+from kernelweave.foundation.threads import single_threaded_blas
+from kernelweave.kernels.observed_views import ObservedViews
+from kernelweave.partitions.views import without_rounding
+from kernelweave.solvers.graph.fusion import Background, Overlap
+from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
+from kernelweave.solvers.spectral.eigenvectors import SMALL, extension, leading_of, leading_vectors
+from kernelweave.solvers.spectral.multi_view_spectral import FINE, ROUGH, MultiViewSpectrum
+
+# Directions of the eigenvectors that hold less than this share of the longest say nothing about a view.
+NO_DIRECTION = 1e-10
+
+
+@dataclass(frozen=True)
+class _Affinity:
+    """The averaged sum of the kernels: a matrix and, beside a sparse one, what pairs without a common view have."""
+
+    known: Matrix  # (n, n); a dense one holds the pairs without a common view, too
+    beside: Background | None
+    level: float  # the mean of the known values
+
+    def times(self, H: Floats) -> Floats:
+        """Return the product with a block."""
+        product = np.asarray(self.known @ H)
+        return product if self.beside is None else product + self.beside.times(H)
+
+    def dense(self) -> Floats:
+        """Return it as one matrix."""
+        if not sp.issparse(self.known):
+            return np.asarray(self.known)
+        stored = self.known.toarray()
+        return stored if self.beside is None else stored + self.beside.dense()
+
+
+@dataclass(frozen=True)
+class ObservedPairs:
+    """Leading eigenpairs of the averaged sum, largest first."""
+
+    values: Floats  # (k,)
+    traces: Floats  # (V,) tr(Q_v^T K_v Q_v)
+    ranks: Floats  # (V,) columns of Q_v
+    residual: float
+    vectors: Floats  # (n, k) Y
+    root: Floats  # (n,) w^1/2
+    affinity: _Affinity
+    block: Floats | None  # where the next search may start
+
+    @property
+    def level(self) -> float:
+        """The affinity of samples that no view has together."""
+        return self.affinity.level
+
+    def embedding(self) -> Floats:
+        """Return f at every sample, shape (n, k), from one product, as new samples get it."""
+        return self.affinity.times(self.sources())
+
+    def sources(self) -> Floats:
+        """Return w^1/2 Y / lambda, shape (n, k): f(x) of a new sample is its row of affinities times this."""
+        return np.asarray(self.root[:, None] * self.vectors * extension(self.values))
+
+
+def shares_in_common(patterns: Bools, others: Bools, coefficients: Floats) -> Floats:
+    """Return the share of the coefficients of the views that two patterns have in common."""
+    return np.asarray((patterns * coefficients) @ others.T / coefficients.sum())
+
+
+class ObservedSpectrum:
+    """Eigenvectors of the averaged sum, for one set of coefficients after another."""
+
+    def __init__(self, views: ObservedViews, weights: Floats) -> None:
+        self._views = views
+        self._weights = weights
+        self._root = np.sqrt(weights)
+        self._overlap = Overlap.of(views.observed)
+        graphs = [op.sparse_matrix() for op in views.operators]
+        self._sparse = all(graph is not None for graph in graphs)
+        whole = slice(None)
+        self._parts: list[Matrix] = [
+            sp.csr_array(graph) if self._sparse else np.asarray(op.block(whole, whole), dtype=np.float64)
+            for op, graph in zip(views.operators, graphs, strict=True)
+        ]
+
+    def traces(self) -> Floats:
+        """Return sum_i w_i K_v(x_i, x_i) of every view."""
+        pairs = zip(self._views.operators, self._views.samples, strict=True)
+        return np.array([float(self._weights[samples] @ op.diag()) for op, samples in pairs])
+
+    def leading(self, coefficients: Floats, count: int, tol: float, start: ObservedPairs | None) -> ObservedPairs:
+        """Return the leading ``count`` pairs; ``start`` may hold those of other coefficients."""
+        n = self._views.n_samples
+        count = min(count, n)
+        affinity = self._affinity(coefficients)
+        root = self._root
+        if n <= SMALL:
+            values, vectors = leading_of(root[:, None] * affinity.dense() * root, count)
+            return self._pairs(values, vectors, 0.0, affinity, None)
+
+        def product(block: Floats) -> Floats:
+            return np.asarray(root[:, None] * affinity.times(root[:, None] * block))
+
+        first = None if start is None else start.block
+        values, block, residual = leading_vectors(product, n, count, tol, first)
+        return self._pairs(values[:count], block[:, :count], residual, affinity, block)
+
+    def _pairs(
+        self, values: Floats, vectors: Floats, residual: float, affinity: _Affinity, block: Floats | None
+    ) -> ObservedPairs:
+        bases = [_orthonormal(vectors[samples]) for samples in self._views.samples]
+        triples = zip(self._parts, self._views.samples, bases, strict=True)
+        spread = [(K, self._root[samples][:, None] * Q) for K, samples, Q in triples]
+        traces = np.array([float(np.sum(H * (K @ H))) for K, H in spread])
+        ranks = np.array([float(Q.shape[1]) for Q in bases])
+        return ObservedPairs(values, traces, ranks, residual, vectors, self._root, affinity, block)
+
+    def _affinity(self, coefficients: Floats) -> _Affinity:
+        """Return the averaged sum at these coefficients."""
+        patterns = self._overlap.patterns
+        shares = shares_in_common(patterns, patterns, coefficients)
+        unknown = (shares <= 0).astype(np.float64)
+        total = self._sparse_sum(coefficients) if self._sparse else self._dense_sum(coefficients, shares)
+        sizes = np.bincount(self._overlap.pattern, self._weights, len(patterns))
+        mass = float(sizes @ (1.0 - unknown) @ sizes)
+        level = float(self._weights @ (total @ self._weights)) / mass if mass > 0 else 0.0
+        if not unknown.any():
+            return _Affinity(total, None, level)
+        beside = Background(self._overlap.pattern, unknown, level)
+        if self._sparse:
+            return _Affinity(total, beside, level)
+        total += beside.dense()
+        return _Affinity(total, None, level)
+
+    def _dense_sum(self, coefficients: Floats, shares: Floats) -> Floats:
+        n = self._views.n_samples
+        total = np.zeros((n, n))
+        for K, samples, c in zip(self._parts, self._views.samples, coefficients.tolist(), strict=True):
+            if c != 0.0:
+                total[np.ix_(samples, samples)] += c * K
+        factors = np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
+        total *= factors[np.ix_(self._overlap.pattern, self._overlap.pattern)]
+        return total
+
+    def _sparse_sum(self, coefficients: Floats) -> sp.csr_array:
+        n = self._views.n_samples
+        total = sp.csr_array((n, n))
+        for K, samples, c in zip(self._parts, self._views.samples, coefficients.tolist(), strict=True):
+            if c != 0.0:  # edges of other views would be divided by a share of nothing
+                edges = sp.coo_array(K)
+                places = (samples[edges.row], samples[edges.col])
+                total = total + sp.csr_array((c * edges.data, places), shape=(n, n))
+        return self._overlap.averaged(sp.csr_array(total), coefficients)
+
+
+def masked_multi_view_spectral(
+    spectrum: ObservedSpectrum,
+    *,
+    totals: Floats,
+    by_degrees: bool,
+    n_vectors: int,
+    p: float,
+    view_weights: Floats,
+    learned: bool = True,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+    on_step: Callable[[float], object] | None = None,
+) -> MultiViewSpectrum:
+    """Alternate from ``view_weights`` until J falls by at most ``tol * J`` or would rise.
+
+    ``totals`` are the W_v; ``by_degrees`` says that kernels were divided by degrees. Other options as in
+    ``multi_view_spectral``.
+    """
+    p, view_weights, learned = start_of_weights(p, view_weights, learned)
+    traces = spectrum.traces()
+
+    def scatters_of(pairs: ObservedPairs) -> Floats:
+        of_all = pairs.ranks if by_degrees else traces
+        left = without_rounding(of_all - pairs.traces, np.abs(of_all) + np.abs(pairs.traces))
+        return np.asarray(left if by_degrees else left / totals)
+
+    history: list[float] = []
+    converged = False
+    pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, None)
+    while not converged and len(history) < max_iter:
+        scatters = scatters_of(pairs)
+        weights = best_view_weights(scatters, p) if learned else view_weights
+        objective = float(weights**p @ scatters)
+        if history and objective > history[-1]:
+            converged = True
+            break
+        converged = not learned or (bool(history) and history[-1] - objective <= tol * abs(objective))
+        view_weights = weights
+        history.append(objective)
+        if on_step is not None:
+            on_step(objective)
+        if not converged:
+            pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH, pairs)
+    if learned:  # eigenvectors of the weights reported
+        pairs = spectrum.leading(view_weights**p, n_vectors, FINE, pairs)
+    return MultiViewSpectrum(view_weights, scatters_of(pairs), pairs.values, tuple(history), converged, pairs)
+
+
+def _orthonormal(rows: Floats) -> Floats:
+    """Return an orthonormal basis of the columns, fewer where some depend on others."""
+    with single_threaded_blas():
+        U, lengths, _ = scipy.linalg.svd(rows, full_matrices=False, check_finite=False)
+    return np.asarray(U[:, lengths > NO_DIRECTION * max(float(lengths.max(initial=0.0)), NO_DIRECTION)])
