@@ -227,7 +227,7 @@ def test_a_saved_model_assigns_new_samples_by_name_of_the_view(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["genes.csv"], r"knows the views genes, text, links, and the files are genes; name them as genes=FILE"),
+        (["x=genes.csv"], r"knows the views genes, text, links, and the files are x; name them as genes=FILE"),
         (
             ["genes=text.csv", "text=genes.csv", "links.csv"],
             r"2 column\(s\) of the model are missing, such as",
@@ -372,8 +372,8 @@ FILES = {
         r"bad\.csv:7: column 2 \('a'\) holds 'red'",
     ),
     "NaN": (
-        "id,a\n" + "".join(f"{n},{'NaN' if n == 's05' else 1}\n" for n in NAMES),
-        r"bad\.csv:7: column 2 \('a'\) has no value",
+        "id,a\n" + "".join(f"{n},{'NaN' if n == 's05' else n[1:]}\n" for n in NAMES[::-1]),
+        r"bad\.csv:32: column 2 \('a'\) has no value",
     ),
     "duplicate ids": ("id,a\n" + "s00,1\n" * 36, r"bad\.csv:3: the id 's00' was already that of line 2"),
     "empty": ("", r"bad\.csv:1: the file is empty"),
