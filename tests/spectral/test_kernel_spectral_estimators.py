@@ -1069,7 +1069,7 @@ def test_kernels_beyond_the_memory_limit_are_refused_beforehand():
         (lambda v: list(v.values()), ViewError, r"fitted on views .* but X has \['view_0'"),
         (lambda v: v | {"back": v["back"][:, :2]}, ViewError, "View 'back' has 2 features, but .* fitted on 3"),
         (lambda v: v | {"back": v["back"][:5]}, ViewError, "Views disagree on the number of samples.*'back' has 5"),
-        (lambda v: v | {"back": np.full_like(v["back"], np.nan)}, ViewError, "view 'back'.*NaN"),
+        (lambda v: v | {"back": np.full_like(v["back"], np.nan)}, ViewError, "View 'back'.*NaN"),
         (lambda v: np.hstack(list(v.values()))[:, :4], ValueError, "X has 4 features, .* expecting 9"),
     ],
     ids=["missing", "one more", "without names", "width", "length", "not a number", "table"],
