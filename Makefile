@@ -37,7 +37,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 test: lint
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'not timing'
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n auto -m 'not timing'
 	$(BIN)/python -m pytest -m timing tests/test_promises.py
 
 bench: $(VENV)/.bench
