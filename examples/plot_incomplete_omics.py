@@ -5,8 +5,8 @@ Patients who lack a table
 Three simulated tables of patients with four subtypes. More and more entries of the patient-by-table grid are absent;
 graph fusion uses what is there, and is compared with filling in means and with leaving patients out.
 
-Run it with ``python examples/plot_incomplete_omics.py [PICTURE]``; the picture goes to ``incomplete.png`` by default.
-It takes some seconds. Drawing needs matplotlib, which the extra ``plots`` brings.
+Run it with ``python examples/plot_incomplete_omics.py [PICTURE [DRAWS]]``; the picture goes to ``incomplete.png`` by
+default. It takes some seconds. Drawing needs matplotlib, which the extra ``plots`` brings.
 """
 
 import sys
@@ -82,13 +82,13 @@ def draw_grid(axes, observed):
     axes.set_title("30 % of the grid is absent (pale)", fontsize=10)
 
 
-def draw_curves(axes, tables):
-    """Draw NMI with the subtypes over the share that is absent."""
+def draw_curves(axes, tables, n_draws):
+    """Draw NMI with the subtypes over the share that is absent, the mean over draws of who is."""
     methods = dict(zip(COLOURS, (by_graph_fusion, by_means, by_complete_patients), strict=True))
     for name, method in methods.items():
         means = []
         for share in SHARES:
-            masks = [absence(share, seed) for seed in range(DRAWS)]
+            masks = [absence(share, seed) for seed in range(n_draws)]
             means.append(np.mean([normalized_mutual_info(SUBTYPES, method(tables, mask)) for mask in masks]))
         axes.plot(100 * np.array(SHARES), means, "o-", color=COLOURS[name], label=name, markersize=4)
     axes.set_ylim(0.0, 1.03)
@@ -99,7 +99,7 @@ def draw_curves(axes, tables):
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def main(path="incomplete.png"):
+def main(path="incomplete.png", n_draws=DRAWS):
     """Draw the picture."""
     tables = patients()
     figure = Figure(figsize=(9.5, 3.4), layout="constrained")
@@ -107,9 +107,9 @@ def main(path="incomplete.png"):
     draw_grid(left, absence(0.3, 0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        draw_curves(right, tables)
+        draw_curves(right, tables, int(n_draws))
     figure.savefig(path, dpi=150)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:3])

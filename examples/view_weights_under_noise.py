@@ -1,6 +1,6 @@
 """View weights as the noise grows: two views with a few errors against two noisy ones, after PhD figure 3.2.
 
-Run it with ``python examples/view_weights_under_noise.py [PICTURE]``; the picture goes to
+Run it with ``python examples/view_weights_under_noise.py [PICTURE [DRAWS]]``; the picture goes to
 ``view_weights_under_noise.png`` by default. It takes some ten seconds. Drawing needs matplotlib, which the extra
 ``plots`` brings.
 """
@@ -20,11 +20,11 @@ ENDS = {"EM stopped early, to match the source: tol=0.015": 0.015, "Default: tol
 COLOURS = {"two views, 50 of 700 samples misplaced": "#1b6ca8", "two noisy views": "#e08214"}
 
 
-def view_weights(tol):
+def view_weights(tol, n_draws):
     """Return the mean weights of both kinds of views, by level of noise, draw and kind."""
     data = make_corrupted_views(2, 0, random_state=0)
-    found = np.empty((len(LEVELS), DRAWS, 2))
-    for draw in range(DRAWS):
+    found = np.empty((len(LEVELS), n_draws, 2))
+    for draw in range(n_draws):
         # All levels share the directions of the noise, so that a draw can be followed from level to level.
         noise = np.random.default_rng(draw).standard_normal((2, *data.original.shape))
         for place, level in enumerate(LEVELS):
@@ -46,16 +46,16 @@ def draw_panel(axes, title, found):
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw(path):
+def draw(path="view_weights_under_noise.png", n_draws=DRAWS):
     """Draw a panel for each way to end and save the picture."""
     figure = Figure(figsize=(10.5, 4.0), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (title, tol) in zip(panels, ENDS.items(), strict=True):
-        draw_panel(axes, title, view_weights(tol))
+        draw_panel(axes, title, view_weights(tol, int(n_draws)))
     panels[0].set(ylabel="view weight (dashed: all views alike)", ylim=(0.0, 0.52))
     panels[1].legend(loc="center right", bbox_to_anchor=(1.0, 0.62), fontsize=9, frameon=False)
     figure.savefig(path, dpi=100, bbox_inches="tight", pad_inches=0.08)
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1] if len(sys.argv) > 1 else "view_weights_under_noise.png")
+    draw(*sys.argv[1:3])
