@@ -123,10 +123,8 @@ class LinkedView:
 
 def _pairs_present(block: Matrix, samples: Ints | None) -> tuple[Ints, Matrix]:
     """Return which new samples are present, and their values with the training samples that are."""
-    if samples is None and not absent_rows(block).any():
-        return np.arange(block.shape[0]), block
     new = np.flatnonzero(~absent_rows(block))
-    kept = block[new]
+    kept = block if len(new) == block.shape[0] else block[new]
     return new, kept if samples is None else kept[:, samples]
 
 
