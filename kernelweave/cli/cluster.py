@@ -60,6 +60,7 @@ def cluster(
     drop: options.Drop = None,
     categorical: options.Categorical = None,
     dates: options.Dates = None,
+    ordered: options.Ordered = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, max=options.LARGEST_SEED, help="Seed of all random choices; default: 0."),
@@ -96,6 +97,7 @@ def cluster(
         "--drop": drop or [],
         "--categorical": categorical or [],
         "--dates": dates or [],
+        "--ordered": ordered or [],
         "--seed": seed,
     }
     with messages.guarded("cluster"):
@@ -129,6 +131,7 @@ def _clustered(
         arguments["--drop"],
         arguments["--categorical"],
         arguments["--dates"],
+        arguments["--ordered"],
         arguments["--missing"] or "error",
         [*arguments["--set"], *(f"kernel={name}" for name in arguments["--kernel"])],
     )

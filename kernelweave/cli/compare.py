@@ -41,6 +41,7 @@ def compare(
     drop: options.Drop = None,
     categorical: options.Categorical = None,
     dates: options.Dates = None,
+    ordered: options.Ordered = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -67,7 +68,7 @@ def compare(
         output_files.check_distinct({"--output": written}, inputs)
         output_files.check_file(output, overwrite=overwrite)
         form = options.text_format(delimiter, header, ids)
-        reading = options.reading(columns, drop, categorical, dates, missing.value)
+        reading = options.reading(columns, drop, categorical, dates, ordered, missing.value)
         data = input_data.read_data(files, kernel_matrix, graph, form, rows.value, reading)
         truth = None if labels is None else input_data.read_truth(labels, data, form)
         options.check_counts("compare", clusters, [k], data.n_samples)

@@ -91,6 +91,10 @@ Dates = Annotated[
     list[str] | None,
     typer.Option("--dates", metavar="[VIEW:]NAMES", help="Columns of dates to read as days since the earliest."),
 ]
+Ordered = Annotated[
+    list[str] | None,
+    typer.Option("--ordered", metavar="[VIEW:]NAME=A<B<C", help="Columns of categories in this order; quote the <."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on the screen.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result as JSON to standard output.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of all random choices.")]
@@ -147,6 +151,7 @@ def reading(
     drop: list[str] | None,
     categorical: list[str] | None,
     dates: list[str] | None,
+    ordered: list[str] | None,
     missing: str,
     set_: Sequence[str] = (),
 ) -> Any:
@@ -158,6 +163,7 @@ def reading(
         drop=names(drop or ()),
         categorical=names(categorical or ()),
         dates=names(dates or ()),
+        ordered=names(ordered or ()),
         missing=str(missing),
         as_it_is=any(pair in ("metric=precomputed", "kernel=precomputed") for pair in set_),
     )

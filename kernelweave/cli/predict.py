@@ -49,7 +49,11 @@ def predict(
         if not files:
             messages.fail("predict", "There are no samples: give files.")
         known = saved_models.SavedFiles(fitted, notes).encoders
-        form = replace(options.text_format(delimiter, header, ids), mixed=None if known is None else True)
+        form = replace(
+            options.text_format(delimiter, header, ids),
+            mixed=None if known is None else True,
+            data_columns=saved_models.data_columns(notes),
+        )
         tables = [table for place in files for table in read_tables(place, form)]
         new = saved_models.new_samples(fitted, notes, tables, rows.value)
         names = new.ids

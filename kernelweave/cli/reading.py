@@ -10,7 +10,7 @@ import numpy as np
 from kernelweave.foundation.array_types import Bools
 from kernelweave.foundation.errors import Argument, DataError
 from kernelweave.inputs import Table
-from kernelweave.preprocessing.file_tables import EncodedTable, set_aside_notes
+from kernelweave.preprocessing.file_tables import CHOICES, EncodedTable, set_aside_notes
 from kernelweave.preprocessing.table_encoder import A_DATE, AN_ID, COUNTS_ROWS, MANY, ColumnCode
 
 # Columns, and values of one, that a note lists.
@@ -32,13 +32,14 @@ class Reading:
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     dates: tuple[str, ...] = ()
+    ordered: tuple[str, ...] = ()
     missing: str = "error"
     as_it_is: bool = False  # a table of distances or similarities, of which no column is set aside
 
     @property
     def choices(self) -> dict[str, tuple[str, ...]]:
         """What is said of columns, by argument."""
-        return {name: getattr(self, name) for name in ("columns", "drop", "categorical", "dates")}
+        return {name: getattr(self, name) for name in CHOICES}
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,11 @@ class SavedFiles:
 # New samples
 
 
+def data_columns(notes: dict[str, Any]) -> frozenset[str]:
+    """Return the names of the columns that a model was fitted on."""
+    return frozenset(str(name) for names in (notes.get("columns") or {}).values() for name in names or ())
+
+
 @dataclass(frozen=True)
 class NewSamples:
     """Samples to assign: as the model takes them, their names, views without a file, and warnings."""
@@ -192,8 +197,9 @@ def _check_columns(table: Table, known: list[str] | None, width: int | None, who
     n_columns = int(table.values.shape[1])
     if width is not None and n_columns != width:
         names = "" if known is None else f" ({_some(known)})"
+        hint = " If the first column holds no ids, say --ids none." if table.ids and n_columns == width - 1 else ""
         raise DataError(
-            f"{table.place}: there are {n_columns} column(s), and {whose} has {width}{names}; give the same."
+            f"{table.place}: there are {n_columns} column(s), and {whose} has {width}{names}; give the same.{hint}"
         )
 
 

@@ -33,7 +33,7 @@ READING: dict[str, Callable[[Any], str]] = {
     "ids": lambda column: f"--ids {column}",
     "rows": lambda rows: f"--rows {rows}",
     "missing": lambda missing: f"--missing {missing}",
-    **{name: _column_option(name) for name in ("columns", "drop", "categorical", "dates")},
+    **{name: _column_option(name) for name in ("columns", "drop", "categorical", "dates", "ordered")},
 }
 #: What to do about faults of edge lists.
 GRAPH_REMEDIES = {

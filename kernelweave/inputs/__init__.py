@@ -1,6 +1,6 @@
 """The one gate through which data enter: samples, views, weights and labels."""
 
-from kernelweave.inputs.arrays.absence import MISSING, absent_rows, takes_absent
+from kernelweave.inputs.arrays.absence import MISSING, absent_rows, takes_absent, takes_missing_cells
 from kernelweave.inputs.arrays.graphs import as_edges, read_affinity
 from kernelweave.inputs.arrays.samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
 from kernelweave.inputs.arrays.views import (
@@ -44,5 +44,6 @@ __all__ = [
     "split_columns",
     "take_rows",
     "takes_absent",
+    "takes_missing_cells",
     "views_as_seen",
 ]

@@ -15,7 +15,7 @@ from kernelweave.inputs.files.text import check_text_columns
 from kernelweave.preprocessing.table_encoder import LEFT_OUT, TableEncoder, matches
 
 #: What the user may say of columns.
-CHOICES = ("columns", "drop", "categorical", "dates")
+CHOICES = ("columns", "drop", "categorical", "dates", "ordered")
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,15 @@ def encode_tables(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     dates: Sequence[str] = (),
+    ordered: Sequence[str] = (),
 ) -> list[EncodedTable]:
     """Return tables of numbers, and what was learned to make them.
 
-    Arguments are names or patterns as in :class:`TableEncoder`, for all tables, or for one as ``view:column``. Tables
-    that hold nothing but numbers by the type of their file, such as NPY, stay as they are.
+    Arguments are names or patterns as in :class:`TableEncoder`, for all tables, or for one as ``view:column``. In
+    ``ordered`` the categories follow: ``stage=I<II<III``. Tables that hold nothing but numbers by the type of their
+    file, such as NPY, stay as they are.
     """
-    choices = {"columns": columns, "drop": drop, "categorical": categorical, "dates": dates}
+    choices = {"columns": columns, "drop": drop, "categorical": categorical, "dates": dates, "ordered": ordered}
     _check_choices(tables, choices)
     return [_encoded(table, _of_table(table, tables, choices)) for table in tables]
 
@@ -109,7 +111,8 @@ def _encoded(table: Table, choices: dict[str, list[str] | None]) -> EncodedTable
             )
         return EncodedTable(table, table, None)
     names = column_names(table)
-    encoder = TableEncoder(**choices)  # type: ignore[arg-type]
+    orders = dict(_order(each) for each in choices["ordered"] or ())
+    encoder = TableEncoder(**{**choices, "ordered": orders or None})  # type: ignore[arg-type]
     taken = {j for j, name in enumerate(names) if not _decided_by_values(name, choices)}
     check_text_columns(table, taken)
     try:
@@ -125,7 +128,8 @@ def _decided_by_values(name: str, choices: Mapping[str, list[str] | None]) -> bo
     """Whether the values of a column decide what it is, as the user says nothing of it."""
     if choices["columns"] and not any(matches(name, each) for each in choices["columns"]):
         return False
-    return not any(matches(name, each) for what in ("drop", "categorical", "dates") for each in choices[what] or ())
+    others = [each for what in CHOICES if what != "columns" for each in choices[what] or ()]
+    return not any(matches(name, _column(each)) for each in others)
 
 
 def _names_as_fitted(table: Table, encoder: TableEncoder) -> list[str]:
@@ -160,7 +164,7 @@ def _of_table(table: Table, tables: Sequence[Table], choices: Mapping[str, Seque
     for parameter, patterns in choices.items():
         own = [column for view, column in (_split(each, views) for each in patterns) if view in (None, table.name)]
         names = column_names(table)
-        chosen[parameter] = [each for each in own if any(matches(name, each) for name in names)] or None
+        chosen[parameter] = [each for each in own if any(matches(name, _column(each)) for name in names)] or None
         if parameter == "columns" and own and chosen[parameter] is None:
             raise DataError(f"{table.place}: none of its columns is among ", Argument("columns", ",".join(own)), ".")
     return chosen
@@ -172,12 +176,29 @@ def _split(pattern: str, views: Sequence[str]) -> tuple[str | None, str]:
     return (view, column) if colon and view in views else (None, pattern)
 
 
+def _column(pattern: str) -> str:
+    """Return the column that a choice is about: what is left of the order, if it gives one."""
+    return pattern.partition("=")[0] if "<" in pattern else pattern
+
+
+def _order(pattern: str) -> tuple[str, tuple[str, ...]]:
+    """Return the column and its categories of ``stage=I<II<III``."""
+    column, equals, categories = pattern.partition("=")
+    order = tuple(each.strip() for each in categories.split("<"))
+    if not (column and equals and len(order) > 1 and all(order)):
+        raise ParameterError(
+            Argument("ordered", pattern),
+            ": write the column and its categories from the first to the last, stage=I<II<III.",
+        )
+    return column, order
+
+
 def _check_choices(tables: Sequence[Table], choices: Mapping[str, Sequence[str]]) -> None:
     """Refuse a name that no table has."""
     views = [table.name for table in tables]
     for parameter, patterns in choices.items():
         for pattern in patterns:
-            view, column = _split(pattern, views)
+            view, column = _split(_order(pattern)[0] if parameter == "ordered" else pattern, views)
             asked = [table for table in tables if view in (None, table.name)]
             if not any(matches(name, column) for table in asked for name in column_names(table)):
                 known = [name for table in asked for name in column_names(table)]

@@ -4,7 +4,7 @@ kind      is                                                    becomes
 number    numbers                                               itself
 boolean   True and False, also as text                          1 and 0
 category  text, or whatever the user calls so                   a column of 0 and 1 for each value: ``sex=male``
-ordered   an ordered categorical of pandas                      the place of the value, from 0
+ordered   categories whose order the user or pandas knows       the place of the value, from 0
 date      dates the user asks for                               days since the earliest one of training
 
 Columns that say nothing of groups, or nothing without a decision of the user, are set aside: constant ones, ids, dates,
@@ -85,6 +85,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Names or patterns of columns to read as categories: numbers that are codes, or text of very many values.
     dates : sequence of str, default=None
         Names or patterns of columns to read as dates, in ISO 8601 (``2021-03-04``, with or without a time).
+    ordered : dict of str to sequence of str, default=None
+        Names or patterns of columns whose categories have an order, with the categories from the first to the last:
+        ``{"stage": ["I", "II", "III"]}``. Data frames with ordered categories need not be named.
     max_categories : int, default=50
         Most different values of text that is not in ``categorical``.
 
@@ -125,12 +128,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         drop: Sequence[str] | None = None,
         categorical: Sequence[str] | None = None,
         dates: Sequence[str] | None = None,
+        ordered: Mapping[str, Sequence[str]] | None = None,
         max_categories: int = MOST_CATEGORIES,
     ) -> None:
         self.columns = columns
         self.drop = drop
         self.categorical = categorical
         self.dates = dates
+        self.ordered = ordered
         self.max_categories = max_categories
 
     def fit(self, X: Any, y: Any = None) -> "TableEncoder":
@@ -214,7 +219,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _check_patterns(self, names: Sequence[str]) -> None:
         """Refuse a pattern that matches no column."""
-        for parameter in ("columns", "drop", "categorical", "dates"):
+        if self.ordered is not None and not isinstance(self.ordered, Mapping):
+            raise ParameterError(
+                f"ordered={self.ordered!r} must be a dict of columns with their categories in order: "
+                "{'stage': ['I', 'II']}."
+            )
+        for parameter in ("columns", "drop", "categorical", "dates", "ordered"):
             patterns = getattr(self, parameter)
             if isinstance(patterns, str):
                 raise ParameterError(f"{parameter}={patterns!r} must be a list of names: write [{patterns!r}].")
@@ -234,6 +244,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return _as_categories(name, column)
         if _any_matches(name, self.dates):
             return _as_dates(name, column)
+        order = next((order for pattern, order in (self.ordered or {}).items() if matches(name, pattern)), None)
+        if order is not None:
+            return _as_ordered(name, column, order)
         held = _held(name, column)
         if held.kind not in KINDS:
             return f"of type {held.kind}"
@@ -490,6 +503,23 @@ def _as_categories(name: str, column: Any) -> ColumnCode | str:
     if not values:
         return EMPTY
     return ColumnCode(name, "category", tuple(values))
+
+
+def _as_ordered(name: str, column: Any, order: Sequence[str]) -> ColumnCode | str:
+    """Return the code of a column whose categories have an order, of which it may hold no others."""
+    categories = tuple(map(_text, order))
+    shown = " < ".join(categories)
+    if isinstance(order, str) or len(set(categories)) < max(len(categories), 2):
+        raise ParameterError(
+            f"ordered gives column {name!r} the order {shown!r}; list two or more different categories."
+        )
+    values = {text for text in _texts(column) if text is not None}
+    other = sorted(values - set(categories))
+    if other:
+        raise ViewError(f"Column {name!r} holds {other[0]!r}, which is not in its order {shown}; add it or correct it.")
+    if len(values) < 2:
+        return EMPTY if not values else CONSTANT
+    return ColumnCode(name, "ordered", categories)
 
 
 def _by_number(text: str) -> tuple[float, str]:

@@ -163,6 +163,25 @@ def test_columns_are_chosen_by_name_pattern_and_view(folder, capsys):
     assert "--drop clinical:g1: there is no such column; there is 'age', 'sex'" in err
 
 
+def test_categories_can_have_an_order(folder, capsys):
+    pd.read_csv("clinical.csv").assign(stage=lambda t: np.resize(["I", "III", "II"], len(t))).to_csv(
+        "c.csv", index=False
+    )
+    options = ("-k", 3, "--missing", "median", "-o", "ordered", "--ordered", "c:stage=I<II<III")
+    code, _, err = run(capsys, "cluster", "c.csv", *options)
+    assert code == 0, err
+    assert "stage by the order of its categories (I, II, III)" in err
+    summary = json.loads((folder / "ordered" / "summary.json").read_text())
+    assert "--ordered 'c:stage=I<II<III'" in summary["command"]
+    namespace = {}
+    exec(summary["code"], namespace)
+    labels = labels_of((folder / "ordered" / "labels.csv").read_text())
+    assert namespace["labels"].tolist() == list(labels.values())
+    assert "'III', which is not in its order I < II" in refused(capsys, "cluster", "c.csv", "--ordered", "stage=I<II")
+    assert "write the column and its categories" in refused(capsys, "cluster", "c.csv", "--ordered", "stage")
+    assert "there is no such column" in refused(capsys, "cluster", "c.csv", "--ordered", "stge=I<II")
+
+
 def test_a_word_among_numbers_is_refused_and_can_be_called_a_category(folder, capsys):
     text = (folder / "genes.csv").read_text().splitlines()
     name, _, *rest = text[1].split(",")
@@ -215,6 +234,17 @@ def test_a_patient_with_one_file_gets_a_cluster(folder, model, capsys):
     labels = labels_of((folder / "out" / "labels.csv").read_text())
     assert labels_of(out) == {"new": labels["p25"]}
     assert err == "absent views: clinical\n"
+
+
+def test_a_column_of_the_model_is_no_column_of_ids_in_a_short_file(folder, capsys):
+    pd.read_csv("clinical.csv")[["sex", "age"]].dropna().to_csv("c.csv", index=False)
+    assert run(capsys, "cluster", "c.csv", "-k", 3, "-o", "few")[0] == 0
+    pd.read_csv("c.csv").drop_duplicates("sex").to_csv("new.csv", index=False)
+    code, out, err = run(capsys, "predict", "few/model.kwm", "new.csv")
+    assert (code, list(labels_of(out))) == (0, ["1", "2"]), err
+    pd.read_csv("new.csv").to_csv("bare.csv", index=False, header=False)
+    assert "say --ids none" in refused(capsys, "predict", "few/model.kwm", "bare.csv")
+    assert run(capsys, "predict", "few/model.kwm", "bare.csv", "--ids", "none")[:2] == (0, out)
 
 
 def test_new_files_are_encoded_as_the_old_ones(folder, model, capsys):

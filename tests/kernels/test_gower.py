@@ -4,10 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from kernelweave import KernelKMeans, NotPSDWarning, ParameterError, load_model, save_model
+from kernelweave import (
+    KernelKMeans,
+    MultiViewKernelKMeans,
+    MultiViewSpectralClustering,
+    NotPSDWarning,
+    ParameterError,
+    ViewError,
+    load_model,
+    save_model,
+)
 from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.report import write_report
 
 ALL = slice(None)
 
@@ -109,3 +120,60 @@ def test_other_kernels_refuse_missing_cells():
     X[4, 0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         KernelKMeans(2, kernel="rbf").fit(X)
+
+
+def mixed_views(absent):
+    """Return a mixed table with missing cells and a table of numbers, of three groups, and the groups."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 3
+    table = np.column_stack([3.0 * y + rng.normal(0, 0.5, 120), y, rng.random(120)])
+    table[rng.random(table.shape) < 0.15] = np.nan
+    table[np.isnan(table).all(axis=1), 2] = 0.5
+    views = {"clinic": table, "genes": np.column_stack([2.0 * y, -y]) + rng.normal(0, 0.7, (120, 2))}
+    if absent:
+        views["clinic"][::4] = np.nan
+        views["genes"][1::4] = np.nan
+    return views, y
+
+
+@pytest.mark.filterwarnings("ignore::kernelweave.NotPSDWarning")
+@pytest.mark.parametrize("absent", [False, True])
+@pytest.mark.parametrize("cls", [MultiViewKernelKMeans, MultiViewSpectralClustering])
+def test_one_of_several_views_may_be_a_mixed_table_with_missing_cells(cls, absent, tmp_path):
+    views, y = mixed_views(absent)
+    kernels = {"clinic": "gower", "genes": "rbf"}
+    model = cls(3, kernel=kernels, kernel_params={"clinic": {"categorical": [1]}, "genes": {}}, random_state=0)
+    model.fit(views)
+    assert adjusted_rand_score(model.labels_, y) > 0.75
+    assert model.observed_.all() != absent
+    save_model(model, tmp_path / "model.kwm")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.kwm").predict(views), model.predict(views))
+    write_report(tmp_path / "report.html", model, views)
+    assert "clinic" in (tmp_path / "report.html").read_text()
+    # The same as with the kernel computed beforehand: cells are compared, not filled.
+    there = ~np.isnan(views["clinic"]).all(axis=1)
+    K = np.full((120, 120), np.nan)
+    K[np.ix_(there, there)] = (
+        fit_kernel(views["clinic"][there], "gower", {"categorical": [1]}).operator("dense").block(ALL, ALL)
+    )
+    given = clone(model).set_params(kernel={"clinic": "precomputed", "genes": "rbf"}, kernel_params=None)
+    given.fit({"clinic": K, "genes": views["genes"]})
+    assert adjusted_rand_score(model.labels_, given.labels_) == 1.0
+
+
+def test_a_view_with_another_kernel_refuses_missing_cells_and_missing_says_what_to_do():
+    views, _ = mixed_views(absent=False)
+    with pytest.raises(ViewError, match="'clinic' contains NaN"):
+        MultiViewKernelKMeans(3, kernel={"clinic": "rbf", "genes": "gower"}).fit(views)
+    filled = MultiViewKernelKMeans(3, kernel="gower", missing="median", random_state=0).fit(views)
+    assert [filler.kind for filler in filled._fillers] == ["median", "median"]
+
+
+@pytest.mark.filterwarnings("ignore::kernelweave.NotPSDWarning")
+def test_the_number_of_clusters_is_read_off_the_mixed_kernel():
+    views, y = mixed_views(absent=True)
+    views["genes"][:, 1] += 6.0 * y
+    kernels = {"clinic": "gower", "genes": "rbf"}
+    model = MultiViewSpectralClustering("auto", kernel=kernels, random_state=0).fit(views)
+    assert model.n_clusters_ == 3
+    assert model.verdict_.startswith("3 clusters")

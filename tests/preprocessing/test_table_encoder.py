@@ -55,6 +55,14 @@ def test_ordered_categories_become_their_place_and_others_a_column_each():
     np.testing.assert_array_equal(result["size"], [0, 2, NAN, 1])
 
 
+def test_the_user_can_give_the_order_of_categories():
+    frame = pd.DataFrame({"stage": ["II", "I", None, "III", "I"], "grade": [3, 1, 2, 2, 1]})
+    encoder = TableEncoder(ordered={"stage": ["I", "II", "III", "IV"], "gr*": ["3", "2", "1"]}).fit(frame)
+    np.testing.assert_array_equal(encoder.transform(frame), [[1, 0], [0, 2], [NAN, 1], [2, 1], [0, 2]])
+    again = TableEncoder.from_notes(encoder.notes())
+    np.testing.assert_array_equal(again.transform({"stage": ["IV"], "grade": [1]}), [[3, 2]])
+
+
 @pytest.mark.parametrize(
     "cells",
     [
@@ -176,6 +184,15 @@ def test_damaged_notes_are_refused(damage):
         ({"x": [1.0, 2.0]}, {"drop": ["x"]}, ViewError, "No column is left.*'x' \\(left out on request\\)"),
         ({"x": ["1", "red"]}, {}, ViewError, r"'x' holds numbers, such as '1', and text, such as 'red'.*categorical="),
         ({"x": ["4.3.2021", "x"]}, {"dates": ["x"]}, ViewError, "'x' holds '4.3.2021', which is no date.*2021-03-04"),
+        (
+            {"x": ["I", "V"]},
+            {"ordered": {"x": ["I", "II"]}},
+            ViewError,
+            "'x' holds 'V', which is not in its order I < II",
+        ),
+        ({"x": ["I", "V"]}, {"ordered": {"x": ["I", "I"]}}, ParameterError, "two or more different categories"),
+        ({"x": ["I", "V"]}, {"ordered": ["x"]}, ParameterError, "must be a dict of columns"),
+        ({"x": ["I", "V"]}, {"ordered": {"y": ["I", "V"]}}, ParameterError, "ordered names 'y', and there is no such"),
         ({"x": ["2021-02-30", "2021-03-01"]}, {"dates": ["x"]}, ViewError, "'2021-02-30', which is no date"),
     ],
 )

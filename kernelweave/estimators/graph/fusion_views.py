@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.inputs import Views, absent_rows, as_edges, per_view
+from kernelweave.inputs import Views, absent_rows, as_edges, per_view, takes_missing_cells
 from kernelweave.kernels.checks import check_kernel_matrix
 from kernelweave.kernels.neighbors import (
     EXACT_LIMIT,
@@ -36,6 +36,7 @@ from kernelweave.kernels.representations import (
     representations,
     view_kind,
 )
+from kernelweave.kernels.spec.fitting import fit_kernel
 
 ViewType = Literal["table", "counts", "kernel", "graph"]
 VIEW_TYPES = ("auto", "table", "counts", "kernel", "graph")
@@ -145,11 +146,31 @@ def view_types(choice: Any, views: Views) -> list[ViewType]:
     return [view_kind(of_present(views, v, "table")) if wanted == "auto" else wanted for v, wanted in enumerate(types)]
 
 
-def types_of_kernels(kernel: Any, views: Views) -> list[ViewType]:
-    """Return what each view is to a graph where ``kernel`` names kernels, for all views or one per view."""
+def views_for_graphs(views: Views, kernel: Any, kernel_params: Any) -> tuple[Views, list[ViewType]]:
+    """Return views and what each is to a graph, where ``kernel`` names kernels, for all views or one per view.
+
+    Kernels that compare samples by the columns that both have stand for their views: other comparisons need all cells.
+    """
     kernels = per_view(kernel, views.names, "kernel")
+    params = per_view(kernel_params, views.names, "kernel_params")
+    compared = [takes_missing_cells(each) for each in kernels]
     types = ["kernel" if isinstance(each, str) and each == "precomputed" else "auto" for each in kernels]
-    return view_types(types, views)
+    if any(compared):
+        blocks = list(views.blocks)
+        for v in np.flatnonzero(compared).tolist():
+            blocks[v] = _kernel_block(views, v, kernels[v], params[v])
+            types[v] = "kernel"
+        views = replace(views, blocks=tuple(blocks))
+    return views, view_types(types, views)
+
+
+def _kernel_block(views: Views, view: int, kernel: str, params: Any) -> Floats:
+    """Return the kernel among all samples, NaN for those that the view lacks."""
+    there = views.present(view)
+    known = fit_kernel(views.blocks[view][there], kernel, params).operator("dense").block(slice(None), slice(None))
+    block = np.full((views.n_samples, views.n_samples), np.nan)
+    block[np.ix_(there, there)] = known
+    return block
 
 
 def of_present(views: Views, view: int, kind: str) -> Matrix:

@@ -184,7 +184,7 @@ class GraphCut(Clusterer):
         began = time.monotonic()
         A = read_affinity(self, X)
         moves = GraphMoves(GraphKernel(A), self.objective)
-        settle_n_clusters(self, lambda: Views(("graph",), (A,)), ["graph"])
+        settle_n_clusters(self, lambda: (Views(("graph",), (A,)), ["graph"]))
         self._check_counts(moves)
         deadline = np.inf if self.time_budget is None else began + self.time_budget
         path = self._search(moves, A, deadline) if self.init is None else self._improve_start(moves, A, deadline)

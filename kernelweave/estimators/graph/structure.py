@@ -260,18 +260,19 @@ class Judge:
         return _OwnGroups(own, bool(gaps[clearest] > max(VIEW_GAP, noise)), int(counts[clearest]))
 
 
-def settle_n_clusters(estimator: Any, views: Callable[[], Views], types: Sequence[ViewType]) -> int:
+def settle_n_clusters(estimator: Any, judged: Callable[[], tuple[Views, Sequence[ViewType]]]) -> int:
     """Return the number of clusters of an estimator, chosen where it is "auto", and keep it with what speaks for it.
 
-    Sets ``n_clusters_``, ``confidence_`` and ``verdict_``; ``views`` is what the number is read off.
+    Sets ``n_clusters_``, ``confidence_`` and ``verdict_``; ``judged`` gives the views that the number is read
+    off, and their types.
     """
     if isinstance(estimator.n_clusters, str):
-        judged = views()
+        views, types = judged()
         seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
-        count = Judge(judged, types, seed).count(1, None)
+        count = Judge(views, types, seed).count(1, None)
         k = count.n_clusters
         estimator.confidence_ = count.confidence
-        estimator.verdict_ = verdict(count, judged.n_samples)
+        estimator.verdict_ = verdict(count, views.n_samples)
     else:
         k = int(estimator.n_clusters)
         estimator.confidence_ = "given"

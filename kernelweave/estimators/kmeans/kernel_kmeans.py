@@ -199,7 +199,7 @@ class KernelKMeans(CenterClusterer):
         )
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_indefinite(op)
-        settle_n_clusters(self, lambda: self._judged(op), ["kernel"])
+        settle_n_clusters(self, lambda: (self._judged(op), ["kernel"]))
         best = best_of(self._runs(op, weights, X, y))
         self._model = CenterModel(kernel.for_new_samples(), best.labels, weights, best.totals, best.norms)
         self._store_run(best)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.graph.fusion_views import types_of_kernels
+from kernelweave.estimators.graph.fusion_views import views_for_graphs
 from kernelweave.estimators.graph.graph_start import graph_labels
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence, warn_if_one_view_decides
@@ -35,7 +35,7 @@ from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
-from kernelweave.inputs import Views, check_cluster_count, read_labels, read_views, read_weights
+from kernelweave.inputs import Views, check_cluster_count, read_labels, read_views, read_weights, takes_missing_cells
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
@@ -261,6 +261,7 @@ shape (n_samples,), default="global_fast"
         self.verbose = verbose
 
     _takes_absent = True
+    _compares_by_kernel = True
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewKernelKMeans":
@@ -481,7 +482,8 @@ shape (n_samples,), default="global_fast"
         if not isinstance(self.init, str):
             labels = read_labels(self.init, len(weights), self.n_clusters)
         elif self.init == GRAPH_INSTEAD:
-            labels = graph_labels(views, types_of_kernels(self.kernel, views), self.n_clusters, self.random_state)
+            compared = views_for_graphs(views, self.kernel, self.kernel_params)
+            labels = graph_labels(*compared, self.n_clusters, self.random_state)
         else:
             chosen = self._search_samples(weights, min(self.init_size, self._stored_samples()))
             near = averaged_distances(_part(among, chosen), coefficients)
@@ -518,7 +520,7 @@ shape (n_samples,), default="global_fast"
 
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)
-        tags.allow_nan = self.missing != "error"
+        tags.allow_nan = self.missing != "error" or takes_missing_cells(self.kernel)
 
 
 def _part(among: ObservedViews, chosen: Ints) -> ObservedViews:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernelweave.foundation.array_types import Array, Floats, Matrix
-from kernelweave.inputs import read_samples
+from kernelweave.inputs import read_samples, takes_missing_cells
 from kernelweave.kernels.spec.fitting import FittedKernel, approximate_kernel, fit_kernel
 
 
@@ -33,11 +33,6 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
     tags.pairwise = is_precomputed(kernel)
     tags.positive_only = isinstance(kernel, str) and kernel == "chi2"
     tags.allow_nan = takes_missing_cells(kernel)
-
-
-def takes_missing_cells(kernel: Any) -> bool:
-    """Whether a kernel compares samples by the columns that both have."""
-    return isinstance(kernel, str) and kernel == "gower"
 
 
 def read_kernel_input(estimator: Any, X: Any, *, reset: bool) -> Array:

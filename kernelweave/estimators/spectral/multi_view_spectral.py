@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.graph.fusion_views import types_of_kernels
+from kernelweave.estimators.graph.fusion_views import views_for_graphs
 from kernelweave.estimators.graph.structure import settle_n_clusters
 from kernelweave.estimators.shared.embedding import (
     EigenvectorExtension,
@@ -43,7 +43,7 @@ from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
-from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights
+from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights, takes_missing_cells
 from kernelweave.kernels.dense import DenseCross
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
@@ -238,6 +238,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self.verbose = verbose
 
     _takes_absent = True
+    _compares_by_kernel = True
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewSpectralClustering":
@@ -260,7 +261,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         """
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
-        k = settle_n_clusters(self, lambda: views, types_of_kernels(self.kernel, views))
+        k = settle_n_clusters(self, lambda: views_for_graphs(views, self.kernel, self.kernel_params))
         check_cluster_count(k, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
         fitted = self._fit_kernels(views, weights)
@@ -310,7 +311,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
 
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)
-        tags.allow_nan = self.missing != "error"
+        tags.allow_nan = self.missing != "error" or takes_missing_cells(self.kernel)
 
     def _read_new(self, X: Any) -> Views:
         return read_views(self, X, reset=False)

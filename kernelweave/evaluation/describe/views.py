@@ -14,7 +14,8 @@ from sklearn.utils import get_tags
 from kernelweave.estimators.margin.basis_kernels import basis_choices
 from kernelweave.estimators.margin.ratio_clustering import RatioMultipleKernelClustering
 from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
-from kernelweave.inputs import Views, is_multi_view, per_view, read_affinity, views_as_seen
+from kernelweave.inputs import Views, is_multi_view, per_view, read_affinity, takes_missing_cells, views_as_seen
+from kernelweave.kernels.spec.fitting import fit_kernel
 
 Kind = Literal["features", "kernel", "distances", "divergences", "graph"]
 #: Kernels under which far samples are all equally far: distances of their metric say more.
@@ -105,10 +106,28 @@ def given_views(model: Any, X: Any) -> tuple[View, ...]:
     views = _in_order_of_fit(model, views_as_seen(model, X, None if several else columns))
     kinds = _kinds(model, views)
     observed = [None] * len(views) if views.observed is None else list(views.observed.T)
-    return tuple(
-        View(name, block, kind, observed=there)
-        for name, block, kind, there in zip(views.names, views.blocks, kinds, observed, strict=True)
-    )
+    given = zip(views.names, views.blocks, kinds, observed, strict=True)
+    return _with_compared_cells(model, [View(name, block, kind, observed=there) for name, block, kind, there in given])
+
+
+def _with_compared_cells(model: Any, views: list[View]) -> tuple[View, ...]:
+    """Return the views, those with missing cells as the kernel that compares samples without them."""
+    names = [view.name for view in views]
+    kernels = per_view(getattr(model, "kernel", None), names, "kernel")
+    if not any(map(takes_missing_cells, kernels)):
+        return tuple(views)
+    params = per_view(getattr(model, "kernel_params", None), names, "kernel_params")
+    return tuple(map(_with_kernel, views, kernels, params))
+
+
+def _with_kernel(view: View, kernel: Any, params: Any) -> View:
+    there = view.present(np.arange(view.block.shape[0]))
+    rows = view.block[there]
+    if not takes_missing_cells(kernel) or not np.isnan(rows).any():
+        return view
+    block = np.full((view.block.shape[0],) * 2, np.nan)
+    block[np.ix_(there, there)] = fit_kernel(rows, kernel, params).operator("dense").block(slice(None), slice(None))
+    return replace(view, block=block, kind="kernel")
 
 
 def _in_order_of_fit(model: Any, views: Views) -> Views:
@@ -160,7 +179,7 @@ def measured_views(model: Any, X: Any) -> tuple[View, ...]:
     params = per_view(getattr(model, "kernel_params", None), names, "kernel_params")
     divergences = per_view(getattr(model, "divergence", "kernel"), names, "divergence")
     settings = zip(views, kernels, params, divergences, strict=True)
-    return tuple(replace(view, measure=_by_kernel(*setting)) for view, *setting in settings)
+    return tuple(replace(setting[0], measure=_by_kernel(*setting)) for setting in settings)
 
 
 def _by_metric(model: Any, view: View) -> Measure:
@@ -169,9 +188,11 @@ def _by_metric(model: Any, view: View) -> Measure:
     return Measure(metric=(model.metric, getattr(model, "metric_params", None)))
 
 
-def _by_kernel(kernel: Any, params: Any, divergence: Any) -> Measure:
+def _by_kernel(view: View, kernel: Any, params: Any, divergence: Any) -> Measure:
     if not is_text(divergence, "kernel"):
         return AS_GIVEN
+    if view.kind == "kernel":
+        return Measure(kernels=(("precomputed", None),))
     if isinstance(kernel, str) and kernel in LOCAL_KERNELS:
         metric = (params or {}).get("metric", "euclidean")
         return AS_GIVEN if is_text(metric, "euclidean") else Measure(metric=(metric, None))

@@ -4,7 +4,7 @@ absent     a row of NaN throughout: the sample has nothing in this view. In a ke
            a sparse view a row is absent where all its stored values are NaN; a row that stores none is observed
 cell       any other NaN. It is an error unless ``missing`` says what to do: "drop" makes the sample absent from the
            view, "mean", "median" and "knn" fill the cell from the training samples that are there (scikit-learn's
-           imputers)
+           imputers). Kernels that compare samples by the columns that both have take cells as they are
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,10 @@ from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 from kernelweave.foundation.errors import ViewError
 
 MISSING = ("error", "drop", "mean", "median", "knn")
+#: Kernels that compare samples by the columns that both have.
+COMPARE_CELLS = ("gower",)
+#: What becomes of cells in views with such a kernel: they stay.
+KEEP = "keep"
 #: Neighbours that a cell is filled from.
 FILLING_NEIGHBORS = 5
 # Two views should share at least this many samples, and this share of the smaller one.
@@ -109,7 +113,7 @@ def without_cells(
 ) -> tuple[Array, Bools, CellFiller | None]:
     """Return a view without missing cells, which samples it has, and what filled it (new where ``filler`` is None)."""
     present = ~holes.absent
-    if not holes.any_cell:
+    if missing == KEEP or not holes.any_cell:
         return block, present, filler
     if missing == "error":
         rows = int(np.count_nonzero(holes.cells))
@@ -216,6 +220,11 @@ def _parts(observed: Bools) -> list[list[int]]:
 def takes_absent(estimator: Any) -> bool:
     """Return whether an estimator takes samples that are absent from some views."""
     return bool(getattr(estimator, "_takes_absent", False))
+
+
+def takes_missing_cells(kernel: Any) -> bool:
+    """Return whether a kernel compares samples by the columns that both have."""
+    return isinstance(kernel, str) and kernel in COMPARE_CELLS
 
 
 def keeps_nan(estimator: Any) -> bool:

@@ -20,6 +20,7 @@ from kernelweave.foundation.errors import ParameterError, ViewError, ViewWarning
 from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.sklearn_internals import get_feature_names, safe_indexing
 from kernelweave.inputs.arrays.absence import (
+    KEEP,
     MISSING,
     CellFiller,
     check_new_samples,
@@ -27,6 +28,7 @@ from kernelweave.inputs.arrays.absence import (
     find_holes,
     keeps_nan,
     takes_absent,
+    takes_missing_cells,
     weak_links,
     without_cells,
 )
@@ -207,17 +209,19 @@ def observed_views(X: Any, views: Any = None, *, missing: str = "error") -> View
     ``missing`` says what becomes of other NaN, as it does in estimators.
     """
     checked = as_views(X, views, allow_nan=True)
-    return _without_holes(checked, missing, [None] * len(checked), None)[0]
+    return _without_holes(checked, [missing] * len(checked), [None] * len(checked), None)[0]
 
 
 def views_as_seen(model: Any, X: Any, views: Any = None) -> Views:
     """Return X as a model, fitted or not, sees it: with what is absent marked, and cells filled as it fills them."""
     if not takes_absent(model):
-        return as_views(X, views)
+        return as_views(X, views, allow_nan=takes_missing_cells(getattr(model, "kernel", None)))
     checked = as_views(X, views, allow_nan=True)
     names = getattr(model, "view_names_", checked.names)
     fillers = dict(zip(names, getattr(model, "_fillers", [None] * len(names)), strict=True))
-    return _without_holes(checked, model.missing, [fillers.get(name) for name in checked.names], None)[0]
+    missing = _missing_by_view(model, names)
+    chosen = [dict(zip(names, missing, strict=True)).get(name, model.missing) for name in checked.names]
+    return _without_holes(checked, chosen, [fillers.get(name) for name in checked.names], None)[0]
 
 
 def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> Views:
@@ -271,7 +275,7 @@ def _as_observed(estimator: Any, views: Views, reset: bool) -> Views:
     # Models of older files have neither.
     fillers = [None] * len(views) if reset else getattr(estimator, "_fillers", [None] * len(views))
     known = None if reset else getattr(estimator, "observed_", None)
-    views, fillers = _without_holes(views, missing, fillers, known)
+    views, fillers = _without_holes(views, _missing_by_view(estimator, views.names), fillers, known)
     if not reset:
         if views.observed is not None:
             check_new_samples(views.observed)
@@ -285,8 +289,16 @@ def _as_observed(estimator: Any, views: Views, reset: bool) -> Views:
     return views
 
 
+def _missing_by_view(estimator: Any, names: Sequence[str]) -> list[str]:
+    """Return what becomes of missing cells in every view: they stay where a kernel compares samples without them."""
+    if estimator.missing != "error" or not getattr(estimator, "_compares_by_kernel", False):
+        return [estimator.missing] * len(names)
+    kernels = per_view(estimator.kernel, names, "kernel")
+    return [KEEP if takes_missing_cells(kernel) else estimator.missing for kernel in kernels]
+
+
 def _without_holes(
-    views: Views, missing: str, fillers: Sequence[CellFiller | None], known: Bools | None
+    views: Views, missing: Sequence[str], fillers: Sequence[CellFiller | None], known: Bools | None
 ) -> tuple[Views, list[CellFiller | None]]:
     """Return the views without missing cells, with what is absent marked, and what filled the cells of each."""
     blocks = []
@@ -295,7 +307,7 @@ def _without_holes(
     for v, (name, block, filler) in enumerate(zip(views.names, views.blocks, fillers, strict=True)):
         holes = find_holes(block, None if known is None else known[:, v])
         if holes is not None:
-            block, observed[:, v], filler = without_cells(name, block, holes, missing, filler)
+            block, observed[:, v], filler = without_cells(name, block, holes, missing[v], filler)
         blocks.append(block)
         kept.append(filler)
     return Views(views.names, tuple(blocks), None if observed.all() else observed), kept

@@ -251,7 +251,7 @@ def _parquet_ids(path: str, frame: Any, text: TextFormat) -> tuple[tuple[str, ..
     counted = hasattr(index, "step") and (index.start, index.step) == (0, 1)  # as it is where nobody made one
     if not (counted and index.name is None):
         return _present_ids(path, index), frame
-    if len(frame.columns):
+    if len(frame.columns) and str(frame.columns[0]) not in text.data_columns:
         first = frame.columns[0]
         texts = frame[first].dtype.kind in "OTU" or str(frame[first].dtype).startswith(("str", "string"))
         named = is_id_name(str(first), known=frame[first].dtype.kind == "f")

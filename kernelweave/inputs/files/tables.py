@@ -73,6 +73,7 @@ class TextFormat:
     header: bool | None = None
     ids: str | None = None  # name or number of the column, or "none"
     mixed: bool | None = None  # whether text and missing cells are taken as they are, not refused
+    data_columns: frozenset[str] = frozenset()  # names of columns that are known to hold no ids
 
     def __post_init__(self) -> None:
         mark = self.delimiter

@@ -325,6 +325,8 @@ def _id_column(shown: str, names: list[str] | None, rows: list[list[str]], text:
             f"{shown}:1: there is no column {asked!r} for ids; give a name of the header or a number from 1 to "
             f"{len(row)}."
         )
+    if names is not None and names[0] in text.data_columns:
+        return None
     named = names is not None and is_id_name(names[0])
     if named and names is not None and not is_id_name(names[0], known=True):  # body_mass_index is no id
         named = len(row) > 1 and not any(_is_fraction(each[0]) for each in rows)
