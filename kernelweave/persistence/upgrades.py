@@ -64,6 +64,7 @@ ADDED: dict[str, Fields] = {
     "model/Centers": {"view_norms": None},
     "view/Kernel": {"samples": None},
     "view/Linked": {"samples": None},
+    "view/Network": {"unit": False},
 }
 
 

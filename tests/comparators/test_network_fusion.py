@@ -178,14 +178,38 @@ def test_distances_far_too_large_for_exponentials_still_have_shares(cls):
     assert (affinity.sum(axis=1) > 0.5).all()
 
 
+def two_topics():
+    """Return two views of word counts, mostly zeros: one half of the words for each half of the texts."""
+    rates = np.kron(np.eye(2), np.full((20, 30), 0.14)) + 0.01
+    return [np.random.default_rng(v).poisson(rates).astype(float) for v in range(2)]
+
+
 @methods
-def test_sparse_views_have_the_networks_of_dense_ones(cls):
-    counts = [np.random.default_rng(v).poisson(0.4, (40, 12)).astype(float) for v in range(2)]
-    one = cls(2, random_state=0).fit(counts)
-    other = cls(2, random_state=0).fit([sp.csr_array(X) for X in counts])
+@pytest.mark.parametrize("standardize", [True, "auto"])
+def test_sparse_views_have_the_networks_of_dense_ones(cls, standardize):
+    counts = two_topics()
+    one = cls(2, n_neighbors=5, standardize=standardize, random_state=0).fit(counts)
+    other = cls(2, n_neighbors=5, standardize=standardize, random_state=0).fit([sp.csr_array(X) for X in counts])
     np.testing.assert_allclose(dense(other.affinity_), dense(one.affinity_), rtol=1e-6, atol=1e-12)
     np.testing.assert_array_equal(other.predict(counts), other.labels_)
     np.testing.assert_array_equal(one.predict([sp.csr_array(X) for X in counts]), one.labels_)
+
+
+@methods
+def test_rows_of_counts_are_compared_at_unit_length_unless_something_else_is_asked_for(cls):
+    counts = two_topics()
+    numbers = VIEWS
+    scaled = [X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12) for X in counts]
+    of_counts = cls(2, n_neighbors=5, random_state=0).fit(counts)
+    as_it_is = cls(2, n_neighbors=5, standardize=False, random_state=0).fit(scaled)
+    np.testing.assert_allclose(dense(of_counts.affinity_), dense(as_it_is.affinity_), rtol=1e-6, atol=1e-12)
+    by_columns = cls(2, n_neighbors=5, standardize=True, random_state=0).fit(numbers)
+    np.testing.assert_array_equal(
+        dense(cls(2, n_neighbors=5, random_state=0).fit(numbers).affinity_), dense(by_columns.affinity_)
+    )
+    assert not np.allclose(
+        dense(cls(2, n_neighbors=5, standardize=True, random_state=0).fit(counts).affinity_), dense(of_counts.affinity_)
+    )
 
 
 # --- absent samples --------------------------------------------------------------------------------------------------
@@ -198,20 +222,27 @@ def test_nemo_groups_samples_that_are_absent_from_views():
     assert adjusted_rand_score(model.labels_, TRUTH) > 0.9
 
 
-def test_samples_that_no_view_has_together_have_no_affinity():
+def test_samples_that_no_view_has_together_have_the_mean_affinity():
     views = [X.copy() for X in VIEWS]
     views[0][::9] = np.nan
     views[1][4::9] = np.nan
     model = NEMO(3, random_state=0).fit(views)
     assert model.affinity_[::9][:, 4::9].nnz == 0
     assert model.affinity_[::9][:, 5::9].nnz > 0
+    A = model.affinity_.toarray()
+    common = model.observed_.astype(int) @ model.observed_.T.astype(int) > 0
+    others = common & ~np.eye(len(A), dtype=bool)
+    A[~common] = A[others].mean()
+    degrees = A.sum(axis=1)
+    np.testing.assert_allclose(
+        model.eigenvalues_, np.linalg.eigvalsh(A / np.sqrt(np.outer(degrees, degrees)))[:-4:-1], rtol=1e-6
+    )
 
 
-@pytest.mark.filterwarnings("ignore:View .* shares 2 of its")
 def test_clusters_that_follow_absence_are_warned_of():
     rng = np.random.default_rng(0)
     views = [rng.normal(size=(60, 2)), rng.normal(size=(60, 2))]
-    views[0][:29] = np.nan
+    views[0][:30] += 8.0
     views[1][31:] = np.nan
     with pytest.warns(ViewWarning, match="which views the samples are in"):
         NEMO(2, n_neighbors=5, random_state=0).fit(views)

@@ -12,11 +12,14 @@ from kernelweave.estimators.comparators.networks import Propagation, cut_network
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence
 from kernelweave.estimators.shared.parameters import view_rules
-from kernelweave.foundation.array_types import Ints
+from kernelweave.foundation.array_types import Bools, Ints
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import MISSING, check_cluster_count, read_views
+from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.graph import GraphKernel
+from kernelweave.kernels.operator import KernelOperator
 from kernelweave.solvers.comparators.network_fusion import average_similarity
+from kernelweave.solvers.graph.fusion import Overlap
 
 #: The least number of neighbours where it is not given.
 FEWEST_NEIGHBORS = 10
@@ -39,9 +42,10 @@ class NEMO(Clusterer):
         authors and others take a sixth of the samples.
     mu : float, default=0.5
         Width of affinities as a share of the distances to neighbours; 0.3 to 0.8 are usual.
-    standardize : bool, default=True
-        Divide the columns of every view by their deviations. False compares views as they are, which suits counts
-        whose rows were scaled to unit length.
+    standardize : bool or "auto", default="auto"
+        True divides the columns of every view by their deviations, False compares views as they are. ``"auto"`` divides
+        but for sparse views and dense ones that hold counts or links (values that are not negative, most of them zero):
+        their rows are compared at unit length, or the rarest word would be the loudest.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
         What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
         the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
@@ -96,8 +100,9 @@ class NEMO(Clusterer):
     -----
     The affinity of two samples of a view is exp(-d^2 / (mu e)), e the mean of their distance d and of the mean
     distances of both to their neighbours; d is Euclidean. Of samples equally far away all are neighbours, so that their
-    order plays no part. Samples that no view has together have affinity zero; the authors' program puts the mean of all
-    others there. Samples that are all equally like each other, as two always are, are one cluster.
+    order plays no part. Samples that no view has together have the mean affinity of all others, as in the authors'
+    program; ``affinity_`` leaves them out. Samples that are all equally like each other, as two always are, are one
+    cluster.
 
     Cost: O(n^2 d) time for the distances and O(n^2) memory, one view at a time; then some tens of products with the
     neighbours of all views.
@@ -128,7 +133,7 @@ class NEMO(Clusterer):
         **view_rules("n_clusters", "views", "n_init", "random_state", "verbose"),
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "mu": [Interval(Real, 0, None, closed="neither")],
-        "standardize": ["boolean"],
+        "standardize": ["boolean", StrOptions({"auto"})],
         "missing": [StrOptions(set(MISSING))],
     }
 
@@ -140,7 +145,7 @@ class NEMO(Clusterer):
         *,
         n_neighbors: int | None = None,
         mu: float = 0.5,
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         missing: str = "error",
         views: Any = None,
         n_init: int = 10,
@@ -193,12 +198,19 @@ class NEMO(Clusterer):
         self.n_neighbors_: Ints = np.array([view.n_neighbors for view in fitted])
         self.view_weights_ = np.full(len(views), 1.0 / len(views))
         self.n_iter_ = 1
-        cut_network(self, GraphKernel(self.affinity_), X, y)
+        cut_network(self, self._network(views.observed), X, y)
         self._model = Propagation.of_training(fitted, views, self.labels_, self.n_clusters)
         if views.observed is not None:
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             warn_if_clusters_follow_absence(self.labels_, views.observed, seed)
         return self
+
+    def _network(self, observed: Bools | None) -> KernelOperator:
+        """Return the affinities of all samples, the mean one where nothing is known of two."""
+        background = None if observed is None else Overlap.of(observed).background(self.affinity_)
+        if background is None:
+            return GraphKernel(self.affinity_)
+        return DenseKernel(self.affinity_.toarray() + background.dense())
 
     def _neighbors(self, n_present: int) -> int:
         if self.n_neighbors is not None:

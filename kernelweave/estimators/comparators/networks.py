@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.preprocessing import normalize
 
 from kernelweave.estimators.shared.embedding import relaxed_clusters, round_embedding, unit_rows
 from kernelweave.estimators.shared.fit_warnings import warn_if_inexact
@@ -19,6 +20,7 @@ from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 from kernelweave.inputs import Views, absent_rows, row_digests
 from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.representations import view_kind
 from kernelweave.kernels.transforms import DegreeKernel, ShiftedKernel
 from kernelweave.kernels.weighted_sum import CompositeKernel
 from kernelweave.solvers.comparators.network_fusion import Neighborhoods, neighbor_shares, neighborhoods
@@ -38,13 +40,14 @@ CONSTANT = 1e-12
 class NetworkView:
     """The training samples of one view, and how new ones are compared with them."""
 
-    origin: Floats | None  # (d,) taken off for the sake of rounding; None for a sparse view
+    origin: Floats | None  # (d,) taken off for the sake of rounding; None where rows are sparse
     factors: Floats | None  # (d,) that columns are multiplied by; None: they stay
     rows: Matrix  # (n_present, d) the training samples, compared like this
     means: Floats  # (n_present,) their mean distances to their nearest neighbours
     samples: Ints  # (n_present,) which training samples these are
     n_neighbors: int
     mu: float
+    unit: bool = False  # whether rows are compared at unit length
 
     def shares(self, block: Matrix, n_samples: int) -> sp.csr_array:
         """Return the shares of new samples over all ``n_samples`` training samples; absent ones have none."""
@@ -52,7 +55,7 @@ class NetworkView:
         shape = (block.shape[0], n_samples)
         if len(new) == 0:
             return sp.csr_array(shape)
-        D = _distances(_compared(block[new], self.origin, self.factors), self.rows)
+        D = _distances(_compared(block[new], self.origin, self.factors, self.unit), self.rows)
         here = neighborhoods(D, self.n_neighbors, among=False)
         return spread(neighbor_shares(D, here, self.means, self.mu, among=False), new, self.samples, shape)
 
@@ -71,19 +74,20 @@ class Network:
         return neighbor_shares(self.distances, self.neighborhoods, there, self.view.mu, among=True)
 
 
-def fit_network(views: Views, position: int, n_neighbors: int, mu: float, *, standardize: bool) -> Network:
+def fit_network(views: Views, position: int, n_neighbors: int, mu: float, *, standardize: bool | str) -> Network:
     """Return the network of one view; of fewer samples than ``n_neighbors`` all others are neighbours."""
     samples = views.present(position)
     block = views.blocks[position]
     block = block if views.observed is None else block[samples]
-    factors = _column_factors(block) if standardize else None
-    origin = None if sp.issparse(block) else block.mean(axis=0)
-    rows = _compared(block, origin, factors)
+    unit = standardize == "auto" and (sp.issparse(block) or view_kind(block) == "counts")
+    factors = _column_factors(block) if standardize and not unit else None
+    origin = None if sp.issparse(block) or unit else block.mean(axis=0)
+    rows = _compared(block, origin, factors, unit)
     D = _distances(rows, rows)
     np.fill_diagonal(D, 0.0)
     m = min(n_neighbors, len(samples) - 1)
     near = neighborhoods(D, m, among=True)
-    return Network(NetworkView(origin, factors, rows, near.means, samples, m, mu), D, near)
+    return Network(NetworkView(origin, factors, rows, near.means, samples, m, mu, unit), D, near)
 
 
 def spread(A: sp.csr_array, rows: Ints, columns: Ints, shape: tuple[int, int]) -> sp.csr_array:
@@ -108,10 +112,10 @@ def _column_factors(block: Matrix) -> Floats:
     return np.divide(1.0, deviations, out=np.zeros_like(deviations), where=varies)
 
 
-def _compared(block: Matrix, origin: Floats | None, factors: Floats | None) -> Matrix:
-    """Return samples as they are compared; a view that was dense in training stays dense."""
+def _compared(block: Matrix, origin: Floats | None, factors: Floats | None, unit: bool) -> Matrix:
+    """Return samples as they are compared: sparse where there is no origin, of unit length where asked."""
     if origin is None:
-        rows = sp.csr_array(block)
+        rows = sp.csr_array(normalize(block) if unit else block)
         return rows if factors is None else sp.csr_array(rows.multiply(factors[None]))
     rows = (block.toarray() if sp.issparse(block) else block) - origin
     if factors is not None:

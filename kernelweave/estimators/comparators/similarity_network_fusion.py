@@ -11,7 +11,7 @@ from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.progress import Meter
-from kernelweave.foundation.sklearn_internals import Interval, fit_context
+from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, read_views
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.solvers.comparators.network_fusion import full_shares, fuse_networks
@@ -37,9 +37,10 @@ class SimilarityNetworkFusion(Clusterer):
         samples 20 would be all, and their network would level out.
     mu : float, default=0.5
         Width of affinities as a share of the distances to neighbours; 0.3 to 0.8 are usual.
-    standardize : bool, default=True
-        Divide the columns of every view by their deviations. False compares views as they are, which suits counts
-        whose rows were scaled to unit length.
+    standardize : bool or "auto", default="auto"
+        True divides the columns of every view by their deviations, False compares views as they are. ``"auto"`` divides
+        but for sparse views and dense ones that hold counts or links (values that are not negative, most of them zero):
+        their rows are compared at unit length, or the rarest word would be the loudest.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=10
@@ -124,7 +125,7 @@ class SimilarityNetworkFusion(Clusterer):
         **view_rules("n_clusters", "views", "n_init", "max_iter", "random_state", "verbose"),
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "mu": [Interval(Real, 0, None, closed="neither")],
-        "standardize": ["boolean"],
+        "standardize": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
@@ -133,7 +134,7 @@ class SimilarityNetworkFusion(Clusterer):
         *,
         n_neighbors: int | None = None,
         mu: float = 0.5,
-        standardize: bool = True,
+        standardize: bool | str = "auto",
         views: Any = None,
         n_init: int = 10,
         max_iter: int = 20,
