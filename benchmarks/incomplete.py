@@ -1,7 +1,7 @@
 """Clusters of views that lack samples: NMI over the share of entries of the sample-by-view table that are absent.
 
-``python -m benchmarks.incomplete`` prints the table, ``--sites`` the one of absence by site; the suite of
-``python -m benchmarks`` runs a part. The masks are those of the prototypes behind the targets, so that figures compare.
+``python -m benchmarks.incomplete`` prints the table, ``--sites`` the one of absence by site, ``--new`` that of new samples;
+the suite of ``python -m benchmarks`` runs a part. The masks are those of the prototypes behind the targets, so that figures compare.
 """
 
 import argparse
@@ -16,8 +16,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.cluster import KMeans
 
+import kernelweave
 from benchmarks._harness import Row
-from kernelweave import GraphFusionClustering
 from kernelweave.datasets import load_benchmark
 from kernelweave.metrics import normalized_mutual_info
 from kernelweave.preprocessing import ViewScaler
@@ -39,6 +39,8 @@ SETS = EIGHT | MORE
 RATES = (0.0, 0.1, 0.3, 0.5, 0.7)
 TARGETS = {0.1: 0.60, 0.3: 0.58, 0.5: 0.54, 0.7: 0.46}
 RECOMMENDED = "graph fusion"
+# Ends the name of a method that places new samples.
+NEW = ", new samples"
 
 
 # --- Data -------------------------------------------------------------------------------------------------------------
@@ -77,13 +79,11 @@ def with_absent(views, observed):
 
 
 def graph_fusion(views, observed, k, seed):
-    return GraphFusionClustering(k, check_views=False, random_state=seed).fit(views).labels_
+    return kernelweave.GraphFusionClustering(k, check_views=False, random_state=seed).fit(views).labels_
 
 
 def estimator(views, observed, k, seed, *, name, **parameters):
     """Cluster scaled views by another estimator of ours."""
-    import kernelweave
-
     return getattr(kernelweave, name)(k, random_state=seed, **parameters).fit(scaled(views)).labels_
 
 
@@ -121,11 +121,36 @@ METHODS = {
     RECOMMENDED: graph_fusion,
     "NEMO": partial(estimator, name="NEMO"),
     "multi-view kernel k-means": partial(estimator, name="MultiViewKernelKMeans"),
+    "the same, random starts": partial(estimator, name="MultiViewKernelKMeans", init="k-means++", n_init=10),
+    "multi-view spectral clustering": partial(estimator, name="MultiViewSpectralClustering"),
+    "multi-view convex mixture": partial(estimator, name="MultiViewConvexMixture"),
+    "multi-view k-means": partial(estimator, name="MultiViewKMeans"),
+    "multi-view EM": partial(estimator, name="MultiViewEM"),
     "imml NEMO, 10 neighbours": partial(of_imml, name="NEMO", num_neighbors=10),
     "imml NEMO": partial(of_imml, name="NEMO"),
     "imml EEIMVC": partial(of_imml, name="EEIMVC"),
     "mean imputation and k-means": mean_imputed,
     "complete cases and k-means": complete_cases,
+}
+
+
+def placed_anew(views, k, seed, *, method):
+    """Return labels of every second sample by a model of the others."""
+    scale = ViewScaler().fit([X[::2] for X in views])
+    name, parameters = PREDICT[method]
+    as_given = name == "GraphFusionClustering"
+    known, new = ([X[start::2] for X in views] for start in (0, 1))
+    model = getattr(kernelweave, name)(k, random_state=seed, **parameters)
+    model.fit(known if as_given else scale.transform(known))
+    return model.predict(new if as_given else scale.transform(new))
+
+
+#: Estimators that place new samples, with their parameters.
+PREDICT = {
+    RECOMMENDED: ("GraphFusionClustering", {"check_views": False}),
+    "NEMO": ("NEMO", {}),
+    "multi-view kernel k-means": ("MultiViewKernelKMeans", {}),
+    "multi-view spectral clustering": ("MultiViewSpectralClustering", {}),
 }
 
 
@@ -152,10 +177,14 @@ def answer(task):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            labels = METHODS[method](holed, observed, len(np.unique(y)), 0)
+            k = len(np.unique(y))
+            new = method.endswith(NEW)
+            known = method.removesuffix(NEW)
+            labels = placed_anew(holed, k, 0, method=known) if new else METHODS[method](holed, observed, k, 0)
     except Exception as error:  # a peer that fails must not lose the others
         print(f"{name}, {rate}, {method}: {type(error).__name__}: {str(error)[:80]}", file=sys.stderr)
         return float("nan"), float("nan"), time.perf_counter() - start
+    y = y[1::2] if new else y
     with_site = float("nan") if site is None else float(normalized_mutual_info(site, labels))
     return float(normalized_mutual_info(y, labels)), with_site, time.perf_counter() - start
 
@@ -230,20 +259,23 @@ def main():
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--rates", nargs="+", type=float, default=list(RATES))
     parser.add_argument("--masks", type=int, default=3, help="masks of every rate")
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS | PREDICT))
     parser.add_argument("--sites", action="store_true", help="absence by site, beside absence at random as often")
+    parser.add_argument("--new", action="store_true", help="models of every second sample, NMI of the others")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", metavar="FILE", help="keep answers here, and go on from those it already holds")
     asked = parser.parse_args()
     rates = ["site", "as often"] if asked.sites else asked.rates
-    answers = measure(tasks_of(asked.sets, rates, asked.masks, asked.methods), asked.jobs, asked.json)
+    known = PREDICT if asked.new else METHODS
+    methods = [name + NEW * asked.new for name in asked.methods or known if name in known]
+    answers = measure(tasks_of(asked.sets, rates, asked.masks, methods), asked.jobs, asked.json)
     if asked.sites:
-        print(site_table(answers, asked.sets, asked.methods))
+        print(site_table(answers, asked.sets, methods))
         return
-    print(table(answers, asked.sets, rates, asked.methods))
+    print(table(answers, asked.sets, rates, methods))
     eight = [name for name in asked.sets if name in EIGHT]
     if eight and eight != asked.sets:
-        print(f"\nOn {', '.join(eight)}:\n\n{table(answers, eight, rates, asked.methods)}")
+        print(f"\nOn {', '.join(eight)}:\n\n{table(answers, eight, rates, methods)}")
 
 
 if __name__ == "__main__":
