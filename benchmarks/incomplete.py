@@ -1,7 +1,8 @@
 """Clusters of views that lack samples: NMI over the share of entries of the sample-by-view table that are absent.
 
-``python -m benchmarks.incomplete`` prints the table, ``--sites`` the one of absence by site, ``--new`` that of new samples;
-the suite of ``python -m benchmarks`` runs a part. The masks are those of the prototypes behind the targets, so that figures compare.
+``python -m benchmarks.incomplete`` prints the table, ``--sites`` the one of absence by site, ``--new`` that of new
+samples; the suite of ``python -m benchmarks`` runs a part. The masks are those of the prototypes behind the targets, so
+that figures compare.
 """
 
 import argparse

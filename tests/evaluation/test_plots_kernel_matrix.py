@@ -275,3 +275,22 @@ def test_models_trained_on_a_part_show_that_part():
     assert sorted(display.indices) == model.train_indices_.tolist()
     np.testing.assert_allclose(display.K, rbf_kernel(TABLE[display.indices], gamma=1 / 8), atol=1e-12)
     np.testing.assert_array_equal(display.labels, model.labels_[display.indices])
+
+
+@pytest.mark.parametrize("cls", [MultiViewKernelKMeans, MultiViewSpectralClustering])
+def test_kernels_of_views_that_lack_samples_are_averaged_over_those_that_have_both(cls):
+    views = {name: view.copy() for name, view in VIEWS.items()}
+    views["a"][::5] = np.nan
+    views["b"][2::5] = np.nan
+    params = {"gamma": 0.1}
+    model = cls(3, kernel="rbf", kernel_params=params, normalize=False, view_weights=[1.0, 3.0], p=1.0, random_state=0)
+    display = KernelMatrixDisplay.from_estimator(model.fit(views), views)
+    shares = np.array([0.25, 0.75])[:, None, None] * (model.observed_.T[:, :, None] & model.observed_.T[:, None, :])
+    total = shares.sum(axis=0)
+    kernels = np.array([rbf_kernel(np.nan_to_num(view), gamma=0.1) for view in views.values()])
+    expected = (shares * kernels).sum(axis=0) / np.where(total > 0, total, np.nan)
+    expected = expected[np.ix_(display.indices, display.indices)]
+    unknown = np.isnan(expected)
+    assert unknown.any()
+    np.testing.assert_allclose(display.K[~unknown], expected[~unknown])
+    np.testing.assert_allclose(display.K[unknown], display.K[unknown][0])

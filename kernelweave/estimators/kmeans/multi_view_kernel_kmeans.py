@@ -9,6 +9,7 @@ import numpy as np
 from kernelweave.estimators.graph.fusion_views import views_for_graphs
 from kernelweave.estimators.graph.graph_start import graph_labels
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.embedding import ObservedExtension
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence, warn_if_one_view_decides
 from kernelweave.estimators.shared.models import CenterModel, ObservedCenters
 from kernelweave.estimators.shared.parameters import view_rules
@@ -36,7 +37,7 @@ from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views, check_cluster_count, read_labels, read_views, read_weights, takes_missing_cells
-from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.dense import DenseCross, DenseKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
@@ -514,6 +515,21 @@ shape (n_samples,), default="global_fast"
 
     def _read_new(self, X: Any) -> Views:
         return read_views(self, X, reset=False)
+
+    def _cross(self, X: Any) -> KernelOperator:
+        """Return the sum of the kernels between samples and the training samples, which pictures draw.
+
+        Where samples are absent, it is averaged over the views that two have in common; unknown pairs have the mean.
+        """
+        model: Any = self._model
+        views = self._read_new(X)
+        if not isinstance(model, ObservedCenters):
+            return model.kernel.cross(views)
+        averaged = ObservedExtension(
+            model.kernels, self.kernel_coefficients_, model.observed, np.empty((len(model.labels), 0)), np.nan
+        )
+        K = averaged.affinities(views)
+        return DenseCross(np.where(np.isnan(K), np.nanmean(K), K))
 
     def _why_without(self, method: str) -> str | None:
         return None if method == "predict" else why_without_distances(self.kernel)
