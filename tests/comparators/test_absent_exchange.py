@@ -17,7 +17,10 @@ from kernelweave import (
     load_model,
     save_model,
 )
+from kernelweave.backends import Assignment, get_backend
+from kernelweave.estimators.comparators.view_features import spread_start
 from kernelweave.kernels.features import FeatureKernel
+from kernelweave.partitions.empty import reseed_empty
 from kernelweave.solvers.comparators.exchange import next_to_learn
 from kernelweave.solvers.comparators.multi_view_em import (
     COVARIANCES,
@@ -82,7 +85,7 @@ def masked_problems(draw, max_views=3, min_n=6):
     counted = mask[weights > 0].astype(int)
     shared = counted.T @ counted
     assume((np.linalg.matrix_power(shared, len(blocks)) > 0).all())
-    if draw(st.booleans()):
+    if draw(st.sampled_from([True, True, False])):
         labels = np.where(mask[:, 0], labels, -1)
     assume(all((weights[labels == c] > 0).any() for c in range(k)))
     return blocks, mask, labels, weights, k
@@ -125,6 +128,8 @@ def test_rounds_of_k_means_are_those_of_the_plain_loop(problem):
 )  # fmt: skip
 def test_rounds_of_em_are_those_of_the_plain_loop(problem, covariance, counts):
     blocks, mask, labels, weights, k = problem
+    # No feature is constant: mixtures have a stand-in for its variance that the plain loop lacks.
+    blocks = [block + np.random.default_rng(0).normal(size=block.shape) for block in blocks]
     blocks = [np.round(4.0 * np.abs(block)) + 1.0 for block in blocks] if counts else blocks
     kinds = ["multinomial" if counts and v == 0 else covariance for v in range(len(blocks))]
     rows = rows_of(mask)
@@ -138,6 +143,7 @@ def test_rounds_of_em_are_those_of_the_plain_loop(problem, covariance, counts):
     result = exchange_em(models, labels, n_clusters=k, max_iter=5, samples=rows)
     path, kept, proba = oracle.exchange_em(blocks, kinds, mask, labels, weights, k, max_iter=5)
     assert result.objective >= max(path) - 1e-6  # no round of all is better
+    assert result.history[0] == pytest.approx(path[0], abs=1e-6)
     if kept == len(result.history):  # rounding may choose between equally good rounds
         assert result.history == pytest.approx(path[:kept], abs=1e-6)
         np.testing.assert_allclose(mean_posteriors(result.densities, there, rows, len(labels)), proba, atol=1e-5)
@@ -189,6 +195,52 @@ def test_a_cluster_that_samples_outside_a_view_have_takes_none_of_its_samples():
     assert result.labels.tolist() == [0, 0, 0, 1, 1]
     np.testing.assert_allclose(result.means[1], [[2.0], [2.0]])  # that of cluster 1 is the mean of the view
     np.testing.assert_allclose(result.view_scatters, [0.02 + 0.005, 14.0])
+
+
+def test_a_cluster_that_is_empty_everywhere_takes_the_farthest_sample_of_the_view():
+    # Nobody is nearest to the mean of cluster 1, between the others: the first sample opens it again.
+    x = np.array([[-10.0], [-9.0], [9.0], [10.0], [-9.0]])
+    result = exchange_kmeans(
+        [FeatureKernel(x), FeatureKernel(x[:4])],
+        np.array([1, 0, 2, 1, 0]),
+        np.ones(5),
+        n_clusters=3,
+        max_iter=9,
+        samples=[np.arange(5), np.arange(4)],
+    )
+    assert result.history == pytest.approx([200.5, 1.0])
+    assert result.labels.tolist() == [1, 0, 2, 2, 0]
+
+
+def test_a_cluster_with_samples_outside_can_spare_those_inside():
+    assignment = Assignment(np.array([0, 1]), np.array([9.0, 4.0]), 0.0)
+    options = (get_backend(), assignment, np.ones(2), 3, 1e-12)
+    assert reseed_empty(*options, np.array([0, 0, 0])).tolist() == [0, 1]  # both are the last of their clusters
+    assert reseed_empty(*options, np.array([0, 1, 0])).tolist() == [0, 2]
+    assert reseed_empty(*options, np.array([5, 5, 1])).tolist() == [0, 1]  # nothing is empty
+
+
+def test_a_cluster_founded_anew_has_the_mean_of_views_that_lack_its_sample():
+    # Three clusters, but two distinct places in view 1; the last sample, in view 0 alone, is the farthest.
+    front = np.array([[0.0], [0.1], [1.0], [1.1], [7.0]])
+    back = np.array([[0.0], [0.0], [3.0], [3.0]])
+    result = exchange_kmeans(
+        [FeatureKernel(front), FeatureKernel(back)],
+        np.array([0, 0, 1, 1, 1]),
+        np.ones(5),
+        n_clusters=3,
+        max_iter=1,
+        samples=[np.arange(5), np.arange(4)],
+    )
+    assert result.labels.tolist() == [0, 0, 1, 1, 2]
+    assert result.means[0][2] == pytest.approx(7.0)
+    assert result.means[1][2] == pytest.approx(1.5)
+
+
+def test_starts_that_are_drawn_say_nothing_of_samples_that_the_view_lacks():
+    first = spread_start(lambda _: np.array([1, 0]), np.array([0, 3]), 4)
+    assert first(np.random.default_rng(0)).tolist() == [1, -1, -1, 0]
+    assert first(np.array([0, 1, 1, 0])).tolist() == [0, 1, 1, 0]
 
 
 # --- fit -------------------------------------------------------------------------------------------------------------
