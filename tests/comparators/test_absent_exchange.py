@@ -237,6 +237,16 @@ def test_a_cluster_founded_anew_has_the_mean_of_views_that_lack_its_sample():
     assert result.means[1][2] == pytest.approx(1.5)
 
 
+def test_samples_whose_start_is_known_keep_it_while_others_learn_theirs():
+    labels = np.where(MASK[:, 0], Y, -1)
+    rows = rows_of(MASK)
+    models = [GaussianView(X[there], np.ones(len(there)), "spherical") for X, there in zip(BLURRED, rows, strict=True)]
+    result = exchange_em(models, labels, n_clusters=K, max_iter=1, samples=rows)
+    path, _, proba = oracle.exchange_em(BLURRED, ["spherical"] * 3, MASK, labels, np.ones(N), K, max_iter=1)
+    assert result.history == pytest.approx(path)
+    np.testing.assert_allclose(mean_posteriors(result.densities, present(BLURRED, MASK), rows, N), proba, atol=1e-9)
+
+
 def test_starts_that_are_drawn_say_nothing_of_samples_that_the_view_lacks():
     first = spread_start(lambda _: np.array([1, 0]), np.array([0, 3]), 4)
     assert first(np.random.default_rng(0)).tolist() == [1, -1, -1, 0]
