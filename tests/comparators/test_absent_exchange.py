@@ -30,6 +30,7 @@ from kernelweave.solvers.comparators.multi_view_em import (
     mean_posteriors,
 )
 from kernelweave.solvers.comparators.multi_view_kmeans import exchange_kmeans, joint_distances
+from tests.persistence.stored_models import FOLDER, FORMS, NEW
 from tests.reference import masked_exchange as oracle
 from tests.strategies import generators, partitions, sample_weights, views
 
@@ -491,3 +492,17 @@ def test_models_come_back_from_files(cls, tmp_path):
         np.testing.assert_array_equal(again.predict(data), model.labels_)
         values = "transform" if cls is MultiViewKMeans else "predict_proba"
         np.testing.assert_array_equal(getattr(again, values)(data), getattr(model, values)(data))
+
+
+@both
+@pytest.mark.parametrize("version", [1, 2])
+def test_models_of_older_files_place_samples_that_lack_views(cls, version):
+    model = load_model(FOLDER / f"v{version}-{cls.__name__}-views.kwm")
+    assert model.missing == "error"
+    new = FORMS["views"](NEW)
+    lacking = {"front": new["front"], "back": np.full_like(new["back"], np.nan)}
+    found = model.predict(lacking)
+    np.testing.assert_array_equal(model.predict({"front": new["front"]}), found)
+    if cls is MultiViewKMeans:
+        gaps = ((new["front"][:, None] - model.cluster_centers_[0]) ** 2).sum(axis=2)
+        np.testing.assert_array_equal(found, gaps.argmin(axis=1))
