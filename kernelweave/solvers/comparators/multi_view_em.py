@@ -241,6 +241,8 @@ def _round(
 
 def _handed_on(posteriors: Floats, samples: Index, found: Floats) -> Floats:
     """Return the posteriors with those that a view found for its samples."""
+    if isinstance(samples, slice):  # all of them
+        return found
     result = posteriors.copy()
     result[samples] = found
     return result
