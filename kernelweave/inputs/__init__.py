@@ -1,6 +1,6 @@
 """The one gate through which data enter: samples, views, weights and labels."""
 
-from kernelweave.inputs.arrays.absence import MISSING, absent_rows, takes_absent, takes_missing_cells
+from kernelweave.inputs.arrays.absence import MISSING, absent_rows, connected_views, takes_absent, takes_missing_cells
 from kernelweave.inputs.arrays.graphs import as_edges, read_affinity
 from kernelweave.inputs.arrays.samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
 from kernelweave.inputs.arrays.views import (
@@ -29,6 +29,7 @@ __all__ = [
     "as_edges",
     "as_views",
     "check_cluster_count",
+    "connected_views",
     "is_multi_view",
     "observed_views",
     "per_view",

@@ -3,21 +3,30 @@
 import numpy as np
 
 from kernelweave.backends import Assignment, Backend, BackendArray
+from kernelweave.foundation.array_types import Ints
 from kernelweave.partitions.algebra import TIE_TOLERANCE
 
 
 def reseed_empty(
-    backend: Backend, assignment: Assignment, weights: BackendArray, n_clusters: int, tolerance: float
+    backend: Backend,
+    assignment: Assignment,
+    weights: BackendArray,
+    n_clusters: int,
+    tolerance: float,
+    elsewhere: Ints | None = None,
 ) -> BackendArray:
     """Return the labels of an assignment, every empty cluster given the farthest sample that can be spared.
 
     The last sample of a cluster is not taken from it, and one that lies within ``tolerance`` of its centre is not
-    taken at all: there are then fewer distinct samples than clusters, and the cluster stays empty.
+    taken at all: there are then fewer distinct samples than clusters, and the cluster stays empty. ``elsewhere`` counts
+    the samples of every cluster that are no part of the assignment.
     """
-    empty = np.flatnonzero(backend.segment_sums(assignment.labels, weights, n_clusters) <= 0)
+    elsewhere = np.zeros(n_clusters, dtype=np.intp) if elsewhere is None else elsewhere
+    held = backend.segment_sums(assignment.labels, weights, n_clusters) > 0
+    empty = np.flatnonzero(~held & (elsewhere == 0))
     if len(empty) == 0:
         return assignment.labels
-    counts = backend.segment_sums(assignment.labels, weights > 0, n_clusters)
+    counts = backend.segment_sums(assignment.labels, weights > 0, n_clusters) + elsewhere
     # Every cluster keeps one sample, so that at most n_clusters of the farthest are passed over.
     most = len(empty) + n_clusters
     samples, distances, clusters = backend.farthest(assignment, weights, tolerance / TIE_TOLERANCE, most)

@@ -291,7 +291,7 @@ def test_models_that_need_all_views_say_so(folder, capsys):
         "--drop",
         "age,sex,g2",
         "--method",
-        "multi-view-kmeans",
+        "similarity-network-fusion",
         "-o",
         "out",
     )

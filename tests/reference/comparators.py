@@ -165,7 +165,7 @@ def gaussian_step(X, R, weights, covariance):
     if "spherical" in covariance:
         s, floor = np.tile(s.mean(axis=1)[:, None], (1, d)), np.full((k, d), spread.mean())
     if "shared" in covariance:
-        s = np.tile(sizes @ s / total, (k, 1))
+        s = np.tile(sizes @ s / sizes.sum(), (k, 1))
     return sizes / sizes.sum(), m, np.maximum(s, 1e-3 * floor)
 
 

@@ -1,5 +1,6 @@
 """Mixtures of several views that exchange posteriors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +12,23 @@ from kernelweave.estimators.comparators.view_features import (
     Origins,
     best_run,
     check_not_negative,
+    known_rows,
     moved_back,
     moved_to,
     origins,
+    spread_start,
+    starting_view,
+    weights_of_rows,
 )
 from kernelweave.estimators.shared.clusterer import Clusterer
-from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.shared.fit_warnings import (
+    warn_if_clusters_follow_absence,
+    warn_if_empty,
+    warn_if_unfinished,
+)
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.runs import first_labels, label_starts
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_views, read_weights
@@ -49,12 +58,16 @@ class ViewMixtures:
     densities: tuple[Density, ...]
 
     def posteriors(self, views: Views) -> Floats:
-        """Return the posteriors of the clusters, averaged over the views."""
-        return mean_posteriors(self.densities, moved_to(views, self.origins))
+        """Return the posteriors of the clusters, averaged over the views that a sample is in."""
+        known = known_rows(views)
+        blocks = moved_to(known.blocks, self.origins)
+        return mean_posteriors(self.densities, blocks, known.samples, views.n_samples)
 
     def log_likelihood(self, views: Views, weights: Floats) -> float:
-        """Return the mean log-likelihood over samples and views."""
-        return mean_log_likelihood(self.densities, moved_to(views, self.origins), weights)
+        """Return the mean log-likelihood over samples and the views that they are in."""
+        known = known_rows(views)
+        own = [weights[here] for here in known.samples]
+        return mean_log_likelihood(self.densities, moved_to(known.blocks, self.origins), own)
 
 
 class MultiViewEM(Clusterer):
@@ -73,10 +86,16 @@ class MultiViewEM(Clusterer):
         counts, which must not be negative.
     covariance : {"diagonal", "spherical", "shared_diagonal", "shared_spherical"}, default="diagonal"
         Variances of Gaussian clusters: one per feature or one for all features, of each cluster or shared by them.
+    missing : {"error", "drop", "mean", "median", "knn"}, default="error"
+        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
+        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
+        no matter of cells: the sample is absent from this view, and its posteriors are those of the others.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     init : {"k-means++", "random"} or array of shape (n_samples,), default="k-means++"
         First partition: that of the first view by samples drawn far apart or at random, or given labels (one run).
+        Where samples are absent, it is drawn in the first view that has at least ``n_clusters`` of them; the others
+        get posteriors from a view that has them, step by step.
     n_init : int, default=10
         Number of starts; the run with the largest objective is kept.
     max_iter : int, default=200
@@ -91,7 +110,7 @@ class MultiViewEM(Clusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of every sample: the largest posterior, averaged over the views.
+        Cluster of every sample: the largest posterior, averaged over the views that it is in.
     cluster_centers_ : list of ndarray of shape (n_clusters, n_features_v)
         Means of the clusters, view by view; for a multinomial the probabilities of the features.
     cluster_spreads_ : list of ndarray of shape (n_clusters, n_features_v) or None
@@ -103,8 +122,8 @@ class MultiViewEM(Clusterer):
     view_weights_ : ndarray of shape (n_views,)
         Equal weights: all views count the same.
     objective_ : float
-        Mean log-likelihood over samples and views, each mixture fitted to the posteriors of the view before; without
-        the multinomial coefficients, which no parameter changes. It is maximised.
+        Mean log-likelihood over samples and the views that they are in, each mixture fitted to the posteriors of the
+        view before; without the multinomial coefficients, which no parameter changes. It is maximised.
     objective_path_ : ndarray
         Its value after every round up to the one kept, which has the largest. With one view it rises; with more it may
         fall.
@@ -112,6 +131,8 @@ class MultiViewEM(Clusterer):
         Rounds of the best run, with those after the one kept.
     converged_ : bool
         Whether the best run ended because gains were below ``tol`` rather than at ``max_iter``.
+    observed_ : ndarray of shape (n_samples, n_views), bool
+        Which samples each view had.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
@@ -132,6 +153,11 @@ class MultiViewEM(Clusterer):
     a thousandth of those of the view, so that no cluster shrinks to a point; one average sample is added to every
     multinomial cluster. A cluster that loses all its samples stays empty, with a warning.
 
+    Where samples are absent from views, the mixture of every view is fitted to the samples that it has, and it hands
+    their posteriors on. The others keep those of the last view that has them; nothing is filled in. A cluster that none
+    of a view's samples has a share in is not in its mixture, so that the view gives it no probability. New samples may
+    lack views, too.
+
     Source: PhD 1.2.3; S. Bickel and T. Scheffer, "Multi-view clustering", ICDM 2004. There are two views there; here
     any number, each of which hands its posteriors to the next.
 
@@ -150,7 +176,7 @@ class MultiViewEM(Clusterer):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         "distribution": [StrOptions(set(DISTRIBUTIONS)), list, tuple, dict],
         "covariance": [StrOptions(set(COVARIANCES))],
-        **view_rules("n_clusters", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
+        **view_rules("n_clusters", "missing", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
         "init": [StrOptions(set(VIEW_INITS)), "array-like"],
     }
 
@@ -160,6 +186,7 @@ class MultiViewEM(Clusterer):
         *,
         distribution: Any = "gaussian",
         covariance: str = "diagonal",
+        missing: str = "error",
         views: Any = None,
         init: Any = "k-means++",
         n_init: int = 10,
@@ -171,6 +198,7 @@ class MultiViewEM(Clusterer):
         self.n_clusters = n_clusters
         self.distribution = distribution
         self.covariance = covariance
+        self.missing = missing
         self.views = views
         self.init = init
         self.n_init = n_init
@@ -179,8 +207,11 @@ class MultiViewEM(Clusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    _takes_absent = True
+
     def _set_input_tags(self, tags: Any) -> None:
         tags.sparse = True
+        tags.allow_nan = self.missing != "error"
         tags.positive_only = isinstance(self.distribution, str) and self.distribution == "multinomial"
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -190,7 +221,7 @@ class MultiViewEM(Clusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``.
+            The views; see ``views``. A row of NaN means that the sample is absent from the view.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -204,16 +235,20 @@ class MultiViewEM(Clusterer):
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
-        kinds = self._kinds(views)
+        known = known_rows(views)
+        own = weights_of_rows(views, weights)
+        kinds = self._kinds(views.names, known.blocks)
         # Dense Gaussian views are moved to their means for the sake of rounding; counts must stay counts.
-        pairs = zip(origins(views), kinds, strict=True)
+        pairs = zip(origins(known.blocks), kinds, strict=True)
         centre = tuple(origin if kind == "gaussian" else None for origin, kind in pairs)
-        models = self._models(views, kinds, centre, weights)
-        first = first_labels(FeatureKernel(models[0].start_features()), self.init, weights, self.n_clusters)
+        models = self._models(moved_to(known.blocks, centre), kinds, own)
+        v = starting_view(views, own, self.n_clusters) if isinstance(self.init, str) else 0
+        drawn = first_labels(FeatureKernel(models[v].start_features()), self.init, own[v], self.n_clusters)
+        first = spread_start(drawn, known.samples[v], views.n_samples)
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
 
         def run(start: Any) -> ExchangedMixtures:
-            return exchange_em(models, first(start), **options)
+            return exchange_em(models, first(start), samples=known.samples, **options)
 
         starts = label_starts(self.init, self.n_init, self.random_state, views.n_samples, self.n_clusters)
         best = best_run(self, run, starts, X, y, value=lambda result: -result.objective)
@@ -229,12 +264,13 @@ class MultiViewEM(Clusterer):
         self.converged_ = best.converged
         warn_if_unfinished(best.converged, self.max_iter, "posteriors")
         warn_if_empty(np.bincount(best.labels, minlength=self.n_clusters), self.n_clusters)
+        warn_if_clusters_follow_absence(best.labels, views.observed, 0)
         return self
 
-    def _kinds(self, views: Views) -> list[str]:
+    def _kinds(self, names: Sequence[str], blocks: Sequence[Matrix]) -> list[str]:
         """Return the distribution of every view; counts must not be negative."""
-        kinds = per_view(self.distribution, views.names, "distribution")
-        for name, block, kind in zip(views.names, views, kinds, strict=True):
+        kinds = per_view(self.distribution, names, "distribution")
+        for name, block, kind in zip(names, blocks, kinds, strict=True):
             if not isinstance(kind, str) or kind not in DISTRIBUTIONS:
                 known = " or ".join(map(repr, DISTRIBUTIONS))
                 raise ParameterError(f"distribution={kind!r} of view {name!r} is unknown. Choose {known}.")
@@ -242,15 +278,15 @@ class MultiViewEM(Clusterer):
                 check_not_negative(name, block, "MultiViewEM with distribution='multinomial'")
         return kinds
 
-    def _models(self, views: Views, kinds: list[str], centre: Origins, weights: Floats) -> list[ViewModel]:
+    def _models(self, blocks: Sequence[Matrix], kinds: Sequence[str], weights: Sequence[Floats]) -> list[ViewModel]:
         """Return every view with its distribution."""
         return [
-            GaussianView(block, weights, self.covariance) if kind == "gaussian" else MultinomialView(block, weights)
-            for block, kind in zip(moved_to(views, centre), kinds, strict=True)
+            GaussianView(block, own, self.covariance) if kind == "gaussian" else MultinomialView(block, own)
+            for block, kind, own in zip(blocks, kinds, weights, strict=True)
         ]
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the posterior probabilities of the clusters, averaged over the views.
+        """Return the posterior probabilities of the clusters, averaged over the views that a sample is in.
 
         Parameters
         ----------
@@ -276,7 +312,7 @@ class MultiViewEM(Clusterer):
         Returns
         -------
         labels : ndarray of shape (n_new,)
-            Index of the cluster with the largest posterior, averaged over the views.
+            Index of the cluster with the largest posterior, averaged over the views that a sample is in.
         """
         return likeliest(self.predict_proba(X))
 
@@ -295,7 +331,7 @@ class MultiViewEM(Clusterer):
         Returns
         -------
         score : float
-            Mean over samples and views of log p(x), without the multinomial coefficients.
+            Mean over samples and the views that they are in of log p(x), without the multinomial coefficients.
         """
         check_is_fitted(self)
         views = read_views(self, X, reset=False)

@@ -1,6 +1,5 @@
 """k-means of several views that exchange their partitions."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +9,25 @@ from kernelweave.estimators.comparators.view_features import (
     VIEW_INITS,
     Origins,
     best_run,
+    known_rows,
     moved_back,
     moved_to,
     origins,
+    spread_start,
+    starting_view,
+    weights_of_rows,
 )
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
-from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.shared.fit_warnings import (
+    warn_if_clusters_follow_absence,
+    warn_if_empty,
+    warn_if_unfinished,
+)
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.runs import first_labels, label_starts
-from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
-from kernelweave.inputs import check_cluster_count, read_views, read_weights
+from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.comparators.multi_view_kmeans import (
     ExchangedMeans,
@@ -33,19 +40,20 @@ from kernelweave.solvers.comparators.multi_view_kmeans import (
 
 @dataclass(frozen=True)
 class JointCenters:
-    """Centres of every cluster in every view; samples go where the distances of all views add up to the least."""
+    """Centres of every cluster in every view; samples go where the distances of their views add up to the least."""
 
     origins: Origins
     means: tuple[Floats, ...]  # per view (k, d_v), measured from the origin
     filled: Bools  # (k,) whether the cluster has centres
     slack: float  # squared distances that differ by no more are equal
 
-    def squared_distances(self, views: Sequence[Matrix]) -> Floats:
+    def squared_distances(self, views: Views) -> Floats:
         """Return the squared distances to the centres, added up over the views, infinite where there are none."""
-        ops = [FeatureKernel(block) for block in moved_to(views, self.origins)]
-        return joint_distances(ops, self.means, self.filled)
+        known = known_rows(views)
+        ops = [FeatureKernel(block) for block in moved_to(known.blocks, self.origins)]
+        return joint_distances(ops, self.means, self.filled, known.samples, views.n_samples)
 
-    def assign(self, views: Sequence[Matrix]) -> Ints:
+    def assign(self, views: Views) -> Ints:
         """Return the cluster of every sample."""
         return nearest_joint(self.squared_distances(views), self.slack)
 
@@ -60,10 +68,16 @@ class MultiViewKMeans(CenterClusterer):
     ----------
     n_clusters : int, default=8
         Number of clusters.
+    missing : {"error", "drop", "mean", "median", "knn"}, default="error"
+        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
+        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
+        no matter of cells: the sample is absent from this view, and its distances are added up over the others.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     init : {"k-means++", "random"} or array of shape (n_samples,), default="k-means++"
         First partition: that of the first view by samples drawn far apart or at random, or given labels (one run).
+        Where samples are absent, it is drawn in the first view that has at least ``n_clusters`` of them; the others
+        get the cluster of the nearest mean in a view that has them, step by step.
     n_init : int, default=10
         Number of starts; the run with the least objective is kept.
     max_iter : int, default=100
@@ -78,7 +92,7 @@ class MultiViewKMeans(CenterClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of every sample: least squared distance to its centres, added up over the views.
+        Cluster of every sample: least squared distance to its centres, added up over the views that it is in.
     cluster_centers_ : list of ndarray of shape (n_clusters, n_features_v)
         Centres, view by view: the means of the partition that came from the view before.
     view_names_ : list of str
@@ -88,8 +102,8 @@ class MultiViewKMeans(CenterClusterer):
     view_scatters_ : ndarray of shape (n_views,)
         The share of every view in ``objective_``.
     objective_ : float
-        Squared distances to the centres under the partitions exchanged, summed over samples and views;
-        the smaller the better.
+        Squared distances to the centres under the partitions exchanged, summed over samples and the views that they
+        are in; the smaller the better.
     objective_path_ : ndarray
         Its value after every round up to the one kept, which has the least. With one view it falls; with more it may
         rise.
@@ -98,6 +112,8 @@ class MultiViewKMeans(CenterClusterer):
     converged_ : bool
         Whether the best run ended because partitions repeat or no minimum came for ten rounds, rather than at
         ``max_iter``.
+    observed_ : ndarray of shape (n_samples, n_views), bool
+        Which samples each view had.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
@@ -118,6 +134,13 @@ class MultiViewKMeans(CenterClusterer):
     final assignment: bring them to one scale first, for instance with :class:`~kernelweave.preprocessing.ViewScaler`.
     The source's final assignment adds up cosines, which for samples of unit length are squared distances, as here.
 
+    Where samples are absent from views, every view works on the samples that it has: its centres are their means, and
+    it hands their clusters on. The others keep the cluster that the last view that has them gave them; nothing is
+    filled in. A view cannot choose a cluster that none of its samples came in with. In distances added up over the
+    views the centre of such a cluster is the mean of the view, as in :class:`MultiViewKernelKMeans`. New samples may
+    lack views, too. ``transform`` and ``score`` add up over the views that a sample is in, so that samples in fewer
+    views are nearer to all centres.
+
     Source: PhD 1.2.3; S. Bickel and T. Scheffer, "Multi-view clustering", ICDM 2004. There are two views there; here
     any number, each of which hands its partition to the next.
 
@@ -133,7 +156,7 @@ class MultiViewKMeans(CenterClusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **view_rules("n_clusters", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
+        **view_rules("n_clusters", "missing", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
         "init": [StrOptions(set(VIEW_INITS)), "array-like"],
     }
 
@@ -141,6 +164,7 @@ class MultiViewKMeans(CenterClusterer):
         self,
         n_clusters: int = 8,
         *,
+        missing: str = "error",
         views: Any = None,
         init: Any = "k-means++",
         n_init: int = 10,
@@ -150,6 +174,7 @@ class MultiViewKMeans(CenterClusterer):
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
+        self.missing = missing
         self.views = views
         self.init = init
         self.n_init = n_init
@@ -158,6 +183,12 @@ class MultiViewKMeans(CenterClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    _takes_absent = True
+
+    def _set_input_tags(self, tags: Any) -> None:
+        tags.sparse = True
+        tags.allow_nan = self.missing != "error"
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewKMeans":
         """Cluster the samples.
@@ -165,7 +196,7 @@ class MultiViewKMeans(CenterClusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``.
+            The views; see ``views``. A row of NaN means that the sample is absent from the view.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -179,13 +210,17 @@ class MultiViewKMeans(CenterClusterer):
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
-        centre = origins(views)
-        ops = [FeatureKernel(block) for block in moved_to(views, centre)]
-        first = first_labels(ops[0], self.init, weights, self.n_clusters)
+        known = known_rows(views)
+        own = weights_of_rows(views, weights)
+        centre = origins(known.blocks)
+        ops = [FeatureKernel(block) for block in moved_to(known.blocks, centre)]
+        v = starting_view(views, own, self.n_clusters) if isinstance(self.init, str) else 0
+        drawn = first_labels(ops[v], self.init, own[v], self.n_clusters)
+        first = spread_start(drawn, known.samples[v], views.n_samples)
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
 
         def run(start: Any) -> ExchangedMeans:
-            return exchange_kmeans(ops, first(start), weights, **options)
+            return exchange_kmeans(ops, first(start), weights, samples=known.samples, **options)
 
         starts = label_starts(self.init, self.n_init, self.random_state, views.n_samples, self.n_clusters)
         best = best_run(self, run, starts, X, y)
@@ -201,7 +236,8 @@ class MultiViewKMeans(CenterClusterer):
         self._n_features_out = self.n_clusters
         warn_if_unfinished(best.converged, self.max_iter, "partitions")
         warn_if_empty(np.bincount(best.labels, minlength=self.n_clusters), self.n_clusters)
+        warn_if_clusters_follow_absence(best.labels, views.observed, 0)
         return self
 
-    def _read_new(self, X: Any) -> Sequence[Matrix]:
-        return read_views(self, X, reset=False).blocks
+    def _read_new(self, X: Any) -> Views:
+        return read_views(self, X, reset=False)

@@ -152,7 +152,7 @@ def fit_view_kernels(
             kernel_of_view,
             params_of_view,
             centre_features=centre_features,
-            weights=_known_weights(views, v, weights),
+            weights=known_weights(views, v, weights),
             approximation=approximation,
             n_components=n_components,
             random_state=random_state,
@@ -163,7 +163,7 @@ def fit_view_kernels(
     return FittedViewKernels(tuple(views.names), tuple(fitted))
 
 
-def _known_weights(views: Views, view: int, weights: Floats | None) -> Floats | None:
+def known_weights(views: Views, view: int, weights: Floats | None) -> Floats | None:
     """Return the weights of the samples that a view has; not all of them may be zero."""
     if weights is None or views.observed is None:
         return weights

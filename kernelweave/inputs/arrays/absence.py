@@ -173,7 +173,7 @@ def check_observed(observed: Bools, names: Sequence[str]) -> None:
                 f"View {name!r} has {count} sample(s); all others are absent (NaN throughout). A view needs at least "
                 "2: leave it out."
             )
-    parts = _parts(observed)
+    parts = connected_views(observed)
     if len(parts) > 1:
         told = " and ".join("{" + ", ".join(repr(names[v]) for v in part) + "}" for part in parts[:3])
         raise ViewError(
@@ -210,7 +210,7 @@ def weak_links(observed: Bools, names: Sequence[str]) -> list[str]:
     return messages
 
 
-def _parts(observed: Bools) -> list[list[int]]:
+def connected_views(observed: Bools) -> list[list[int]]:
     """Return the groups of views that samples connect."""
     shared = observed.T.astype(np.int64) @ observed.astype(np.int64) > 0
     n_parts, part = sp.csgraph.connected_components(sp.csr_array(shared), directed=False)

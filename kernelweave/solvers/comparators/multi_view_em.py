@@ -2,7 +2,8 @@
 
 Objective   none is maximised for certain; L = mean over samples and views of log p(x_i^(v)), each mixture fitted to the
             posteriors of the view before, is what rounds are compared by
-Input       the features of every view, its kind of distribution, and a starting partition, that of the first view
+Input       the features of every view, which samples it has, its kind of distribution, and a starting partition, that
+            of the first view
 Cost        O(n k d) a round, d the features of all views
 Guarantee   L of the result is the largest of all rounds. With one view this is EM: L rises, but for what the floor of
             variances and the smoothing of probabilities take
@@ -11,6 +12,11 @@ Source      PhD 1.2.3; Bickel and Scheffer, ICDM 2004, for two views; here any n
 A Gaussian has variances alone, no correlations: one per feature or one for all, of each cluster or shared. Variances
 stay above a small share of those of the view. A multinomial has probabilities of features; one average sample, the mean
 of all samples, is added to every cluster, so that no probability becomes zero.
+
+Samples that a view lacks keep the posteriors that the last view that has them gave them; its mixture is fitted to its
+own samples, and L is the mean over the pairs of a sample and a view that has it. A cluster that none of its samples has
+a share in is not in the mixture of a view. Samples without a starting cluster (-1) get posteriors before the first
+round, from a view that has them.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +28,8 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.preprocessing import normalize
 
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.array_types import Floats, Index, Ints, Matrix
+from kernelweave.solvers.comparators.exchange import next_to_learn, turns
 
 #: Kinds of variances.
 COVARIANCES = ("diagonal", "spherical", "shared_diagonal", "shared_spherical")
@@ -56,14 +63,14 @@ class Density:
 
 
 class ViewModel(ABC):
-    """One view of the training samples: it fits a mixture to posteriors."""
+    """One view of the training samples that it has: it fits a mixture to posteriors."""
 
     def __init__(self, X: Matrix, weights: Floats) -> None:
         self.X = X
         self.weights = weights
 
     def fit(self, posteriors: Floats) -> Density:
-        """Return the mixture that the posteriors lead to."""
+        """Return the mixture that the posteriors lead to; samples without any (zeros) play no part."""
         shares = posteriors * self.weights[:, None]
         totals = shares.sum(axis=0)
         alive = totals > LOST * totals.sum()
@@ -169,10 +176,22 @@ class ExchangedMixtures:
 
 
 def exchange_em(
-    views: Sequence[ViewModel], labels: Ints, *, n_clusters: int, max_iter: int, tol: float = 1e-4
+    views: Sequence[ViewModel],
+    labels: Ints,
+    *,
+    n_clusters: int,
+    max_iter: int,
+    tol: float = 1e-4,
+    samples: Sequence[Index] | None = None,
 ) -> ExchangedMixtures:
-    """Exchange posteriors until L has gained no more than ``tol`` for some rounds; keep the best round."""
+    """Exchange posteriors until L has gained no more than ``tol`` for some rounds; keep the best round.
+
+    ``samples`` says which of all samples the rows of every view are, where it lacks some; ``labels`` are then -1 where
+    nothing is known.
+    """
+    samples = [slice(None)] * len(views) if samples is None else samples
     posteriors = (labels[:, None] == np.arange(n_clusters)).astype(np.float64)
+    posteriors = _carried_on(views, samples, posteriors)
     history: list[float] = []
     best: tuple[Density, ...] = ()
     last_gain = -np.inf  # the last value that counted as a gain
@@ -180,27 +199,61 @@ def exchange_em(
     kept = 0
     converged = False
     while not converged and len(history) < max_iter:
-        densities, value, posteriors = _round(views, posteriors)
+        densities, value, posteriors = _round(views, samples, posteriors)
         if kept == 0 or value > history[kept - 1]:
             best = densities
             kept = len(history) + 1
         history.append(value)
         last_gain, n_without = (value, 0) if value > last_gain + tol else (last_gain, n_without + 1)
         converged = n_without >= (1 if len(views) == 1 else PATIENCE)
-    proba = mean_posteriors(best, [view.X for view in views])
+    proba = mean_posteriors(best, [view.X for view in views], samples, len(labels))
     return ExchangedMixtures(likeliest(proba), best, tuple(history[:kept]), len(history), converged)
 
 
-def _round(views: Sequence[ViewModel], posteriors: Floats) -> tuple[tuple[Density, ...], float, Floats]:
-    """Let every view take the posteriors of the one before it; the first view, where runs begin, comes last."""
+def _carried_on(views: Sequence[ViewModel], samples: Sequence[Index], posteriors: Floats) -> Floats:
+    """Return posteriors of all samples: where there are none, those of mixtures fitted to the others of a view."""
+    weights = np.zeros(len(posteriors))
+    for view, here in zip(views, samples, strict=True):
+        weights[here] = view.weights
+    while (v := next_to_learn(posteriors.sum(axis=1) > 0, samples, weights)) is not None:
+        own = posteriors[samples[v]]
+        found, _ = _posteriors(views[v].fit(own).log_joint(views[v].X))
+        known = own.sum(axis=1, keepdims=True) > 0
+        posteriors = _handed_on(posteriors, samples[v], np.where(known, own, found))
+    return posteriors
+
+
+def _round(
+    views: Sequence[ViewModel], samples: Sequence[Index], posteriors: Floats
+) -> tuple[tuple[Density, ...], float, Floats]:
+    """Let every view take the posteriors of the one before it."""
     densities: list[Density] = [Density(np.empty(0), np.empty(0), None)] * len(views)
+    divisors = _divisors(views)
     value = 0.0
-    for v in [*range(1, len(views)), 0]:
+    for v in turns(len(views)):
         view = views[v]
-        densities[v] = view.fit(posteriors)
-        posteriors, logs = _posteriors(densities[v].log_joint(view.X))
-        value += _mean(logs, view.weights) / len(views)
+        densities[v] = view.fit(posteriors[samples[v]])
+        found, logs = _posteriors(densities[v].log_joint(view.X))
+        posteriors = _handed_on(posteriors, samples[v], found)
+        value += _mean(logs, view.weights) / divisors[v]
     return tuple(densities), value, posteriors
+
+
+def _handed_on(posteriors: Floats, samples: Index, found: Floats) -> Floats:
+    """Return the posteriors with those that a view found for its samples."""
+    if isinstance(samples, slice):  # all of them
+        return found
+    result = posteriors.copy()
+    result[samples] = found
+    return result
+
+
+def _divisors(views: Sequence[ViewModel]) -> list[float]:
+    """Return what the mean of every view is divided by in L: the number of views where all weigh the same."""
+    totals = [float(view.weights.sum()) for view in views]
+    if len(set(totals)) == 1:
+        return [float(len(views))] * len(views)
+    return [sum(totals) / total for total in totals]
 
 
 def _posteriors(joint: Floats) -> tuple[Floats, Floats]:
@@ -213,16 +266,39 @@ def _mean(logs: Floats, weights: Floats) -> float:
     return float((weights * logs).sum() / weights.sum())
 
 
-def mean_posteriors(densities: Sequence[Density], blocks: Sequence[Matrix]) -> Floats:
-    """Return the posteriors of the clusters, the mean over the views, shape (n, k)."""
-    posteriors = [_posteriors(density.log_joint(X))[0] for density, X in zip(densities, blocks, strict=True)]
-    return np.asarray(sum(posteriors) / len(posteriors))
+def mean_posteriors(
+    densities: Sequence[Density],
+    blocks: Sequence[Matrix],
+    samples: Sequence[Index] | None = None,
+    n_samples: int | None = None,
+) -> Floats:
+    """Return the posteriors of the clusters, the mean over the views that a sample is in, shape (n, k).
+
+    ``samples`` says which of ``n_samples`` the rows of every view are, where it lacks some.
+    """
+    samples = [slice(None)] * len(blocks) if samples is None else samples
+    n_samples = blocks[0].shape[0] if n_samples is None else n_samples
+    total = np.zeros((n_samples, len(densities[0].log_weights)))
+    counts = np.zeros((n_samples, 1))
+    for density, X, here in zip(densities, blocks, samples, strict=True):
+        if X.shape[0] > 0:
+            total[here] += _posteriors(density.log_joint(X))[0]
+            counts[here] += 1.0
+    return np.asarray(total / counts)
 
 
-def mean_log_likelihood(densities: Sequence[Density], blocks: Sequence[Matrix], weights: Floats) -> float:
-    """Return L of any samples under fitted mixtures: the mean over samples and views of log p(x^(v))."""
-    logs = [logsumexp(density.log_joint(X), axis=1) for density, X in zip(densities, blocks, strict=True)]
-    return float(np.mean([_mean(each, weights) for each in logs]))
+def mean_log_likelihood(densities: Sequence[Density], blocks: Sequence[Matrix], weights: Sequence[Floats]) -> float:
+    """Return L of any samples under fitted mixtures: the mean over samples and views of log p(x^(v)).
+
+    ``weights`` are those of the rows of every view.
+    """
+    means = []
+    totals = []
+    for density, X, own in zip(densities, blocks, weights, strict=True):
+        if own.any():
+            means.append(_mean(logsumexp(density.log_joint(X), axis=1), own))
+            totals.append(float(own.sum()))
+    return float(np.mean(means) if len(set(totals)) == 1 else np.average(means, weights=totals))
 
 
 def likeliest(proba: Floats) -> Ints:
