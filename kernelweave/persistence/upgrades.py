@@ -58,6 +58,7 @@ UPGRADES: dict[int, dict[str, Upgrade]] = {1: COMPARATORS | KMEANS | MARGIN | MI
 ADDED: dict[str, Fields] = {
     "estimator/GraphFusionClustering": {"missing": "error"},
     "estimator/MultiViewKernelKMeans": {"missing": "error"},
+    "estimator/MultiViewNMF": {"missing": "error"},
     "estimator/MultiViewSpectralClustering": {"missing": "error"},
     "extension/FusedGraph": {"observed": None, "level": 0.0},
     "kernel/ViewKernel": {"columns": None},
