@@ -56,6 +56,7 @@ UPGRADES: dict[int, dict[str, Upgrade]] = {1: COMPARATORS | KMEANS | MARGIN | MI
 
 #: By name, what was added without a new version, with the value under which today's code does what it did before.
 ADDED: dict[str, Fields] = {
+    "estimator/CoRegularizedSpectralClustering": {"missing": "error"},
     "estimator/GraphFusionClustering": {"missing": "error"},
     "estimator/MultiViewKernelKMeans": {"missing": "error"},
     "estimator/MultiViewNMF": {"missing": "error"},

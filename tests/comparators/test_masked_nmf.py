@@ -11,7 +11,8 @@ from sklearn.utils import get_tags
 
 from kernelweave import MultiViewNMF, ViewError, ViewWarning, load_model, save_model
 from kernelweave.kernels.features import FeatureKernel
-from kernelweave.solvers.comparators.multi_view_nmf import FactoredView, SharedDistances, joint_factors, masked_start
+from kernelweave.solvers.comparators.multi_view_nmf import FactoredView, joint_factors
+from kernelweave.solvers.comparators.observed_starts import SharedDistances, masked_start
 from tests.persistence.stored_models import FOLDER
 from tests.reference import masked_nmf as oracle
 from tests.strategies import generators, partitions, views

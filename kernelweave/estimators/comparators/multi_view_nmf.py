@@ -24,12 +24,11 @@ from kernelweave.inputs import Views, check_cluster_count, per_view, read_views
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.comparators.multi_view_nmf import (
     Factors,
-    SharedDistances,
     consensus_labels,
     joint_factors,
-    masked_start,
     nmf_start,
 )
+from kernelweave.solvers.comparators.observed_starts import SharedDistances, masked_start
 
 
 class MultiViewNMF(Clusterer):
