@@ -211,7 +211,7 @@ def test_methods_that_take_complete_samples_are_left_out_of_comparisons(folder, 
     code, out, err = run(capsys, "compare", *FILES, *arguments)
     assert code == 1
     assert "graph-fusion" in out
-    assert "similarity-network-fusion failed: --method multi-view-nmf: it takes complete samples only" in err
+    assert "similarity-network-fusion failed: --method similarity-network-fusion: it takes complete samples only" in err
 
 
 # New patients
