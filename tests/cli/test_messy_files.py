@@ -194,9 +194,19 @@ def test_a_word_among_numbers_is_refused_and_can_be_called_a_category(folder, ca
 
 def test_methods_that_take_complete_samples_say_so_in_one_line(folder, capsys):
     err = refused(
-        capsys, "cluster", *FILES, "-k", 3, "--rows", "all", "--missing", "mean", "--method", "multi-view-nmf"
+        capsys,
+        "cluster",
+        *FILES,
+        "-k",
+        3,
+        "--rows",
+        "all",
+        "--missing",
+        "mean",
+        "--method",
+        "similarity-network-fusion",
     )
-    assert "--method multi-view-nmf: it takes complete samples only, and 5 sample(s) are absent" in err
+    assert "--method similarity-network-fusion: it takes complete samples only, and 5 sample(s) are absent" in err
     assert "--rows common" in err
     assert "graph-fusion" in err
 
@@ -215,12 +225,12 @@ def test_methods_that_take_complete_samples_are_left_out_of_comparisons(folder, 
         "--method",
         "graph-fusion",
         "--method",
-        "multi-view-nmf",
+        "similarity-network-fusion",
     )
     code, out, err = run(capsys, "compare", *FILES, *arguments)
     assert code == 1
     assert "graph-fusion" in out
-    assert "multi-view-nmf failed: --method multi-view-nmf: it takes complete samples only" in err
+    assert "similarity-network-fusion failed: --method similarity-network-fusion: it takes complete samples only" in err
 
 
 # New patients

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.impute import KNNImputer, SimpleImputer
 
-from kernelweave import GraphFusionClustering, MultiViewNMF, ViewError, ViewWarning
+from kernelweave import GraphFusionClustering, SimilarityNetworkFusion, ViewError, ViewWarning
 from kernelweave.inputs import absent_rows, observed_views
 from kernelweave.inputs.arrays.absence import CellFiller, check_observed, find_holes, weak_links
 
@@ -225,5 +225,6 @@ def test_views_that_share_few_samples_are_named():
 
 
 def test_estimators_that_need_whole_views_say_so():
-    with pytest.raises(ViewError, match=r"'view_0' contains NaN: 2 absent samples.*MultiViewNMF takes complete views"):
-        MultiViewNMF(3).fit([np.abs(without(FRONT, [1, 2])), np.abs(BACK)])
+    message = r"'view_0' contains NaN: 2 absent samples.*SimilarityNetworkFusion takes complete views"
+    with pytest.raises(ViewError, match=message):
+        SimilarityNetworkFusion(3).fit([without(FRONT, [1, 2]), BACK])

@@ -1,22 +1,31 @@
 """The co-regularised multi-view spectral clustering estimator."""
 
+from collections.abc import Sequence
+from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from kernelweave.estimators.comparators.view_features import best_run
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.embedding import round_embedding, unit_rows
-from kernelweave.estimators.shared.fit_warnings import warn_if_inexact, warn_if_unfinished
+from kernelweave.estimators.shared.fit_warnings import (
+    warn_if_clusters_follow_absence,
+    warn_if_empty,
+    warn_if_inexact,
+    warn_if_unfinished,
+)
 from kernelweave.estimators.shared.parameters import view_rules
-from kernelweave.estimators.shared.view_kernels import divide_by_degrees, fit_view_kernels, set_view_kernel_tags
+from kernelweave.estimators.shared.view_kernels import fit_view_kernels, normalized_views, set_view_kernel_tags
 from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.progress import Meter
+from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count, read_views
 from kernelweave.kernels.spec.fitting import Storage
-from kernelweave.solvers.comparators.co_regularized import co_regularized
+from kernelweave.solvers.comparators.co_regularized import ObservedRows, co_regularized, observed_rows
 
 
 class CoRegularizedSpectralClustering(Clusterer):
@@ -35,6 +44,10 @@ class CoRegularizedSpectralClustering(Clusterer):
         plus the sum of lambda_v tr(U_v U_v^T U* U*^T), L_v the affinities divided by degrees.
     regularization : float, list or dict, default=0.01
         lambda, for all views or one for each; a pair of views has the mean of theirs. 0.01 to 0.05 are usual.
+    missing : {"error", "drop", "mean", "median", "knn"}, default="error"
+        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
+        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
+        no matter of cells: the sample is absent from this view, and views are compared on the samples that both have.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
@@ -62,7 +75,8 @@ class CoRegularizedSpectralClustering(Clusterer):
         Cluster of every sample, 0..n_clusters-1.
     embedding_ : ndarray of shape (n_samples, n_views * n_clusters) or (n_samples, n_clusters)
         The U_v side by side, or U*, rows scaled to unit length: what k-means worked on. Columns whose eigenvalue is
-        zero are zero.
+        zero are zero. Of the U_v side by side, those of views that a sample is absent from are NaN, and the squared
+        length of a row is the share of views that the sample is in.
     objective_ : float
         The objective at the end; it is maximised.
     objective_path_ : ndarray
@@ -71,6 +85,8 @@ class CoRegularizedSpectralClustering(Clusterer):
         Sweeps.
     converged_ : bool
         Whether the run ended by itself rather than at ``max_iter``.
+    observed_ : ndarray of shape (n_samples, n_views), bool
+        Which samples each view had.
     view_weights_ : ndarray of shape (n_views,)
         All the same.
     view_names_ : list of str
@@ -95,8 +111,12 @@ class CoRegularizedSpectralClustering(Clusterer):
     formed beside the kernels. Views are taken in their order, so that with ``"pairwise"`` another order may end in
     another local maximum. New samples cannot be placed.
 
+    Where samples are absent, U_v has rows for the samples that view v has, and the term of two views, or of a view and
+    U*, goes over the samples that both have. k-means on the U_v side by side sums squared distances over the views that
+    a sample is in.
+
     Source: A. Kumar, P. Rai and H. Daume III, "Co-regularized multi-view spectral clustering", NIPS 2011; PhD 1.2.3,
-    (1.11).
+    (1.11). There every view has every sample.
 
     Examples
     --------
@@ -112,11 +132,13 @@ class CoRegularizedSpectralClustering(Clusterer):
     _objective = "maximize"
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **view_rules("n_clusters", "views", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
+        **view_rules("n_clusters", "missing", "views", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
         **view_rules("storage", "memory_limit", "random_state", "verbose"),
         "variant": [StrOptions({"pairwise", "centroid"})],
         "regularization": [Interval(Real, 0, None, closed="left"), list, tuple, dict],
     }
+
+    _takes_absent = True
 
     def __init__(
         self,
@@ -124,6 +146,7 @@ class CoRegularizedSpectralClustering(Clusterer):
         *,
         variant: str = "pairwise",
         regularization: Any = 0.01,
+        missing: str = "error",
         views: Any = None,
         kernel: Any = "rbf",
         kernel_params: Any = None,
@@ -138,6 +161,7 @@ class CoRegularizedSpectralClustering(Clusterer):
         self.n_clusters = n_clusters
         self.variant = variant
         self.regularization = regularization
+        self.missing = missing
         self.views = views
         self.kernel = kernel
         self.kernel_params = kernel_params
@@ -156,7 +180,8 @@ class CoRegularizedSpectralClustering(Clusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``. With ``kernel="precomputed"``, matrices of affinities.
+            The views; see ``views``. With ``kernel="precomputed"``, matrices of affinities. A row of NaN means that the
+            sample is absent from the view; in a matrix of affinities its row and column are NaN.
         y : None
             Ignored.
 
@@ -169,13 +194,15 @@ class CoRegularizedSpectralClustering(Clusterer):
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
         strengths = view_numbers(self.regularization, views.names, "regularization")
-        kernels = fit_view_kernels(
-            views, self.kernel, self.kernel_params, centre_features=False, weights=ones
-        ).operators(self.storage, self.memory_limit / len(views), check_definite=False)
+        fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False, weights=ones)
+        storage: dict[str, Any] = {"storage": self.storage, "memory_limit": self.memory_limit}
+        among = normalized_views(fitted, views, ones, normalize="degrees", **storage).among
+        samples = None if views.observed is None else among.samples
         meter = Meter(self, "sweeps")
         result = co_regularized(
-            divide_by_degrees(kernels, ones, views.names),
+            among.operators,
             strengths,
+            samples,
             n_vectors=self.n_clusters,
             centroid=self.variant == "centroid",
             max_iter=self.max_iter,
@@ -190,10 +217,34 @@ class CoRegularizedSpectralClustering(Clusterer):
         self.converged_ = result.converged
         warn_if_unfinished(result.converged, self.max_iter, "eigenvectors")
         warn_if_inexact(result.residual)
-        self.embedding_: Floats = unit_rows(result.embedding)
-        choices = {"n_clusters": self.n_clusters, "n_init": self.n_init, "random_state": self.random_state}
-        self.labels_: Ints = round_embedding(self, self.embedding_, X, y, **choices).labels
+        if samples is None or result.centroid is not None:
+            self.embedding_: Floats = unit_rows(result.embedding)
+            choices = {"n_clusters": self.n_clusters, "n_init": self.n_init, "random_state": self.random_state}
+            self.labels_: Ints = round_embedding(self, self.embedding_, X, y, **choices).labels
+        else:
+            self._round_observed(result.vectors, samples, X, y)
+        warn_if_clusters_follow_absence(self.labels_, views.observed, 0)
         return self
+
+    def _round_observed(self, vectors: Sequence[Floats], samples: Sequence[Ints], X: Any, y: Any) -> None:
+        """Set embedding and labels where samples have the eigenvectors of some views only."""
+        n = len(self.observed_)
+        rows = observed_rows(vectors, samples, n)
+        clusters = best_run(
+            self,
+            partial(ObservedRows(rows, samples, n).clusters, self.n_clusters),
+            streams(self.random_state, self.n_init),
+            X,
+            y,
+        )
+        warn_if_empty(clusters.totals, self.n_clusters)
+        self.labels_ = clusters.labels
+        self.embedding_ = np.full((n, len(rows) * self.n_clusters), np.nan)
+        for v, (block, known) in enumerate(zip(rows, samples, strict=True)):
+            first = v * self.n_clusters
+            self.embedding_[known, first : first + self.n_clusters] = 0.0
+            self.embedding_[known, first : first + block.shape[1]] = block
 
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)
+        tags.allow_nan = self.missing != "error"

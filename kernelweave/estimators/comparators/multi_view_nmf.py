@@ -1,6 +1,6 @@
 """Non-negative factors of several views drawn to a common one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -9,7 +9,11 @@ from sklearn.preprocessing import normalize
 
 from kernelweave.estimators.comparators.view_features import best_run, check_not_negative
 from kernelweave.estimators.shared.clusterer import Clusterer
-from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
+from kernelweave.estimators.shared.fit_warnings import (
+    warn_if_clusters_follow_absence,
+    warn_if_empty,
+    warn_if_unfinished,
+)
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
@@ -18,7 +22,13 @@ from kernelweave.foundation.sklearn_internals import Interval, fit_context
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_views
 from kernelweave.kernels.features import FeatureKernel
-from kernelweave.solvers.comparators.multi_view_nmf import Factors, consensus_labels, joint_factors, nmf_start
+from kernelweave.solvers.comparators.multi_view_nmf import (
+    Factors,
+    consensus_labels,
+    joint_factors,
+    nmf_start,
+)
+from kernelweave.solvers.comparators.observed_starts import SharedDistances, masked_start
 
 
 class MultiViewNMF(Clusterer):
@@ -35,10 +45,15 @@ class MultiViewNMF(Clusterer):
     regularization : float, or list or dict of floats, default=0.01
         How strongly a view is drawn to the common matrix, for all views or per view; above 0. A view with a larger one
         also counts more in it. The source uses 0.01 throughout.
+    missing : {"error", "drop", "mean", "median", "knn"}, default="error"
+        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
+        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
+        no matter of cells: the sample is absent from this view, and the objective is summed over the others.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=5
-        Number of starts, each by samples drawn far apart; the run with the least objective is kept.
+        Number of starts, each by samples drawn far apart (over the views that two samples have in common); the run with
+        the least objective is kept.
     max_iter : int, default=1000
         Most rounds of one run.
     tol : float, default=1e-6
@@ -55,16 +70,19 @@ class MultiViewNMF(Clusterer):
     consensus_ : ndarray of shape (n_samples, n_clusters)
         The common matrix: how much of each topic a sample has.
     sample_factors_ : list of ndarray of shape (n_samples, n_clusters)
-        The same in each view.
+        The same in each view; NaN for samples that are absent from it.
     components_ : list of ndarray of shape (n_clusters, n_features_v)
         How topics show in the features of each view; every topic adds up to 1.
+    observed_ : ndarray of shape (n_samples, n_views), bool
+        Which samples each view had.
     view_names_ : list of str
         Names of the views.
     view_weights_ : ndarray of shape (n_views,)
         Equal weights: all views count the same, but for ``regularization``.
     objective_ : float
         Squared errors of the products, every view having sum 1, and ``regularization`` times the squared distances of
-        the sample factors from the common matrix, summed over the views; it is minimised.
+        the sample factors from the common matrix, summed over the views; it is minimised. A view that lacks samples
+        has the share of samples that it has as its sum.
     objective_path_ : ndarray
         Its value for the start and after every round; it never rises.
     n_iter_ : int
@@ -94,9 +112,12 @@ class MultiViewNMF(Clusterer):
     differ in length alone are therefore equal. An entry of a factor that is zero stays zero, and other starts may
     end in other factors.
 
+    A sample that is absent from a view has no row in its factors. Its row of the common matrix is the mean over the
+    views it is in, weighted by ``regularization``; samples are equally heavy in all views.
+
     Source: PhD 1.2.3, a comparator in MVKSC 4.2; J. Liu, C. Wang, J. Gao and J. Han, "Multi-view clustering via joint
     nonnegative matrix factorization", SDM 2013. There a view runs to its end before the common matrix is updated; here
-    the common matrix follows every round.
+    the common matrix follows every round. There all views have all samples.
 
     Examples
     --------
@@ -111,14 +132,17 @@ class MultiViewNMF(Clusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         "regularization": [Interval(Real, 0, None, closed="neither"), list, tuple, dict],
-        **view_rules("n_clusters", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
+        **view_rules("n_clusters", "missing", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
     }
+
+    _takes_absent = True
 
     def __init__(
         self,
         n_clusters: int = 8,
         *,
         regularization: Any = 0.01,
+        missing: str = "error",
         views: Any = None,
         n_init: int = 5,
         max_iter: int = 1000,
@@ -128,6 +152,7 @@ class MultiViewNMF(Clusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.regularization = regularization
+        self.missing = missing
         self.views = views
         self.n_init = n_init
         self.max_iter = max_iter
@@ -138,6 +163,7 @@ class MultiViewNMF(Clusterer):
     def _set_input_tags(self, tags: Any) -> None:
         tags.sparse = True
         tags.positive_only = True
+        tags.allow_nan = self.missing != "error"
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> "MultiViewNMF":
@@ -146,7 +172,8 @@ class MultiViewNMF(Clusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``. No value may be negative.
+            The views; see ``views``. No value may be negative. A row of NaN means that the sample is absent from the
+            view.
         y : None
             Ignored.
 
@@ -158,19 +185,20 @@ class MultiViewNMF(Clusterer):
         views = read_views(self, X, reset=True)
         check_cluster_count(self.n_clusters, np.ones(views.n_samples))
         strengths = _strengths(self.regularization, views.names)
-        blocks = _of_sum_one(views)
-        joined = FeatureKernel(Views(views.names, tuple(normalize(block) for block in blocks)).joined())
+        blocks = _scaled(views)
+        samples = None if views.observed is None else [views.present(v) for v in range(len(views))]
+        start = _start(views.names, blocks, samples, self.n_clusters)
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
 
         def run(rng: np.random.Generator) -> Factors:
-            return joint_factors(blocks, strengths, nmf_start(joined, self.n_clusters, rng), **options)
+            return joint_factors(blocks, strengths, start(rng), samples, **options)
 
         best = best_run(self, run, streams(self.random_state, self.n_init), X, y)
         (rng,) = streams(self.random_state, 1, "rounding")
         with single_threaded_blas():
             self.labels_: Ints = consensus_labels(best.consensus, self.n_clusters, rng).labels
         self.consensus_: Floats = best.consensus
-        self.sample_factors_ = list(best.samples)
+        self.sample_factors_ = [_of_all(factor, views, v) for v, factor in enumerate(best.samples)]
         self.components_ = [np.ascontiguousarray(factor.T) for factor in best.features]
         self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))
         self.objective_ = best.objective
@@ -179,14 +207,43 @@ class MultiViewNMF(Clusterer):
         self.converged_ = best.converged
         warn_if_unfinished(best.converged, self.max_iter, "factors")
         warn_if_empty(np.bincount(self.labels_, minlength=self.n_clusters), self.n_clusters)
+        warn_if_clusters_follow_absence(self.labels_, views.observed, 0)
         return self
 
 
-def _of_sum_one(views: Views) -> list[Matrix]:
-    """Return every view divided by its sum; one of zeros alone stays as it is."""
-    for name, block in zip(views.names, views, strict=True):
-        check_not_negative(name, block, "MultiViewNMF")
-    return [block / (float(block.sum()) or 1.0) for block in views]
+def _scaled(views: Views) -> list[Matrix]:
+    """Return the samples of every view, divided so that the sum is the share of samples it has, 1 where it has all.
+
+    A view of zeros alone stays as it is.
+    """
+    blocks = []
+    for v, (name, block) in enumerate(zip(views.names, views, strict=True)):
+        there = block if views.observed is None else block[views.present(v)]
+        check_not_negative(name, there, "MultiViewNMF")
+        share = there.shape[0] / views.n_samples
+        blocks.append(there / (float(there.sum()) / share or 1.0))
+    return blocks
+
+
+def _start(
+    names: tuple[str, ...], blocks: Sequence[Matrix], samples: Sequence[Ints] | None, n_clusters: int
+) -> Callable[[np.random.Generator], Ints]:
+    """Return what draws a starting partition: samples are as far apart as their rows of unit length."""
+    rows = tuple(normalize(block) for block in blocks)
+    if samples is None:
+        joined = FeatureKernel(Views(names, rows).joined())
+        return lambda rng: nmf_start(joined, n_clusters, rng)
+    distances = SharedDistances([FeatureKernel(block) for block in rows], samples)
+    return lambda rng: masked_start(distances, n_clusters, rng)
+
+
+def _of_all(factor: Floats, views: Views, view: int) -> Floats:
+    """Return the sample factors of a view with rows of NaN for the samples that it lacks."""
+    if views.observed is None:
+        return factor
+    rows = np.full((views.n_samples, factor.shape[1]), np.nan)
+    rows[views.present(view)] = factor
+    return rows
 
 
 def _strengths(regularization: Any, names: Sequence[str]) -> list[float]:
