@@ -57,6 +57,7 @@ UPGRADES: dict[int, dict[str, Upgrade]] = {1: COMPARATORS | KMEANS | MARGIN | MI
 #: By name, what was added without a new version, with the value under which today's code does what it did before.
 ADDED: dict[str, Fields] = {
     "estimator/GraphFusionClustering": {"missing": "error"},
+    "estimator/MultiViewConvexMixture": {"missing": "error"},
     "estimator/MultiViewKernelKMeans": {"missing": "error"},
     "estimator/MultiViewSpectralClustering": {"missing": "error"},
     "extension/FusedGraph": {"observed": None, "level": 0.0},
