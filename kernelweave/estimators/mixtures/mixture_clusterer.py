@@ -156,9 +156,9 @@ class MixtureClusterer(Clusterer):
                 "weights needs. Pass features and a kernel name, or use view_weights='uniform' or "
                 "refine='kernel_kmeans'."
             )
-        logs = model.log_posteriors(model.divergences(samples))
-        excluded = ~np.isfinite(logs.max(axis=1))
         observed = observed_in(samples)
+        logs = model.log_posteriors(model.divergences(samples), observed)
+        excluded = ~np.isfinite(logs.max(axis=1))
         if observed is not None and excluded.any():
             unrelated = model.unrelated(observed)
             _warn_if_unrelated(int(np.count_nonzero(unrelated)))
@@ -208,15 +208,16 @@ class MixtureClusterer(Clusterer):
             view_weights=view_weights,
             mixes_views=mixes_views,
         )
-        logs = self._model.log_posteriors([view.divergences(len(weights), support) for view in views])
+        observed = _observed_by(views, len(weights))
+        logs = self._model.log_posteriors([view.divergences(len(weights), support) for view in views], observed)
         self.labels_ = _exemplars_with_themselves(logs.argmax(axis=1), exemplars)
-        self._warn_of_defaults(~np.isfinite(logs.max(axis=1)), exemplars, weights)
+        excluded = ~np.isfinite(logs.max(axis=1))
+        excluded[exemplars.indices] = False
+        self._warn_of_defaults(excluded, observed, weights)
         self._refine(views, weights, view_weights)
 
-    def _warn_of_defaults(self, excluded: Bools, exemplars: Exemplars, weights: Floats) -> None:
+    def _warn_of_defaults(self, excluded: Bools, observed: Bools | None, weights: Floats) -> None:
         """Warn of samples that no exemplar could have produced, and of those that no exemplar shares a view with."""
-        excluded[exemplars.indices] = False
-        observed: Bools | None = getattr(self, "observed_", None)
         if observed is not None:
             unrelated = excluded & self._model.unrelated(observed)
             _warn_if_unrelated(int(np.count_nonzero(unrelated)))
@@ -269,8 +270,9 @@ def _warn_if_excluded(n_excluded: int) -> None:
 def _warn_if_unrelated(n_unrelated: int) -> None:
     if n_unrelated:
         warn(
-            f"{n_unrelated} samples share no view with any exemplar and were put into the first cluster, that of the "
-            "largest prior. Raise n_clusters, which adds exemplars, or leave out the view that they are in.",
+            f"{n_unrelated} samples share no view that has a weight with any exemplar and were put into the first "
+            "cluster, that of the largest prior. Raise n_clusters, which adds exemplars, or leave out the views that "
+            "they are in.",
             ViewWarning,
         )
 
@@ -280,18 +282,27 @@ def _counted(weights: Floats, counts: Floats) -> Floats:
     together = weights * counts
     if not together.any():
         raise ViewError(
-            f"All {len(weights)} samples of X are in views of weight 0 alone (see view_weights_), which have no "
-            "likelihood. Pass samples with other views."
+            f"All {len(weights)} samples of X are in views of weight 0 alone (see view_weights_), which have no part "
+            "in the likelihood. Pass samples with other views."
         )
     return together
 
 
+def _observed_by(views: Sequence[FittedView], n_samples: int) -> Bools | None:
+    """Return which samples each view has, shape (n_samples, V); None where it has all."""
+    if all(view.samples is None for view in views):
+        return None
+    everyone = np.arange(n_samples)
+    return np.stack([view.places(everyone)[0] for view in views], axis=1)
+
+
 def _mean_normalizer(views: Sequence[FittedView], constants: Floats, view_weights: Floats, weights: Floats) -> float:
     """Return the mean of the views' constants in the objective: each counts as often as samples are in the view."""
-    if all(view.samples is None for view in views):
+    observed = _observed_by(views, len(weights))
+    if observed is None:
         return float(view_weights @ constants)
-    counts = np.array([weights[view.places(np.arange(len(weights)))[0]].sum() for view in views])
-    return float((view_weights * counts) @ constants / (view_weights @ counts))
+    counts = view_weights * (weights @ observed)
+    return float(counts @ constants / counts.sum())
 
 
 def _warn_if_unfinished(solution: Priors | ViewMixture, max_iter: int) -> None:

@@ -56,24 +56,40 @@ class MixtureModel:
 
     def unrelated(self, observed: Bools) -> Bools:
         """Return which samples share no view of weight above zero with an exemplar that has a prior."""
-        leads = [self.view_weights[v] > 0 and self._has_exemplar(v) for v in range(len(self.placements))]
-        return np.asarray(~observed[:, leads].any(axis=1))
+        leads = [self._has_exemplar(v) for v in range(len(self.placements))]
+        return np.asarray(~(self._weights_by_sample(observed) > 0)[leads].any(axis=0))
+
+    def _weights_by_sample(self, observed: Bools) -> Floats:
+        """Return the weights of the views that each sample is in, shape (V, n_new).
+
+        Those of a mixture of views are shares of each other, equal ones where all are zero; so a view that lost its
+        weight still decides on samples that have no other.
+        """
+        weights = self.view_weights[:, None] * observed.T
+        if not self.mixes_views:
+            return weights
+        totals = weights.sum(axis=0)
+        return np.where(totals > 0, weights, observed.T) / np.where(totals > 0, totals, observed.sum(axis=1))
 
     def _has_exemplar(self, view: int) -> bool:
         placement = self.placements[view]
         chosen = self.columns[self.exemplar_priors > 0]
         return not isinstance(placement, ObservedPlacement) or bool(placement.known[chosen].any())
 
-    def log_posteriors(self, divergences: Sequence[Floats]) -> Floats:
-        """Return the logarithms of the exemplars' posteriors, up to a constant for each sample, shape (n_new, k)."""
+    def log_posteriors(self, divergences: Sequence[Floats], observed: Bools | None = None) -> Floats:
+        """Return the logarithms of the exemplars' posteriors, up to a constant for each sample, shape (n_new, k).
+
+        ``observed``, of shape (n_new, V), says which views samples are in, None that they are in all.
+        """
         with np.errstate(divide="ignore"):
             logs = self._log_similarities(divergences)
             of_exemplars = np.log(self.exemplar_priors)
             if self.mixes_views and len(logs) == 1:
                 return of_exemplars + logs[0][:, self.columns]
             if self.mixes_views:
-                constants = np.log(self.view_weights) + self.log_normalizers
-                joint = [log[:, self.columns] + constant for log, constant in zip(logs, constants, strict=True)]
+                weights = self.view_weights[:, None] if observed is None else self._weights_by_sample(observed)
+                constants = np.log(weights) + self.log_normalizers[:, None]
+                joint = [log[:, self.columns] + each[:, None] for log, each in zip(logs, constants, strict=True)]
                 return of_exemplars + logsumexp(np.stack(joint), axis=0)
             # Relative to the largest weight: equal weights then leave the posteriors as they are.
             constants = np.log(self.view_weights / self.view_weights.max())
@@ -94,17 +110,16 @@ class MixtureModel:
     def observed_log_likelihoods(self, divergences: Sequence[Floats], observed: Bools) -> tuple[Floats, Floats]:
         """Return the log-likelihoods of what is there, given which views these are, and how much each sample counts.
 
-        ``observed`` has shape (n_new, V). Samples in none of the views that have a weight count nothing.
+        ``observed`` has shape (n_new, V). Samples in none of the views that have a fixed weight count nothing.
         """
         per_view = self._log_densities(divergences)
-        totals = observed @ self.view_weights
-        counted = totals > 0
+        weights = self._weights_by_sample(observed)
         if self.mixes_views:
             with np.errstate(divide="ignore"):
-                joint = logsumexp(per_view + np.log(self.view_weights)[:, None], axis=0)
-            return joint - np.log(np.where(counted, totals, 1.0)), counted.astype(np.float64)
-        known = np.where(observed.T & (self.view_weights > 0)[:, None], per_view, 0.0)
-        return self.view_weights @ known / np.where(counted, totals, 1.0), totals
+                return np.asarray(logsumexp(per_view + np.log(weights), axis=0)), np.ones(len(observed))
+        totals = weights.sum(axis=0)
+        logs = (weights * np.where(weights > 0, per_view, 0.0)).sum(axis=0)
+        return logs / np.where(totals > 0, totals, 1.0), totals
 
     def _log_densities(self, divergences: Sequence[Floats]) -> Floats:
         """Return log Q_v(x), shape (V, n_new)."""

@@ -60,32 +60,38 @@ class _Patterns:
 
     views: Bools  # (M, V) the views of every pattern
     member: Ints  # (n,) pattern of every sample
-    shares: Floats  # (M,) shares of the samples with each pattern
+    shares: Floats  # (n,) of the samples; zero for those in one view alone, where weights decide nothing
 
     @classmethod
     def of(cls, observed: Bools, shares: Floats) -> "_Patterns":
         views, member = np.unique(observed, axis=0, return_inverse=True)
-        member = member.ravel()
-        return cls(views, member, np.asarray(np.bincount(member, shares, len(views)), dtype=np.float64))
+        return cls(views, member.ravel(), np.where(observed.sum(axis=1) > 1, shares, 0.0))
 
     def weights_by_sample(self, weights: Floats) -> Floats:
-        """Return pi_v over the sum of the weights of a sample's views, shape (V, n)."""
+        """Return pi_v over the sum of the weights of a sample's views, shape (V, n); 1 where there is one view."""
         kept = np.where(self.views, weights, 0.0)
         totals = kept.sum(axis=1, keepdims=True)
-        return np.divide(kept, totals, out=np.zeros_like(kept), where=totals > 0).T[:, self.member]
+        shares = np.divide(kept, totals, out=self.views.astype(np.float64), where=totals > 0)
+        return shares.T[:, self.member]
 
-    def best_weights(self, totals: Floats, weights: Floats) -> Floats:
-        """Return the weights that maximise sum_v r_v log pi_v - sum_m P_m log sum_{v in m} pi_v, r the ``totals``.
+    def best_weights(self, posteriors: Floats, weights: Floats) -> Floats:
+        """Return the weights that maximise sum_v r_v log pi_v - sum_m P_m log sum_{v in m} pi_v.
 
-        Step by step from ``weights``: with -log s >= 1 - log s_0 - s / s_0, of which the best weights are known, the
-        value never falls. With one pattern of all views the first step ends at r.
+        r_v is what belongs to view v, P_m the share of pattern m. Step by step from ``weights``: with
+        -log s >= 1 - log s_0 - s / s_0, of which the best weights are known, the value never falls. With one pattern of
+        all views the first step ends at r. Views without a sample in another one keep their weight.
         """
-        for _ in range(WEIGHT_STEPS):
+        belongs = posteriors @ self.shares
+        of_patterns = np.bincount(self.member, self.shares, len(self.views))
+        together = of_patterns > 0
+        views = self.views[together]
+        tied = views.any(axis=0)
+        for _ in range(WEIGHT_STEPS if tied.any() else 0):
             before = weights
-            together = self.views @ before
-            ratios = np.divide(self.shares, together, out=np.zeros_like(together), where=together > 0)
-            weights = np.divide(totals, self.views.T @ ratios, out=np.zeros_like(totals), where=totals > 0)
-            weights /= weights.sum()
+            slopes = views[:, tied].T @ (of_patterns[together] / (views @ before))
+            moved = belongs[tied] / slopes
+            weights = before.copy()
+            weights[tied] = moved * (before[tied].sum() / moved.sum())
             if np.abs(weights - before).max() <= WEIGHT_CHANGE:
                 break
         return weights
@@ -125,8 +131,7 @@ def solve_view_mixture(
     gradient = np.ones(n)
     while not converged and len(history) <= max_iter and time.monotonic() <= deadline:
         posteriors = _posteriors(logs, by_sample)
-        totals = posteriors @ shares
-        weights = totals if patterns is None else patterns.best_weights(totals, weights)
+        weights = posteriors @ shares if patterns is None else patterns.best_weights(posteriors, weights)
         by_sample = weights[:, None] if patterns is None else patterns.weights_by_sample(weights)
         solution = solve_priors(
             S,
