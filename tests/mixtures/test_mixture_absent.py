@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from matplotlib.figure import Figure
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import get_tags
@@ -16,6 +17,7 @@ from kernelweave import (
     load_model,
     save_model,
 )
+from kernelweave.plots import EmbeddingDisplay, ExemplarDisplay
 from tests.reference import convex_mixture as complete
 from tests.reference import masked_multi_view
 from tests.reference import observed_mixture as oracle
@@ -301,12 +303,12 @@ def test_new_samples_may_lack_views(choice, training):
 
 @pytest.mark.filterwarnings("ignore:View .* shares")
 @pytest.mark.filterwarnings("ignore:The clusters agree with which")
-@choices
+@pytest.mark.parametrize("choice", ["learned", "uniform"])
 def test_a_sample_that_shares_no_view_with_an_exemplar_gets_the_first_cluster(choice):
     views = [COMPLETE[0].copy(), np.full((N, 2), np.nan)]
     views[1][:4] = np.random.default_rng(0).normal(size=(4, 2))
     views[0][:4] = [[np.nan] * 3, [np.nan] * 3, [40.0] * 3, [-40.0] * 3]  # who is in both is no exemplar for others
-    options = {"beta": 0.3} | ({} if choice == "learned" else {"view_weights": "uniform"})
+    options = {"beta": 0.3} | CHOICES[choice]
     with pytest.warns(ViewWarning, match="^2 samples share no view that has a weight with any exemplar"):
         model = fitted(views, **options)
     assert model.labels_[:2].tolist() == [0, 0]
@@ -366,6 +368,15 @@ def test_values_outside_the_range_of_a_divergence_are_refused_with_their_view():
     views[2][np.flatnonzero(MASK[:, 2])[0], 0] = -1.0
     with pytest.raises(ParameterError, match=r"view 'view_2' \(absent samples left out\)\[0, 0\] = -1.0"):
         fitted(views, divergence="exponential")
+
+
+def test_a_picture_of_exemplars_needs_places_for_samples_that_are_absent():
+    model = fitted()
+    with pytest.raises(ParameterError, match=rf"{np.count_nonzero(~MASK.all(axis=1))} samples of X are absent.*embedd"):
+        ExemplarDisplay.from_estimator(model, VIEWS, ax=Figure().subplots())
+    points = EmbeddingDisplay.from_estimator(model, VIEWS, ax=Figure().subplots()).points
+    display = ExemplarDisplay.from_estimator(model, VIEWS, embedding=points, ax=Figure().subplots())
+    assert len(display.exemplars_) == K
 
 
 # --- saved models ----------------------------------------------------------------------------------------------------
