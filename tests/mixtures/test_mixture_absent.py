@@ -75,6 +75,11 @@ def new_rows(compare):
     return [np.where(NEW_MASK[:, [v]], rows, np.nan) for v, rows in enumerate(pairs)]
 
 
+def in_fewer_columns(rows):
+    """Return rows of matrices with NaN in the columns of absent training samples."""
+    return [np.where(MASK[:, v], matrix, np.nan) for v, matrix in enumerate(rows)]
+
+
 # --- what is maximised -----------------------------------------------------------------------------------------------
 
 
@@ -226,9 +231,7 @@ def test_divergences_alone_give_what_features_give(choice):
     np.testing.assert_array_equal(model.labels_, by_features.labels_)
     new = new_rows(squares)
     np.testing.assert_array_equal(model.predict(new), by_features.predict(NEW))
-    for v, matrix in enumerate(new):
-        matrix[:, ~MASK[:, v]] = np.nan
-    np.testing.assert_array_equal(model.predict(new), by_features.predict(NEW))
+    np.testing.assert_array_equal(model.predict(in_fewer_columns(new)), by_features.predict(NEW))
 
 
 @pytest.mark.filterwarnings("ignore:Only .* samples have a prior")
@@ -243,6 +246,10 @@ def test_kernels_of_features_and_precomputed_ones_agree():
     assert model.objective_ == pytest.approx(by_features.objective_)
     new = new_rows(lambda A, B: rbf_kernel(A, B, gamma=0.05))
     np.testing.assert_array_equal(model.predict(new), by_features.predict(NEW))
+    refined = fitted(kernels, kernel="precomputed", refine="kernel_kmeans", **options)
+    np.testing.assert_array_equal(refined.predict(new), refined.predict(in_fewer_columns(new)))
+    refined_by_features = fitted(kernel_params=gammas, refine="kernel_kmeans", **options)
+    np.testing.assert_array_equal(refined.predict(new), refined_by_features.predict(NEW))
 
 
 def test_sparse_views_give_what_dense_ones_give():
@@ -274,6 +281,7 @@ def test_kernel_k_means_goes_on_over_what_is_there(choice):
     np.testing.assert_array_equal(masked_multi_view.step(*plain), model.labels_)
     before = masked_multi_view.objective(*plain[:2], fitted(views, **CHOICES[choice]).labels_, *plain[3:])
     assert model.inertia_ < before
+    np.testing.assert_allclose(model._centers.prices, model.view_weights_ / mask.sum(axis=0))
     np.testing.assert_array_equal(model.predict(views), model.labels_)
 
 
@@ -299,6 +307,22 @@ def test_new_samples_may_lack_views(choice, training):
     np.testing.assert_array_equal(model.predict(some), names[y])
     one_by_one = [model.predict({name: X[i : i + 1] for name, X in some.items()})[0] for i in range(12)]
     np.testing.assert_array_equal(one_by_one, names[y])
+
+
+def test_a_view_that_lost_its_weight_still_decides_on_samples_that_have_no_other():
+    model = fitted(COMPLETE, init_view_weights=[1, 1, 0])
+    assert model.view_weights_[2] == 0
+    new, y = groups(seed=7, n=12, spread=0.4)
+    alone = [np.full_like(new[0], np.nan), np.full_like(new[1], np.nan), new[2]]
+    np.testing.assert_array_equal(model.predict(alone), model.predict(new))
+    assert adjusted_rand_score(y, model.predict(alone)) == 1.0
+    assert np.isfinite(model.score(alone))
+
+
+def test_clusters_that_follow_absence_are_named():
+    views = [COMPLETE[0], np.where((Y == 2)[:, None], np.nan, COMPLETE[1])]
+    with pytest.warns(ViewWarning, match="clusters agree with which views"):
+        fitted(views, view_weights="uniform")
 
 
 @pytest.mark.filterwarnings("ignore:View .* shares")
