@@ -14,7 +14,7 @@ from tests.reference import observed_mixture as oracle
 from tests.strategies import generators
 
 SOLVERS = ("em", "newton", "auto")
-cases = settings(max_examples=8, deadline=None)
+cases = settings(max_examples=6, deadline=None)
 
 
 def squares(X):
