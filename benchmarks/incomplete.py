@@ -127,6 +127,7 @@ METHODS = {
     "multi-view convex mixture": partial(estimator, name="MultiViewConvexMixture"),
     "multi-view k-means": partial(estimator, name="MultiViewKMeans"),
     "multi-view EM": partial(estimator, name="MultiViewEM"),
+    "co-regularised spectral clustering": partial(estimator, name="CoRegularizedSpectralClustering"),
     "imml NEMO, 10 neighbours": partial(of_imml, name="NEMO", num_neighbors=10),
     "imml NEMO": partial(of_imml, name="NEMO"),
     "imml EEIMVC": partial(of_imml, name="EEIMVC"),
