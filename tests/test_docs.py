@@ -11,15 +11,14 @@ import re
 import runpy
 import subprocess
 import sys
-from contextlib import ExitStack, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 
-from tests.command_server import commands
+from tests.command_server import programs
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -66,16 +65,9 @@ def blocks(text):
         )
 
 
-@pytest.fixture(scope="module")
-def programs():
-    """Return a function that gives the folder of ``kernelweave``, which is set up for the first page that needs it."""
-    with ExitStack() as stack:
-        yield cache(lambda: stack.enter_context(commands()))
-
-
-def printed_by_commands(code, programs):
+def printed_by_commands(code):
     """Return what commands print, without times and spaces at the ends of lines."""
-    own = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+    own = {"PATH": f"{programs()}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
     command = ["bash", "-c", code]
     found = subprocess.run(command, env=os.environ | own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return timeless(found.stdout.decode())
@@ -90,7 +82,7 @@ def with_code():
 
 
 @pytest.mark.parametrize("page", with_code(), ids=name)
-def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch, programs):
+def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
     for block in blocks(page.read_text(encoding="utf-8")):
@@ -98,7 +90,7 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, m
             assert block.skipped, f"{name(page)}:{block.line}: say why the block is not run"
             continue
         if block.kind == "bash":
-            assert printed_by_commands(block.code, programs()) == timeless(block.prints), f"{name(page)}:{block.line}"
+            assert printed_by_commands(block.code) == timeless(block.prints), f"{name(page)}:{block.line}"
             continue
         # Empty lines in front make a traceback point at the line of the page.
         code = compile("\n" * (block.line - 1) + block.code, str(page), "exec")
