@@ -36,6 +36,8 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Processes that tests start import the library from its bytecode, also where the environment says to write none.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n auto -m 'not timing'
 	$(BIN)/python -m pytest -m timing tests/test_promises.py
