@@ -122,6 +122,7 @@ METHODS = {
     RECOMMENDED: graph_fusion,
     "NEMO": partial(estimator, name="NEMO"),
     "multi-view kernel k-means": partial(estimator, name="MultiViewKernelKMeans"),
+    "the same, graph start": partial(estimator, name="MultiViewKernelKMeans", init="graph"),
     "the same, random starts": partial(estimator, name="MultiViewKernelKMeans", init="k-means++", n_init=10),
     "multi-view spectral clustering": partial(estimator, name="MultiViewSpectralClustering"),
     "multi-view convex mixture": partial(estimator, name="MultiViewConvexMixture"),
@@ -151,7 +152,7 @@ def placed_anew(views, k, seed, *, method):
 PREDICT = {
     RECOMMENDED: ("GraphFusionClustering", {"check_views": False}),
     "NEMO": ("NEMO", {}),
-    "multi-view kernel k-means": ("MultiViewKernelKMeans", {}),
+    "multi-view kernel k-means": ("MultiViewKernelKMeans", {"init": "graph"}),
     "multi-view spectral clustering": ("MultiViewSpectralClustering", {}),
 }
 
