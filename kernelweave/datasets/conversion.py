@@ -151,7 +151,7 @@ def labels_in_order(sizes: Sequence[int]) -> np.ndarray:
 def _entries(blob: bytes) -> list[list[str]]:
     raw = gzip.decompress(blob) if blob[:2] == b"\x1f\x8b" else blob
     lines = (line.strip() for line in raw.decode("ascii").splitlines())
-    rows = [re.split(r"[,\s]+", line.rstrip(",")) for line in lines if line and line[0] not in "@%"]
+    rows = [re.split(r"[,\s]+", line.rstrip(", \t")) for line in lines if line and line[0] not in "@%"]
     if not rows:
         raise DataError("the file is empty")
     return rows

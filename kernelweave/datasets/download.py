@@ -63,10 +63,11 @@ def get(file: File, network: Network, on_progress: Progress | None = None) -> by
         With the address and the reason.
     """
     address = network.address(file.address)
+    if not _may_be_asked(address, network.mirror):
+        raise DataError(f"{address}: only https is asked")
     opener = urllib.request.build_opener(_Redirects(network.mirror))
     for attempt in range(network.attempts):
         try:
-            _check_address(address, network.mirror)
             return _once(opener, address, file.most, network.timeout, on_progress or _quiet)
         except _PassingError as failure:
             reason = str(failure)
@@ -99,16 +100,16 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         self.mirror = mirror
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        _check_address(newurl, self.mirror)
+        if not _may_be_asked(newurl, self.mirror):
+            raise DataError(f"{req.full_url}: it sends to {newurl}, and only https is asked")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _check_address(address: str, mirror: str | None) -> None:
-    """Refuse what is not https, unless it is on the mirror that the user named."""
+def _may_be_asked(address: str, mirror: str | None) -> bool:
+    """Whether an address is https, or on the mirror that the user named."""
     parts = urllib.parse.urlsplit(address)
-    on_mirror = mirror is not None and parts[:2] == urllib.parse.urlsplit(mirror)[:2] and parts.scheme == "http"
-    if parts.scheme != "https" and not on_mirror:
-        raise DataError(f"{address}: only https is asked, not {parts.scheme or 'this'}")
+    on_mirror = mirror is not None and parts.scheme == "http" and parts[:2] == urllib.parse.urlsplit(mirror)[:2]
+    return parts.scheme == "https" or on_mirror
 
 
 def _once(opener: Any, address: str, most: int, timeout: float, on_progress: Progress) -> bytes:
