@@ -145,10 +145,10 @@ def _what_to_fetch(chosen: Sequence[Experiment]) -> str:
     if not missing:
         return ""
     to = f" --data {folder}" if folder else ""
-    what = "The data set is not here" if len(missing) == 1 else f"{len(missing)} data sets are not here"
+    what = "A data set is not here" if len(missing) == 1 else f"{len(missing)} data sets are not here"
     return (
-        f"{what}: run 'kernelweave data fetch {' '.join(missing)}{to}', or name the folder that holds them with "
-        f"--data DIR or the environment variable {VARIABLE}."
+        f"{what}: run 'kernelweave data fetch {' '.join(missing)}{to}', or name the data folder with --data DIR or the "
+        f"environment variable {VARIABLE}."
     )
 
 
