@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import OBJECTIVES, GraphMoves
+from kernelweave.solvers.graph import cut_search
 from kernelweave.solvers.graph.cut_search import CutPath, polish_cut, search_beside_rivals, search_cuts
 from tests.reference import graph_cuts as oracle
 
@@ -277,6 +278,15 @@ def test_a_rival_that_is_as_good_changes_nothing_and_the_search_wins():
     assert contest.winner == "search"
     assert sorted(contest.values) == ["same", "search"]
     assert contest.path.values == alone.values
+
+
+def test_a_polish_cut_short_is_told(monkeypatch):
+    A = general_graph(np.random.default_rng(0), 20, density=0.3)
+    rival = searched(A, "normalized_cut", 3, "fast")
+    assert rival.complete
+    monkeypatch.setattr(cut_search, "ROUNDS", 0)
+    assert not searched(A, "normalized_cut", 3, "fast").complete
+    assert not beside(A, "normalized_cut", 3, {"fast": rival}).path.complete
 
 
 def test_beside_rivals_the_search_says_that_time_ran_out():

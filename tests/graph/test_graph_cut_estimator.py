@@ -1,4 +1,6 @@
 import tracemalloc
+from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +13,11 @@ from sklearn.cluster import SpectralClustering
 from threadpoolctl import threadpool_limits
 
 from kernelweave import ConvergenceWarning, GraphCut, load_model, save_model
+from kernelweave.estimators.graph import graph_cut
 from kernelweave.foundation.errors import KernelError, ParameterError
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import GraphMoves
-from kernelweave.solvers.graph.cut_search import search_cuts
+from kernelweave.solvers.graph.cut_search import polish_cut, search_cuts
 from tests.inputs.test_graphs import FORMS
 from tests.reference import graph_cuts as oracle
 
@@ -165,6 +168,18 @@ def test_without_eigenvectors_the_exact_search_keeps_what_it_found(monkeypatch, 
     assert model.cut_value_ == rest[model.winner_] == min(rest.values())
     assert model.converged_
     np.testing.assert_array_equal(model.labels_path_[:-1], with_them.labels_path_[:-1])
+
+
+@pytest.mark.parametrize("winner", ["spectral", "search"])
+def test_a_spectral_start_that_was_not_polished_to_its_end_counts_where_it_wins(monkeypatch, winner):
+    monkeypatch.setattr(
+        graph_cut, "polish_cut", lambda *args, **options: replace(polish_cut(*args, **options), complete=False)
+    )
+    model = GraphCut(6, search="exact", random_state=0)
+    with pytest.warns(ConvergenceWarning) if winner == "spectral" else nullcontext():
+        model.fit(weighted_graph(WINNERS["normalized_cut"][winner], density=0.1))
+    assert model.winner_ == winner
+    assert model.converged_ == (winner != "spectral")
 
 
 def test_without_polish_the_exact_search_tries_no_spectral_start(monkeypatch):
