@@ -54,7 +54,7 @@ def without_rounding(squared: Floats, diag: Floats, norms: Floats) -> Floats:
     The root of what rounding leaves is 1e-8 of the terms, too much for a sample that is the centre.
     """
     terms = np.abs(diag)[:, None] + np.where(np.isfinite(norms), np.abs(norms), 0.0)
-    return np.where(squared > ROUNDING * terms, squared, 0.0)
+    return np.where(squared <= ROUNDING * terms, 0.0, squared)
 
 
 def distances_to_samples(op: Kernel, samples: Ints, diag: BackendArray) -> BackendArray:
