@@ -88,7 +88,7 @@ def why_a_weight_is_no_repetition(estimator):
         return ONE_BY_ONE
     if "Nothing is random here" in inspect.getdoc(type(estimator)):
         return None
-    return None if isinstance(estimator, KMedoids) else DRAWN  # k-medoids ends at the same medoids from every draw
+    return None if isinstance(estimator, KMedoids) else DRAWN  # k-medoids ends alike from both draws
 
 
 NOT_SQUARE = "The check passes features, not the square matrix that a pairwise estimator takes."
@@ -103,7 +103,7 @@ DRAWN = (
 )
 ONE_BY_ONE = (
     "Sizes of clusters follow every sample, so the order of the samples matters, and copies of a sample move one after "
-    "another where a sample of weight 2 moves at once. This holds from given starts, too."
+    "another where a sample of weight 2 moves at once: they differ from given starts, too."
 )
 SHARPENED = (
     "The reference value of beta (MSc thesis, 4.11) counts rows and takes the entropy of their weights, so a repeated "
