@@ -13,6 +13,8 @@ from kernelweave.partitions.kernel import Kernel
 EPS = float(np.finfo(np.float64).eps)
 #: Relative difference below which two distances are equal.
 TIE_TOLERANCE = 1e-12
+#: Share of its terms up to which a squared distance is nothing but their rounding.
+ROUNDING = 16 * EPS
 
 
 def cluster_weights(labels: Ints, weights: Floats, n_clusters: int) -> Floats:
@@ -44,6 +46,15 @@ def squared_distances(op: Kernel, sums: Floats, totals: Floats, norms: Floats) -
     filled = totals > 0
     slopes = np.where(filled, 2.0 / np.where(filled, totals, 1.0), 0.0)
     return op.diag()[:, None] - slopes * sums.T + norms
+
+
+def without_rounding(squared: Floats, diag: Floats, norms: Floats) -> Floats:
+    """Return squared distances, zero where all that is left of k(x, x) and ||m_c||^2 is their rounding.
+
+    The root of what rounding leaves is 1e-8 of the terms, too much for a sample that is the centre.
+    """
+    terms = np.abs(diag)[:, None] + np.where(np.isfinite(norms), np.abs(norms), 0.0)
+    return np.where(squared <= ROUNDING * terms, 0.0, squared)
 
 
 def distances_to_samples(op: Kernel, samples: Ints, diag: BackendArray) -> BackendArray:

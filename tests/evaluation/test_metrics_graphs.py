@@ -137,4 +137,6 @@ def test_arguments_are_left_as_they_were(name):
     A, labels = sp.csr_array(PATH), np.array([0, 0, 1, 1])
     for array in (A.data, A.indices, A.indptr, labels):
         array.setflags(write=False)
-    getattr(metrics, name)(A, labels)
+    assert np.isfinite(getattr(metrics, name)(A, labels))
+    np.testing.assert_array_equal(A.toarray(), PATH)
+    assert labels.tolist() == [0, 0, 1, 1]

@@ -144,7 +144,9 @@ def test_arguments_are_left_as_they_were(measure):
     scores, labels = THREE_LINES.copy(), THREE.copy()
     scores.setflags(write=False)
     labels.setflags(write=False)
-    measure(scores, labels)
+    assert np.isfinite(measure(scores, labels))
+    np.testing.assert_array_equal(scores, THREE_LINES)
+    np.testing.assert_array_equal(labels, THREE)
 
 
 def test_line_fit_of_two_clusters_without_row_sums_says_what_is_missing():

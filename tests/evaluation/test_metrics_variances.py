@@ -113,10 +113,15 @@ def test_repeated_sparse_entries_add_up_and_stay_in_place():
 def test_arguments_are_left_as_they_were():
     X = np.array([[0.0, 1.0], [2.0, 0.0], [5.0, 5.0]])
     K, labels, weights = X @ X.T, np.array([0, 0, 1]), np.array([1.0, 2.0, 3.0])
-    for array in (X, K, labels, weights):
+    arguments = (X, K, labels, weights)
+    before = [array.copy() for array in arguments]
+    for array in arguments:
         array.setflags(write=False)
-    cluster_variances(K, labels, sample_weight=weights)
-    cluster_variances(X, labels, kernel="linear", sample_weight=weights)
+    by_matrix = cluster_variances(K, labels, sample_weight=weights)
+    by_name = cluster_variances(X, labels, kernel="linear", sample_weight=weights)
+    np.testing.assert_allclose(by_matrix, by_name, atol=1e-12)
+    for array, copy in zip(arguments, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,9 @@ def test_a_view_of_one_sample_is_an_error():
 def test_views_that_hang_together_through_a_third_are_related():
     observed = np.zeros((12, 3), dtype=bool)
     observed[:6, 0] = observed[6:, 1] = observed[3:9, 2] = True
-    check_observed(observed, ("a", "b", "c"))
+    check_observed(observed, ("a", "b", "c"))  # no error, but one without the third:
+    with pytest.raises(ViewError, match=r"fall apart into \{'a'\} and \{'b'\}"):
+        check_observed(observed[:, :2], ("a", "b"))
 
 
 def test_views_that_share_few_samples_are_named():

@@ -124,9 +124,12 @@ def test_weights_that_cannot_be_used_are_refused_by_name_and_value(weights, matc
 # Number of clusters
 
 
-@pytest.mark.parametrize("n_clusters", [1, 2, 3])
-def test_as_many_clusters_as_samples_that_count_are_allowed(n_clusters):
-    check_cluster_count(n_clusters, np.array([1.0, 0.0, 2.0, 0.5]))
+def test_as_many_clusters_as_samples_that_count_are_allowed_and_no_more():
+    weights = np.array([1.0, 0.0, 2.0, 0.5])
+    for n_clusters in (1, 2, 3):
+        check_cluster_count(n_clusters, weights)
+    with pytest.raises(ParameterError, match=r"Only 3 samples have a positive weight.*n_clusters=4"):
+        check_cluster_count(4, weights)
 
 
 def test_more_clusters_than_samples_are_refused():

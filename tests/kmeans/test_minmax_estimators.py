@@ -534,8 +534,8 @@ def test_with_refinement_nothing_is_said_of_all_starts_where_only_the_best_one_f
         392: [1, 1, 0, 3, 2, 0, 0, 2, 3, 0, 0],
     }[seed]
     X = np.array(x, dtype=float)[:, None]
-    MinMaxKMeans(2, n_init=3, random_state=seed).fit(X)  # no warning: a start was followed to its end
-    MinMaxKMeans(2, n_init=3, refine=True, random_state=seed).fit(X)
+    for refine in (False, True):  # a start was followed to its end
+        assert MinMaxKMeans(2, n_init=3, refine=refine, random_state=seed).fit(X).warnings_ == ()
 
 
 @pytest.mark.parametrize("cls", [*BOTH, PifsKMeans])

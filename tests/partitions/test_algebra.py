@@ -59,6 +59,14 @@ def test_squared_distances_are_those_to_the_weighted_means_of_the_features(data)
         assert scatter[c] == pytest.approx(weights[members] @ distances[members], abs=1e-10)
 
 
+def test_squared_distances_are_zero_where_nothing_but_rounding_of_their_terms_is_left():
+    diag = np.array([1.0, 1e6, -1.0, np.nan])
+    norms = np.array([1.0, np.inf])
+    squared = np.array([[9e-16, np.inf], [-1e-10, np.inf], [1e-12, np.inf], [np.nan, np.nan]])
+    wanted = [[0.0, np.inf], [0.0, np.inf], [1e-12, np.inf], [np.nan, np.nan]]
+    np.testing.assert_array_equal(algebra.without_rounding(squared, diag, norms), wanted)
+
+
 def test_distances_of_new_samples_use_the_norms_of_training():
     X, new = np.array([[0.0], [2.0], [10.0]]), np.array([[1.0], [9.0]])
     labels, weights = np.array([0, 0, 1]), np.ones(3)

@@ -84,14 +84,17 @@ def test_an_empty_cluster_is_infinitely_far_and_gets_no_samples():
     assert set(model.assign(NEW)) <= {0, 2}
 
 
-def test_no_squared_distance_is_negative():
+def test_no_squared_distance_is_negative_and_that_of_a_sample_to_itself_is_zero():
     kernel = fit_kernel(X, "linear", centre_features=True)
     labels = np.arange(N)
     diag = np.einsum("ij,ij->i", X - X.mean(axis=0), X - X.mean(axis=0))
     model = CenterModel(kernel.for_new_samples(), labels, np.ones(N), np.ones(N), diag)
     distances = model.squared_distances(X)
     assert (distances >= 0).all()
+    assert (np.diag(distances) == 0).all()
     np.testing.assert_allclose(distances, euclidean_distances(X, squared=True), atol=1e-10)
+    means = MeanModel(X, X.mean(axis=0), np.ones(N, dtype=bool))
+    assert (np.diag(means.squared_distances(X)) == 0).all()
 
 
 def test_the_kernels_of_views_can_stand_in_for_one_kernel():

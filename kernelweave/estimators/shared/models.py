@@ -50,11 +50,12 @@ class CenterModel:
         return algebra.assign_new(cross, self.labels, self.weights, self.totals, self.norms, self.factors)
 
     def squared_distances(self, samples: Samples) -> Floats:
-        """Return the squared distances to the centres; none is negative."""
+        """Return the squared distances to the centres; none is negative, and a sample at a centre has zero."""
         if isinstance(samples, Views) and samples.observed is not None:
             return self._by_view().squared_distances(samples)
         cross, sums = self._cross_sums(samples)
-        return np.maximum(algebra.squared_distances(cross, sums, self.totals, self.norms), 0.0)
+        squared = algebra.squared_distances(cross, sums, self.totals, self.norms)
+        return algebra.without_rounding(squared, cross.diag(), self.norms)
 
     def _by_view(self) -> "ObservedCenters":
         """Return the same clusters view by view."""
@@ -136,11 +137,12 @@ class MeanModel:
         return nearest_centers(shifted_features(samples, self.offset), self._shifted, self.factors, self.filled)
 
     def squared_distances(self, samples: Matrix) -> Floats:
-        """Return the squared distances to the centres; none is negative."""
+        """Return the squared distances to the centres; none is negative, and a sample at a centre has zero."""
         op = shifted_features(samples, self.offset)
         centers = self._shifted
-        squared = op.diag()[:, None] - 2.0 * (op.Phi @ centers.T) + np.einsum("ij,ij->i", centers, centers)
-        return np.where(self.filled, np.maximum(squared, 0.0), np.inf)
+        norms = np.einsum("ij,ij->i", centers, centers)
+        squared = op.diag()[:, None] - 2.0 * (op.Phi @ centers.T) + norms
+        return np.where(self.filled, algebra.without_rounding(squared, op.diag(), norms), np.inf)
 
     @property
     def _shifted(self) -> Floats:
