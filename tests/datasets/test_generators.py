@@ -63,6 +63,7 @@ def test_values_are_finite_and_labels_are_integers_from_zero(make):
 
 def test_public_names_are_pinned():
     assert sorted(datasets.__all__) == [
+        "fetch",
         "list_benchmarks",
         "load_benchmark",
         "load_edge_list",

@@ -44,8 +44,8 @@ class NEMO(Clusterer):
         Width of affinities as a share of the distances to neighbours; 0.3 to 0.8 are usual.
     standardize : bool or "auto", default="auto"
         True divides the columns of every view by their deviations, False compares views as they are. ``"auto"`` divides
-        but for sparse views and dense ones that hold counts or links (values that are not negative, most of them zero):
-        their rows are compared at unit length, or the rarest word would be the loudest.
+        but for views that hold counts or links (values that are not negative, most of them zero): their rows are
+        compared at unit length, or the rarest word would be the loudest.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
         What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
         the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
@@ -101,8 +101,8 @@ class NEMO(Clusterer):
     The affinity of two samples of a view is exp(-d^2 / (mu e)), e the mean of their distance d and of the mean
     distances of both to their neighbours; d is Euclidean. Of samples equally far away all are neighbours, so that their
     order plays no part. Samples that no view has together have the mean affinity of all others, as in the authors'
-    program; ``affinity_`` leaves them out. Samples that are all equally like each other, as two always are, are one
-    cluster.
+    program; ``affinity_`` leaves them out.
+    Samples that are all equally like each other, as two always are, are one cluster.
 
     Cost: O(n^2 d) time for the distances and O(n^2) memory, one view at a time; then some tens of products with the
     neighbours of all views.

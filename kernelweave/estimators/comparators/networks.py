@@ -79,7 +79,7 @@ def fit_network(views: Views, position: int, n_neighbors: int, mu: float, *, sta
     samples = views.present(position)
     block = views.blocks[position]
     block = block if views.observed is None else block[samples]
-    unit = standardize == "auto" and (sp.issparse(block) or view_kind(block) == "counts")
+    unit = standardize == "auto" and view_kind(block) == "counts"
     factors = _column_factors(block) if standardize and not unit else None
     origin = None if sp.issparse(block) or unit else block.mean(axis=0)
     rows = _compared(block, origin, factors, unit)

@@ -39,8 +39,8 @@ class SimilarityNetworkFusion(Clusterer):
         Width of affinities as a share of the distances to neighbours; 0.3 to 0.8 are usual.
     standardize : bool or "auto", default="auto"
         True divides the columns of every view by their deviations, False compares views as they are. ``"auto"`` divides
-        but for sparse views and dense ones that hold counts or links (values that are not negative, most of them zero):
-        their rows are compared at unit length, or the rarest word would be the loudest.
+        but for views that hold counts or links (values that are not negative, most of them zero): their rows are
+        compared at unit length, or the rarest word would be the loudest.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=10

@@ -112,8 +112,11 @@ def given_views(model: Any, X: Any) -> tuple[View, ...]:
 
 def _with_compared_cells(model: Any, views: list[View]) -> tuple[View, ...]:
     """Return the views, those with missing cells as the kernel that compares samples without them."""
+    kernel = getattr(model, "kernel", None)
+    if isinstance(kernel, list | tuple) and len(kernel) != len(views):  # several kernels of one view
+        return tuple(views)
     names = [view.name for view in views]
-    kernels = per_view(getattr(model, "kernel", None), names, "kernel")
+    kernels = per_view(kernel, names, "kernel")
     if not any(map(takes_missing_cells, kernels)):
         return tuple(views)
     params = per_view(getattr(model, "kernel_params", None), names, "kernel_params")
