@@ -8,6 +8,7 @@ exit status is 1 if fewer than 95 % are killed, or if one survives for which the
 
 import argparse
 import datetime
+import json
 import os
 import platform
 import re
@@ -16,12 +17,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tomllib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGUE = ROOT / "mutants"
@@ -51,6 +54,10 @@ class Mutation:
     @property
     def name(self) -> str:
         return f"{self.file.removeprefix('kernelweave/')}: {self.what}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.file}: {self.before} -> {self.after}"
 
     def applied(self, text: str) -> str:
         """Return the source with the mutation; the place must be the only one of its kind."""
@@ -183,7 +190,40 @@ def attempt(base: Path, scratch: Path, number: int, mutation: Mutation, seconds:
     return Outcome(mutation, "killed", taken, noticed.group(1) if noticed else "crashed")
 
 
-def run_all(mutations: Sequence[Mutation], jobs: int) -> list[Outcome]:
+class Record:
+    """Outcomes in a file, one line each, so that a run that was cut short can be taken up again."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.known: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        if path is not None and path.exists():
+            entries = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+            self.known = {entry["mutation"]: entry for entry in entries}
+
+    def outcome(self, mutation: Mutation) -> Outcome | None:
+        """Return what is known of a mutation."""
+        entry = self.known.get(mutation.key)
+        return None if entry is None else Outcome(mutation, entry["result"], entry["seconds"], entry["noticed"])
+
+    def add(self, outcome: Outcome) -> None:
+        """Write an outcome down at once."""
+        if self.path is not None:
+            entry = {"mutation": outcome.mutation.key, "result": outcome.result}
+            entry |= {"seconds": round(outcome.seconds, 1), "noticed": outcome.noticed}
+            with self._lock, self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+
+
+def run_all(mutations: Sequence[Mutation], jobs: int, record: Record | None = None) -> list[Outcome]:
+    """Run the unmutated tests, then every mutation of which the record knows nothing."""
+    record = Record(None) if record is None else record
+    left = [mutation for mutation in mutations if record.outcome(mutation) is None]
+    done = {outcome.mutation.key: outcome for outcome in run_unknown(left, jobs, record)} if left else {}
+    return [done.get(mutation.key) or record.outcome(mutation) for mutation in mutations]  # type: ignore[misc]
+
+
+def run_unknown(mutations: Sequence[Mutation], jobs: int, record: Record) -> list[Outcome]:
     """Run the unmutated tests, then every mutation."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
@@ -196,6 +236,7 @@ def run_all(mutations: Sequence[Mutation], jobs: int) -> list[Outcome]:
 
         def run(task: tuple[int, Mutation]) -> Outcome:
             outcome = attempt(base, scratch, *task, seconds)
+            record.add(outcome)
             print(f"{outcome.result:>10} {outcome.seconds:6.1f} s  {outcome.mutation.name}", flush=True)
             return outcome
 
@@ -265,6 +306,7 @@ def main() -> int:
     parser.add_argument("--only", metavar="PATTERN", help="run mutations whose file or name matches this expression")
     parser.add_argument("--list", action="store_true", help="show the mutations and run nothing")
     parser.add_argument("--output", type=Path, help="file for the results; by default mutants/RESULTS.md, if all run")
+    parser.add_argument("--record", type=Path, help="file of outcomes as they come; what it holds is not run again")
     parser.add_argument("--commit", help="name of the commit in the results, where git does not know it")
     options = parser.parse_args()
     mutations = [m for m in catalogue() if options.only is None or re.search(options.only, f"{m.file} {m.name}")]
@@ -274,7 +316,7 @@ def main() -> int:
         print("\n".join(mutation.name for mutation in mutations))
         return 0
     began = time.monotonic()
-    outcomes = run_all(mutations, options.jobs)
+    outcomes = run_all(mutations, options.jobs, Record(options.record))
     minutes = (time.monotonic() - began) / 60.0
     survivors = [each.mutation for each in outcomes if each.result == "survived"]
     share = 1.0 - len(survivors) / len(outcomes)

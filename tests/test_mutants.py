@@ -99,6 +99,16 @@ def test_outcomes_are_killed_timed_out_and_survived(mutants, library):
     assert (library / "kernelweave/a.py").read_text(encoding="utf-8").count("n < 3") == 1
 
 
+def test_what_a_record_holds_is_not_run_again(mutants, library, tmp_path):
+    mutation = mutants.Mutation("kernelweave/a.py", "n < 3", "n < 4", "border", ("tests/test_a.py",), "")
+    path = tmp_path / "outcomes.jsonl"
+    first = mutants.run_all([mutation], 1, mutants.Record(path))
+    (library / "tests/test_a.py").write_text("def test_up():\n    assert False\n", encoding="utf-8")
+    again = mutants.run_all([mutation], 1, mutants.Record(path))
+    assert [outcome.result for outcome in (*first, *again)] == ["killed", "killed"]
+    assert again[0].noticed == "tests/test_a.py::test_up"
+
+
 def test_tests_that_fail_by_themselves_are_an_error(mutants, library):
     (library / "tests/test_a.py").write_text("def test_up():\n    assert False\n", encoding="utf-8")
     mutation = mutants.Mutation("kernelweave/a.py", "n < 3", "n < 4", "border", ("tests/test_a.py",), "")
