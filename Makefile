@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench mutants docs clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelweave needs Python 3.11 or newer; set PYTHON=...")'
@@ -45,6 +45,10 @@ test: lint
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
+
+# Mistakes made on purpose, each against the tests of its room; some minutes on 16 cores.
+mutants: $(VENV)/.dev
+	$(BIN)/python scripts/mutants.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

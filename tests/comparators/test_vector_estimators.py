@@ -41,6 +41,7 @@ from kernelweave.solvers.comparators.multi_view_em import (
     GaussianView,
     MultinomialView,
     exchange_em,
+    mean_log_likelihood,
     mean_posteriors,
 )
 from kernelweave.solvers.comparators.multi_view_kmeans import exchange_kmeans
@@ -579,6 +580,17 @@ def test_rounds_of_em_are_those_of_the_plain_loop(problem, covariance, counts):
     if len(path) == len(result.history):  # rounding may choose between equally good rounds
         assert result.history == pytest.approx(path, abs=1e-6)
         np.testing.assert_allclose(mean_posteriors(result.densities, blocks), proba, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", [3, 61, 188])
+def test_em_keeps_the_best_of_all_rounds_and_not_the_last_that_was_better_than_the_one_before(seed):
+    rng = np.random.default_rng(seed)
+    blocks = np.hsplit(rng.standard_normal((60, 4)), 2)  # nothing that the views could agree on
+    views = [GaussianView(block, np.ones(60), "diagonal") for block in blocks]
+    result = exchange_em(views, rng.integers(3, size=60), n_clusters=3, max_iter=200)
+    assert result.objective == max(result.history)
+    assert result.n_iter == len(result.history) + 5  # rounds that were not as good, though some rose
+    assert mean_log_likelihood(result.densities, blocks, [np.ones(60)] * 2) == pytest.approx(result.objective)
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "spherical"])

@@ -113,6 +113,17 @@ def test_the_first_peak_of_the_gap_is_not_always_the_highest():
     assert highest.method == "gap_max"
 
 
+def test_the_largest_gap_is_reached_within_its_own_error():
+    gap = np.array([0.2, 0.9, 1.0, 0.5])
+    deviations = np.array([0.5, 0.0, 0.2, 0.3])
+    references = np.exp([2.0 + deviations, 2.0 - deviations])
+    result = suggest_n_clusters(np.exp(2.0 - gap), method="gap_max", reference_paths=references)
+    error = deviations * np.sqrt(1.5)
+    assert result.gap_error == pytest.approx(error)
+    assert result.scores == pytest.approx(gap - 1.0 + error[2])
+    assert result.n_clusters == 2  # 0.9 is less than one error of 0.24 below the largest gap, which is at 3
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_two_groups_are_counted_by_every_rule(seed):
     X = blobs(seed=seed, centers=CORNERS[:2])

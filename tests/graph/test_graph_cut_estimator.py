@@ -356,6 +356,23 @@ def test_exemplars_are_distinct_nodes_that_have_edges_and_at_most_as_many_as_ask
 
 
 @objectives
+def test_the_automatic_shift_is_one_for_scaled_degrees_and_the_largest_degree_otherwise(objective):
+    rng = np.random.default_rng(0)
+    block = np.repeat(np.arange(3), 8)
+    A = (rng.random((24, 24)) < np.where(block[:, None] == block, 0.6, 0.1)) * rng.integers(1, 6, (24, 24))
+    A = np.triu(A, 1).astype(float)
+    A = A + A.T
+    largest = float(A.sum(axis=0).max())
+    shift, other = (1.0, largest) if objective == "normalized_cut" else (largest, 1.0)
+
+    def exemplars(**options):
+        return GraphCut(3, objective=objective, search="exemplars", **options).fit(A).exemplar_indices_.tolist()
+
+    assert exemplars() == exemplars(shift=shift)
+    assert exemplars() not in (exemplars(shift=other), exemplars(shift=0.0))
+
+
+@objectives
 @pytest.mark.parametrize("shift", [0.0, 1.0, 100.0, "auto"])
 @pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
 def test_shift_and_unit_of_the_weights_change_no_definition_of_the_cut(objective, shift, unit):

@@ -14,7 +14,7 @@ from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
 from kernelweave.kernels.weighted_sum import CompositeKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import descend, descend_from, kernel_kmeans
-from kernelweave.solvers.kmeans.starts import INITS, start_labels
+from kernelweave.solvers.kmeans.starts import INITS, extended_labels, random_partition, start_labels
 from kernelweave.solvers.shared.best_run import best_of
 from tests.reference import kernel_kmeans as oracle
 
@@ -272,6 +272,40 @@ def test_samples_of_weight_zero_are_never_drawn_as_centres(init):
     for seed in range(20):
         labels = start_labels(DenseKernel(x @ x.T), init, weights, 2, np.random.default_rng(seed))
         assert labels[0] != labels[1]
+
+
+@cases
+@given(seed=integers(0, 10**6), k=integers(2, 6))
+def test_k_means_plusplus_is_the_plain_loop_with_weights_and_the_best_of_several_draws(seed, k):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 2))
+    weights = rng.exponential(size=20) ** 2
+    result = start_labels(FeatureKernel(X), "k-means++", weights, k, np.random.default_rng(seed))
+    wanted = oracle.spread_out(X, weights, k, np.random.default_rng(seed))
+    np.testing.assert_array_equal(result, wanted)
+
+
+@cases
+@given(seed=integers(0, 10**6), k=integers(2, 6))
+def test_random_samples_are_drawn_by_their_weights(seed, k):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((20, 2))
+    weights = rng.exponential(size=20) ** 2
+    result = start_labels(FeatureKernel(X), "random", weights, k, np.random.default_rng(seed))
+    chosen = np.random.default_rng(seed).choice(20, k, replace=False, p=weights / weights.sum())
+    np.testing.assert_array_equal(result, oracle.nearest_chosen(X, chosen))
+
+
+def test_a_random_partition_of_as_many_samples_as_clusters_fills_all():
+    for seed in range(20):
+        assert sorted(random_partition(5, 5, np.random.default_rng(seed)).tolist()) == [0, 1, 2, 3, 4]
+
+
+def test_labels_of_some_samples_are_extended_by_weighted_centres():
+    x = np.array([[0.0], [4.0], [10.0], [6.2]])
+    weights = np.array([1.0, 9.0, 1.0, 1.0])  # centres at 3.6 and 10; without weights the first would be at 2
+    labels = extended_labels(DenseKernel(x @ x.T), np.array([0, 0, 1]), np.arange(3), weights, 2)
+    assert labels.tolist() == [0, 0, 1, 0]
 
 
 def test_k_means_plusplus_spreads_centres_over_far_groups():

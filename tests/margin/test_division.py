@@ -119,6 +119,14 @@ def test_new_samples_follow_the_divisions_in_turn():
     assert model.assign(new).tolist() == [3, 0, 1, 2, 0]
 
 
+def test_a_division_leaves_new_samples_of_other_clusters_alone():
+    splits = (
+        Split(0, 1, np.ones(1), np.array([1.0]), -5.0),  # above 5: cluster 1
+        Split(0, 2, np.ones(1), np.array([1.0]), -2.0),  # of the others, above 2: cluster 2
+    )
+    assert DivisionModel(splits, Thresholds()).assign([np.array([[1.0], [3.0], [6.0]])]).tolist() == [0, 2, 1]
+
+
 def test_without_a_division_all_samples_are_in_one_cluster():
     model = DivisionModel((), Thresholds())
     assert model.decisions([np.ones((3, 1))]).shape == (3, 0)

@@ -1,5 +1,7 @@
 """Ratio-based multiple kernel clustering and iterative regression: laws, and the truth on small cases."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -120,6 +122,64 @@ def test_hyperparameters_of_a_kernel_object_are_learned():
     assert (np.diff(result.history) <= 0).all()
     assert result.objective < 0.5 * result.history[0]
     assert np.exp(result.theta[0]) > 0.3
+
+
+def uncertain_after_the_start(monkeypatch, fall, gap):
+    """Let every problem but the first seem to have a lower objective, known up to a gap."""
+    real = MarginProblem.solve
+    starts = []
+
+    def solve(self, tol=1e-6):
+        solution = real(self, tol)
+        if not starts:
+            starts.append(solution.objective)
+            return solution
+        return replace(solution, objective=starts[0] - fall, gap=gap)
+
+    monkeypatch.setattr(MarginProblem, "solve", solve)
+
+
+@pytest.mark.parametrize(("gap", "moves"), [(0.2, False), (0.05, True)])
+def test_labels_move_only_where_the_fall_is_larger_than_the_gap(gap, moves, monkeypatch):
+    X, _ = samples(3, n=20, apart=1.0)
+    start = np.where(np.arange(20) < 10, -1.0, 1.0)
+    uncertain_after_the_start(monkeypatch, fall=0.1, gap=gap)
+    result = run(WeightedKernels(kernels(X, (1.5,))), start, learned=False, max_iter=1)
+    assert ((result.labels != start).any()) == moves
+    assert (result.history[1] < result.history[0]) == moves
+
+
+@pytest.mark.parametrize(("gap", "moves"), [(0.2, False), (0.05, True)])
+def test_weights_move_only_where_the_fall_is_larger_than_the_gap(gap, moves, monkeypatch):
+    X, y = samples(3, n=20, apart=1.0)
+    family = WeightedKernels(kernels(X))
+    uncertain_after_the_start(monkeypatch, fall=0.1, gap=gap)
+    result = run(family, y, limit=0.0, max_iter=1)
+    assert (not np.array_equal(result.theta, family.first())) == moves
+
+
+class Draws:
+    """A generator that gives what it was told to."""
+
+    def __init__(self, first, uniform):
+        self.first = first
+        self.uniform = uniform
+
+    def integers(self, n):
+        return self.first
+
+    def random(self):
+        return self.uniform
+
+
+@pytest.mark.parametrize(
+    ("uniform", "labels"),
+    [(0.0, [-1, 1, 1]), (0.05, [-1, 1, 1]), (0.099, [-1, 1, 1]), (0.101, [-1, -1, 1]), (0.9, [-1, -1, 1])],
+)
+def test_the_second_sample_of_a_pair_is_drawn_by_its_distance_from_the_first(uniform, labels):
+    x = np.array([[0.0], [1.0], [9.0]])  # at distances 0, 1 and 9 from the first: shares 0, 0.1 and 0.9
+    (result,) = balanced_pairs(x @ x.T, Draws(0, uniform), 1, 1.0)
+    assert result.tolist() == labels
 
 
 @quick

@@ -292,6 +292,24 @@ def test_the_last_sample_of_a_cluster_is_not_taken_from_it(make):
 
 
 @forms
+def test_a_lone_sample_far_from_the_centre_it_was_given_to_stays_there(make):
+    x = np.array([[0.0], [2.0], [10.0], [100.0]])
+    partition = make(x).partition(np.array([0, 0, 1, 1]), np.ones(4), 3)  # centres at 1 and 55
+    nearest = partition.nearest()
+    assert nearest.labels.tolist() == [0, 0, 0, 1]
+    assert partition.reseeded(nearest).tolist() == [0, 0, 2, 1]  # 100 is farther from its centre, but alone
+
+
+@forms
+def test_samples_that_open_clusters_are_counted_off_those_they_leave(make):
+    x = np.array([[0.0], [2.0], [10.0], [100.0], [101.0]])
+    partition = make(x).partition(np.array([0, 0, 1, 1, 1]), np.ones(5), 4)  # centres at 1 and 70.3
+    nearest = partition.nearest()
+    assert nearest.labels.tolist() == [0, 0, 0, 1, 1]
+    assert partition.reseeded(nearest).tolist() == [0, 0, 3, 1, 2]
+
+
+@forms
 def test_equal_samples_open_no_cluster_and_neither_do_those_without_weight(make):
     x = np.array([[3.0], [3.0], [3.0], [99.0]])
     partition = make(x).partition(np.zeros(4, dtype=int), np.array([1.0, 1.0, 1.0, 0.0]), 2)

@@ -102,3 +102,35 @@ def kernel_kmeans(K, labels, weights, k, max_iter=300):
         if idle == 3:
             break
     return labels, path
+
+
+def nearest_chosen(X, chosen):
+    """Return the chosen sample that every sample is nearest to, the first of equals."""
+    return np.array([min(range(len(chosen)), key=lambda c: round(squared(x, X[chosen[c]]), 9)) for x in X])
+
+
+def squared(x, y):
+    return float(((x - y) ** 2).sum())
+
+
+def drawn(masses, uniform):
+    """Return the sample whose share of the cumulated mass holds the number."""
+    total = 0.0
+    for i, mass in enumerate(masses):
+        total += mass
+        if uniform * sum(masses) < total:
+            return i
+    return len(masses) - 1
+
+
+def spread_out(X, weights, k, rng):
+    """Return the labels of greedy k-means++: every centre is the best of some samples drawn far from the others."""
+    chosen = [drawn(weights, rng.random(1)[0])]
+    for _ in range(1, k):
+        closest = [min(squared(x, X[c]) for c in chosen) for x in X]
+        candidates = [drawn(weights * closest, uniform) for uniform in rng.random(2 + int(np.log(k)))]
+        costs = [
+            sum(w * min(d, squared(x, X[c])) for w, d, x in zip(weights, closest, X, strict=True)) for c in candidates
+        ]
+        chosen.append(candidates[int(np.argmin(costs))])
+    return nearest_chosen(X, chosen)

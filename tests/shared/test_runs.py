@@ -8,6 +8,7 @@ import pytest
 
 from kernelweave import KernelKMeans, MinMaxKernelKMeans, MinMaxKMeans, ParameterError, PifsKMeans
 from kernelweave.estimators.kmeans.vectors import center_starts
+from kernelweave.estimators.shared import runs
 from kernelweave.estimators.shared.models import feature_offset, shifted_features
 from kernelweave.estimators.shared.runs import first_labels, label_starts, run_starts
 from kernelweave.foundation.random_streams import streams
@@ -75,3 +76,8 @@ def test_other_seeds_draw_other_starts(cls):
     hard = blobs(40, spread=8.0)[0]
     paths = {tuple(cls(7, n_init=1, random_state=seed).fit(hard).objective_path_) for seed in range(4)}
     assert len(paths) > 1
+
+
+def test_runs_on_a_kernel_that_is_computed_anew_follow_each_other(monkeypatch):
+    monkeypatch.setattr(runs, "parallel_map", lambda run, starts: pytest.fail("threads would compute the kernel, too"))
+    assert list(run_starts(KernelKMeans(), LAZY, str, [1, 2], None, None)) == ["1", "2"]
