@@ -32,7 +32,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 import kernelweave
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.files import write_atomically
-from reproduction.experiment import Cell, CellFunction, Experiment, Printed, Verdict
+from reproduction.experiment import HIDDEN, Cell, CellFunction, Experiment, Printed, Verdict, spread_of
 
 _LIBRARY = Path(kernelweave.__file__).parent
 Name = tuple[str, str]  # of a cell: experiment and cell
@@ -314,12 +314,13 @@ def _gather(experiment: Experiment, tasks: Iterable[Task], results: dict[Name, C
 def _compare(task: Task, record: Record, *, cached: bool) -> CellResult:
     """Set our figures beside the printed ones, which come first and in the table's order."""
     printed = task.work.printed
-    metrics = [*printed, *(name for name in record.ours if name not in printed)]
+    others = (name for name in record.ours if name not in printed and not name.endswith(HIDDEN))
+    metrics = [*printed, *others]
     return CellResult(
         experiment=task.experiment,
         cell=task.cell,
         label=task.work.label,
-        figures=tuple(_figure(name, record.ours[name], printed.get(name), task.restarts) for name in metrics),
+        figures=tuple(_figure(name, record.ours, printed.get(name), task.restarts) for name in metrics),
         restarts=task.restarts,
         seed=task.seed,
         seconds=record.seconds,
@@ -329,10 +330,12 @@ def _compare(task: Task, record: Record, *, cached: bool) -> CellResult:
     )
 
 
-def _figure(metric: str, ours: float, printed: Printed | None, restarts: int) -> Figure:
+def _figure(metric: str, figures: Mapping[str, float], printed: Printed | None, restarts: int) -> Figure:
+    ours = figures[metric]
     if printed is None:
         return Figure(metric, ours, None, None, Verdict.NO_FIGURE)
-    return Figure(metric, ours, printed, printed.allowed(restarts), printed.judge(ours, restarts=restarts))
+    chance = {"restarts": restarts, "spread": figures.get(spread_of(metric))}
+    return Figure(metric, ours, printed, printed.allowed(ours, **chance), printed.judge(ours, **chance))
 
 
 def _cached_records(tasks: Iterable[Task], folder: Path) -> dict[Name, Record]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reproduction.experiment import mean_and_std
+from reproduction.experiment import HIDDEN, mean_and_std
 
 if TYPE_CHECKING:
     from kernelweave.foundation.array_types import Floats, Ints
@@ -171,6 +171,7 @@ def svr_row(
         "best_c": grid[chosen[best]],
         "average_mean": float(runs.mean()),
         "average_std": float(np.mean(spreads)),
+        f"average_std{HIDDEN}": float(np.mean([mean_and_std("a", row)[f"a_std{HIDDEN}"] for row in runs])),
         "one_c_average": float(table[:, one].mean()),
         "one_c": grid[one],
     }
