@@ -34,6 +34,8 @@ HIDDEN = "_error"
 _EDGE_TOLERANCE = 1e-12  # relative slack for the subtraction, so that a figure on the edge counts as inside
 #: With fewer values the fourth moment says nothing.
 FEWEST_FOR_KURTOSIS = 20
+#: Restarts of a quick run where a cell does not say.
+QUICK_RESTARTS = 20
 _SLUG = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 CellFunction = Callable[..., Mapping[str, float]]
@@ -193,7 +195,7 @@ class Cell:
         """Return the number of restarts to make: ``restarts``, or that of the full or quick protocol."""
         if restarts is not None:
             return restarts
-        return self.quick_restarts if quick and self.quick_restarts else self.restarts
+        return self.quick_restarts or min(self.restarts, QUICK_RESTARTS) if quick else self.restarts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from reproduction.runner import CellResult, ExperimentResult, Figure
 _LIST_COLUMNS = ("id", "source", "data", "cells")
 _COLUMNS = ("metric", "ours", "printed", "tolerance", "verdict")
 _SIGNS = {"within": "±", "at most": "≤ +", "at least": "≥ -"}
-_COLOURS = {Verdict.MATCH: "green", Verdict.BETTER: "cyan", Verdict.DIFFERS: "bold red"}
+_COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "cyan", Verdict.DIFFERS: "bold red"}
 
 
 def as_table(results: Sequence[ExperimentResult]) -> Group:

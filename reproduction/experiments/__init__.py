@@ -12,11 +12,13 @@ from types import ModuleType
 
 from kernelweave.foundation.errors import ParameterError
 from reproduction.experiment import Experiment
+from reproduction.quick import with_quick_cells
 
 
 def catalogue() -> dict[str, Experiment]:
     """Return every declared experiment by its id, in the order of modules and declarations."""
-    return discover(sys.modules[__name__])
+    declared = discover(sys.modules[__name__])
+    return {experiment.id: experiment for experiment in with_quick_cells(declared.values())}
 
 
 def discover(package: ModuleType) -> dict[str, Experiment]:

@@ -107,7 +107,7 @@ def _lines(text: str) -> list[list[str]]:
 
 
 def _mean(name: str, value: float, deviation: float | None, source: str, pairs: int = 1) -> dict[str, Printed]:
-    """Return a mean and its deviation, both averaged over ``pairs`` of classes; more is better, or less of the other."""
+    """Return a mean and its deviation, averaged over ``pairs`` of classes; more is better, or less of the other."""
     if deviation is None:
         return {name: Printed(value, rule="at least", source=source)}
     return {
