@@ -175,6 +175,9 @@ class Cell:
         Printed figures by the names that ``run`` uses; figures of ``run`` that no table prints are shown too.
     restarts, quick_restarts : int
         Number of random starts of the full protocol, and of the quick one.
+    column : str
+        What the rows of a table have in common that are to be told apart: cells of the same column are methods on the
+        same data.
     quick : bool
         Whether the cell belongs to the quick subset; :mod:`reproduction.quick` decides it, no declaration.
     """
@@ -185,6 +188,7 @@ class Cell:
     printed: Mapping[str, Printed] = field(default_factory=dict)
     restarts: int = 1
     quick_restarts: int | None = None
+    column: str = ""
     quick: bool = False
 
     def __post_init__(self) -> None:

@@ -126,6 +126,7 @@ def _cells(data: str) -> dict[str, Cell]:
             partial(table_row, data=data, method=method, criterion=criterion),
             printed=_figures(data, method, criterion),
             restarts=restarts,
+            column=criterion,
             # On texts a restart is a random search, and one search decides nothing.
             quick_restarts=3 if data in TEXTS else 2,
         )

@@ -93,6 +93,7 @@ def _table_cells() -> dict[str, Cell]:
             f"{_METHODS[method]}, {_exponent_text(p)}",
             partial(table_row, method=method, p=p),
             printed=_table_figures(method, p),
+            column=_id(p),
         )
         for method, p in sorted(printed_table())
     }

@@ -7,6 +7,7 @@ z-scored among the two classes. The module ``rows.ratio_mkc`` computes the rows.
 """
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -133,6 +134,7 @@ def _norm_cells() -> dict[str, Cell]:
             printed=_mean("accuracy", mean, deviation, f"PhD table 5.1, {name}, norm {norm}", len(_GROUPS[name])),
             restarts=RUNS,
             quick_restarts=2,
+            column=name,
         )
     return cells
 
@@ -174,7 +176,7 @@ def _cells(data: str, table: str | None, prefix: str = "") -> dict[str, Cell]:
             restarts=LARGE_SVR_RUNS if data in _LARGE else RUNS,
         ),
     }
-    return {f"{prefix}-{method}" if prefix else method: cell for method, cell in cells.items()}
+    return {f"{prefix}-{method}" if prefix else method: replace(cell, column=prefix) for method, cell in cells.items()}
 
 
 _GAUSSIAN = "Gaussian kernels of ten widths, 10 % to 100 % of the range of distances"
