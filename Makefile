@@ -36,8 +36,11 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Processes that tests start import the library from its bytecode, also where the environment says to write none.
+test: export PYTHONDONTWRITEBYTECODE :=
+# Workers share the cores: threads that wait for work sleep instead of spinning. Their number is what it was.
 test: lint
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n auto -m 'not timing'
+	SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m pytest -n auto -m 'not timing'
 	$(BIN)/python -m pytest -m timing tests/test_promises.py
 
 bench: $(VENV)/.bench

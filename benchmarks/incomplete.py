@@ -122,11 +122,13 @@ METHODS = {
     RECOMMENDED: graph_fusion,
     "NEMO": partial(estimator, name="NEMO"),
     "multi-view kernel k-means": partial(estimator, name="MultiViewKernelKMeans"),
+    "the same, graph start": partial(estimator, name="MultiViewKernelKMeans", init="graph"),
     "the same, random starts": partial(estimator, name="MultiViewKernelKMeans", init="k-means++", n_init=10),
     "multi-view spectral clustering": partial(estimator, name="MultiViewSpectralClustering"),
     "multi-view convex mixture": partial(estimator, name="MultiViewConvexMixture"),
     "multi-view k-means": partial(estimator, name="MultiViewKMeans"),
     "multi-view EM": partial(estimator, name="MultiViewEM"),
+    "co-regularised spectral clustering": partial(estimator, name="CoRegularizedSpectralClustering"),
     "imml NEMO, 10 neighbours": partial(of_imml, name="NEMO", num_neighbors=10),
     "imml NEMO": partial(of_imml, name="NEMO"),
     "imml EEIMVC": partial(of_imml, name="EEIMVC"),
@@ -150,7 +152,7 @@ def placed_anew(views, k, seed, *, method):
 PREDICT = {
     RECOMMENDED: ("GraphFusionClustering", {"check_views": False}),
     "NEMO": ("NEMO", {}),
-    "multi-view kernel k-means": ("MultiViewKernelKMeans", {}),
+    "multi-view kernel k-means": ("MultiViewKernelKMeans", {"init": "graph"}),
     "multi-view spectral clustering": ("MultiViewSpectralClustering", {}),
 }
 

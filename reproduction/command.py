@@ -1,6 +1,7 @@
 """The command ``kernelweave reproduce``, or ``python -m reproduction``: published tables, ours beside theirs."""
 
 import io
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
@@ -20,6 +21,8 @@ from rich.progress import (
 )
 
 from kernelweave.cli import messages, run_app
+from kernelweave.datasets import list_benchmarks
+from kernelweave.datasets.folders import VARIABLE
 from kernelweave.foundation.errors import DataError, ParameterError
 from reproduction import experiments
 from reproduction.experiment import Experiment
@@ -65,11 +68,16 @@ def reproduce(
     ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep finished cells.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Compute again what the cache holds.")] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the data sets; default: KERNELWEAVE_DATA, or the user's."),
+    ] = None,
 ) -> None:
     """Compute published tables again and show ours beside theirs, with a verdict for each figure.
 
     'list' shows what can be run. Finished cells are kept on disk: a run that was killed goes on
-    where it stopped. The data sets are read from the folder that KERNELWEAVE_DATA names.
+    where it stopped. The data sets are read from the folder that --data or KERNELWEAVE_DATA names;
+    'kernelweave data fetch' downloads those that are public, and 'list' tells what runs without any.
 
     Exit code: 0 when everything ran and nothing differs, 1 when a figure differs from the printed one,
     2 for bad input or missing data, 3 when a cell failed with an error.
@@ -80,7 +88,8 @@ def reproduce(
         return
     folder = None if no_cache else cache_dir or default_cache_dir()
     options = {"restarts": restarts, "quick": quick, "seed": seed, "n_jobs": jobs, "force": force}
-    results = _results(ids, {**options, "cache_dir": folder})
+    with _data_folder(data):
+        results = _results(ids, {**options, "cache_dir": folder})
     _write(_rendered(results, format, commit), output)
     if any(verdict == "differs" for result in results for verdict in result.verdicts):
         raise typer.Exit(1)
@@ -88,17 +97,59 @@ def reproduce(
 
 def _results(ids: Sequence[str], options: dict[str, Any]) -> list[ExperimentResult]:
     """Run the experiments of these ids; an error ends the command with one line."""
+    chosen: list[Experiment] = []
     try:
-        chosen = experiments.select(ids, quick=options["quick"])
+        chosen += experiments.select(ids, quick=options["quick"])
         with _progress(chosen, quick=options["quick"]) as on_cell:
             return run_experiments(chosen, on_cell=on_cell, **options)
-    except (ParameterError, DataError) as error:
+    except DataError as error:
+        messages.fail("reproduce", _what_to_fetch(chosen) or str(error))
+    except ParameterError as error:
         messages.fail("reproduce", str(error))
     except OSError as error:
         messages.fail("reproduce", messages.system_error_text(error))
     except CellError as error:
         typer.echo("\n".join(error.__notes__), err=True)
         messages.fail("reproduce", str(error), code=3)
+
+
+@contextmanager
+def _data_folder(data: Path | None) -> Iterator[None]:
+    """Let all that reads data sets, in other processes too, read them from this folder."""
+    if data is None:
+        yield
+        return
+    if not data.is_dir():
+        messages.fail("reproduce", f"--data {data} is not a folder: name the one that holds the .npz files.")
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(data.absolute())
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def _what_to_fetch(chosen: Sequence[Experiment]) -> str:
+    """Return what to do about data sets that are not here; nothing where the fault is another one."""
+    folder = os.environ.get(VARIABLE)
+    if folder and not Path(folder).is_dir():
+        return ""
+    try:
+        here = {path.rpartition("/")[2] for path in list_benchmarks()}
+    except DataError:
+        here = set()
+    missing = sorted({name for each in chosen for name in each.data} - here)
+    if not missing:
+        return ""
+    to = f" --data {folder}" if folder else ""
+    what = "A data set is not here" if len(missing) == 1 else f"{len(missing)} data sets are not here"
+    return (
+        f"{what}: run 'kernelweave data fetch {' '.join(missing)}{to}', or name the data folder with --data DIR or the "
+        f"environment variable {VARIABLE}."
+    )
 
 
 def _check_output(output: Path | None) -> None:

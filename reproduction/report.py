@@ -17,7 +17,8 @@ from rich.text import Text
 from reproduction.experiment import Experiment, Verdict
 from reproduction.runner import CellResult, ExperimentResult, Figure
 
-_LIST_COLUMNS = ("id", "source", "data", "cells")
+_LIST_COLUMNS = ("id", "source", "runs without data", "cells")
+_MOST_NAMED = 2  # data sets in a table for the terminal
 _COLUMNS = ("metric", "ours", "printed", "tolerance", "verdict")
 _SIGNS = {"within": "±", "at most": "≤ +", "at least": "≥ -"}
 _COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "cyan", Verdict.DIFFERS: "bold red"}
@@ -42,11 +43,19 @@ def as_json(results: Sequence[ExperimentResult], *, date: str | None = None, com
 
 
 def list_table(experiments: Iterable[Experiment]) -> Table:
-    """Return the declared experiments as a table for a rich console."""
-    table = Table(*_LIST_COLUMNS)
-    table.columns[0].no_wrap = True
-    for each in experiments:
-        table.add_row(*_list_row(each))
+    """Return the declared experiments as a table for a rich console: 80 columns are enough, and no id is cut."""
+    listed = list(experiments)
+    table = Table(*_LIST_COLUMNS, box=None, pad_edge=False)
+    # Columns of a fixed width leave what is lacking to the source alone, which is wrapped.
+    table.columns[0].width = max((len(each.id) for each in listed), default=None)
+    table.columns[1].overflow = "fold"
+    table.columns[2].width = max(len(name) for name in (_LIST_COLUMNS[2], *(n for each in listed for n in each.data)))
+    table.columns[3].width = len(_LIST_COLUMNS[3])
+    table.columns[3].justify = "right"
+    for each in listed:
+        more = len(each.data) - _MOST_NAMED
+        named = ", ".join(each.data[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        table.add_row(each.id, each.source, f"no: {named}" if each.data else "yes", str(len(each.cells)))
     return table
 
 
@@ -58,13 +67,13 @@ def list_markdown(experiments: Iterable[Experiment]) -> str:
 
 def list_json(experiments: Iterable[Experiment]) -> str:
     """Return the declared experiments as a JSON document."""
-    listed = [{**_facts(each), "cells": list(each.cells)} for each in experiments]
+    listed = [{**_facts(each), "without_data": not each.data, "cells": list(each.cells)} for each in experiments]
     return json.dumps(listed, indent=2, ensure_ascii=False) + "\n"
 
 
 def _list_row(experiment: Experiment) -> tuple[str, ...]:
-    data = ", ".join(experiment.data) or "generated"
-    return experiment.id, experiment.source, data, ", ".join(experiment.cells)
+    needs = f"no: {', '.join(experiment.data)}" if experiment.data else "yes"
+    return experiment.id, experiment.source, needs, ", ".join(experiment.cells)
 
 
 def summary(results: Iterable[ExperimentResult]) -> str:

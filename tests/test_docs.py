@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_server import programs
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), *(page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts)]
@@ -65,8 +67,7 @@ def blocks(text):
 
 def printed_by_commands(code):
     """Return what commands print, without times and spaces at the ends of lines."""
-    programs = Path(sys.executable).parent
-    own = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+    own = {"PATH": f"{programs()}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
     command = ["bash", "-c", code]
     found = subprocess.run(command, env=os.environ | own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return timeless(found.stdout.decode())

@@ -57,6 +57,7 @@ def build_app() -> "typer.Typer":
 
     from kernelweave.cli.cluster import cluster
     from kernelweave.cli.compare import compare
+    from kernelweave.cli.data import add_data_commands
     from kernelweave.cli.methods import methods
     from kernelweave.cli.predict import predict
     from kernelweave.cli.report import report
@@ -73,6 +74,7 @@ def build_app() -> "typer.Typer":
     _add_start(app)
     for command in (cluster, predict, report, methods, compare):
         app.command()(command)
+    add_data_commands(app)
     # All that follows these names belongs to the experiments, which have command lines of their own.
     app.command(add_help_option=False, context_settings=_PASS_ON)(reproduce)
     app.command(add_help_option=False, context_settings=_PASS_ON)(scoreboard)

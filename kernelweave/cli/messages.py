@@ -17,10 +17,14 @@ WIDE = 160
 
 def fail(command: str, message: str, code: int = 2) -> NoReturn:
     """Write in one line on standard error what is wrong, and end with a code."""
-    line = " ".join(str(message).split())
-    printable = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
-    tell(f"kernelweave {command}: {printable}")
+    tell(f"kernelweave {command}: {in_one_line(message)}")
     raise typer.Exit(code)
+
+
+def in_one_line(message: str) -> str:
+    """Return a message in one line, without signs that act on a terminal."""
+    line = " ".join(str(message).split())
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
 
 
 def tell(line: str) -> None:

@@ -2,11 +2,12 @@
 
 Generators and loaders return a :class:`sklearn.utils.Bunch` with ``data`` or ``views``, ``target`` and
 ``DESCR``; the rings return ``(X, y)``, edge lists a ``graph``. Benchmark files are read from the directory
-named by the environment variable ``KERNELWEAVE_DATA``.
+named by the environment variable ``KERNELWEAVE_DATA``; :func:`fetch` downloads those that are public.
 """
 
 from kernelweave.datasets.benchmark import list_benchmarks, load_benchmark
 from kernelweave.datasets.digits import load_multiview_digits
+from kernelweave.datasets.fetching import fetch
 from kernelweave.datasets.graphs import load_edge_list
 from kernelweave.datasets.images import make_tissue_image, pixel_features
 from kernelweave.datasets.metis import load_metis
@@ -20,6 +21,7 @@ from kernelweave.datasets.views import (
 )
 
 __all__ = [
+    "fetch",
     "list_benchmarks",
     "load_benchmark",
     "load_edge_list",

@@ -7,19 +7,17 @@ Guarantee   values are the stored ones, as float64; nothing is rescaled, and not
 """
 
 import difflib
-import os
 import re
-import zipfile
-import zlib
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import Bunch
 
+from kernelweave.datasets import sources
+from kernelweave.datasets.folders import data_directory
+from kernelweave.datasets.npz import read_arrays
 from kernelweave.foundation.errors import DataError
 
-_VARIABLE = "KERNELWEAVE_DATA"
 _VIEW_KEY = re.compile(r"view_(\d+)(_data)?")
 
 
@@ -30,7 +28,7 @@ def list_benchmarks(data_dir=None):
     ----------
     data_dir : path-like or None, default=None
         Directory that holds the ``.npz`` files, at any depth. None means the directory named by the
-        environment variable ``KERNELWEAVE_DATA``.
+        environment variable ``KERNELWEAVE_DATA``, or that of :func:`fetch` where it is not set.
 
     Returns
     -------
@@ -43,7 +41,7 @@ def list_benchmarks(data_dir=None):
     >>> list_benchmarks("path/to/data")  # doctest: +SKIP
     ['3elt', '3sources', 'add20', ...]
     """
-    paths = _find_files(_data_directory(data_dir))
+    paths = _find_files(data_directory(data_dir))
     stems = [_stem(path) for path in paths]
     return sorted(path if stems.count(_stem(path)) > 1 else _stem(path) for path in paths)
 
@@ -58,7 +56,7 @@ def load_benchmark(name, *, data_dir=None):
         ``"pendigits/pendigits"`` are the same.
     data_dir : path-like or None, default=None
         Directory that holds the ``.npz`` files. None means the directory named by the environment
-        variable ``KERNELWEAVE_DATA``.
+        variable ``KERNELWEAVE_DATA``, or that of :func:`fetch` where it is not set.
 
     Returns
     -------
@@ -86,9 +84,9 @@ def load_benchmark(name, *, data_dir=None):
     >>> load_benchmark("pendigits").data.shape  # doctest: +SKIP
     (10992, 16)
     """
-    root = _data_directory(data_dir)
+    root = data_directory(data_dir)
     path = _resolve(name, _find_files(root))
-    bunch = _assemble(path, _read(root / f"{path}.npz"))
+    bunch = _assemble(path, read_arrays(root / f"{path}.npz"))
     _check_rows(bunch)
     bunch.DESCR = _describe(bunch)
     return bunch
@@ -104,20 +102,6 @@ def _assemble(path, arrays):
             f"The file {path}.npz does not follow the format ({reason}): store numbers in the shapes that "
             "load_benchmark describes."
         ) from reason
-
-
-def _data_directory(data_dir):
-    folder = os.environ.get(_VARIABLE) if data_dir is None else data_dir
-    if not folder:
-        raise DataError(
-            f"No data directory is known: pass data_dir= or set the environment variable {_VARIABLE} "
-            "to the directory that holds the .npz files."
-        )
-    directory = Path(folder).expanduser()
-    if not directory.is_dir():
-        source = _VARIABLE if data_dir is None else "data_dir"
-        raise DataError(f"{source}={str(folder)!r} is not a directory: name the one that holds the .npz files.")
-    return directory
 
 
 def _find_files(root):
@@ -137,22 +121,15 @@ def _resolve(name, paths):
         return matches[0]
     if matches:
         raise DataError(f"The name {name!r} is shared by {', '.join(matches)}: pass one of these.")
+    if wanted in sources.catalogue():
+        raise DataError(
+            f"The benchmark {name!r} is not among the {len(paths)} files: download it with "
+            f"kernelweave.datasets.fetch({wanted!r}) or 'kernelweave data fetch {wanted}'."
+        )
     known = sorted({*paths, *map(_stem, paths)})
     close = difflib.get_close_matches(wanted, known, n=3)
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "list_benchmarks() gives all names."
     raise DataError(f"There is no benchmark named {name!r} among {len(paths)} files: {hint}")
-
-
-def _read(path):
-    """Return every array of the file by name; object arrays would need unpickling and are refused."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except (ValueError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as reason:
-        raise DataError(
-            f"The file {path.name} cannot be read ({reason}): write it with numpy.savez_compressed from "
-            "arrays of numbers and strings."
-        ) from reason
 
 
 def _contents(path, arrays):

@@ -283,6 +283,26 @@ class ColumnPlacement(Placement):
         return np.array(X[:, self.components], dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class ObservedPlacement(Placement):
+    """Components of which a view lacks some: no sample can come from these, their divergences are infinite."""
+
+    placement: Placement  # of those the view has
+    known: Bools  # (m,) which components these are
+    columns: Ints | None  # of a matrix: the training samples that the view has, among which components are numbered
+
+    @property
+    def absolute(self) -> bool:  # type: ignore[override]
+        """Whether the divergences are known as such."""
+        return self.placement.absolute
+
+    def divergences(self, X: Matrix) -> Floats:
+        """Return the divergences, infinite from components that the view lacks."""
+        out = np.full((X.shape[0], len(self.known)), np.inf)
+        out[:, self.known] = self.placement.divergences(X if self.columns is None else X[:, self.columns])
+        return out
+
+
 def fit_divergence(
     X: Matrix,
     name: str,

@@ -41,6 +41,11 @@ class Similarities(ABC):
         """How many times the samples stand one below the other."""
         return len(self.offsets) // self.n_columns
 
+    @property
+    def component_views(self) -> Ints:
+        """In how many views every component has similarities."""
+        return np.full(self.n_columns, self.n_views)
+
     @abstractmethod
     def product(self, priors: Floats) -> Floats:
         """Return S @ priors, the mixture at every row."""
@@ -172,6 +177,46 @@ class EdgeSimilarities(Similarities):
         return np.outer(self.u[start:stop], self.u[columns]) + self.C[start:stop][:, columns].toarray()
 
 
+class ObservedSimilarities(Similarities):
+    """A view that lacks samples: their rows and columns are zero, since they are neither explained nor explain."""
+
+    def __init__(self, known: Similarities, samples: Ints, n_columns: int) -> None:
+        self._known = known
+        self._samples = samples  # those the view has, ascending
+        self.n_columns = n_columns
+        self.offsets = np.zeros(n_columns)
+        self.offsets[samples] = known.offsets
+        self._place = np.full(n_columns, -1)
+        self._place[samples] = np.arange(len(samples))
+
+    @property
+    def component_views(self) -> Ints:
+        """One for the samples that the view has."""
+        return (self._place >= 0).astype(np.intp)
+
+    def product(self, priors: Floats) -> Floats:
+        """Return the mixture of the components that the view has, zero at absent samples."""
+        out = np.zeros(self.n_columns)
+        out[self._samples] = self._known.product(priors[self._samples])
+        return out
+
+    def transposed_product(self, ratios: Floats) -> Floats:
+        """Return the sums over the samples that the view has, zero for absent components."""
+        out = np.zeros(self.n_columns)
+        out[self._samples] = self._known.transposed_product(ratios[self._samples])
+        return out
+
+    def block(self, start: int, stop: int, columns: Ints) -> Floats:
+        """Return the block with zeros where the view lacks a sample."""
+        out = np.zeros((stop - start, len(columns)))
+        first, last = np.searchsorted(self._samples, (start, stop)).tolist()
+        there = np.flatnonzero(self._place[columns] >= 0)
+        if first < last and len(there):
+            rows = self._samples[first:last] - start
+            out[np.ix_(rows, there)] = self._known.block(first, last, self._place[columns[there]])
+        return out
+
+
 class StackedSimilarities(Similarities):
     """Several views, one below the other."""
 
@@ -179,6 +224,11 @@ class StackedSimilarities(Similarities):
         self.views = tuple(views)
         self.n_columns = views[0].n_columns
         self.offsets = np.concatenate([view.offsets for view in views])
+
+    @property
+    def component_views(self) -> Ints:
+        """In how many of the views every component has similarities."""
+        return np.sum([view.component_views for view in self.views], axis=0)
 
     def product(self, priors: Floats) -> Floats:
         """Return the mixtures of all views."""

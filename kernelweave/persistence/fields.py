@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
 from kernelweave.estimators.mixtures.mixture_clusterer import MixtureClusterer
-from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.estimators.shared.models import CenterModel, ObservedCenters
 from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 from kernelweave.persistence.names import CLASSES, ESTIMATORS, MODELS, name_of
 from kernelweave.persistence.sizes import size_fault
@@ -115,7 +115,7 @@ def _state(cls: type) -> dict[str, Any]:
     if cls not in ESTIMATORS:
         return {}
     model = {"_model": MODELS[cls]} if cls in MODELS else {}
-    centers = {"_centers": CenterModel | None} if issubclass(cls, MixtureClusterer) else {}
+    centers = {"_centers": CenterModel | ObservedCenters | None} if issubclass(cls, MixtureClusterer) else {}
     return {"labels_": Ints, **model, **centers}
 
 

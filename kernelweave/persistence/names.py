@@ -131,6 +131,7 @@ CLASSES: dict[str, type] = {
     "placement/ColumnPlacement": divergences.ColumnPlacement,
     "placement/FeaturePlacement": divergences.FeaturePlacement,
     "placement/KernelPlacement": divergences.KernelPlacement,
+    "placement/ObservedPlacement": divergences.ObservedPlacement,
     "representation/Counts": representations.Counts,
     "representation/Hellinger": representations.Hellinger,
     "representation/Standardized": representations.Standardized,

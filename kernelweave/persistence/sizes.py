@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernelweave.estimators.shared.view_kernels import ViewKernel, WeightedViewKernels
+from kernelweave.kernels.divergences import ObservedPlacement, Placement
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed
 
 # Letters stand for the numbers of samples (n), those trained on (m), clusters (k), features (f), views (v), components
@@ -39,9 +40,10 @@ SIZES: dict[str, dict[str, str]] = {
     "model/Propagation": {"labels": "n", "digests": "n"},
     "model/Scores": {"shares": "v"},
     "model/Split": {"sources": "n"},
-    "placement/ColumnPlacement": {"components": "c"},
-    "placement/FeaturePlacement": {"components": "c."},
-    "placement/KernelPlacement": {"components": "c", "diag": "c"},
+    "placement/ColumnPlacement": {"components": "."},
+    "placement/FeaturePlacement": {"components": ".."},
+    "placement/KernelPlacement": {"components": ".", "diag": "."},
+    "placement/ObservedPlacement": {"known": "c", "columns": "."},
     "scores/Biased": {"alphas": "mq", "bias": "q"},
     "scores/Centred": {"shares": "m", "column_means": "m", "alphas": "mq"},
     "scores/Codebook": {"patterns": "kq", "floor": "q"},
@@ -81,7 +83,8 @@ def size_fault(objects: Objects) -> str | None:
             fault = _array_fault(fields.get(key), letters, sizes)
             if fault is not None:
                 return f"has {key!r} {fault}"
-    return _label_fault(objects, sizes) or _kernel_fault(objects, sizes) or _view_fault(objects, sizes)
+    fault = _label_fault(objects, sizes) or _kernel_fault(objects, sizes) or _view_fault(objects, sizes)
+    return fault or _placement_fault(objects, sizes)
 
 
 def _entries(table: Mapping[str, Mapping[str, str]], name: str) -> Iterable[tuple[str, str]]:
@@ -163,6 +166,24 @@ def _degree_fault(view: Mapping[str, Any], count: int | None) -> str | None:
     arrays = {key: view.get(key) for key in ("degree_weights", "column_scale")}
     wrong = [key for key, array in arrays.items() if array is not None and count not in (None, len(array))]
     return f"has {wrong[0]!r} of a wrong size" if wrong else None
+
+
+def _placement_fault(objects: Objects, sizes: Mapping[str, int]) -> str | None:
+    """Say where a view of a mixture holds another number of components than it has."""
+    for name, fields in objects:
+        if name == "model/Mixture" and not all(_places(each, sizes["c"], sizes["n"]) for each in fields["placements"]):
+            return "has 'placements' of other components"
+    return None
+
+
+def _places(placement: Placement, n_components: int, n_samples: int) -> bool:
+    """Whether a view holds as many components as it says that it has."""
+    if not isinstance(placement, ObservedPlacement):
+        arrays = [getattr(placement, key, None) for key in ("components", "diag")]
+        return all(array is None or array.shape[0] == n_components for array in arrays)
+    columns = placement.columns
+    within = columns is None or bool(((columns >= 0) & (columns < n_samples)).all())
+    return within and _places(placement.placement, int(placement.known.sum()), n_samples)
 
 
 def _fitted_kernels(kernel: FittedKernel | WeightedViewKernels) -> list[FittedKernel]:

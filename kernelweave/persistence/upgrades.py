@@ -58,6 +58,7 @@ UPGRADES: dict[int, dict[str, Upgrade]] = {1: COMPARATORS | KMEANS | MARGIN | MI
 ADDED: dict[str, Fields] = {
     "estimator/CoRegularizedSpectralClustering": {"missing": "error"},
     "estimator/GraphFusionClustering": {"missing": "error"},
+    "estimator/MultiViewConvexMixture": {"missing": "error"},
     "estimator/MultiViewEM": {"missing": "error"},
     "estimator/MultiViewKMeans": {"missing": "error"},
     "estimator/MultiViewKernelKMeans": {"missing": "error"},

@@ -16,6 +16,7 @@ from kernelweave import ParameterError
 from kernelweave.cli import main
 from kernelweave.cli.wording import with_options
 from kernelweave.persistence.models import load_with_notes, save_model
+from tests.command_server import programs
 from tests.estimators.discovery import blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore:View .* has no scatter left")
@@ -72,9 +73,8 @@ def figures(path):
     return re.sub(r"\w+\.(csv|txt)", "FILE", path.read_text(encoding="utf-8"))
 
 
-def process(*arguments, **options):
-    command = [sys.executable, "-m", "kernelweave", *arguments]
-    return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **options)
+def process(*arguments, program=(sys.executable, "-m", "kernelweave"), **options):
+    return subprocess.run([*program, *arguments], stderr=subprocess.PIPE, text=True, check=False, **options)
 
 
 # Rows, views and columns of a saved model
@@ -428,7 +428,7 @@ def test_a_full_disk_behind_standard_output_is_told_in_a_line(folder, capsys):
     model = saved(capsys, "a.csv")
     for arguments in printing(model):
         with open("/dev/full", "w") as full:
-            done = process(*arguments, stdout=full)
+            done = process(*arguments, program=[programs() / "kernelweave"], stdout=full)
         assert done.returncode == 2
         assert done.stderr == (
             f"kernelweave {arguments[0]}: Standard output cannot be written: No space left on device.\n"
@@ -446,7 +446,7 @@ def test_a_reader_that_has_enough_does_not_change_the_exit_code(folder, capsys):
     ):
         reader, writer = os.pipe()
         os.close(reader)
-        done = process(*arguments, stdout=writer)
+        done = process(*arguments, program=[programs() / "kernelweave"], stdout=writer)
         os.close(writer)
         assert (done.returncode, done.stderr) == (0, ""), arguments
 

@@ -163,6 +163,7 @@ def test_environment_variable_names_the_directory(store, monkeypatch):
 
 @pytest.mark.parametrize("call", [list_benchmarks, lambda: load_benchmark("wine")])
 def test_missing_directory_says_how_to_set_it(call, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     monkeypatch.delenv("KERNELWEAVE_DATA", raising=False)
     with pytest.raises(DataError, match=r"data_dir=.*KERNELWEAVE_DATA"):
         call()

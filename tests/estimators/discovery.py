@@ -49,6 +49,10 @@ class Case:
         """Whether the constructor takes all of these."""
         return set(parameters) <= set(self.parameters)
 
+    def changes(self, switch: dict[str, Any]) -> bool:
+        """Whether the constructor takes these arguments, and they are not its defaults."""
+        return self.has(*switch) and any(getattr(self.make(), name) != value for name, value in switch.items())
+
     @property
     def multi_view(self) -> bool:
         """Whether X may hold several views."""

@@ -1,6 +1,5 @@
 import io
 import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelweave import IterativeSVR, ParameterError, RatioMultipleKernelClustering
 from kernelweave.plots import DecisionDisplay
+from tests.command_server import programs
 
 pytest.importorskip("matplotlib")
 
@@ -214,6 +214,6 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "except ImportError as error:\n"
         "    print(error)\n"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    result = subprocess.run([programs() / "python", "-c", code], capture_output=True, text=True, check=True).stdout
     assert "DecisionDisplay" in result
     assert "kernelweave[plots]" in result

@@ -1,6 +1,5 @@
 import io
 import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +12,7 @@ from kernelweave.datasets import make_corrupted_views
 from kernelweave.metrics import normalized_mutual_info
 from kernelweave.plots import ExponentDisplay
 from kernelweave.preprocessing import ViewScaler
+from tests.command_server import programs
 
 pytest.importorskip("matplotlib")
 
@@ -269,7 +269,7 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "    except ImportError as error:\n"
         "        print(error)\n"
     )
-    texts = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    texts = subprocess.run([programs() / "python", "-c", code], capture_output=True, text=True, check=True).stdout
     assert texts.count("matplotlib") == texts.count("kernelweave[plots]") == 2
     assert "ExponentDisplay" in texts
     assert "KernelMatrixDisplay" in texts

@@ -1,6 +1,5 @@
 import io
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import GlobalKernelKMeans, ParameterError
 from kernelweave.model_selection import suggest_n_clusters
 from kernelweave.plots import InertiaPathDisplay
+from tests.command_server import programs
 
 pytest.importorskip("matplotlib")
 PATH = [10.0, 4.0, 3.0, 2.0]
@@ -121,6 +121,6 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "except ImportError as error:\n"
         "    print(error)\n"
     )
-    texts = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    texts = subprocess.run([programs() / "python", "-c", code], capture_output=True, text=True, check=True).stdout
     assert "matplotlib" in texts
     assert "kernelweave[plots]" in texts

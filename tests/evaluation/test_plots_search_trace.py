@@ -1,6 +1,5 @@
 import io
 import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy.stats import loguniform
 from kernelweave import KernelKMeans, KernelSpectralClustering, MultiViewKernelSpectralClustering, ParameterError
 from kernelweave.model_selection import AnnealingSearch, ChosenClusters, choose_n_clusters
 from kernelweave.plots import ClusterCountDisplay, SearchTraceDisplay
+from tests.command_server import programs
 
 pytest.importorskip("matplotlib")
 
@@ -282,7 +282,7 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "    except ImportError as error:\n"
         "        print(error)\n"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([programs() / "python", "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.count("matplotlib") == printed.count("kernelweave[plots]") == 2
     assert "SearchTraceDisplay" in printed
     assert "ClusterCountDisplay" in printed

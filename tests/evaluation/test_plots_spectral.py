@@ -1,7 +1,6 @@
 import copy
 import io
 import subprocess
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -26,6 +25,7 @@ from kernelweave import (
 from kernelweave.model_selection import AnnealingSearch
 from kernelweave.plots import BoundaryDisplay, ScoreDisplay
 from kernelweave.solvers.spectral.kernel_spectral import decode
+from tests.command_server import programs
 
 pytest.importorskip("matplotlib")
 
@@ -497,7 +497,7 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "    except ImportError as error:\n"
         "        print(error)\n"
     )
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([programs() / "python", "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.count("matplotlib") == printed.count("kernelweave[plots]") == 2
     assert "BoundaryDisplay" in printed
     assert "ScoreDisplay" in printed

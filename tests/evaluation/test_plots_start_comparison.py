@@ -1,6 +1,5 @@
 import io
 import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -8,6 +7,7 @@ import pytest
 
 from kernelweave import ConvergenceWarning, ParameterError
 from kernelweave.plots import StartComparisonDisplay
+from tests.command_server import programs
 
 pytest.importorskip("matplotlib")
 
@@ -177,6 +177,6 @@ def test_the_module_loads_without_matplotlib_and_drawing_names_the_extra():
         "except ImportError as error:\n"
         "    print(error)\n"
     )
-    texts = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    texts = subprocess.run([programs() / "python", "-c", code], capture_output=True, text=True, check=True).stdout
     assert "matplotlib" in texts
     assert "kernelweave[plots]" in texts

@@ -1,6 +1,7 @@
 """The command that computes published tables again, through both of its doors."""
 
 import json
+import os
 
 import pytest
 from typer.testing import CliRunner
@@ -160,12 +161,45 @@ def test_a_cache_that_is_a_file_gives_one_line_and_exit_code_two(run, toys, tmp_
 
 def test_missing_data_gives_one_line_exit_code_two_and_writes_nothing(run, cache, tmp_path, monkeypatch):
     monkeypatch.delenv("KERNELWEAVE_DATA", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     file = tmp_path / "out.json"
     code, out, err = run("all", "--quick", "--format", "json", "--output", file)
     assert (code, out, len(err)) == (2, "", 1)
     assert "KERNELWEAVE_DATA" in err[0]
     assert not file.exists()
     assert not cache.exists()
+
+
+def test_missing_data_tell_exactly_what_to_run(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("KERNELWEAVE_DATA", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    ids = ("phd-2.13a-kernel-kmeans", "msc-5.3-kernel-kmeans-test-digits", "msc-5.1-two-rings")
+    code, out, err = run(*ids)
+    assert (code, out, len(err)) == (2, "", 1)
+    assert "run 'kernelweave data fetch mfeat pendigits', or" in err[0]
+    assert "--data DIR" in err[0]
+    (tmp_path / "mfeat.npz").write_bytes(b"")
+    code, out, err = run(*ids, "--data", tmp_path)
+    assert (code, out, len(err)) == (2, "", 1)
+    assert f"'kernelweave data fetch pendigits --data {tmp_path}'" in err[0]
+
+
+def test_data_names_the_folder_for_this_run_only(run, monkeypatch, tmp_path):
+    seen = []
+
+    def reading(restarts, seed):
+        seen.append(os.environ["KERNELWEAVE_DATA"])
+        return {"error": 10.0}
+
+    toy = declare("reading", reading)
+    monkeypatch.setattr(experiments, "catalogue", lambda: {"reading": toy})
+    monkeypatch.setenv("KERNELWEAVE_DATA", "before")
+    assert run("reading", "--no-cache", "--data", tmp_path)[0] == 0
+    assert seen == [str(tmp_path)]
+    assert os.environ["KERNELWEAVE_DATA"] == "before"
+    code, out, err = run("reading", "--no-cache", "--data", tmp_path / "nowhere")
+    assert (code, out, len(err)) == (2, "", 1)
+    assert "is not a folder" in err[0]
 
 
 def test_a_cell_that_fails_gives_exit_code_three_its_traceback_and_no_report(run, toys, cache, tmp_path):

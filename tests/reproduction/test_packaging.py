@@ -22,6 +22,7 @@ def test_the_wheel_holds_the_library_and_nothing_else(tmp_path):
     assert {name for name in folders(names) if not name.endswith(".dist-info")} == {"kernelweave"}
     library = {each.relative_to(ROOT).as_posix() for each in (ROOT / "kernelweave").rglob("*.py")}
     assert library == {name for name in names if name.endswith(".py")}
+    assert "kernelweave/datasets/contents.json" in names
 
 
 def test_the_source_distribution_has_the_experiments_and_the_tests(tmp_path):

@@ -11,6 +11,7 @@ from reproduction import (
     as_json,
     as_markdown,
     as_table,
+    catalogue,
     list_json,
     list_markdown,
     list_table,
@@ -130,7 +131,25 @@ def test_several_cells_are_told_apart_in_the_terminal_table():
 
 def test_the_list_names_id_source_data_and_cells_in_every_form():
     for text in (rendered(list_table([EXPERIMENT])), list_markdown([EXPERIMENT]), list_json([EXPERIMENT])):
-        for expected in ("toy-1", "Toy table 1", "pendigits", "row"):
+        for expected in ("toy-1", "Toy table 1", "pendigits"):
             assert expected in text
-    assert r"Toy table 1 \| left" in list_markdown([EXPERIMENT])
+    assert r"Toy table 1 \| left | no: pendigits | row |" in list_markdown([EXPERIMENT])
     assert json.loads(list_json([EXPERIMENT]))[0]["cells"] == ["row"]
+
+
+def test_the_list_tells_what_runs_without_data():
+    generated = Experiment(id="toy-2", title="", source="Toy table 2", cells=EXPERIMENT.cells)
+    both = [EXPERIMENT, generated]
+    rows = [line.split() for line in rendered(list_table(both)).splitlines()[1:]]
+    assert [row[-3:] for row in rows] == [["no:", "pendigits", "1"], ["2", "yes", "1"]]
+    assert [each["without_data"] for each in json.loads(list_json(both))] == [False, True]
+    assert "| toy-2 | Toy table 2 | yes | row |" in list_markdown(both)
+
+
+def test_the_list_of_all_experiments_fits_80_columns_and_cuts_no_id():
+    console = Console(width=80, color_system=None)
+    with console.capture() as page:
+        console.print(list_table(catalogue().values()))
+    assert set(catalogue()) <= set(page.get().split())
+    assert max(map(len, page.get().splitlines())) <= 80
+    assert "…" not in page.get()

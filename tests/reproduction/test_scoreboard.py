@@ -419,8 +419,9 @@ def test_memory_is_that_of_this_process():
     assert 10 < peak_mib() < 100_000
 
 
-def test_the_list_needs_no_data(run, monkeypatch):
+def test_the_list_needs_no_data(run, monkeypatch, tmp_path):
     monkeypatch.delenv("KERNELWEAVE_DATA", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     code, out, err = run("--list")
     assert (code, err) == (0, [])
     assert all(each.name in out for each in METHODS)
@@ -471,6 +472,7 @@ def test_bad_input_gives_a_sentence_exit_code_two_and_writes_nothing(run, toys, 
 
 def test_missing_data_is_told_in_a_sentence(run, monkeypatch, tmp_path):
     monkeypatch.delenv("KERNELWEAVE_DATA", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     code, _, err = run("--methods", "scikit-learn")
     assert (code, len(err)) == (2, 1)
     assert "KERNELWEAVE_DATA" in err[0]

@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import get_tags
 
 from kernelweave import (
+    GraphFusionClustering,
     MultiViewKernelKMeans,
     MultiViewSpectralClustering,
     ParameterError,
@@ -402,3 +403,19 @@ def test_models_of_older_files_refuse_new_samples_that_lack_views(tmp_path):
     np.testing.assert_array_equal(again.predict(COMPLETE), model.labels_)
     with pytest.raises(ViewError, match="kept nothing of single views"):
         again.predict(VIEWS)
+
+
+def test_the_start_from_a_graph_is_that_of_graph_fusion_also_where_nothing_is_absent():
+    rng = np.random.default_rng(0)
+    groups = np.arange(90) % 3
+    views = [5.0 * np.eye(d)[groups] + rng.standard_normal((90, d)) for d in (3, 4)]
+    labels = GraphFusionClustering(3, check_views=False, random_state=0).fit(views).labels_
+    whole = MultiViewKernelKMeans(3, init="graph", random_state=0).fit(views)
+    from_labels = MultiViewKernelKMeans(3, init=labels).fit(views)
+    assert adjusted_rand_score(whole.labels_, from_labels.labels_) == 1.0
+    assert whole.objective_path_[0] == pytest.approx(from_labels.objective_path_[0])
+    views[0][::4] = np.nan
+    named = MultiViewKernelKMeans(3, init="graph", random_state=0).fit(views)
+    default = MultiViewKernelKMeans(3, random_state=0).fit(views)
+    np.testing.assert_array_equal(named.labels_, default.labels_)
+    assert named.objective_ == default.objective_

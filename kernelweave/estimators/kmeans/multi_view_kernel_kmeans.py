@@ -59,6 +59,7 @@ from kernelweave.solvers.shared.exponent import EXPONENTS
 
 SEARCHES = {"global_fast": "fast", "global_exact": "exact", "global_exemplars": "exemplars"}
 DRAWN = ("k-means++", "random", "random_partition")
+GRAPH = "graph"
 #: The search, the default, that the clusters of a graph stand for where samples are absent from views.
 GRAPH_INSTEAD = "global_fast"
 # Starts on each subset of the samples that p="auto" looks at.
@@ -98,13 +99,13 @@ class MultiViewKernelKMeans(CenterClusterer):
     normalize : bool, default=True
         Divide every kernel by the mean squared distance of the samples in its feature space. Without it views with
         large values lose their weight for that reason alone.
-    init : {"global_fast", "global_exact", "global_exemplars", "k-means++", "random", "random_partition"} or array of \
-shape (n_samples,), default="global_fast"
+    init : {"global_fast", "global_exact", "global_exemplars", "graph", "k-means++", "random", "random_partition"} or \
+array of shape (n_samples,), default="global_fast"
         Start: global kernel k-means on the views' weighted sum (``"global_exact"`` is more expensive and often
-        better), centres drawn far apart, random samples as centres, random labels, or these labels. Where samples are
-        absent from views, ``"global_fast"`` stands for the clusters of the fused neighbour graph (see
-        :class:`GraphFusionClustering`), which did far better there, and the others work on distances averaged over the
-        views that two samples have in common.
+        better), the clusters of the fused neighbour graph (see :class:`GraphFusionClustering`; weights of samples play
+        no part in it), centres drawn far apart, random samples as centres, random labels, or these labels. Where
+        samples are absent from views, ``"global_fast"`` stands for ``"graph"``, which did far better there, and the
+        others work on distances averaged over the views that two samples have in common.
     n_init : int, default=10
         Number of starts of the drawn kinds; the run with the least objective is kept. With ``"global_fast"``, which can
         end in poor clusters where there are many features, the search is the first of them and kernel k-means from
@@ -211,7 +212,7 @@ shape (n_samples,), default="global_fast"
         **view_rules("n_init", "max_iter", "tol", "approximation", "n_components", "storage", "memory_limit"),
         **view_rules("random_state", "verbose"),
         "normalize": ["boolean"],
-        "init": [StrOptions({*SEARCHES, *DRAWN}), "array-like"],
+        "init": [StrOptions({*SEARCHES, *DRAWN, GRAPH}), "array-like"],
         "init_size": [Interval(Integral, 1, None, closed="left")],
     }
 
@@ -303,7 +304,7 @@ shape (n_samples,), default="global_fast"
             self.n_clusters,
             self.random_state,
         )
-        best = best_of(self._runs(op, weights, start, p.value, X, y))
+        best = best_of(self._runs(op, views, weights, start, p.value, X, y))
         kernel = WeightedViewKernels(summed.new_samples, best.view_weights**p.power)
         self._model = CenterModel(kernel, best.labels, weights, best.totals, best.norms, view_norms=best.view_norms)
         self._store_views(best, p)
@@ -335,7 +336,7 @@ shape (n_samples,), default="global_fast"
             warn_if_one_view_decides(self.view_names_, best.view_weights, best.view_scatters)
 
     def _runs(
-        self, op: MultiViewKernel, weights: Floats, first: StartWeights, p: float, X: Any, y: Any
+        self, op: MultiViewKernel, views: Views, weights: Floats, first: StartWeights, p: float, X: Any, y: Any
     ) -> Iterator[MultiViewDescent]:
         """Return one descent per start."""
         options = self._options(first, p)
@@ -350,7 +351,7 @@ shape (n_samples,), default="global_fast"
             yield from run_starts(self, op, drawn, streams(self.random_state, self.n_init), X, y)
             return
         if isinstance(self.init, str):
-            labels = self._search(op, weights, X, y)
+            labels = self._graph_start(views) if self.init == GRAPH else self._search(op, weights, X, y)
         else:
             labels = read_labels(self.init, len(weights), self.n_clusters)
         meter = Meter(self, "steps")
@@ -362,6 +363,11 @@ shape (n_samples,), default="global_fast"
         bounds = {"max_iter": self.max_iter, "max_steps": self.max_iter, "tol": self.tol}
         weights = {"p": p, "view_weights": first.values, "learned": first.learned}
         return {"n_clusters": self.n_clusters} | weights | bounds
+
+    def _graph_start(self, views: Views) -> Ints:
+        """Return the clusters of the views' fused neighbour graph."""
+        compared = views_for_graphs(views, self.kernel, self.kernel_params)
+        return graph_labels(*compared, self.n_clusters, self.random_state)
 
     def _search(self, op: MultiViewKernel, weights: Floats, X: Any, y: Any) -> Ints:
         """Return the labels of global kernel k-means on the weighted sum, or on a subset extended to all samples."""
@@ -482,9 +488,8 @@ shape (n_samples,), default="global_fast"
             return
         if not isinstance(self.init, str):
             labels = read_labels(self.init, len(weights), self.n_clusters)
-        elif self.init == GRAPH_INSTEAD:
-            compared = views_for_graphs(views, self.kernel, self.kernel_params)
-            labels = graph_labels(*compared, self.n_clusters, self.random_state)
+        elif self.init in (GRAPH, GRAPH_INSTEAD):
+            labels = self._graph_start(views)
         else:
             chosen = self._search_samples(weights, min(self.init_size, self._stored_samples()))
             near = averaged_distances(_part(among, chosen), coefficients)

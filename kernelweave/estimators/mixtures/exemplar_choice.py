@@ -58,11 +58,22 @@ def _ranked(views: Sequence[FittedView], priors: Floats) -> Exemplars:
 
 
 def equal_components(views: Sequence[FittedView], rows: Ints, cols: Ints) -> Bools:
-    """Return which samples are equal as components: each as far from the other as from itself, in every view."""
+    """Return which samples are equal as components: each as far from the other as from itself, in every view.
+
+    They must be absent from the same views.
+    """
     equal = np.ones((len(rows), len(cols)), dtype=bool)
-    with np.errstate(invalid="ignore"):  # a component may exclude its own sample
-        for view in views:
-            d = view.fitted.divergence
-            equal &= view.beta * (d.block(rows, cols) - d.self_divergence(rows)[:, None]) <= EQUAL_COMPONENTS
-            equal &= view.beta * (d.block(cols, rows).T - d.self_divergence(cols)[None, :]) <= EQUAL_COMPONENTS
+    for view in views:
+        known_rows, row_places = view.places(rows)
+        known_cols, col_places = view.places(cols)
+        equal &= known_rows[:, None] == known_cols[None, :]
+        equal[np.ix_(known_rows, known_cols)] &= _equal_in_view(view, row_places, col_places)
     return equal | (rows[:, None] == cols[None, :])
+
+
+def _equal_in_view(view: FittedView, rows: Ints, cols: Ints) -> Bools:
+    d = view.fitted.divergence
+    with np.errstate(invalid="ignore"):  # a component may exclude its own sample
+        forth = view.beta * (d.block(rows, cols) - d.self_divergence(rows)[:, None]) <= EQUAL_COMPONENTS
+        back = view.beta * (d.block(cols, rows).T - d.self_divergence(cols)[None, :]) <= EQUAL_COMPONENTS
+    return np.asarray(forth & back)

@@ -7,11 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.foundation.array_types import Floats, Matrix
-from kernelweave.foundation.errors import ParameterError
-from kernelweave.kernels.divergences import BREGMAN, FittedDivergence, fit_divergence
+from kernelweave.estimators.shared.single_kernel import is_precomputed
+from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.foundation.errors import ParameterError, ViewError
+from kernelweave.kernels.divergences import (
+    BREGMAN,
+    FittedDivergence,
+    ObservedPlacement,
+    Placement,
+    fit_divergence,
+)
 from kernelweave.kernels.sharpness import reference_beta
-from kernelweave.kernels.similarities import Similarities, similarities
+from kernelweave.kernels.similarities import ObservedSimilarities, Similarities, similarities
 
 
 @dataclass(frozen=True)
@@ -23,16 +30,49 @@ class ViewChoices:
     kernel: Any
     kernel_params: Mapping[str, Any] | None
 
+    @property
+    def compares_pairs(self) -> bool:
+        """Whether the view is a matrix with a column for every training sample."""
+        return self.divergence == "precomputed" or (self.divergence == "kernel" and is_precomputed(self.kernel))
+
 
 @dataclass(frozen=True)
 class FittedView:
-    """One view of the training samples with everything fixed; similarities are among the samples that count."""
+    """One view of the training samples with everything fixed; similarities are among the samples that count.
+
+    Where samples are absent, ``block`` and ``fitted`` are of the others alone.
+    """
 
     block: Matrix
     choices: ViewChoices
     fitted: FittedDivergence
     beta: float
     similarities: Similarities
+    samples: Ints | None = None  # those the view has, ascending; None: all
+
+    def divergences(self, n_samples: int, components: Ints) -> Floats:
+        """Return the divergences of all samples from components, infinite where the view lacks one of the two."""
+        if self.samples is None:
+            return self.fitted.divergence.block(slice(None), components)
+        known, place = self.places(components)
+        out = np.full((n_samples, len(components)), np.inf)
+        out[np.ix_(self.samples, known)] = self.fitted.divergence.block(slice(None), place)
+        return out
+
+    def places(self, samples: Ints) -> tuple[Bools, Ints]:
+        """Return which of some samples the view has, and the rows that these have in it."""
+        if self.samples is None:
+            return np.ones(len(samples), dtype=bool), samples
+        known = np.isin(samples, self.samples)
+        return known, np.searchsorted(self.samples, samples[known])
+
+    def placement(self, components: Ints) -> Placement:
+        """Return what a model keeps of chosen components."""
+        if self.samples is None:
+            return self.fitted.placement(components)
+        known, place = self.places(components)
+        columns = self.samples if self.choices.compares_pairs else None
+        return ObservedPlacement(self.fitted.placement(place), known, columns)
 
     @property
     def log_gaussian(self) -> float:
@@ -49,13 +89,21 @@ def fit_view(
     beta_scale: float,
     memory_limit: float,
     name: str,
+    samples: Ints | None = None,
 ) -> FittedView:
-    """Fix divergence and sharpness on one view, which errors call ``name``, and compute its similarities."""
+    """Fix divergence and sharpness on one view, which errors call ``name``, and compute its similarities.
+
+    ``samples`` are those the view has, None for all; what else the block holds is not read.
+    """
     if choices.kernel_params is not None and choices.divergence != "kernel":
         raise ParameterError(
             f"kernel_params={choices.kernel_params!r} has no effect with divergence={choices.divergence!r}. Leave it "
             "out, or set divergence='kernel'."
         )
+    everyone = shares
+    if samples is not None:
+        block = block[samples][:, samples] if choices.compares_pairs else block[samples]
+        shares = _shares_among(samples, shares, name)
     fitted = fit_divergence(
         block,
         choices.divergence,
@@ -64,7 +112,7 @@ def fit_view(
         kernel=choices.kernel,
         kernel_params=choices.kernel_params,
         memory_limit=memory_limit,
-        label=name,
+        label=name if samples is None else f"{name} (absent samples left out)",
     )
     beta = beta_scale * _sharpness(choices.beta, fitted, shares, name)
     counted = np.flatnonzero(shares > 0)
@@ -73,10 +121,24 @@ def fit_view(
     if excluded.any():
         sample = counted[int(np.argmax(excluded))]
         raise ParameterError(
-            f"Sample {sample} has an infinite divergence from every component in {name}. Set smoothing (for instance "
-            "0.05), or leave the sample out."
+            f"Sample {sample if samples is None else samples[sample]} has an infinite divergence from every component "
+            f"in {name}. Set smoothing (for instance 0.05), or leave the sample out."
         )
-    return FittedView(block, choices, fitted, beta, S)
+    if samples is not None:
+        among = np.flatnonzero(everyone > 0)
+        S = ObservedSimilarities(S, np.searchsorted(among, samples[counted]), len(among))
+    return FittedView(block, choices, fitted, beta, S, samples)
+
+
+def _shares_among(samples: Ints, shares: Floats, name: str) -> Floats:
+    """Return the shares of some samples in what they have together."""
+    known = shares[samples]
+    if not known.any():
+        raise ViewError(
+            f"All {len(known)} samples that {name} has are of weight 0. Leave the view out, or give one of them a "
+            "weight."
+        )
+    return np.asarray(known / known.sum())
 
 
 def _sharpness(beta: Any, fitted: FittedDivergence, shares: Floats, name: str) -> float:

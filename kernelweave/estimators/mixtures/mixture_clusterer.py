@@ -12,18 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.mixtures.exemplar_choice import Exemplars, choose_exemplars
 from kernelweave.estimators.mixtures.fitted_views import FittedView, log_normalizers
-from kernelweave.estimators.mixtures.model import MixtureModel, mixture_model
+from kernelweave.estimators.mixtures.model import MixtureModel, mixture_model, observed_in
 from kernelweave.estimators.mixtures.refinement import refine_by_kernel_kmeans
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty
-from kernelweave.estimators.shared.models import CenterModel
+from kernelweave.estimators.shared.models import CenterModel, ObservedCenters
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import is_precomputed
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
-from kernelweave.foundation.errors import ConvergenceWarning, KernelError, ParameterError
+from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.foundation.errors import ConvergenceWarning, KernelError, ParameterError, ViewError, ViewWarning
 from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions
-from kernelweave.inputs import read_weights
+from kernelweave.inputs import Views, read_weights
 from kernelweave.kernels.divergences import BREGMAN
 from kernelweave.solvers.mixtures.priors import Priors
 from kernelweave.solvers.mixtures.view_mixture import ViewMixture
@@ -72,10 +72,10 @@ class MixtureClusterer(Clusterer):
 
     _objective = "maximize"
     _model: MixtureModel
-    _centers: CenterModel | None
+    _centers: CenterModel | ObservedCenters | None
 
     @abstractmethod
-    def _read_new(self, X: Any) -> Sequence[Matrix]:
+    def _read_new(self, X: Any) -> Sequence[Matrix] | Views:
         """Return new samples, checked, view by view."""
 
     def predict(self, X: Any) -> Ints:
@@ -92,8 +92,8 @@ class MixtureClusterer(Clusterer):
             Position of the exemplar in ``exemplar_indices_``.
         """
         check_is_fitted(self)
-        blocks = self._read_new(X)
-        return self._log_posteriors(blocks).argmax(axis=1) if self._centers is None else self._centers.assign(blocks)
+        samples: Any = self._read_new(X)
+        return self._log_posteriors(samples).argmax(axis=1) if self._centers is None else self._centers.assign(samples)
 
     @available_if(_has_posteriors)
     def predict_proba(self, X: Any) -> Floats:
@@ -136,12 +136,19 @@ class MixtureClusterer(Clusterer):
             The weighted mean; -inf where no component has a probability for some sample.
         """
         check_is_fitted(self)
-        logs = self._model.log_likelihoods(self._model.divergences(self._read_new(X)))
-        weights = read_weights(sample_weight, len(logs))
+        samples = self._read_new(X)
+        divergences = self._model.divergences(samples)
+        weights = read_weights(sample_weight, len(divergences[0]))
+        observed = observed_in(samples)
+        if observed is None:
+            logs = self._model.log_likelihoods(divergences)
+        else:
+            logs, counts = self._model.observed_log_likelihoods(divergences, observed)
+            weights = _counted(weights, counts)
         counted = weights > 0
         return float(weights[counted] @ logs[counted]) / float(weights.sum())
 
-    def _log_posteriors(self, blocks: Sequence[Matrix]) -> Floats:
+    def _log_posteriors(self, samples: Sequence[Matrix] | Views) -> Floats:
         model = self._model
         if model.compares_views and not model.absolute:
             raise KernelError(
@@ -149,8 +156,15 @@ class MixtureClusterer(Clusterer):
                 "weights needs. Pass features and a kernel name, or use view_weights='uniform' or "
                 "refine='kernel_kmeans'."
             )
-        logs = model.log_posteriors(model.divergences(blocks))
+        observed = observed_in(samples)
+        logs = model.log_posteriors(model.divergences(samples), observed)
         excluded = ~np.isfinite(logs.max(axis=1))
+        if observed is not None and excluded.any():
+            unrelated = model.unrelated(observed)
+            _warn_if_unrelated(int(np.count_nonzero(unrelated)))
+            with np.errstate(divide="ignore"):
+                logs[unrelated] = np.log(model.exemplar_priors)  # nothing else is known of their cluster
+            excluded &= ~unrelated
         if excluded.any():
             raise ParameterError(
                 f"Sample {int(np.argmax(excluded))} of X has an infinite divergence from every exemplar, so no cluster "
@@ -170,7 +184,8 @@ class MixtureClusterer(Clusterer):
         """Store what a solution says, choose the exemplars, and assign the training samples."""
         constants = log_normalizers(views, self.normalizer)
         # A mixture of views has the normalisers in its likelihood; elsewhere they are a constant that is added here.
-        constant = 0.0 if mixes_views and len(views) > 1 else float(view_weights @ constants)
+        mean_constant = _mean_normalizer(views, constants, view_weights, weights)
+        constant = 0.0 if mixes_views and len(views) > 1 else mean_constant
         counted = np.flatnonzero(weights > 0)
         self.priors_: Floats = np.zeros(len(weights))
         self.priors_[counted] = solution.values
@@ -193,12 +208,21 @@ class MixtureClusterer(Clusterer):
             view_weights=view_weights,
             mixes_views=mixes_views,
         )
-        logs = self._model.log_posteriors([view.fitted.divergence.block(slice(None), support) for view in views])
+        observed = _observed_by(views, len(weights))
+        logs = self._model.log_posteriors([view.divergences(len(weights), support) for view in views], observed)
         self.labels_ = _exemplars_with_themselves(logs.argmax(axis=1), exemplars)
-        excluded = ~np.isfinite(logs.max(axis=1)) & (weights > 0)
+        excluded = ~np.isfinite(logs.max(axis=1))
         excluded[exemplars.indices] = False
-        _warn_if_excluded(int(np.count_nonzero(excluded)))
+        self._warn_of_defaults(excluded, observed, weights)
         self._refine(views, weights, view_weights)
+
+    def _warn_of_defaults(self, excluded: Bools, observed: Bools | None, weights: Floats) -> None:
+        """Warn of samples that no exemplar could have produced, and of those that no exemplar shares a view with."""
+        if observed is not None:
+            unrelated = excluded & self._model.unrelated(observed)
+            _warn_if_unrelated(int(np.count_nonzero(unrelated)))
+            excluded &= ~unrelated
+        _warn_if_excluded(int(np.count_nonzero(excluded & (weights > 0))))
 
     def _refine(self, views: Sequence[FittedView], weights: Floats, coefficients: Floats) -> None:
         """Run kernel k-means from the labels where ``refine`` asks for it."""
@@ -241,6 +265,44 @@ def _warn_if_excluded(n_excluded: int) -> None:
             "cluster. Raise n_clusters or set smoothing.",
             ConvergenceWarning,
         )
+
+
+def _warn_if_unrelated(n_unrelated: int) -> None:
+    if n_unrelated:
+        warn(
+            f"{n_unrelated} samples share no view that has a weight with any exemplar and were put into the first "
+            "cluster, that of the largest prior. Raise n_clusters, which adds exemplars, or leave out the views that "
+            "they are in.",
+            ViewWarning,
+        )
+
+
+def _counted(weights: Floats, counts: Floats) -> Floats:
+    """Return the weights of samples times what each counts; some must count."""
+    together = weights * counts
+    if not together.any():
+        raise ViewError(
+            f"All {len(weights)} samples of X are in views of weight 0 alone (see view_weights_), which have no part "
+            "in the likelihood. Pass samples with other views."
+        )
+    return together
+
+
+def _observed_by(views: Sequence[FittedView], n_samples: int) -> Bools | None:
+    """Return which samples each view has, shape (n_samples, V); None where it has all."""
+    if all(view.samples is None for view in views):
+        return None
+    everyone = np.arange(n_samples)
+    return np.stack([view.places(everyone)[0] for view in views], axis=1)
+
+
+def _mean_normalizer(views: Sequence[FittedView], constants: Floats, view_weights: Floats, weights: Floats) -> float:
+    """Return the mean of the views' constants in the objective: each counts as often as samples are in the view."""
+    observed = _observed_by(views, len(weights))
+    if observed is None:
+        return float(view_weights @ constants)
+    counts = view_weights * (weights @ observed)
+    return float(counts @ constants / counts.sum())
 
 
 def _warn_if_unfinished(solution: Priors | ViewMixture, max_iter: int) -> None:

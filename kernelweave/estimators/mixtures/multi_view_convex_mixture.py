@@ -15,9 +15,10 @@ from kernelweave.estimators.mixtures.fitted_views import (
     log_normalizers,
 )
 from kernelweave.estimators.mixtures.mixture_clusterer import MIXTURE_RULES, MixtureClusterer, set_mixture_tags
+from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.view_weights import start_weights
-from kernelweave.foundation.array_types import Floats, Matrix
+from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
@@ -65,6 +66,10 @@ class MultiViewConvexMixture(MixtureClusterer):
         How priors are found, as in :class:`ConvexMixture`; with learned view weights within each step.
     refine : {"kernel_kmeans"} or None, default=None
         Run kernel k-means from the labels, on the sum of the views' kernels times the view weights.
+    missing : {"error", "drop", "mean", "median", "knn"}, default="error"
+        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
+        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
+        no matter of cells: the sample is absent from this view, and likelihoods are those of the others.
     view_weights : {"learned", "uniform"}, list or dict, default="learned"
         Weights of the views: learned, equal, or fixed, in the order of the views or by name. Fixed ones are scaled to
         add up to 1 and weigh the views' log-likelihoods; equal fixed ones are ``"uniform"``.
@@ -94,7 +99,7 @@ class MultiViewConvexMixture(MixtureClusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample: the position of its exemplar in ``exemplar_indices_``.
     exemplar_indices_ : ndarray of shape (n_clusters,)
-        Exemplars, largest prior first. Samples equal in every view count as one.
+        Exemplars, largest prior first. Samples equal in every view, and absent from the same ones, count as one.
     priors_ : ndarray of shape (n_samples,)
         Priors of all samples; they add up to 1.
     view_weights_ : ndarray of shape (n_views,)
@@ -116,7 +121,10 @@ class MultiViewConvexMixture(MixtureClusterer):
     converged_ : bool
         Whether ``tol`` was met before ``max_iter``.
     inertia_ : float
-        Objective of kernel k-means, with ``refine``.
+        Objective of kernel k-means, with ``refine``; per unit of the weight of each view's samples where some are
+        absent.
+    observed_ : ndarray of shape (n_samples, n_views), bool
+        Which samples each view had.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
@@ -129,6 +137,15 @@ class MultiViewConvexMixture(MixtureClusterer):
     Cost: as :class:`ConvexMixture` for the views one below the other, V n rows; with learned view weights that for
     every step of an outer loop, each from where the last one ended. Memory: 8 V n^2 bytes or, beyond ``memory_limit``,
     O(V n).
+
+    Where samples are absent from views, the components of a view are the samples that it has; one that is absent
+    explains nothing there, so that exemplars with more views are favoured. Divergences, betas and smoothing come from
+    the samples that are there. With learned view weights each sample has the likelihood of its views given which these
+    are, log (sum_v w_v Q_v / sum_v w_v) with both sums over its views: no view loses weight for being rare, and a
+    sample in one view alone says nothing about the weights. With fixed ones log-likelihoods are added up over the pairs
+    of sample and view that are there, which is concave as before, and divided by the sum of their weights. A sample
+    joins the exemplar with the largest posterior over the views that both have; one that shares no view with any
+    exemplar gets the first cluster, and a warning counts them. New samples may lack views, too.
 
     Source: PhD 3.2 and 3.3, Alg. 3.1; G. Tzortzis and A. Likas, "Multiple view clustering using a weighted combination
     of exemplar-based mixture models", IEEE Transactions on Neural Networks 21, 2010.
@@ -145,7 +162,7 @@ class MultiViewConvexMixture(MixtureClusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **MIXTURE_RULES,
-        **view_rules("view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
+        **view_rules("missing", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
         "weighted": ["boolean", None],
         "divergence": [StrOptions(set(DIVERGENCES)), list, tuple, dict],
         "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), list, tuple, dict],
@@ -164,6 +181,7 @@ class MultiViewConvexMixture(MixtureClusterer):
         normalizer: str | None = None,
         solver: Solver = "auto",
         refine: str | None = None,
+        missing: str = "error",
         view_weights: Any = "learned",
         init_view_weights: Any = None,
         views: Any = None,
@@ -184,6 +202,7 @@ class MultiViewConvexMixture(MixtureClusterer):
         self.normalizer = normalizer
         self.solver = solver
         self.refine = refine
+        self.missing = missing
         self.view_weights = view_weights
         self.init_view_weights = init_view_weights
         self.views = views
@@ -195,6 +214,8 @@ class MultiViewConvexMixture(MixtureClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    _takes_absent = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewConvexMixture":
         """Find priors, view weights and exemplars.
@@ -202,7 +223,8 @@ class MultiViewConvexMixture(MixtureClusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``.
+            The views; see ``views``. A row of NaN is a sample that is absent from the view (in a matrix of divergences
+            or kernel values row and column).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -220,12 +242,17 @@ class MultiViewConvexMixture(MixtureClusterer):
         start = start_weights(asked_for, self.init_view_weights, views.names)
         learned = start.learned and len(views) > 1
         shares = weights / weights.sum()
+        counted = shares > 0
+        observed = None if views.observed is None else views.observed[counted]
+        if learned and observed is not None:
+            _check_start(start.values, observed, np.flatnonzero(counted), self.init_view_weights)
         for _ in track(self, [None], total=1, what="mixture", X=X, y=y):
             fitted = self._fit_views(views, shares)
             solve = self._learn_view_weights if learned else self._keep_view_weights
-            solution, self.view_weights_ = solve(fitted, shares[shares > 0], start.values)
+            solution, self.view_weights_ = solve(fitted, shares[counted], start.values, observed)
         self.betas_ = np.array([view.beta for view in fitted])
         self._store_fit(fitted, solution, weights, view_weights=self.view_weights_, mixes_views=learned)
+        warn_if_clusters_follow_absence(self.labels_, views.observed, 0)
         return self
 
     def _fit_views(self, views: Views, shares: Floats) -> list[FittedView]:
@@ -234,16 +261,18 @@ class MultiViewConvexMixture(MixtureClusterer):
         choices = [per_view(getattr(self, name), views.names, name) for name in names]
         check_smoothing(self.smoothing, choices[0])
         fitted = []
-        for name, block, *chosen in zip(views.names, views.blocks, *choices, strict=True):
+        for v, (name, block, *chosen) in enumerate(zip(views.names, views.blocks, *choices, strict=True)):
             _check_divergence(chosen[0], name)
             check_normalizer(self.normalizer, chosen[0], f"view {name!r} has ")
             options: dict[str, Any] = {"smoothing": self.smoothing, "beta_scale": self.beta_scale}
             options |= {"memory_limit": self.memory_limit, "name": f"view {name!r}"}
+            if views.observed is not None and not views.observed[:, v].all():
+                options["samples"] = views.present(v)
             fitted.append(fit_view(block, ViewChoices(*chosen), shares, **options))
         return fitted
 
     def _learn_view_weights(
-        self, fitted: Sequence[FittedView], shares: Floats, first: Floats
+        self, fitted: Sequence[FittedView], shares: Floats, first: Floats, observed: Bools | None
     ) -> tuple[Priors | ViewMixture, Floats]:
         """Return priors and view weights of a mixture of the views, learned from the first weights."""
         meter = Meter(self, "steps")
@@ -252,6 +281,7 @@ class MultiViewConvexMixture(MixtureClusterer):
             shares,
             log_normalizers(fitted, self.normalizer),
             view_weights=first,
+            observed=observed,
             solver=self.solver,
             tol=LEARNED_TOL if self.tol is None else self.tol,
             max_iter=self.max_iter,
@@ -261,14 +291,14 @@ class MultiViewConvexMixture(MixtureClusterer):
         return solution, solution.view_weights
 
     def _keep_view_weights(
-        self, fitted: Sequence[FittedView], shares: Floats, view_weights: Floats
+        self, fitted: Sequence[FittedView], shares: Floats, view_weights: Floats, observed: Bools | None
     ) -> tuple[Priors | ViewMixture, Floats]:
         """Return the priors that maximise the mean of the views' log-likelihoods, and the view weights as they are."""
         meter = Meter(self, "steps")
         relative = view_weights / view_weights.max()
         solution = solve_priors(
             StackedSimilarities([view.similarities for view in fitted]),
-            np.outer(relative, shares).ravel() / relative.sum(),
+            _row_weights(relative, shares, observed),
             solver=self.solver,
             tol=FIXED_TOL if self.tol is None else self.tol,
             max_iter=self.max_iter,
@@ -277,11 +307,31 @@ class MultiViewConvexMixture(MixtureClusterer):
         meter.close()
         return solution, view_weights
 
-    def _read_new(self, X: Any) -> Sequence[Matrix]:
-        return read_views(self, X, reset=False).blocks
+    def _read_new(self, X: Any) -> Views:
+        return read_views(self, X, reset=False)
 
     def _set_input_tags(self, tags: Any) -> None:
         set_mixture_tags(tags, self.divergence, self.kernel, self.views)
+        tags.allow_nan = self.missing != "error"
+
+
+def _row_weights(view_weights: Floats, shares: Floats, observed: Bools | None) -> Floats:
+    """Return the weights of samples in views, view after view: those of the pairs that are there add up to 1."""
+    if observed is None:
+        return np.outer(view_weights, shares).ravel() / view_weights.sum()
+    weights = (np.outer(view_weights, shares) * observed.T).ravel()
+    return np.asarray(weights / weights.sum())
+
+
+def _check_start(view_weights: Floats, observed: Bools, samples: Ints, init_view_weights: Any) -> None:
+    """Raise where learning starts from weights of zero for all views that some sample is in."""
+    lost = ~observed[:, view_weights > 0].any(axis=1)
+    if lost.any():
+        raise ParameterError(
+            f"init_view_weights={init_view_weights!r} gives a weight of 0, which stays 0, to every view that "
+            f"{np.count_nonzero(lost)} samples are in (the first is sample {samples[int(np.argmax(lost))]}). Give one "
+            "of these views a weight, or leave the samples out."
+        )
 
 
 def _view_weights_asked_for(view_weights: Any, weighted: bool | None) -> Any:

@@ -12,7 +12,7 @@ from kernelweave.evaluation.describe import final_step, samples_for_final_step
 from kernelweave.evaluation.plots.style import EDGE, cluster_style, fitted_attributes, frame, new_axes, scatter_style
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.inputs import Views, as_views
+from kernelweave.inputs import Views, views_as_seen
 
 # Area of the marker of the largest prior, in square points; other priors get their share of it.
 LARGEST = 420.0
@@ -98,7 +98,8 @@ class ExemplarDisplay:
             put side by side for that, each brought to variance 1, and sparse ones are not centred. May be None where
             ``embedding`` is passed.
         embedding : array-like of shape (n_samples, 2), default=None
-            Where the samples lie instead, for instance from t-SNE. Needed where X holds divergences or kernel values.
+            Where the samples lie instead, for instance from t-SNE. Needed where X holds divergences or kernel values,
+            and where samples are absent from views.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
         **scatter_kwargs : dict
@@ -207,7 +208,12 @@ def _projected(model: Any, X: Any) -> tuple[Floats, tuple[str, str]]:
             "The model was fitted on divergences or kernel values, which do not say where samples lie. Pass "
             "embedding=, for instance from sklearn.manifold.MDS."
         )
-    views = as_views(X, getattr(model, "views", None))
+    views = views_as_seen(model, X, getattr(model, "views", None))
+    if views.observed is not None:
+        raise ParameterError(
+            f"{np.count_nonzero(~views.observed.all(axis=1))} samples of X are absent from a view, so that features do "
+            "not say where they lie. Pass embedding=, for instance EmbeddingDisplay.from_estimator(model, X).points."
+        )
     width = sum(views.widths)
     if width != model.n_features_in_:
         raise ParameterError(

@@ -241,11 +241,12 @@ def _thinned(point: _Point) -> _Point:
     left = point.priors > 0
     gathered = np.zeros(n)
     everyone = np.arange(n)
+    n_views = np.maximum(S.component_views, 1)  # a component is replaced where it is near in most views that it has
     for j in np.argsort(-point.priors, kind="stable"):
         if not left[j]:
             continue
         rows = [S.block(view * n + j, view * n + j + 1, everyone)[0] for view in range(S.n_views)]
-        near = left & (sum(rows) / S.n_views >= NEIGHBOR_SIMILARITY)
+        near = left & (sum(rows) / n_views >= NEIGHBOR_SIMILARITY)
         near[j] = True
         gathered[j] = point.priors[near].sum()
         left &= ~near

@@ -1,10 +1,14 @@
 """The weighted multi-view convex mixture: shared priors of components, and a weight for every view.
 
-Objective   maximise L = sum_i p_i log sum_v pi_v Q_v(x_i), with Q_v = sum_j q_j f_j^v the convex mixture of view v
-Input       Similarities of every view, shares p of the samples, logarithms of the views' normalisers
+Objective   maximise L = sum_i p_i log sum_v pi_v Q_v(x_i), with Q_v = sum_j q_j f_j^v the convex mixture of view v.
+            Where samples are absent from views, L = sum_i p_i log (sum_v pi_v Q_v(x_i) / sum_v pi_v), both sums over
+            the views that i is in: the likelihood given which these are, so that no view is the worse for being rare.
+            Q_v is then over the samples that v has
+Input       Similarities of every view, shares p of the samples, logarithms of the views' normalisers, and who is where
 Cost        an E-step is one pass over the similarities; an M-step is one solution of the priors from where they were
 Guarantee   L never falls; a local maximum, since the problem is not convex
-Source      PhD Alg. 3.1 and (3.12)-(3.18); TNN IV
+Source      PhD Alg. 3.1 and (3.12)-(3.18); TNN IV. With absent samples the M-step of pi is that of a Luce model:
+            Hunter, "MM algorithms for generalized Bradley-Terry models", Annals of Statistics 2004
 """
 
 import time
@@ -14,15 +18,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.kernels.similarities import Similarities, StackedSimilarities
-from kernelweave.solvers.mixtures.priors import Solver, solve_priors
+from kernelweave.solvers.mixtures.priors import NEGLIGIBLE_SHARE, Solver, solve_priors
 
 # Views with less weight than this no longer take part.
 NEGLIGIBLE_WEIGHT = 1e-12
 # An M-step ends where a step within it raises L by less than this share of what ends the whole. Rows that hardly
 # belong to a view any more would keep the gap open for ever.
 INNER_SHARE = 0.01
+# Most steps towards the view weights of an M-step where samples are absent, and the change at which they end.
+WEIGHT_STEPS = 100
+WEIGHT_CHANGE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,56 @@ class ViewMixture:
         return len(self.history) - 1
 
 
+@dataclass(frozen=True)
+class _Patterns:
+    """Which views samples are in: the weights of these decide among themselves."""
+
+    views: Bools  # (M, V) the views of every pattern
+    member: Ints  # (n,) pattern of every sample
+    shares: Floats  # (n,) of the samples; zero for those in one view alone, where weights decide nothing
+
+    @classmethod
+    def of(cls, observed: Bools, shares: Floats) -> "_Patterns":
+        views, member = np.unique(observed, axis=0, return_inverse=True)
+        return cls(views, member.ravel(), np.where(observed.sum(axis=1) > 1, shares, 0.0))
+
+    def weights_by_sample(self, weights: Floats) -> Floats:
+        """Return pi_v over the sum of the weights of a sample's views, shape (V, n); 1 where there is one view."""
+        kept = np.where(self.views, weights, 0.0)
+        totals = kept.sum(axis=1, keepdims=True)
+        shares = np.divide(kept, totals, out=self.views.astype(np.float64), where=totals > 0)
+        return shares.T[:, self.member]
+
+    def best_weights(self, posteriors: Floats, weights: Floats) -> Floats:
+        """Return the weights that maximise sum_v r_v log pi_v - sum_m P_m log sum_{v in m} pi_v.
+
+        r_v is what belongs to view v, P_m the share of pattern m. Step by step from ``weights``: with
+        -log s >= 1 - log s_0 - s / s_0, of which the best weights are known, the value never falls. With one pattern of
+        all views the first step ends at r. Views without a sample in another one keep their weight.
+        """
+        belongs = posteriors @ self.shares
+        of_patterns = np.bincount(self.member, self.shares, len(self.views))
+        together = of_patterns > 0
+        views = self.views[together]
+        tied = views.any(axis=0)
+        for _ in range(WEIGHT_STEPS if tied.any() else 0):
+            before = weights
+            slopes = views[:, tied].T @ (of_patterns[together] / (views @ before))
+            moved = belongs[tied] / slopes
+            weights = before.copy()
+            weights[tied] = moved * (before[tied].sum() / moved.sum())
+            if np.abs(weights - before).max() <= WEIGHT_CHANGE:
+                break
+        return weights
+
+
 def solve_view_mixture(
     views: Sequence[Similarities],
     shares: Floats,
     log_normalizers: Floats,
     *,
     view_weights: Floats,
+    observed: Bools | None = None,
     solver: Solver = "auto",
     tol: float = 1e-4,
     inner_tol: float = 1e-6,
@@ -61,20 +112,27 @@ def solve_view_mixture(
     deadline: float = np.inf,
     on_step: Callable[[float], object] | None = None,
 ) -> ViewMixture:
-    """Run EM from uniform priors and ``view_weights`` until L rises by at most ``tol`` in a step."""
+    """Run EM from uniform priors and ``view_weights`` until L rises by at most ``tol`` in a step.
+
+    ``observed``, of shape (n, V), says which samples each view has, None that it has all. Every sample must be in a
+    view with a weight, and every view must have a sample.
+    """
     S = StackedSimilarities(views)
     n = views[0].n_columns
     weights = view_weights
+    patterns = None if observed is None else _Patterns.of(observed, shares)
+    by_sample = weights[:, None] if patterns is None else patterns.weights_by_sample(weights)
     uniform = np.full(n, 1.0 / n)
     start: Floats | None = None
     logs = _log_mixtures(S, S.product(uniform), log_normalizers)
-    history = [_likelihood(logs, weights, shares)]
+    history = [_likelihood(logs, by_sample, shares)]
     converged = False
     gap = np.inf
     gradient = np.ones(n)
     while not converged and len(history) <= max_iter and time.monotonic() <= deadline:
-        posteriors = _posteriors(logs, weights)
-        weights = posteriors @ shares
+        posteriors = _posteriors(logs, by_sample)
+        weights = posteriors @ shares if patterns is None else patterns.best_weights(posteriors, weights)
+        by_sample = weights[:, None] if patterns is None else patterns.weights_by_sample(weights)
         solution = solve_priors(
             S,
             (posteriors * shares).ravel(),
@@ -90,7 +148,7 @@ def solve_view_mixture(
         gap = solution.gap
         gradient = solution.gradient
         logs = _log_mixtures(S, solution.mixture, log_normalizers)
-        history.append(_likelihood(logs, weights, shares))
+        history.append(_likelihood(logs, by_sample, shares))
         converged = history[-1] - history[-2] <= tol
         if on_step is not None:
             on_step(history[-1])
@@ -98,17 +156,21 @@ def solve_view_mixture(
 
 
 def _log_mixtures(S: StackedSimilarities, mixture: Floats, log_normalizers: Floats) -> Floats:
-    """Return log Q_v(x_i), shape (V, n)."""
+    """Return log Q_v(x_i), shape (V, n); -inf where a view lacks the sample."""
     with np.errstate(divide="ignore"):
         return (np.log(mixture) + S.offsets).reshape(len(log_normalizers), -1) + log_normalizers[:, None]
 
 
 def _posteriors(logs: Floats, weights: Floats) -> Floats:
-    """Return P(z_i = v | x_i) of (3.14), shape (V, n)."""
+    """Return P(z_i = v | x_i) of (3.14), shape (V, n); weights are those of all samples, or of each."""
     with np.errstate(divide="ignore"):
-        joint = logs + np.log(np.where(weights > NEGLIGIBLE_WEIGHT, weights, 0.0))[:, None]
-    return np.exp(joint - logsumexp(joint, axis=0))
+        joint = logs + np.log(np.where(weights > NEGLIGIBLE_WEIGHT, weights, 0.0))
+    total = logsumexp(joint, axis=0)
+    return np.exp(joint - np.where(np.isfinite(total), total, 0.0))
 
 
 def _likelihood(logs: Floats, weights: Floats, shares: Floats) -> float:
-    return float(shares @ logsumexp(logs, axis=0, b=weights[:, None]))
+    values = logsumexp(logs, axis=0, b=weights)
+    # The priors leave out samples of next to no share, and no component may be left that explains them.
+    values[(shares < NEGLIGIBLE_SHARE) & ~np.isfinite(values)] = 0.0
+    return float(shares @ values)
