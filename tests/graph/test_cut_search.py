@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import OBJECTIVES, GraphMoves
-from kernelweave.solvers.graph.cut_search import polish_cut, search_cuts
+from kernelweave.solvers.graph import cut_search
+from kernelweave.solvers.graph.cut_search import CutPath, polish_cut, search_beside_rivals, search_cuts
 from tests.reference import graph_cuts as oracle
 
 cases = settings(max_examples=50, deadline=None)
@@ -211,3 +212,87 @@ def test_on_tiny_graphs_the_optimum_is_never_beaten_and_mostly_reached(objective
         assert result >= best - 1e-10
         reached.append(result <= best + 1e-10)
     assert np.mean(reached) >= share
+
+
+# --- beside rivals ---------------------------------------------------------------------------------------------------
+
+
+def beside(A, objective, k, rivals, **options):
+    return search_beside_rivals(moves_of(A, objective), rivals, n_clusters=k, **options)
+
+
+def given_path(A, objective, *stages):
+    """Return these labels of 1, 2, ... clusters as the path of a search."""
+    moves = moves_of(A, objective)
+    labels = tuple(np.asarray(each, dtype=np.int64) for each in stages)
+    return CutPath(labels, tuple(moves.value(each, k) for k, each in enumerate(labels, start=1)), True)
+
+
+@settings(max_examples=25, deadline=None)
+@given(A=oracle.graphs(), objective=sampled_from(OBJECTIVES), k=integers(1, 5), polish=booleans())
+def test_beside_rivals_every_stage_is_the_best_and_the_search_alone_is_what_it_is_without_them(A, objective, k, polish):
+    assume(np.count_nonzero(oracle.masses(A, objective)) >= k)
+    rivals = {how: searched(A, objective, k, how, polish=polish) for how in ("fast", "exemplars")}
+    contest = beside(A, objective, k, rivals, polish=polish)
+    alone = searched(A, objective, k, "exact", polish=polish)
+    np.testing.assert_array_equal(np.stack(contest.alone.labels), np.stack(alone.labels))
+    assert contest.alone.values == alone.values
+    for stage in range(k):
+        paths = (contest.path, alone, *rivals.values())
+        best, *others = (oracle.cost(A, path.labels[stage], objective) for path in paths)
+        assert best <= min(others) + 1e-10
+    assert contest.values["search"] == alone.values[-1]
+    assert {name: contest.values[name] for name in rivals} == {name: each.values[-1] for name, each in rivals.items()}
+    assert contest.path.values[-1] == contest.values[contest.winner]
+    assert contest.path.complete
+
+
+def astray(objective):
+    """Return a graph on which the bare search misses the best three clusters, and those."""
+    for seed in itertools.count():
+        A = general_graph(np.random.default_rng(seed), 7, density=0.6) + oracle.path(7)
+        every = (np.array((0, *rest)) for rest in itertools.product(range(3), repeat=6) if {1, 2} <= set(rest))
+        best = min(every, key=lambda labels: oracle.cost(A, labels, objective))
+        found = searched(A, objective, 3, "exact", polish=False).labels[-1]
+        if oracle.cost(A, best, objective) < oracle.cost(A, found, objective) - 1e-9:
+            return A, best
+
+
+@objectives
+def test_the_search_goes_on_from_a_rival_that_is_better_and_alone_as_before(objective):
+    A, best = astray(objective)
+    alone = searched(A, objective, 4, "exact", polish=False)
+    rival = given_path(A, objective, *alone.labels[:2], best, np.arange(7) % 4)
+    contest = beside(A, objective, 4, {"given": rival}, polish=False)
+    np.testing.assert_array_equal(contest.path.labels[2], best)
+    np.testing.assert_array_equal(contest.alone.labels[3], alone.labels[3])
+    change = min(oracle.split_changes(A, best, objective, i)[1].min() for i in range(7))
+    cost = {"normalized_cut": change + 1, "ratio_association": -change, "ratio_cut": change}[objective]
+    assert contest.values["combined"] - rival.values[2] == pytest.approx(cost, abs=1e-10)
+
+
+def test_a_rival_that_is_as_good_changes_nothing_and_the_search_wins():
+    A = oracle.cliques(6, 7, 8, 9)
+    alone = searched(A, "normalized_cut", 4, "exact")
+    contest = beside(A, "normalized_cut", 4, {"same": alone})
+    assert contest.winner == "search"
+    assert sorted(contest.values) == ["same", "search"]
+    assert contest.path.values == alone.values
+
+
+def test_a_polish_cut_short_is_told(monkeypatch):
+    A = general_graph(np.random.default_rng(0), 20, density=0.3)
+    rival = searched(A, "normalized_cut", 3, "fast")
+    assert rival.complete
+    monkeypatch.setattr(cut_search, "ROUNDS", 0)
+    assert not searched(A, "normalized_cut", 3, "fast").complete
+    assert not beside(A, "normalized_cut", 3, {"fast": rival}).path.complete
+
+
+def test_beside_rivals_the_search_says_that_time_ran_out():
+    A = general_graph(np.random.default_rng(0), 60, density=0.2)
+    rival = searched(A, "normalized_cut", 5, "fast")
+    contest = beside(A, "normalized_cut", 5, {"fast": rival}, deadline=time.monotonic() - 1.0)
+    assert not contest.path.complete
+    assert not contest.alone.complete
+    assert contest.path.values[-1] <= rival.values[-1]

@@ -1,16 +1,23 @@
 import tracemalloc
+from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis.strategies import booleans, integers, sampled_from
+from scipy.sparse.linalg import ArpackError
 from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
 from threadpoolctl import threadpool_limits
 
-from kernelweave import ConvergenceWarning, GraphCut
+from kernelweave import ConvergenceWarning, GraphCut, load_model, save_model
+from kernelweave.estimators.graph import graph_cut
 from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.kernels.graph import GraphKernel
+from kernelweave.partitions.graph_moves import GraphMoves
+from kernelweave.solvers.graph.cut_search import polish_cut, search_cuts
 from tests.inputs.test_graphs import FORMS
 from tests.reference import graph_cuts as oracle
 
@@ -99,6 +106,115 @@ def test_the_exact_search_is_at_least_as_good_as_every_other_way(objective, n_cl
     for other in ({"search": "fast"}, {"search": "exemplars"}, {"init": "spectral"}):
         model = GraphCut(n_clusters, objective=objective, random_state=0, **other).fit(A)
         assert sign * exact.cut_value_ <= sign * model.cut_value_ + 1e-9
+
+
+# Seeds of graphs of 40 nodes that one candidate alone cuts best into six clusters.
+WINNERS = {
+    "normalized_cut": {"spectral": 1, "search": 5, "fast": 6, "combined": 12, "exemplars": 28},
+    "ratio_association": {"fast": 2, "spectral": 3, "search": 15, "exemplars": 22, "combined": 32},
+}
+WON = [(objective, name, seed) for objective, seeds in WINNERS.items() for name, seed in seeds.items()]
+
+
+def candidates(A, objective):
+    """Return what the exact search and each of its rivals reach when they are run one by one; no ``combined``."""
+    options = {"n_clusters": 6, "objective": objective, "random_state": 0}
+    moves = GraphMoves(GraphKernel(sp.csr_array(A)), objective)
+    spectral = [GraphCut(init="spectral", search=how, **options).fit(A).cut_value_ for how in ("fast", "exact")]
+    return {
+        "search": search_cuts(moves, n_clusters=6, how="exact").values[-1],
+        "fast": GraphCut(search="fast", **options).fit(A).cut_value_,
+        "exemplars": GraphCut(search="exemplars", **options).fit(A).cut_value_,
+        "spectral": max(spectral) if objective == "ratio_association" else min(spectral),
+    }
+
+
+@pytest.mark.parametrize(("objective", "winner", "seed"), WON)
+def test_each_candidate_of_the_exact_search_can_win_and_has_what_it_reaches_by_itself(objective, winner, seed):
+    A = weighted_graph(seed, density=0.1)
+    model = GraphCut(6, objective=objective, search="exact", random_state=0).fit(A)
+    reached = dict(model.candidate_objectives_)
+    sign = -1.0 if objective == "ratio_association" else 1.0
+    assert model.winner_ == winner
+    assert model.objective_ == reached[winner]
+    assert model.objective_ == pytest.approx(oracle.value(A, model.labels_, objective), abs=1e-9)
+    assert all(sign * (value - model.objective_) > 1e-6 for name, value in reached.items() if name != winner)
+    reached.pop("combined", None)
+    assert reached == pytest.approx(candidates(A, objective), abs=1e-9)
+
+
+@pytest.mark.parametrize(("how", "other", "seed"), [("fast", "exact", 34), ("exact", "fast", 9)])
+def test_the_spectral_start_of_the_exact_search_is_polished_both_ways_and_the_better_counts(how, other, seed):
+    A = weighted_graph(seed, density=0.1)
+    better, worse = (GraphCut(6, init="spectral", search=each, random_state=0).fit(A) for each in (how, other))
+    assert better.cut_value_ < worse.cut_value_ - 1e-6
+    model = GraphCut(6, search="exact", random_state=0).fit(A)
+    assert model.candidate_objectives_["spectral"] == better.cut_value_
+
+
+@pytest.mark.parametrize(
+    "error", [ArpackError(-1), np.linalg.LinAlgError("singular")], ids=lambda each: type(each).__name__
+)
+def test_without_eigenvectors_the_exact_search_keeps_what_it_found(monkeypatch, error):
+    def fail(*args):
+        raise error
+
+    A = weighted_graph(WINNERS["normalized_cut"]["spectral"], density=0.1)
+    with_them = GraphCut(6, search="exact", random_state=0).fit(A)
+    monkeypatch.setattr(GraphCut, "_spectral_labels", fail)
+    model = GraphCut(6, search="exact", random_state=0).fit(A)
+    rest = {name: value for name, value in with_them.candidate_objectives_.items() if name != "spectral"}
+    assert model.candidate_objectives_ == rest
+    assert model.cut_value_ == rest[model.winner_] == min(rest.values())
+    assert model.converged_
+    np.testing.assert_array_equal(model.labels_path_[:-1], with_them.labels_path_[:-1])
+
+
+@pytest.mark.parametrize("winner", ["spectral", "search"])
+def test_a_spectral_start_that_was_not_polished_to_its_end_counts_where_it_wins(monkeypatch, winner):
+    monkeypatch.setattr(
+        graph_cut, "polish_cut", lambda *args, **options: replace(polish_cut(*args, **options), complete=False)
+    )
+    model = GraphCut(6, search="exact", random_state=0)
+    with pytest.warns(ConvergenceWarning) if winner == "spectral" else nullcontext():
+        model.fit(weighted_graph(WINNERS["normalized_cut"][winner], density=0.1))
+    assert model.winner_ == winner
+    assert model.converged_ == (winner != "spectral")
+
+
+def test_without_polish_the_exact_search_tries_no_spectral_start(monkeypatch):
+    monkeypatch.delattr(GraphCut, "_spectral")
+    model = GraphCut(6, search="exact", polish=False).fit(weighted_graph())
+    assert "spectral" not in model.candidate_objectives_
+
+
+@objectives
+def test_rows_of_the_exact_search_are_at_least_as_good_as_those_of_the_searches_it_runs(objective):
+    A = weighted_graph(WINNERS["normalized_cut"]["combined"], density=0.1)
+    exact = GraphCut(6, objective=objective, search="exact", random_state=0).fit(A)
+    for search in ("fast", "exemplars"):
+        other = GraphCut(6, objective=objective, search=search).fit(A)
+        costs = ([oracle.cost(A, labels, objective) for labels in model.labels_path_] for model in (exact, other))
+        assert (np.subtract(*costs) <= 1e-9).all()
+
+
+def test_what_a_search_leaves_behind_is_gone_after_another():
+    A = weighted_graph()
+    model = GraphCut(3, search="exact").fit(A)
+    assert model.winner_ in model.candidate_objectives_
+    model.set_params(search="exemplars").fit(A)
+    assert not hasattr(model, "winner_")
+    assert not hasattr(model, "candidate_objectives_")
+    assert not hasattr(model.set_params(search="exact").fit(A), "exemplar_indices_")
+    assert not hasattr(model.set_params(init="spectral").fit(A), "winner_")
+
+
+def test_the_winner_is_kept_in_a_saved_model(tmp_path):
+    model = GraphCut(3, search="exact").fit(weighted_graph())
+    save_model(model, tmp_path / "model.kwm")
+    again = load_model(tmp_path / "model.kwm")
+    assert again.winner_ == model.winner_
+    assert again.candidate_objectives_ == model.candidate_objectives_
 
 
 @searches

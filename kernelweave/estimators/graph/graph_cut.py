@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_c
 from kernelweave.inputs import Views, read_affinity, read_labels
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import OBJECTIVES, GraphMoves
-from kernelweave.solvers.graph.cut_search import CutPath, polish_cut, search_cuts
+from kernelweave.solvers.graph.cut_search import CutContest, CutPath, polish_cut, search_beside_rivals, search_cuts
 from kernelweave.solvers.mixtures.exemplars import exemplars
 
 
@@ -31,8 +32,9 @@ class GraphCut(Clusterer):
 
     Adds one cluster at a time: nodes are tried as seeds of a new cluster that grows inside an old one, the best split
     is kept, and then single nodes move between clusters, and clusters are joined and split, as long as the
-    objective improves. Use it where the data are a graph or a sparse similarity; the graph is never made dense and no
-    eigenvector is computed.
+    objective improves. Use it where the data are a graph or a sparse similarity; the graph is never made dense.
+    Eigenvectors are computed for the spectral start of ``search="exact"`` and ``init="spectral"``, and for
+    ``n_clusters="auto"``; the other searches do without.
 
     Parameters
     ----------
@@ -43,8 +45,9 @@ class GraphCut(Clusterer):
         inside relative to its number of nodes, or edges that leave relative to its number of nodes.
     search : {"fast", "exact", "exemplars"}, default="fast"
         Seed nodes tried in a cluster: two nodes far apart (``"fast"``), the ``n_exemplars`` most likely exemplars of a
-        convex mixture (``"exemplars"``), or every node (``"exact"``). The exact search runs the other two first and
-        goes over to their solution wherever it is better, and at the end to a polished spectral start.
+        convex mixture (``"exemplars"``), or every node (``"exact"``). The exact search has rivals: it runs the other
+        two first and goes over to their solution wherever it is better, and at the end, with ``polish``, to a polished
+        spectral start. ``winner_`` says which of them the result comes from.
     n_exemplars : int, default=None
         Number of exemplars; twice ``n_clusters`` by default.
     polish : bool, default=True
@@ -82,6 +85,14 @@ class GraphCut(Clusterer):
         The objective of every row of ``labels_path_``.
     exemplar_indices_ : ndarray
         The exemplars, most likely first (``search="exemplars"`` only).
+    winner_ : {"search", "fast", "exemplars", "combined", "spectral"}
+        What ``labels_`` come from (``search="exact"`` without ``init`` only): the search alone, which no rival has
+        touched; the fast search; the search by exemplars; the search after it went over to one of those two at an
+        earlier stage; a polished spectral start. Where several are equally good, the first of these that there is.
+    candidate_objectives_ : dict of str to float
+        The objective that each of them reached, by the names of ``winner_`` (``search="exact"`` without ``init``
+        only). ``"combined"`` is missing where the search went over to nobody in the stage before the last,
+        ``"spectral"`` with ``polish=False`` and where no eigenvectors were found.
     n_iter_ : int
         Number of solutions on the way.
     converged_ : bool
@@ -102,7 +113,8 @@ class GraphCut(Clusterer):
     ``init`` puts it. Pieces of the graph that are not connected are split off at no cost before any edge is cut.
 
     Cost: fast, O(edges) per changed cluster and stage; exact, for a cluster of m nodes m times its edges, but only for
-    clusters that changed. Memory: a few numbers per edge.
+    clusters that changed, and twice where a rival led the stage before, as the search goes on alone, too. Memory: a few
+    numbers per edge.
 
     Source: MSc 4.3 and 5.5; I. Dhillon, Y. Guan and B. Kulis, "Weighted graph cuts without eigenvectors", IEEE TPAMI
     2007.
@@ -187,6 +199,8 @@ class GraphCut(Clusterer):
         settle_n_clusters(self, lambda: (Views(("graph",), (A,)), ["graph"]))
         self._check_counts(moves)
         deadline = np.inf if self.time_budget is None else began + self.time_budget
+        for name in ("exemplar_indices_", "winner_", "candidate_objectives_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         path = self._search(moves, A, deadline) if self.init is None else self._improve_start(moves, A, deadline)
         self._store_path(path)
         return self
@@ -210,37 +224,47 @@ class GraphCut(Clusterer):
 
     def _search(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
         options: dict[str, Any] = {"n_clusters": self.n_clusters_, "polish": self.polish, "deadline": deadline}
+        if self.search == "exact":
+            return self._contest(moves, A, options)
         if self.search == "exemplars":
             self.exemplar_indices_ = self._exemplars(moves, A, deadline)
             options["exemplars"] = self.exemplar_indices_
-        if self.search == "exact":
-            options["rivals"] = self._rivals(moves, A, deadline, options)
-        path = search_cuts(moves, how=self.search, on_stage=self._watched, **options)  # type: ignore[arg-type]
-        return self._or_spectral(moves, A, path, deadline) if self.search == "exact" and self.polish else path
+        return search_cuts(moves, how=self.search, on_stage=self._watched, **options)  # type: ignore[arg-type]
 
-    def _or_spectral(self, moves: GraphMoves, A: sp.csr_array, path: CutPath, deadline: float) -> CutPath:
-        """Return the path with its end replaced by a polished spectral start where that is better."""
+    def _contest(self, moves: GraphMoves, A: sp.csr_array, options: dict[str, Any]) -> CutPath:
+        """Return the path of the exact search beside its rivals, and keep what each of them reached."""
+        chosen = self._exemplars(moves, A, options["deadline"])
+        rivals = {
+            "fast": search_cuts(moves, how="fast", **options),
+            "exemplars": search_cuts(moves, how="exemplars", exemplars=chosen, **options),
+        }
+        contest = search_beside_rivals(moves, rivals, on_stage=self._watched, **options)
+        if self.polish:
+            contest = self._or_spectral(moves, A, contest, options["deadline"])
+        self.winner_ = contest.winner
+        self.candidate_objectives_ = contest.values
+        return contest.path
+
+    def _or_spectral(self, moves: GraphMoves, A: sp.csr_array, contest: CutContest, deadline: float) -> CutContest:
+        """Return the contest with a polished spectral start as one more candidate for the end of the path."""
         try:
             start = self._spectral(A, moves.masses > 0)
         except (ArpackError, np.linalg.LinAlgError):  # eigenvectors are a help here, not a need
-            return path
+            return contest
         sign = -1.0 if self.objective == "ratio_association" else 1.0
-        hows: tuple[Literal["fast"], Literal["exact"]] = ("fast", "exact")
-        for how in hows:  # either may end lower
-            rival = polish_cut(moves, start, n_clusters=self.n_clusters_, how=how, deadline=deadline)
-            if sign * rival.values[-1] < sign * path.values[-1] - moves.tolerance:
-                labels = (*path.labels[:-1], rival.labels[-1])
-                values = (*path.values[:-1], rival.values[-1])
-                path = CutPath(labels, values, path.complete and rival.complete)
-        return path
-
-    def _rivals(self, moves: GraphMoves, A: sp.csr_array, deadline: float, options: dict[str, Any]) -> list[CutPath]:
-        """Return the paths of the cheaper searches, which the exact search may go over to."""
-        chosen = self._exemplars(moves, A, deadline)
-        return [
-            search_cuts(moves, how="fast", **options),
-            search_cuts(moves, how="exemplars", exemplars=chosen, **options),
-        ]
+        hows: tuple[Literal["fast"], Literal["exact"]] = ("fast", "exact")  # either may end lower
+        rivals = [polish_cut(moves, start, n_clusters=self.n_clusters_, how=how, deadline=deadline) for how in hows]
+        rival = min(rivals, key=lambda each: sign * each.values[-1])
+        values = contest.values | {"spectral": rival.values[-1]}
+        path = contest.path
+        if sign * rival.values[-1] >= sign * path.values[-1] - moves.tolerance:
+            return replace(contest, values=values)
+        path = CutPath(
+            (*path.labels[:-1], rival.labels[-1]),
+            (*path.values[:-1], rival.values[-1]),
+            path.complete and rival.complete,
+        )
+        return replace(contest, path=path, winner="spectral", values=values)
 
     def _improve_start(self, moves: GraphMoves, A: sp.csr_array, deadline: float) -> CutPath:
         """Return the labels of ``init``, improved where asked for."""

@@ -11,7 +11,7 @@ Source      MSc 4.3 and 5.5 for the objectives and the search; Dhillon, Guan and
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,9 @@ AT_A_TIME = 512
 MAX_SWEEPS = 1000
 JOINS = 6
 ROUNDS = 1000
+# Names of two candidates of a contest; rivals come with names of their own.
+SEARCH = "search"
+COMBINED = "combined"
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,16 @@ class CutPath:
     labels: tuple[Ints, ...]
     values: tuple[float, ...]
     complete: bool  # every seed was tried and every polish came to its end
+
+
+@dataclass(frozen=True)
+class CutContest:
+    """A search beside its rivals: the best of them at every stage, and what each has at the last one."""
+
+    path: CutPath
+    alone: CutPath  # the search as it is without rivals
+    winner: str  # of the last stage
+    values: dict[str, float]  # by candidate, at the last stage
 
 
 class _Splits:
@@ -102,40 +115,87 @@ def search_cuts(
     how: Seeds = "fast",
     exemplars: Ints | None = None,
     polish: bool = True,
-    rivals: Sequence[CutPath] = (),
     deadline: float = np.inf,
     on_stage: Callable[[Iterator[int]], Iterator[int]] = iter,
 ) -> CutPath:
     """Partition the nodes into 1 to ``n_clusters`` clusters in turn.
 
-    A stage at which one of the ``rivals`` is better goes on from that one: a path of best splits can be led astray.
     After ``deadline`` (of ``time.monotonic``) new splits are looked for as in the fast search and nothing is polished.
     """
-    splits = _Splits(moves, how, exemplars, deadline)
-    complete = True
-    labels = np.zeros(moves.n_nodes, dtype=np.int64)
-    path = [labels]
-    values = [moves.value(labels, 1)]
+    search = _Stages(moves, _Splits(moves, how, exemplars, deadline), polish)
+    path = [np.zeros(moves.n_nodes, dtype=np.int64)]
     for k in on_stage(iter(range(2, n_clusters + 1))):
-        labels = _split(moves, splits, labels, k)
-        if polish and not splits.late:
-            labels, ended = improve(moves, splits, labels, k)
-            complete &= ended
-        labels = _better(moves, labels, [rival.labels[k - 1] for rival in rivals if len(rival.labels) >= k], k)
-        path.append(labels)
-        values.append(moves.value(labels, k))
-    return CutPath(tuple(path), tuple(values), complete and not splits.late)
+        path.append(search.next(path[-1], k))
+    return search.path(path)
 
 
-def _better(moves: GraphMoves, labels: Ints, others: Sequence[Ints], k: int) -> Ints:
-    """Return the labels of least cost, the first of equals."""
-    cost = float(moves.costs(moves.stats(labels, k)).sum())
-    for other in others:
-        rival = float(moves.costs(moves.stats(other, k)).sum())
-        if rival < cost - moves.tolerance:
-            labels = other
-            cost = rival
-    return labels
+def search_beside_rivals(
+    moves: GraphMoves,
+    rivals: Mapping[str, CutPath],
+    *,
+    n_clusters: int,
+    how: Seeds = "exact",
+    polish: bool = True,
+    deadline: float = np.inf,
+    on_stage: Callable[[Iterator[int]], Iterator[int]] = iter,
+) -> CutContest:
+    """Search as :func:`search_cuts` does, and go over to a rival at every stage at which that is better.
+
+    A path of best splits can be led astray. The search also goes on alone, to tell what it finds by itself; both share
+    the splits they know, and are one as long as no rival is better. The candidates at a stage, of which the first of
+    equals wins: ``"search"``, the search alone; the rivals, by their names; ``"combined"``, the search from the winner
+    of the stage before, where that was another.
+    """
+    search = _Stages(moves, _Splits(moves, how, None, deadline), polish)
+    alone = [np.zeros(moves.n_nodes, dtype=np.int64)]
+    best = [alone[0]]
+    candidates = {SEARCH: alone[0], **{name: rival.labels[0] for name, rival in rivals.items()}}
+    winner = SEARCH
+    for k in on_stage(iter(range(2, n_clusters + 1))):
+        parted = best[-1] is not alone[-1]
+        alone.append(search.next(alone[-1], k))
+        candidates = {SEARCH: alone[-1], **{name: rival.labels[k - 1] for name, rival in rivals.items()}}
+        if parted:
+            candidates[COMBINED] = search.next(best[-1], k)
+        winner = _best(moves, candidates, k)
+        best.append(candidates[winner])
+    values = {name: moves.value(labels, n_clusters) for name, labels in candidates.items()}
+    return CutContest(search.path(best), search.path(alone), winner, values)
+
+
+class _Stages:
+    """One cluster more at a time: the best split, polished where asked for and while time is left."""
+
+    def __init__(self, moves: GraphMoves, splits: _Splits, polish: bool) -> None:
+        self.moves = moves
+        self.splits = splits
+        self.polish = polish
+        self.ended = True  # every polish came to its end
+
+    def next(self, labels: Ints, k: int) -> Ints:
+        """Return labels with one cluster more, k in all."""
+        labels = _split(self.moves, self.splits, labels, k)
+        if self.polish and not self.splits.late:
+            labels, ended = improve(self.moves, self.splits, labels, k)
+            self.ended &= ended
+        return labels
+
+    def path(self, labels: list[Ints]) -> CutPath:
+        """Return the solutions with their objectives."""
+        values = (self.moves.value(each, k) for k, each in enumerate(labels, start=1))
+        return CutPath(tuple(labels), tuple(values), self.ended and not self.splits.late)
+
+
+def _best(moves: GraphMoves, candidates: Mapping[str, Ints], k: int) -> str:
+    """Return the name of the labels of least cost, the first of equals."""
+    winner = ""
+    least = np.inf
+    for name, labels in candidates.items():
+        cost = float(moves.costs(moves.stats(labels, k)).sum())
+        if cost < least - moves.tolerance:
+            winner = name
+            least = cost
+    return winner
 
 
 def polish_cut(moves: GraphMoves, labels: Ints, *, n_clusters: int, how: Seeds, deadline: float) -> CutPath:
