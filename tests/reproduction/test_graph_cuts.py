@@ -60,8 +60,6 @@ def test_without_pymetis_the_row_has_no_figures(monkeypatch):
 
 
 @pytest.mark.parametrize("experiment", GRAPHS, ids=lambda each: each.id)
-def test_the_exact_search_is_held_against_spectral_clustering_where_that_was_measured(experiment):
-    printed = experiment.cells["exact"].printed
-    expected = ["value_32", "value_64", "value_128"] if "normalized-cut" in experiment.id else []
-    assert list(printed) == expected
-    assert all(figure.rule == "at most" for figure in printed.values())
+def test_no_figure_is_called_printed_that_a_source_only_plots(experiment):
+    # tests/golden/test_graph_cuts.py holds the searches against spectral clustering, run there and then.
+    assert not any(cell.printed for cell in experiment.cells.values())
