@@ -85,7 +85,8 @@ def reproduce(
 
     'list' shows what can be run, 'page' writes docs/results.md from stored results. Finished cells are kept on
     disk: a run that was killed goes on where it stopped. The data sets are read from the folder that --data or
-    KERNELWEAVE_DATA names; 'kernelweave data fetch' downloads those that are public, and 'list' tells what runs without any.
+    KERNELWEAVE_DATA names; 'kernelweave data fetch' downloads those that are public, and 'list' tells what runs
+    without any.
 
     Exit code: 0 when everything ran and nothing differs, 1 when a figure differs from the printed one,
     2 for bad input or missing data, 3 when a cell failed with an error.

@@ -26,7 +26,9 @@ def test_every_module_of_the_folder_contributes_to_the_catalogue():
     assert len({each.id for each in declared}) == len(declared)
     assert [each.id for each in catalogue().values()] == [each.id for each in declared]
     for found, as_written in zip(catalogue().values(), declared, strict=True):
-        assert replace(found, cells={name: replace(cell, quick=False) for name, cell in found.cells.items()}) == as_written
+        assert (
+            replace(found, cells={name: replace(cell, quick=False) for name, cell in found.cells.items()}) == as_written
+        )
     assert experiments.by_module().keys() == set(names)
     assert [each for of_module in experiments.by_module().values() for each in of_module] == list(catalogue().values())
 
@@ -69,7 +71,9 @@ def test_a_spread_is_printed_in_the_same_row_or_left_to_our_runs(experiment, cel
 
 def test_the_only_quick_marks_are_those_of_the_rule():
     modules = experiments.by_module()
-    declared = [each for name in modules for each in importlib.import_module(f"{experiments.__name__}.{name}").EXPERIMENTS]
+    declared = [
+        each for name in modules for each in importlib.import_module(f"{experiments.__name__}.{name}").EXPERIMENTS
+    ]
     assert not any(cell.quick for each in declared for cell in each.cells.values())
 
 
