@@ -30,7 +30,7 @@ from reproduction.experiment import Experiment
 from reproduction.page import END, START, counts_for_readme, results_page
 from reproduction.report import as_json, as_markdown, as_table, list_json, list_markdown, list_table
 from reproduction.runner import CellError, CellResult, ExperimentResult, default_cache_dir, run_experiments
-from reproduction.stored import pin
+from reproduction.stored import pin, stored_cells
 from reproduction.stored import store as keep
 
 _WIDE = 200  # columns for files and pipes, where nothing should be cut to fit a screen
@@ -98,8 +98,7 @@ def reproduce(
     if ids == ["page"]:
         _write_page(output)
         return
-    if store and not quick and commit is None:
-        messages.fail("reproduce", "--store needs --commit, the commit that the results belong to.")
+    _check_store(store, quick, ids, commit)
     folder = None if no_cache else cache_dir or default_cache_dir()
     options = {"restarts": restarts, "quick": quick, "seed": seed, "n_jobs": jobs, "force": force}
     with _data_folder(data):
@@ -111,8 +110,18 @@ def reproduce(
         raise typer.Exit(1)
 
 
+def _check_store(store: bool, quick: bool, ids: Sequence[str], commit: str | None) -> None:
+    """End the command before the work where its results could not be kept, or would replace those of others."""
+    if store and not quick and commit is None:
+        messages.fail("reproduce", "--store needs --commit, the commit that the results belong to.")
+    if store and quick and list(ids) != ["all"]:
+        messages.fail("reproduce", "--store --quick keeps the verdicts of the whole quick subset: say 'all', not ids.")
+
+
 def _write_page(output: Path | None) -> None:
     """Write the page of stored results and the counts in the README, or the page alone to another place."""
+    if not any(stored_cells(each) for each in experiments.catalogue()):
+        messages.fail("reproduce", "no results are stored; 'reproduce all --store --commit COMMIT' computes them.")
     page = results_page(experiments.by_module())
     if output is not None:
         _write(page, output)

@@ -135,7 +135,7 @@ class Printed:
         """Return the standard deviation of what a single run adds to the figure."""
         assert self.runs is not None
         if self.statistic == "share":
-            if not math.isfinite(ours):
+            if not 0.0 <= ours <= 1.0:
                 return 0.0
             # One run more than was made on either side, so that shares of none and of all are not without error.
             together = (self.value * self.runs + ours * restarts + 0.5) / (self.runs + restarts + 1.0)

@@ -36,10 +36,13 @@ class StoredCell:
     commit: str
 
 
-@cache
-def stored_cells(experiment: str, folder: Path = FOLDER) -> dict[str, StoredCell]:
+def stored_cells(experiment: str, folder: Path | None = None) -> dict[str, StoredCell]:
     """Return what is kept of an experiment, by cell; nothing where it was never stored."""
-    file = folder / f"{experiment}.json"
+    return _read((folder or FOLDER) / f"{experiment}.json")
+
+
+@cache
+def _read(file: Path) -> dict[str, StoredCell]:
     if not file.exists():
         return {}
     cells = {}
@@ -49,7 +52,7 @@ def stored_cells(experiment: str, folder: Path = FOLDER) -> dict[str, StoredCell
     return cells
 
 
-def stored_result(experiment: Experiment, folder: Path = FOLDER) -> ExperimentResult:
+def stored_result(experiment: Experiment, folder: Path | None = None) -> ExperimentResult:
     """Return the stored cells of an experiment beside the printed figures, judged by the present declarations."""
     cells = []
     for name, kept in stored_cells(experiment.id, folder).items():
@@ -73,7 +76,7 @@ def store(results: Iterable[ExperimentResult], commit: str) -> None:
         kept = {cell: known[cell] for cell in result.experiment.cells if cell in known}
         FOLDER.mkdir(exist_ok=True)
         write_atomically(file, json.dumps(kept, indent=1) + "\n")
-    stored_cells.cache_clear()
+    _read.cache_clear()
 
 
 def _rounded(value: float) -> float | None:
@@ -84,15 +87,16 @@ def _rounded(value: float) -> float | None:
 # --- the quick subset ------------------------------------------------------------------------------------------------
 
 
-def pinned(folder: Path = FOLDER) -> dict[str, dict[str, str]]:
+def pinned(folder: Path | None = None) -> dict[str, dict[str, str]]:
     """Return the verdicts that the quick subset had, by ``experiment/cell`` and figure."""
-    file = folder / QUICK
+    file = (folder or FOLDER) / QUICK
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def pin(results: Sequence[ExperimentResult]) -> None:
     """Keep the verdicts of the quick subset."""
     verdicts = {f"{cell.experiment}/{cell.cell}": verdicts_of(cell) for result in results for cell in result.cells}
+    FOLDER.mkdir(exist_ok=True)
     write_atomically(FOLDER / QUICK, json.dumps(verdicts, indent=1) + "\n")
 
 
