@@ -129,7 +129,7 @@ than rounding and their standard errors, the figure of one is judged as if we ha
 
 {_markdown(rows)}
 
-{_note("before")}"""
+{_note("before")}""".rstrip()
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------

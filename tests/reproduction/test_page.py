@@ -109,6 +109,7 @@ def test_the_page_is_the_same_whenever_it_is_written():
     assert written() == first
     assert first.endswith("\n")
     assert not first.endswith("\n\n")
+    assert "\n\n\n" not in first
 
 
 def test_an_entry_has_ours_with_its_mark_and_the_printed_figure_in_brackets():
