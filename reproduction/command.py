@@ -30,8 +30,9 @@ from reproduction.experiment import Experiment
 from reproduction.page import END, START, counts_for_readme, results_page
 from reproduction.report import as_json, as_markdown, as_table, list_json, list_markdown, list_table
 from reproduction.runner import CellError, CellResult, ExperimentResult, default_cache_dir, run_experiments
-from reproduction.stored import pin, stored_cells
+from reproduction.stored import pin
 from reproduction.stored import store as keep
+from reproduction.stored_files import stored_cells
 
 _WIDE = 200  # columns for files and pipes, where nothing should be cut to fit a screen
 
@@ -142,6 +143,8 @@ def _results(ids: Sequence[str], options: dict[str, Any]) -> list[ExperimentResu
     chosen: list[Experiment] = []
     try:
         chosen += experiments.select(ids, quick=options["quick"])
+        if not chosen:
+            raise ParameterError("the quick subset is empty, as no results are stored; leave --quick out.")
         with _progress(chosen, quick=options["quick"]) as on_cell:
             return run_experiments(chosen, on_cell=on_cell, **options)
     except DataError as error:

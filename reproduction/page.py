@@ -11,7 +11,8 @@ from pathlib import Path
 
 from reproduction.experiment import Experiment, Printed, Verdict
 from reproduction.runner import CellResult, ExperimentResult, Figure
-from reproduction.stored import stored_cells, stored_result
+from reproduction.stored import stored_result
+from reproduction.stored_files import stored_cells
 from reproduction.tables import CLAIMS, OURS, foreign, tally
 
 NOTES = Path(__file__).parent / "notes"
@@ -128,7 +129,7 @@ than rounding and their standard errors, the figure of one is judged as if we ha
 
 {_markdown(rows)}
 
-{_note("before")}"""
+{_note("before")}""".rstrip()
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from reproduction.experiment import Cell, Experiment
-from reproduction.stored import StoredCell, stored_cells
+from reproduction.stored_files import StoredCell, stored_cells
 
 #: Seconds of one cell and of all, and cells of one experiment.
 LIMIT = 4.0

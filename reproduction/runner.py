@@ -341,8 +341,9 @@ def _figure(metric: str, figures: Mapping[str, float], printed: Printed | None, 
     ours = figures[metric]
     if printed is None:
         return Figure(metric, ours, None, None, Verdict.NO_FIGURE)
-    chance = {"restarts": restarts, "spread": figures.get(spread_of(metric))}
-    return Figure(metric, ours, printed, printed.allowed(ours, **chance), printed.judge(ours, **chance))
+    spread = figures.get(spread_of(metric))
+    allowed = printed.allowed(ours, restarts=restarts, spread=spread)
+    return Figure(metric, ours, printed, allowed, printed.judge(ours, restarts=restarts, spread=spread))
 
 
 def _cached_records(tasks: Iterable[Task], folder: Path) -> dict[Name, Record]:

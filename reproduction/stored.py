@@ -9,47 +9,17 @@ Verdicts of full runs are never stored: they follow from the present declaration
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kernelweave.foundation.files import write_atomically
+from reproduction import stored_files
 from reproduction.experiment import Experiment
 from reproduction.runner import ExperimentResult, Record, judged
+from reproduction.stored_files import stored_cells
 
-FOLDER = Path(__file__).parent / "stored"
 QUICK = "quick.json"
 _FACTS = ("restarts", "seed", "seconds", "finished", "versions")
-
-
-@dataclass(frozen=True)
-class StoredCell:
-    """What is kept of a cell."""
-
-    figures: dict[str, float]
-    restarts: int
-    seed: int
-    seconds: float
-    finished: str
-    versions: dict[str, str]
-    commit: str
-
-
-def stored_cells(experiment: str, folder: Path | None = None) -> dict[str, StoredCell]:
-    """Return what is kept of an experiment, by cell; nothing where it was never stored."""
-    return _read((folder or FOLDER) / f"{experiment}.json")
-
-
-@cache
-def _read(file: Path) -> dict[str, StoredCell]:
-    if not file.exists():
-        return {}
-    cells = {}
-    for name, each in json.loads(file.read_text(encoding="utf-8")).items():
-        figures = {metric: math.nan if value is None else value for metric, value in each.pop("figures").items()}
-        cells[name] = StoredCell(figures=figures, **each)
-    return cells
 
 
 def stored_result(experiment: Experiment, folder: Path | None = None) -> ExperimentResult:
@@ -67,16 +37,16 @@ def store(results: Iterable[ExperimentResult], commit: str) -> None:
     """Keep computed cells in place of older ones."""
     for result in results:
         name = result.experiment.id
-        file = FOLDER / f"{name}.json"
+        file = stored_files.FOLDER / f"{name}.json"
         known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         for cell in result.cells:
             ours = {key: _rounded(value) for key, value in cell.ours.items()}
             facts = {fact: getattr(cell, fact) for fact in _FACTS} | {"seconds": round(cell.seconds, 2)}
             known[cell.cell] = {"figures": ours, **facts, "commit": commit}
         kept = {cell: known[cell] for cell in result.experiment.cells if cell in known}
-        FOLDER.mkdir(exist_ok=True)
+        stored_files.FOLDER.mkdir(exist_ok=True)
         write_atomically(file, json.dumps(kept, indent=1) + "\n")
-    _read.cache_clear()
+    stored_files.forget()
 
 
 def _rounded(value: float) -> float | None:
@@ -89,15 +59,15 @@ def _rounded(value: float) -> float | None:
 
 def pinned(folder: Path | None = None) -> dict[str, dict[str, str]]:
     """Return the verdicts that the quick subset had, by ``experiment/cell`` and figure."""
-    file = (folder or FOLDER) / QUICK
+    file = (folder or stored_files.FOLDER) / QUICK
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 def pin(results: Sequence[ExperimentResult]) -> None:
     """Keep the verdicts of the quick subset."""
     verdicts = {f"{cell.experiment}/{cell.cell}": verdicts_of(cell) for result in results for cell in result.cells}
-    FOLDER.mkdir(exist_ok=True)
-    write_atomically(FOLDER / QUICK, json.dumps(verdicts, indent=1) + "\n")
+    stored_files.FOLDER.mkdir(exist_ok=True)
+    write_atomically(stored_files.FOLDER / QUICK, json.dumps(verdicts, indent=1) + "\n")
 
 
 def verdicts_of(cell: Any) -> dict[str, str]:

@@ -156,6 +156,14 @@ def test_bad_input_gives_one_line_exit_code_two_and_writes_nothing(run, toys, ca
     assert not cache.exists()
 
 
+def test_an_empty_quick_subset_is_told(run, monkeypatch):
+    slow = declare("slow", good)
+    monkeypatch.setattr(experiments, "catalogue", lambda: {"slow": slow})
+    code, out, err = run("all", "--quick", "--no-cache")
+    assert (code, out, len(err)) == (2, "", 1)
+    assert "quick subset is empty" in err[0]
+
+
 def test_a_cache_that_is_a_file_gives_one_line_and_exit_code_two(run, toys, tmp_path):
     (tmp_path / "file").write_text("")
     code, out, err = run("good", "--cache-dir", tmp_path / "file")

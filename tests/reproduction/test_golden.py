@@ -13,7 +13,8 @@ import pytest
 from reproduction import Verdict, catalogue, run_experiment
 from reproduction.experiments import by_module
 from reproduction.page import END, START, counts_for_readme, results_page
-from reproduction.stored import pinned, stored_cells, verdicts_of
+from reproduction.stored import pinned, verdicts_of
+from reproduction.stored_files import stored_cells
 
 ROOT = Path(__file__).parents[2]
 QUICK = [each for each in catalogue().values() if each.selected(quick=True)]

@@ -4,7 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from reproduction import Cell, Experiment, ExperimentResult, Printed, command, experiments, page, run_experiment, stored
+from reproduction import (
+    Cell,
+    Experiment,
+    ExperimentResult,
+    Printed,
+    command,
+    experiments,
+    page,
+    run_experiment,
+    stored,
+    stored_files,
+)
 from reproduction.page import END, MARKS, PARTS, START, WIDEST, counts_for_readme, results_page
 
 ROW = {
@@ -67,7 +78,7 @@ def module(name):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored, "FOLDER", tmp_path / "stored")
+    monkeypatch.setattr(stored_files, "FOLDER", tmp_path / "stored")
     monkeypatch.setattr(page, "NOTES", tmp_path / "notes")
     computed = run_experiment(TOY)
     stored.store([ExperimentResult(TOY, computed.cells[:-1])], "abc123")
@@ -94,10 +105,11 @@ def test_every_module_of_the_catalogue_has_its_place_on_the_page():
 
 def test_the_page_is_the_same_whenever_it_is_written():
     first = written()
-    stored._read.cache_clear()
+    stored_files.forget()
     assert written() == first
     assert first.endswith("\n")
     assert not first.endswith("\n\n")
+    assert "\n\n\n" not in first
 
 
 def test_an_entry_has_ours_with_its_mark_and_the_printed_figure_in_brackets():
@@ -145,7 +157,7 @@ def test_counts_are_those_of_the_tables_claims_apart():
 
 
 def test_the_page_says_when_and_from_what_it_was_computed():
-    (cell, *_) = stored.stored_cells("toy").values()
+    (cell, *_) = stored_files.stored_cells("toy").values()
     head = written().split("##")[0]
     assert "commit\n`abc123`" in head
     assert f"Computed {cell.finished[:10]}" in head
@@ -210,7 +222,7 @@ def test_page_outside_of_a_checkout_asks_for_an_output(folder, catalogue, monkey
 
 
 def test_page_of_an_empty_store_says_what_to_run(folder, catalogue, monkeypatch, capsys):
-    monkeypatch.setattr(stored, "FOLDER", folder / "nothing")
+    monkeypatch.setattr(stored_files, "FOLDER", folder / "nothing")
     assert command.main(["page", "--output", str(folder / "page.md")]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "reproduce all --store" in line
@@ -222,15 +234,15 @@ def test_page_of_an_empty_store_says_what_to_run(folder, catalogue, monkeypatch,
 
 def test_store_keeps_what_was_computed_for_the_page(folder, catalogue):
     assert command.main(["empty", "--no-cache", "--store", "--commit", "fedcba"]) == 0
-    assert stored.stored_cells("empty")["row"].commit == "fedcba"
-    assert stored.stored_cells("toy")["row"].commit == "abc123"
+    assert stored_files.stored_cells("empty")["row"].commit == "fedcba"
+    assert stored_files.stored_cells("toy")["row"].commit == "abc123"
 
 
 def test_store_of_the_quick_subset_pins_its_verdicts_and_leaves_full_results(folder, catalogue, monkeypatch):
     cells = {"row": replace(TOY.cells["row"], quick=True)}
     monkeypatch.setattr(experiments, "catalogue", lambda: {"toy": replace(TOY, cells=cells)})
-    before = stored.stored_cells("toy")
+    before = stored_files.stored_cells("toy")
     assert command.main(["all", "--quick", "--no-cache", "--store"]) == 1  # a figure differs
     assert stored.pinned()["toy/row"]["nmi"] == "better"
     assert stored.pinned()["toy/row"]["accuracy"] == "differs"
-    assert stored.stored_cells("toy") == before
+    assert stored_files.stored_cells("toy") == before

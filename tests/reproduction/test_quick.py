@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reproduction import Cell, Experiment, Printed, catalogue, quick
-from reproduction.stored import StoredCell
+from reproduction.stored_files import StoredCell
 
 PRINTED = {"error": Printed(1.0)}
 

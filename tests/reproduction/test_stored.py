@@ -5,8 +5,9 @@ import math
 
 import pytest
 
-from reproduction import Cell, Experiment, Printed, Verdict, run_experiment, stored
-from reproduction.stored import pin, pinned, store, stored_cells, stored_result, verdicts_of
+from reproduction import Cell, Experiment, Printed, Verdict, run_experiment, stored_files
+from reproduction.stored import pin, pinned, store, stored_result, verdicts_of
+from reproduction.stored_files import stored_cells
 
 FIGURES = {
     "error_mean": 10.123456789012345,
@@ -31,7 +32,7 @@ def toy(printed=PRINTED, name="toy", cells=("first", "second")):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored, "FOLDER", tmp_path / "stored")
+    monkeypatch.setattr(stored_files, "FOLDER", tmp_path / "stored")
     return tmp_path / "stored"
 
 
