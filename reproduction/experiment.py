@@ -23,8 +23,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike
 
-#: Standard errors of a difference that chance explains: one figure in 370 lies beyond.
-ERRORS = 3.0
+#: Standard errors of a difference that chance explains: one figure of the same method in a hundred lies beyond.
+ERRORS = 2.576
 RULES = ("within", "at most", "at least")
 STATISTICS = ("exact", "mean", "share", "deviation", "claim")
 #: A claim of the text holds where it does in this share of our draws, unless it says less; the threshold is ours.
@@ -35,7 +35,7 @@ _EDGE_TOLERANCE = 1e-12  # relative slack for the subtraction, so that a figure 
 #: With fewer values the fourth moment says nothing.
 FEWEST_FOR_KURTOSIS = 20
 #: Restarts of a quick run where a cell does not say.
-QUICK_RESTARTS = 20
+QUICK_RESTARTS = 5
 _SLUG = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 CellFunction = Callable[..., Mapping[str, float]]
@@ -82,7 +82,7 @@ class Printed:
     --------
     >>> mean = Printed(937.04, statistic="mean", spread=7.13, runs=500)
     >>> round(mean.allowed(937.5, restarts=500), 2), round(mean.allowed(937.5, restarts=20), 2)
-    (1.36, 4.88)
+    (1.17, 4.19)
     >>> mean.judge(940.0, restarts=500), mean.judge(940.0, restarts=20)
     (<Verdict.DIFFERS: 'differs'>, <Verdict.AGREES: 'agrees'>)
     """

@@ -40,7 +40,7 @@ def results_page(parts: dict[str, list[Experiment]]) -> str:
     """Return the page: counts, coverage, then the tables of every part."""
     results = {part: [stored_result(each) for each in experiments] for part, experiments in parts.items()}
     every = [result for of_part in results.values() for result in of_part]
-    sections = [_head(every), _scoreboard(every), _foreign(every), _note("coverage")]
+    sections = [_head(every), _scoreboard(every), _waiting(every), _foreign(every), _note("coverage")]
     sections += [_part(part, results[part]) for part in PARTS]
     return "\n\n".join(filter(None, sections)) + "\n"
 
@@ -77,9 +77,9 @@ Ours beside theirs, table by table. The page is written by `kernelweave reproduc
 {", ".join(f"`{commit}`" for commit in commits)}, {", ".join(packages)}.
 
 Every entry is our figure, then in brackets the printed one; ± is the standard deviation over runs. A figure agrees
-where it differs from print by no more than rounding and chance: half a unit of the last printed digit, and three
+where it differs from print by no more than rounding and chance: half a unit of the last printed digit, and 2.576
 standard errors of the difference, which follow from the spread of a single run and the numbers of runs (binomial for
-shares). Marks:
+shares). Of figures of the very same method, one in a hundred would differ. Marks:
 
 | mark | verdict |
 |---|---|
@@ -112,6 +112,34 @@ def _totals(counts: dict[str, Counter[Verdict]], *, claims: bool) -> Counter[Ver
     """Return the sums over tables of publications, of claims or of figures."""
     chosen = [each for table, each in counts.items() if table.endswith(CLAIMS) == claims and not table.startswith(OURS)]
     return sum(chosen, Counter())
+
+
+def waiting_cells(results: Iterable[ExperimentResult]) -> dict[str, list[str]]:
+    """Return the declared cells of which nothing is stored, by experiment."""
+    waiting = {}
+    for result in results:
+        stored = {cell.cell for cell in result.cells}
+        missing = [name for name in result.experiment.cells if name not in stored]
+        if missing:
+            waiting[result.experiment.id] = missing
+    return waiting
+
+
+def _waiting(results: Sequence[ExperimentResult]) -> str:
+    waiting = waiting_cells(results)
+    if not waiting:
+        return ""
+    rows = [["experiment", "cells", "printed figures"], ["---", "---:", "---:"]]
+    known = {result.experiment.id: result.experiment for result in results}
+    for name, cells in waiting.items():
+        printed = sum(len(known[name].cells[cell].printed) for cell in cells)
+        rows.append([f"`{name}`", f"{len(cells)} of {len(known[name].cells)}", str(printed)])
+    return f"""## Not computed again yet
+
+These cells take hours and are not in the counts above. Their figures of an earlier commit, judged by tolerances that
+were set by hand, are in the [first edition](results-first-edition.md) of this page.
+
+{_markdown(rows)}"""
 
 
 def _foreign(results: Sequence[ExperimentResult]) -> str:

