@@ -5,7 +5,7 @@
     rows/<method>.py           functions that compute the rows of tables
             │
             ▼
-    experiments/<table>.py     EXPERIMENTS: data, protocol, printed figures with source and tolerance
+    experiments/<table>.py     EXPERIMENTS: data, protocol, printed figures with source, spread and runs
             │ catalogue, select
             ▼
     run_experiments            cells in parallel, each kept on disk as soon as it ends

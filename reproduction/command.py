@@ -24,10 +24,15 @@ from kernelweave.cli import messages, run_app
 from kernelweave.datasets import list_benchmarks
 from kernelweave.datasets.folders import VARIABLE
 from kernelweave.foundation.errors import DataError, ParameterError
+from kernelweave.foundation.files import write_atomically
 from reproduction import experiments
 from reproduction.experiment import Experiment
+from reproduction.page import END, START, counts_for_readme, results_page
 from reproduction.report import as_json, as_markdown, as_table, list_json, list_markdown, list_table
 from reproduction.runner import CellError, CellResult, ExperimentResult, default_cache_dir, run_experiments
+from reproduction.stored import pin
+from reproduction.stored import store as keep
+from reproduction.stored_files import stored_cells
 
 _WIDE = 200  # columns for files and pipes, where nothing should be cut to fit a screen
 
@@ -48,7 +53,7 @@ class Format(StrEnum):
 
 
 def reproduce(
-    ids: Annotated[list[str], typer.Argument(metavar="list|all|ID", help="What to run, or show.")],
+    ids: Annotated[list[str], typer.Argument(metavar="list|page|all|ID", help="What to run, or show.")],
     restarts: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Random starts per cell; default: as in the source."),
@@ -68,6 +73,10 @@ def reproduce(
     ] = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep finished cells.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Compute again what the cache holds.")] = False,
+    store: Annotated[
+        bool,
+        typer.Option("--store", help="Keep the results with the code (of a checkout); 'page' makes a page of them."),
+    ] = False,
     data: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the data sets; default: KERNELWEAVE_DATA, or the user's."),
@@ -75,9 +84,10 @@ def reproduce(
 ) -> None:
     """Compute published tables again and show ours beside theirs, with a verdict for each figure.
 
-    'list' shows what can be run. Finished cells are kept on disk: a run that was killed goes on
-    where it stopped. The data sets are read from the folder that --data or KERNELWEAVE_DATA names;
-    'kernelweave data fetch' downloads those that are public, and 'list' tells what runs without any.
+    'list' shows what can be run, 'page' writes docs/results.md from stored results. Finished cells are kept on
+    disk: a run that was killed goes on where it stopped. The data sets are read from the folder that --data or
+    KERNELWEAVE_DATA names; 'kernelweave data fetch' downloads those that are public, and 'list' tells what runs
+    without any.
 
     Exit code: 0 when everything ran and nothing differs, 1 when a figure differs from the printed one,
     2 for bad input or missing data, 3 when a cell failed with an error.
@@ -86,13 +96,46 @@ def reproduce(
     if ids == ["list"]:
         _show_list(format, output)
         return
+    if ids == ["page"]:
+        _write_page(output)
+        return
+    _check_store(store, quick, ids, commit)
     folder = None if no_cache else cache_dir or default_cache_dir()
     options = {"restarts": restarts, "quick": quick, "seed": seed, "n_jobs": jobs, "force": force}
     with _data_folder(data):
         results = _results(ids, {**options, "cache_dir": folder})
+    if store:
+        pin(results) if quick else keep(results, str(commit))
     _write(_rendered(results, format, commit), output)
     if any(verdict == "differs" for result in results for verdict in result.verdicts):
         raise typer.Exit(1)
+
+
+def _check_store(store: bool, quick: bool, ids: Sequence[str], commit: str | None) -> None:
+    """End the command before the work where its results could not be kept, or would replace those of others."""
+    if store and not quick and commit is None:
+        messages.fail("reproduce", "--store needs --commit, the commit that the results belong to.")
+    if store and quick and list(ids) != ["all"]:
+        messages.fail("reproduce", "--store --quick keeps the verdicts of the whole quick subset: say 'all', not ids.")
+
+
+def _write_page(output: Path | None) -> None:
+    """Write the page of stored results and the counts in the README, or the page alone to another place."""
+    if not any(stored_cells(each) for each in experiments.catalogue()):
+        messages.fail("reproduce", "no results are stored; 'reproduce all --store --commit COMMIT' computes them.")
+    page = results_page(experiments.by_module())
+    if output is not None:
+        _write(page, output)
+        return
+    root = Path(__file__).parent.parent
+    readme = root / "README.md"
+    text = readme.read_text(encoding="utf-8") if readme.exists() else ""
+    if START not in text:
+        messages.fail("reproduce", "'page' writes files of a checkout of kernelweave, and this is none; say --output.")
+    before, _, rest = text.partition(START)
+    counts = counts_for_readme(experiments.catalogue().values())
+    write_atomically(readme, f"{before}{counts}{rest.partition(END)[2]}")
+    write_atomically(root / "docs" / "results.md", page)
 
 
 def _results(ids: Sequence[str], options: dict[str, Any]) -> list[ExperimentResult]:
@@ -100,6 +143,8 @@ def _results(ids: Sequence[str], options: dict[str, Any]) -> list[ExperimentResu
     chosen: list[Experiment] = []
     try:
         chosen += experiments.select(ids, quick=options["quick"])
+        if not chosen:
+            raise ParameterError("the quick subset is empty, as no results are stored; leave --quick out.")
         with _progress(chosen, quick=options["quick"]) as on_cell:
             return run_experiments(chosen, on_cell=on_cell, **options)
     except DataError as error:

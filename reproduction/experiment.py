@@ -3,11 +3,15 @@
 An experiment is one table (or its rows on one data set), a cell is one of its rows, computed as a whole.
 Declarations hold no results: the runner computes them, the report shows ours beside theirs.
 
-Tolerance   A figure printed from ``runs`` random starts is itself a sample. Give ``deviation``, the standard
-            deviation of a single start, and the tolerance is never taken smaller than three standard errors
-            of the difference between the printed mean and ours,
-                3 * deviation * sqrt(1 / restarts + 1 / runs).
-            A short run is thus judged more loosely, by exactly the error of its length, and can still fail.
+Tolerance   Two figures of the same method differ by rounding and by chance, and by no more. Rounding is half a unit of
+            the last printed digit. Chance is ERRORS standard errors of the difference between print and ours, which
+            follow from the spread of a single run and the two numbers of runs:
+                mean       spread * sqrt(1 / runs + 1 / restarts)
+                share      the same with the spread of a coin that falls as often as both together
+                deviation  its own relative error in our runs, which the fourth moment tells, for both numbers of runs
+            Where print gives no spread, that of our runs stands for both. A method without chance has none.
+Verdict     "agrees" within the tolerance on both sides; beyond it on the good side of a bound "better", else "differs".
+            A figure that something was chosen by cannot count for us: where it agrees, it is "fitted".
 """
 
 import math
@@ -19,9 +23,19 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike
 
-STANDARD_ERRORS = 3.0
+#: Standard errors of a difference that chance explains: one figure of the same method in a hundred lies beyond.
+ERRORS = 2.576
 RULES = ("within", "at most", "at least")
+STATISTICS = ("exact", "mean", "share", "deviation", "claim")
+#: A claim of the text holds where it does in this share of our draws, unless it says less; the threshold is ours.
+CLAIMED = 0.9
+#: Ends the name of a figure that is only there to judge others, and is not shown.
+HIDDEN = "_error"
 _EDGE_TOLERANCE = 1e-12  # relative slack for the subtraction, so that a figure on the edge counts as inside
+#: With fewer values the fourth moment says nothing.
+FEWEST_FOR_KURTOSIS = 20
+#: Restarts of a quick run where a cell does not say.
+QUICK_RESTARTS = 5
 _SLUG = re.compile(r"[a-z0-9][a-z0-9.-]*")
 
 CellFunction = Callable[..., Mapping[str, float]]
@@ -30,81 +44,115 @@ CellFunction = Callable[..., Mapping[str, float]]
 class Verdict(StrEnum):
     """The result of comparing our figure with the printed one."""
 
-    MATCH = "match"
+    AGREES = "agrees"
     BETTER = "better"
     DIFFERS = "differs"
-    TOO_FEW = "too few restarts"
-    NO_FIGURE = "no printed figure"
+    FITTED = "fitted"
+    NO_FIGURE = "not printed"
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A figure as a source document prints it, with the deviation that still counts as the same.
+    """A figure as a source document prints it, and what is known of the chance in it.
 
     Parameters
     ----------
     value : float
         The printed figure.
-    tolerance : float
-        Largest accepted distance from ``value``: absolute, or a fraction of ``value`` where ``relative``.
-    relative : bool
-        Whether ``tolerance`` is a fraction.
+    statistic : {"exact", "mean", "share", "deviation", "claim"}
+        What it is: the result of a method without chance, a mean or share over runs, a standard deviation of runs, or a
+        claim of the text, which holds (1) in some share of our draws.
+    runs : int or None
+        Number of runs behind a mean, share or deviation.
+    spread : float or None
+        Standard deviation of a single run behind a mean; None where ours is to stand for it.
     rule : {"within", "at most", "at least"}
         ``"at most"``: a value lower than printed by more than the tolerance is better, not different.
         ``"at least"``: the same for higher values.
+    least : float
+        Share of our draws in which a claim must hold.
+    fitted : bool
+        Whether something of the experiment was chosen with this figure in sight.
     source : str or None
         Document, table, row and column; None where the source of the experiment is precise enough.
     decimals : int
         Digits after the point in print.
-    deviation, runs : float or None, int or None
-        Standard deviation of one random start, and the number of starts behind a printed mean.
-    min_restarts : int
-        With fewer restarts a figure that is off means nothing, as for the best of many starts.
 
     Examples
     --------
-    >>> mean = Printed(937.04, 1.0, deviation=7.13, runs=500)
-    >>> round(mean.allowed(500), 2), round(mean.allowed(20), 2)
-    (1.35, 4.88)
+    >>> mean = Printed(937.04, statistic="mean", spread=7.13, runs=500)
+    >>> round(mean.allowed(937.5, restarts=500), 2), round(mean.allowed(937.5, restarts=20), 2)
+    (1.17, 4.19)
     >>> mean.judge(940.0, restarts=500), mean.judge(940.0, restarts=20)
-    (<Verdict.DIFFERS: 'differs'>, <Verdict.MATCH: 'match'>)
+    (<Verdict.DIFFERS: 'differs'>, <Verdict.AGREES: 'agrees'>)
     """
 
     value: float
-    tolerance: float
     _: KW_ONLY
-    relative: bool = False
+    statistic: str = "exact"
+    runs: int | None = None
+    spread: float | None = None
     rule: str = "within"
+    least: float = CLAIMED
+    fitted: bool = False
     source: str | None = None
     decimals: int = 2
-    deviation: float | None = None
-    runs: int | None = None
-    min_restarts: int = 1
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.value) and 0 <= self.tolerance < math.inf):
-            raise ValueError(f"A printed figure needs a finite value and tolerance >= 0; got {self}.")
+        if not math.isfinite(self.value):
+            raise ValueError(f"A printed figure needs a finite value; got {self}.")
         if self.rule not in RULES:
             raise ValueError(f"rule={self.rule!r} is none of {', '.join(map(repr, RULES))}.")
-        if (self.deviation is None) != (self.runs is None):
-            raise ValueError(f"deviation and runs belong together; got {self}.")
+        if self.statistic not in STATISTICS:
+            raise ValueError(f"statistic={self.statistic!r} is none of {', '.join(map(repr, STATISTICS))}.")
+        if (self.runs is not None) != (self.statistic in ("mean", "share", "deviation")):
+            raise ValueError(f"runs belongs to means, shares and deviations, and to no other figure; got {self}.")
 
-    def allowed(self, restarts: int) -> float:
-        """Return the largest accepted distance from the printed value for a run of ``restarts``."""
-        declared = self.tolerance * (abs(self.value) if self.relative else 1.0)
-        if self.deviation is None or self.runs is None:
-            return declared
-        return max(declared, STANDARD_ERRORS * self.deviation * math.sqrt(1 / restarts + 1 / self.runs))
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last printed digit."""
+        return 0.5 * 10.0**-self.decimals
 
-    def judge(self, ours: float, *, restarts: int) -> Verdict:
+    def allowed(self, ours: float, *, restarts: int, spread: float | None = None) -> float:
+        """Return the largest distance from the printed value that rounding and chance explain.
+
+        ``spread`` is the standard deviation of a run of ours or, of a deviation, its relative error for one run; it is
+        used where print says nothing.
+        """
+        if self.statistic == "claim":
+            return 1.0 - self.least
+        return self.rounding + ERRORS * self.standard_error(ours, restarts=restarts, spread=spread)
+
+    def standard_error(self, ours: float, *, restarts: int, spread: float | None = None) -> float:
+        """Return the standard error of the difference between print and ours."""
+        if self.runs is None:
+            return 0.0
+        single = self.single_spread(ours, restarts, spread)
+        # Nothing that is unknown may excuse a difference.
+        return single * math.sqrt(1.0 / restarts + 1.0 / self.runs) if math.isfinite(single) else 0.0
+
+    def single_spread(self, ours: float, restarts: int, spread: float | None) -> float:
+        """Return the standard deviation of what a single run adds to the figure."""
+        assert self.runs is not None
+        if self.statistic == "share":
+            if not 0.0 <= ours <= 1.0:
+                return 0.0
+            # One run more than was made on either side, so that shares of none and of all are not without error.
+            together = (self.value * self.runs + ours * restarts + 0.5) / (self.runs + restarts + 1.0)
+            return math.sqrt(together * (1.0 - together))
+        if self.statistic == "deviation":
+            return self.value * (math.nan if spread is None else spread)
+        if self.spread is not None:
+            return self.spread
+        return math.nan if spread is None else spread
+
+    def judge(self, ours: float, *, restarts: int, spread: float | None = None) -> Verdict:
         """Compare our figure, from ``restarts`` restarts, with the printed one."""
         difference = ours - self.value
-        allowed = self.allowed(restarts)
+        allowed = self.allowed(ours, restarts=restarts, spread=spread)
         if abs(difference) <= allowed + _EDGE_TOLERANCE * (abs(self.value) + allowed):
-            return Verdict.MATCH
-        if self._surpassed_by(difference):
-            return Verdict.BETTER
-        return Verdict.TOO_FEW if restarts < self.min_restarts else Verdict.DIFFERS
+            return Verdict.FITTED if self.fitted else Verdict.AGREES
+        return Verdict.BETTER if self._surpassed_by(difference) else Verdict.DIFFERS
 
     def _surpassed_by(self, difference: float) -> bool:
         if not math.isfinite(difference):
@@ -127,8 +175,11 @@ class Cell:
         Printed figures by the names that ``run`` uses; figures of ``run`` that no table prints are shown too.
     restarts, quick_restarts : int
         Number of random starts of the full protocol, and of the quick one.
+    column : str
+        What the rows of a table have in common that are to be told apart: cells of the same column are methods on the
+        same data.
     quick : bool
-        Whether the cell belongs to the quick subset, which the golden tests run.
+        Whether the cell belongs to the quick subset; :mod:`reproduction.quick` decides it, no declaration.
     """
 
     label: str
@@ -137,6 +188,7 @@ class Cell:
     printed: Mapping[str, Printed] = field(default_factory=dict)
     restarts: int = 1
     quick_restarts: int | None = None
+    column: str = ""
     quick: bool = False
 
     def __post_init__(self) -> None:
@@ -147,7 +199,7 @@ class Cell:
         """Return the number of restarts to make: ``restarts``, or that of the full or quick protocol."""
         if restarts is not None:
             return restarts
-        return self.quick_restarts if quick and self.quick_restarts else self.restarts
+        return self.quick_restarts or min(self.restarts, QUICK_RESTARTS) if quick else self.restarts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,8 +240,31 @@ class Experiment:
         return {name: cell for name, cell in self.cells.items() if cell.quick or not quick}
 
 
+def spread_of(metric: str) -> str:
+    """Return the figure that tells how far a single run of ours moves another one."""
+    return f"{metric.removesuffix('_mean')}_std" if metric.endswith("_mean") else f"{metric}{HIDDEN}"
+
+
 def mean_and_std(name: str, values: ArrayLike) -> dict[str, float]:
-    """Return the figures ``<name>_mean`` and ``<name>_std`` (n - 1) of ``values``, one per restart."""
+    """Return the figures ``<name>_mean`` and ``<name>_std`` (n - 1) of ``values``, one per restart.
+
+    ``<name>_std_error`` is the relative standard error of such a deviation for a single run, from the fourth moment: of
+    n runs it is that divided by the root of n.
+    """
     values = np.asarray(values, dtype=float)
     spread = values.std(ddof=1) if len(values) > 1 else math.nan
-    return {f"{name}_mean": float(values.mean()), f"{name}_std": float(spread)}
+    return {
+        f"{name}_mean": float(values.mean()),
+        f"{name}_std": float(spread),
+        f"{name}_std{HIDDEN}": _relative_error_of_deviation(values),
+    }
+
+
+def _relative_error_of_deviation(values: ArrayLike) -> float:
+    """Return sqrt((kurtosis - 1) / 4), that of a normal distribution where there are too few values to tell."""
+    values = np.asarray(values, dtype=float)
+    squares = (values - values.mean()) ** 2
+    if len(values) < FEWEST_FOR_KURTOSIS or not squares.any():
+        return math.sqrt(0.5)
+    kurtosis = float((squares**2).mean() / squares.mean() ** 2)
+    return math.sqrt(max(kurtosis - 1.0, 0.0) / 4.0)

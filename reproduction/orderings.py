@@ -61,4 +61,4 @@ def _both(cell: CellResult, metric: str, elsewhere: str) -> tuple[Printed, float
 
 def _spread(*printed: Printed) -> float:
     """Return the deviation of a difference between single starts."""
-    return math.hypot(*(each.deviation or 0.0 for each in printed))
+    return math.hypot(*(each.spread or 0.0 for each in printed))

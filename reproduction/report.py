@@ -20,8 +20,7 @@ from reproduction.runner import CellResult, ExperimentResult, Figure
 _LIST_COLUMNS = ("id", "source", "runs without data", "cells")
 _MOST_NAMED = 2  # data sets in a table for the terminal
 _COLUMNS = ("metric", "ours", "printed", "tolerance", "verdict")
-_SIGNS = {"within": "±", "at most": "≤ +", "at least": "≥ -"}
-_COLOURS = {Verdict.MATCH: "green", Verdict.BETTER: "cyan", Verdict.DIFFERS: "bold red"}
+_COLOURS = {Verdict.AGREES: "green", Verdict.BETTER: "cyan", Verdict.DIFFERS: "bold red"}
 
 
 def as_table(results: Sequence[ExperimentResult]) -> Group:
@@ -90,7 +89,7 @@ def _row(figure: Figure) -> tuple[str, str, str, str, str]:
         figure.metric,
         f"{figure.ours:.{digits + 1}f}",
         f"{figure.printed.value:.{digits}f}",
-        f"{_SIGNS[figure.printed.rule]}{figure.allowed:.3g}",
+        f"±{figure.allowed:.3g}",
         str(figure.verdict),
     )
 

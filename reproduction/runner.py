@@ -20,7 +20,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import metadata
@@ -32,7 +32,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 import kernelweave
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.files import write_atomically
-from reproduction.experiment import Cell, CellFunction, Experiment, Printed, Verdict
+from reproduction.experiment import HIDDEN, Cell, CellFunction, Experiment, Printed, Verdict, spread_of
 
 _LIBRARY = Path(kernelweave.__file__).parent
 Name = tuple[str, str]  # of a cell: experiment and cell
@@ -66,6 +66,7 @@ class CellResult:
     cell: str
     label: str
     figures: tuple[Figure, ...]
+    ours: dict[str, float]  # all figures, also those that are not shown
     restarts: int
     seed: int
     seconds: float
@@ -312,27 +313,37 @@ def _gather(experiment: Experiment, tasks: Iterable[Task], results: dict[Name, C
 
 
 def _compare(task: Task, record: Record, *, cached: bool) -> CellResult:
+    result = judged(task.experiment, task.cell, task.work, record, task.restarts, task.seed)
+    return replace(result, cached=cached)
+
+
+def judged(experiment: str, name: str, cell: Cell, record: Record, restarts: int, seed: int) -> CellResult:
     """Set our figures beside the printed ones, which come first and in the table's order."""
-    printed = task.work.printed
-    metrics = [*printed, *(name for name in record.ours if name not in printed)]
+    printed = cell.printed
+    others = (name for name in record.ours if name not in printed and not name.endswith(HIDDEN))
+    metrics = [*printed, *others]
     return CellResult(
-        experiment=task.experiment,
-        cell=task.cell,
-        label=task.work.label,
-        figures=tuple(_figure(name, record.ours[name], printed.get(name), task.restarts) for name in metrics),
-        restarts=task.restarts,
-        seed=task.seed,
+        experiment=experiment,
+        cell=name,
+        label=cell.label,
+        figures=tuple(_figure(metric, record.ours, printed.get(metric), restarts) for metric in metrics),
+        ours=dict(record.ours),
+        restarts=restarts,
+        seed=seed,
         seconds=record.seconds,
         finished=record.finished,
         versions=record.versions,
-        cached=cached,
+        cached=False,
     )
 
 
-def _figure(metric: str, ours: float, printed: Printed | None, restarts: int) -> Figure:
+def _figure(metric: str, figures: Mapping[str, float], printed: Printed | None, restarts: int) -> Figure:
+    ours = figures[metric]
     if printed is None:
         return Figure(metric, ours, None, None, Verdict.NO_FIGURE)
-    return Figure(metric, ours, printed, printed.allowed(restarts), printed.judge(ours, restarts=restarts))
+    spread = figures.get(spread_of(metric))
+    allowed = printed.allowed(ours, restarts=restarts, spread=spread)
+    return Figure(metric, ours, printed, allowed, printed.judge(ours, restarts=restarts, spread=spread))
 
 
 def _cached_records(tasks: Iterable[Task], folder: Path) -> dict[Name, Record]:

@@ -12,19 +12,32 @@ from types import ModuleType
 
 from kernelweave.foundation.errors import ParameterError
 from reproduction.experiment import Experiment
+from reproduction.quick import with_quick_cells
 
 
 def catalogue() -> dict[str, Experiment]:
     """Return every declared experiment by its id, in the order of modules and declarations."""
-    return discover(sys.modules[__name__])
+    declared = discover(sys.modules[__name__])
+    return {experiment.id: experiment for experiment in with_quick_cells(declared.values())}
+
+
+def by_module() -> dict[str, list[Experiment]]:
+    """Return the experiments by the module that declares them."""
+    known = catalogue()
+    package = sys.modules[__name__]
+    modules = {name: importlib.import_module(f"{__name__}.{name}") for name in _modules(package)}
+    return {name: [known[each.id] for each in module.EXPERIMENTS] for name, module in modules.items()}
+
+
+def _modules(package: ModuleType) -> list[str]:
+    return sorted(entry.name for entry in pkgutil.iter_modules(package.__path__) if not entry.name.startswith("_"))
 
 
 def discover(package: ModuleType) -> dict[str, Experiment]:
     """Return the experiments of all public modules of ``package`` by their ids."""
     known: dict[str, Experiment] = {}
-    for entry in sorted(pkgutil.iter_modules(package.__path__), key=lambda entry: entry.name):
-        if not entry.name.startswith("_"):
-            _add(known, importlib.import_module(f"{package.__name__}.{entry.name}"))
+    for name in _modules(package):
+        _add(known, importlib.import_module(f"{package.__name__}.{name}"))
     return known
 
 

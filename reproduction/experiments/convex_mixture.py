@@ -1,7 +1,7 @@
 """Convex mixtures of one view and several: PhD tables 3.1-3.4 and figure 3.2; table 3.5 on texts that are available.
 
 The thesis has one sample of its synthetic views and does not print the classes' means and covariances. Its figures
-are compared with means over samples of our generator, with the deviation of a single sample as the yardstick; claims of
+are compared with means over samples of our generator, with the spread among our samples as the yardstick; claims of
 its text are counted, sample by sample. Tables 3.7-3.9 are left out, as their data (Internet advertisements) are not
 available. The module ``rows.convex_mixture`` computes the rows.
 """
@@ -47,30 +47,29 @@ _LABELS = {
     "weighted": "Weighted multi-view",
 }
 
-# Entropies for 2, 3, 4 and 5 views, each without and with kernel k-means; after the bar the deviations of a single
-# sample, from 20 of ours.
+# Entropies for 2, 3, 4 and 5 views, each without and with kernel k-means.
 _NOISE_FREE = """
-worst-single  0.300 0.300  0.572 0.300  0.572 0.303  0.572 0.303 | .117 .002 .117 .002 .116 .002 .116 .002
-best-single   0.299 0.299  0.299 0.299  0.299 0.299  0.299 0.299 | .004 .004 .004 .004 .004 .004 .004 .004
-concatenated  0.322 0.320  0.265 0.262  0.147 0.191  0.130 0.124 | .023 .024 .127 .016 .169 .019 .013 .012
-multi-view    0.289 0.320  0.133 0.262  0.097 0.195  0.081 0.124 | .103 .021 .013 .016 .020 .019 .020 .013
-weighted      0.289 0.326  0.176 0.266  0.086 0.191  0.060 0.124 | .093 .022 .043 .017 .029 .020 .024 .013
+worst-single  0.300 0.300  0.572 0.300  0.572 0.303  0.572 0.303
+best-single   0.299 0.299  0.299 0.299  0.299 0.299  0.299 0.299
+concatenated  0.322 0.320  0.265 0.262  0.147 0.191  0.130 0.124
+multi-view    0.289 0.320  0.133 0.262  0.097 0.195  0.081 0.124
+weighted      0.289 0.326  0.176 0.266  0.086 0.191  0.060 0.124
 """
 _NOISY = """
-worst-single  0.935 0.943  0.935 0.943  0.935 0.943  0.935 0.943 | .016 .019 .016 .019 .016 .019 .016 .019
-best-single   0.299 0.299  0.299 0.299  0.299 0.299  0.299 0.299 | .004 .004 .004 .004 .004 .004 .004 .004
-concatenated  0.960 0.748  0.477 0.631  0.472 0.496  0.377 0.402 | .147 .049 .174 .055 .199 .049 .230 .029
-multi-view    0.385 0.751  0.655 0.631  0.147 0.478  0.576 0.601 | .175 .052 .271 .056 .232 .052 .225 .030
-weighted      0.256 0.281  0.220 0.242  0.127 0.206  0.116 0.157 | .164 .080 .203 .019 .217 .015 .229 .011
+worst-single  0.935 0.943  0.935 0.943  0.935 0.943  0.935 0.943
+best-single   0.299 0.299  0.299 0.299  0.299 0.299  0.299 0.299
+concatenated  0.960 0.748  0.477 0.631  0.472 0.496  0.377 0.402
+multi-view    0.385 0.751  0.655 0.631  0.147 0.478  0.576 0.601
+weighted      0.256 0.281  0.220 0.242  0.127 0.206  0.116 0.157
 """
-# Entropies of correlational spectral clustering for 2, 3, 4 and 5 views and, after the bar, deviations as above.
+# Entropies of correlational spectral clustering for 2, 3, 4 and 5 views.
 _CSC_NOISE_FREE = """
-csc-worst     0.745 0.766 0.766 0.766 | .002 .002 .002 .002
-csc-best      0.743 0.741 0.739 0.735 | .004 .004 .004 .004
+csc-worst     0.745 0.766 0.766 0.766
+csc-best      0.743 0.741 0.739 0.735
 """
 _CSC_NOISY = """
-csc-worst     1.001 1.078 1.078 1.078 | .017 .017 .016 .016
-csc-best      0.833 0.814 0.800 0.745 | .004 .004 .004 .004
+csc-worst     1.001 1.078 1.078 1.078
+csc-best      0.833 0.814 0.800 0.745
 """
 # Weights of the good views, the noisy ones after the bar; tables 3.2 and 3.4 print one sample each.
 _EQUAL_WEIGHTS = """
@@ -85,27 +84,21 @@ _UNEQUAL_WEIGHTS = """
 0.224 0.223 0.222 0.226 | 0.054 0.051
 0.182 0.181 0.180 0.184 0.183 | 0.046 0.044
 """
-_WEIGHT_DEVIATIONS = {"spread": (0.007, 0.005, 0.004, 0.003), "noisy_weight": (0.011, 0.010, 0.008, 0.005)}
 
 
 # --- printed figures -------------------------------------------------------------------------------------------------
 
 
-def printed_rows(text: str) -> dict[str, tuple[list[float], list[float]]]:
-    """Return the printed entropies and their deviations by row."""
-    rows = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        name, numbers = line.split(maxsplit=1)
-        values, deviations = ([float(number) for number in half.split()] for half in numbers.split("|"))
-        rows[name] = values, deviations
-    return rows
+def printed_rows(text: str) -> dict[str, list[float]]:
+    """Return the printed entropies by row."""
+    rows = (line.split() for line in filter(None, map(str.strip, text.splitlines())))
+    return {name: [float(number) for number in numbers] for name, *numbers in rows}
 
 
 def printed_runs(text: str) -> dict[str, Runs]:
     """Return the printed entropies as those of one sample."""
     return {
-        name: Runs(np.array([values[::2]]), np.array([values[1::2]]))
-        for name, (values, _) in printed_rows(text).items()
+        name: Runs(np.array([values[::2]]), np.array([values[1::2]])) for name, values in printed_rows(text).items()
     }
 
 
@@ -119,47 +112,45 @@ def printed_weights(text: str) -> list[tuple[list[float], list[float]]]:
 
 
 def _entropy_figures(table: str, text: str, method: str) -> dict[str, Printed]:
-    values, deviations = printed_rows(text)[method]
     figures = {}
-    for column, (value, deviation) in enumerate(zip(values, deviations, strict=True)):
+    for column, value in enumerate(printed_rows(text)[method]):
         n_views = NUMBERS[column // 2]
         refined = column % 2
         source = f"PhD table {table}, {_LABELS[method]} CMM, {n_views} views, {'Yes' if refined else 'No'}"
         figures[f"{'refined_' if refined else ''}h_{n_views}_mean"] = Printed(
-            value, 0.01, decimals=3, deviation=deviation, runs=1, source=source
+            value, statistic="mean", runs=1, decimals=3, source=source
         )
     return figures
 
 
 def _csc_figures(table: str, text: str, method: str) -> dict[str, Printed]:
     figures = {}
-    for n_views, value, deviation in zip(NUMBERS, *printed_rows(text)[method], strict=True):
+    for n_views, value in zip(NUMBERS, printed_rows(text)[method], strict=True):
         source = f"PhD table {table}, CSC - {method.removeprefix('csc-')} view, {n_views} views"
-        figures[f"h_{n_views}_mean"] = Printed(value, 0.01, decimals=3, deviation=deviation, runs=1, source=source)
+        figures[f"h_{n_views}_mean"] = Printed(value, statistic="mean", runs=1, decimals=3, source=source)
     return figures
 
 
 def _weight_figures(table: str, text: str) -> dict[str, Printed]:
     """Return the noisy views' mean weight and the distance between good views; which view is which means nothing."""
     figures = {}
-    for column, (good, noisy) in enumerate(printed_weights(text)):
+    for good, noisy in printed_weights(text):
         source = f"PhD table {table}, {len(good)} views"
         n_views = len(good)
         expected = {"spread": float(np.ptp(good))}
         if noisy:
             expected["noisy_weight"] = float(np.mean(noisy))
         for name, value in expected.items():
-            deviation = _WEIGHT_DEVIATIONS[name][column]
             figures[f"{name}_{n_views}_mean"] = Printed(
-                value, 0.005, decimals=4, deviation=deviation, runs=1, source=f"{source}, {name.replace('_', ' ')}"
+                value, statistic="mean", runs=1, fitted=True, decimals=4, source=f"{source}, {name.replace('_', ' ')}"
             )
     return figures
 
 
 def _claim_figures(table: str, text: str) -> dict[str, Printed]:
-    """Return what holds without exception in print; it is to hold in nine cases out of ten."""
+    """Return what holds without exception in print."""
     return {
-        name: Printed(1.0, 0.1, source=f"PhD table {table}, rows compared")
+        name: Printed(1.0, statistic="claim", source=f"PhD table {table}, rows compared")
         for name, share in claims(printed_runs(text)).items()
         if share == 1.0
     }
@@ -203,14 +194,13 @@ def _weight_cells(table: str, text: str, *, noisy: bool) -> dict[str, Cell]:
             f"{_LABELS['weighted']}, {_ENDED[end]}",
             partial(weight_row, noisy=noisy, tol=tol),
             {} if end else _weight_figures(table, text),
-            quick=not end,
         )
         for end, tol in _ENDS.items()
     }
 
 
-def _cell(label: str, run: partial[dict[str, float]], printed: dict[str, Printed], *, quick: bool = False) -> Cell:
-    return Cell(label, run, printed=printed, restarts=SAMPLES, quick_restarts=2 if quick else None, quick=quick)
+def _cell(label: str, run: partial[dict[str, float]], printed: dict[str, Printed]) -> Cell:
+    return Cell(label, run, printed=printed, restarts=SAMPLES)
 
 
 _SAMPLES = (
@@ -242,9 +232,8 @@ def _synthetic(number: int, title: str, cells: dict[str, Cell], *, noisy: bool) 
 
 def _noise_cells() -> dict[str, Cell]:
     noisy = float(np.mean(printed_weights(_UNEQUAL_WEIGHTS)[0][1]))
-    deviation = _WEIGHT_DEVIATIONS["noisy_weight"][0]
     printed = Printed(
-        noisy, 0.005, decimals=4, deviation=deviation, runs=1, source="PhD table 3.4, 2 views + noisy views"
+        noisy, statistic="mean", runs=1, fitted=True, decimals=4, source="PhD table 3.4, 2 views + noisy views"
     )
     cells = {
         f"noise-{level:g}": Cell(
@@ -261,7 +250,7 @@ def _noise_cells() -> dict[str, Cell]:
             partial(noise_row, levels=(low, high)),
             restarts=TRIALS,
         )
-    claim = Printed(1.0, 0.1, source="PhD 3.4.2 and figure 3.2, text")
+    claim = Printed(1.0, statistic="claim", source="PhD 3.4.2 and figure 3.2, text")
     names = ("noisy_below_clean", "falls_up_to_1", "falls_always", *(f"mixed_{a:g}_{b:g}_in_order" for a, b in MIXED))
     cells["claims"] = Cell(
         "Claims: shares of trials", noise_claims_row, printed=dict.fromkeys(names, claim), restarts=TRIALS

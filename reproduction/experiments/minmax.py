@@ -4,7 +4,6 @@ Tables 2.2-2.4 (Coil) need visual words that are not available. The module ``row
 what is known of the way of the thesis.
 """
 
-import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,8 +27,7 @@ class Table:
     """A pair of tables, (a) and (b), as printed.
 
     A row holds mean and deviation of E_max, E_sum and NMI in (a) and, after a bar, in (b): the same after k-means from
-    the solution. Rows of k-means itself are the same in both. A tilde marks deviations that a few starts in 500 decide,
-    as far as was checked: they are different for other starts of ours.
+    the solution. Rows of k-means itself are the same in both.
     """
 
     number: str
@@ -40,7 +38,6 @@ class Table:
     preprocessing: str = "Each feature to mean 0 and standard deviation 1, dividing by n - 1."
     sigma: float | None = None
     restarts: int = RUNS
-    quick: bool = True
 
 
 _SHRUNK = (
@@ -54,8 +51,7 @@ _FACES = (
 )
 _RINGS = (
     "None. The thesis does not print radii, noise and centres of its rings. Ours are chosen for the printed error of "
-    "the rings and the row of kernel k-means; how often all rings are found depends on them so much that these shares "
-    "are compared loosely."
+    "the rings and the row of kernel k-means: figures that agree are called fitted."
 )
 _PROTOCOL = (
     "{} restarts, every method from the same points drawn at random (k-means++ draws others); p from 0 to 0.5 by "
@@ -70,8 +66,8 @@ VECTOR_TABLES = (
         "pixel-averages",
         """
         minmax-0    149.60   9.56  1239.33   6.19  0.68 0.03 | 202.03 23.73  1230.64 5.56  0.72 0.03
-        minmax-0.1  146.73 ~14.70  1240.49  ~8.61  0.68 0.03 | 200.20 23.89  1230.52 5.38  0.72 0.03
-        minmax-0.3  145.00 ~17.17  1243.09 ~13.05  0.68 0.04 | 198.91 24.51  1229.77 4.27  0.72 0.03
+        minmax-0.1  146.73 14.70  1240.49  8.61  0.68 0.03 | 200.20 23.89  1230.52 5.38  0.72 0.03
+        minmax-0.3  145.00 17.17  1243.09 13.05  0.68 0.04 | 198.91 24.51  1229.77 4.27  0.72 0.03
         k-means     222.50  33.95  1238.36  12.51  0.71 0.04
         k-means-pp  219.63  36.34  1237.24  11.18  0.71 0.04
         pifs        150.75   4.47  1237.84   4.31  0.72 0.05 | 177.06 21.25  1232.07 3.53  0.74 0.04
@@ -84,7 +80,7 @@ VECTOR_TABLES = (
         "Multiple features, profile correlations",
         "profile-correlations",
         """
-        minmax-0    118.60 ~7.63   966.96  8.43  0.69 0.04 | 155.36 16.13  958.28 6.97  0.70 0.03
+        minmax-0    118.60 7.63   966.96  8.43  0.69 0.04 | 155.36 16.13  958.28 6.97  0.70 0.03
         minmax-0.1  150.97 52.71  1004.81 52.86  0.67 0.04 | 154.59 13.08  957.78 6.54  0.70 0.03
         minmax-0.3  120.21 15.16   972.86 13.50  0.69 0.04 | 153.97 12.22  957.63 6.28  0.70 0.03
         k-means     179.22 41.17   970.18 15.90  0.69 0.04
@@ -99,7 +95,7 @@ VECTOR_TABLES = (
         "Pendigits",
         "pendigits",
         """
-        minmax-0     7769.50 ~1249.80  61140.86 ~659.81  0.68 0.01 | 9403.21 2760.33  60681.71 710.50  0.69 0.01
+        minmax-0     7769.50 1249.80  61140.86 659.81  0.68 0.01 | 9403.21 2760.33  60681.71 710.50  0.69 0.01
         minmax-0.1  17497.21  5431.65  71599.61 5066.73  0.64 0.03 | 9835.21 2444.54  60447.71 751.37  0.70 0.01
         minmax-0.3   8849.21  1706.73  62345.44 1266.36  0.69 0.01 | 9258.11 2590.49  60366.92 731.99  0.69 0.01
         k-means     11576.43  3125.47  61024.17 1333.92  0.69 0.02
@@ -107,7 +103,6 @@ VECTOR_TABLES = (
         pifs         8623.37   329.35  61895.12  643.98  0.70 0.01 | 9289.79  672.91  60722.65 684.59  0.71 0.00
         """,
         benchmark="pendigits",
-        quick=False,
     ),
     Table(
         "2.8",
@@ -123,19 +118,18 @@ VECTOR_TABLES = (
         """,
         benchmark="olivetti",
         preprocessing=_FACES,
-        quick=False,
     ),
     Table(
         "2.9",
         "Ecoli",
         "ecoli",
         """
-        minmax-0    5.29 ~0.15  15.94  0.24  0.58 0.01 | 6.29 ~0.11  15.40 ~0.03  0.63 0.00
-        minmax-0.1  5.02  0.25  15.72 ~0.04  0.57 0.01 | 6.29  0.00  15.39  0.00  0.63 0.00
+        minmax-0    5.29 0.15  15.94  0.24  0.58 0.01 | 6.29 0.11  15.40 0.03  0.63 0.00
+        minmax-0.1  5.02  0.25  15.72 0.04  0.57 0.01 | 6.29  0.00  15.39  0.00  0.63 0.00
         minmax-0.3  4.80  0.00  15.73  0.00  0.58 0.00 | 6.29  0.00  15.39  0.00  0.63 0.00
-        k-means     6.38 ~0.88  15.68 ~0.54  0.61 0.02
-        k-means-pp  6.60 ~1.58  15.79 ~1.02  0.61 0.03
-        pifs        5.30  0.28  16.19 ~0.15  0.55 0.01 | 6.04  0.35  15.65  0.19  0.61 0.02
+        k-means     6.38 0.88  15.68 0.54  0.61 0.02
+        k-means-pp  6.60 1.58  15.79 1.02  0.61 0.03
+        pifs        5.30  0.28  16.19 0.15  0.55 0.01 | 6.04  0.35  15.65  0.19  0.61 0.02
         """,
         benchmark="ecoli",
         preprocessing="The four largest classes, 307 proteins; features as they are.",
@@ -147,7 +141,7 @@ VECTOR_TABLES = (
         """
         minmax-0    1513.85 316.42  5672.82 272.21  0.82 0.03 | 1683.33  402.51  5578.95  295.56  0.86 0.04
         minmax-0.1  1439.76 296.76  5685.16 237.35  0.82 0.03 | 1609.88  379.81  5548.56  263.49  0.86 0.03
-        minmax-0.3  1368.05 347.04  5703.26 195.87  0.82 0.01 | 1395.32 ~109.48  5441.13 ~107.40  0.87 0.01
+        minmax-0.3  1368.05 347.04  5703.26 195.87  0.82 0.01 | 1395.32 109.48  5441.13 107.40  0.87 0.01
         k-means     2247.59 804.75  5885.92 542.49  0.82 0.07
         k-means-pp  2134.54 681.34  5800.23 448.38  0.82 0.07
         pifs        1650.13  91.99  6057.18  50.62  0.80 0.01 | 1761.13  358.36  5496.97  207.25  0.87 0.02
@@ -170,7 +164,6 @@ KERNEL_TABLES = (
         """,
         preprocessing=_RINGS,
         sigma=1.8,
-        quick=False,
     ),
     Table(
         "2.13",
@@ -184,7 +177,6 @@ KERNEL_TABLES = (
         """,
         benchmark="mfeat",
         sigma=15,
-        quick=False,
     ),
     Table(
         "2.14",
@@ -204,15 +196,14 @@ KERNEL_TABLES = (
         "Pendigits",
         "pendigits",
         """
-        minmax-0     770.06  26.33  6622.69  12.46  0.74 0.01 | 1568.09 ~34.37  6515.30  ~4.46  0.78 0.00
-        minmax-0.1   753.16 ~49.07  6627.69 ~12.52  0.74 0.01 | 1570.27 ~43.60  6516.96 ~11.03  0.78 0.00
-        minmax-0.3   728.18 ~46.54  6632.42  ~8.12  0.75 0.01 | 1568.22 ~17.76  6515.51  ~5.46  0.78 0.00
+        minmax-0     770.06  26.33  6622.69  12.46  0.74 0.01 | 1568.09 34.37  6515.30  4.46  0.78 0.00
+        minmax-0.1   753.16 49.07  6627.69 12.52  0.74 0.01 | 1570.27 43.60  6516.96 11.03  0.78 0.00
+        minmax-0.3   728.18 46.54  6632.42  8.12  0.75 0.01 | 1568.22 17.76  6515.51  5.46  0.78 0.00
         k-means     1712.13 291.25  6659.10 108.98  0.74 0.03
         """,
         benchmark="pendigits",
         sigma=2.1,
         restarts=250,
-        quick=False,
     ),
     Table(
         "2.16",
@@ -227,7 +218,6 @@ KERNEL_TABLES = (
         benchmark="olivetti",
         preprocessing=_FACES,
         sigma=6.5,
-        quick=False,
     ),
 )
 # Starts out of 500 that end with all ten rings, by the text of PhD 2.5.1; those of MinMax after kernel k-means.
@@ -247,7 +237,6 @@ def _cells(table: Table) -> dict[str, Cell]:
             printed=_figures(table, name, numbers),
             restarts=table.restarts,
             quick_restarts=20,
-            quick=table.quick,
         )
     return cells
 
@@ -261,26 +250,23 @@ def _run(table: Table, name: str) -> partial[dict[str, float]]:
 
 
 def _figures(table: Table, name: str, numbers: list[str]) -> dict[str, Printed]:
-    """Return mean and deviation of every column, (a) first; E_max is the noisiest of them.
-
-    A deviation of n starts is itself known to sqrt((kurtosis - 1) / n) / 2 of its size; 35 % is three times that of a
-    difference between two such, for n = 500 and a kurtosis of 14.
-    """
+    """Return mean and deviation of every column, (a) first."""
+    rings = table.data == "ten-rings"
     figures = {}
     for half, prefix, columns in (("a", "", numbers[:6]), ("b", "refined_", numbers[6:])):
         for column, mean, printed in zip(_COLUMNS, map(float, columns[::2]), columns[1::2], strict=False):
             source = f"PhD table {table.number}({half}), {_LABELS[name]}, {column}"
-            tolerance = {"e_max": 0.10 * mean, "e_sum": 0.02 * mean, "nmi": 0.03}[column]
-            deviation = float(printed.lstrip("~"))
-            enough = 20 * RUNS if printed.startswith("~") else RUNS
-            figures[f"{prefix}{column}_mean"] = Printed(mean, tolerance, deviation=deviation, runs=RUNS, source=source)
-            figures[f"{prefix}{column}_std"] = Printed(
-                deviation, max(0.35 * deviation, 0.01), min_restarts=enough, source=f"{source}, after the sign"
+            deviation = float(printed)
+            figures[f"{prefix}{column}_mean"] = Printed(
+                mean, statistic="mean", spread=deviation, runs=RUNS, fitted=rings, source=source
             )
-    if table.data == "ten-rings":
+            figures[f"{prefix}{column}_std"] = Printed(
+                deviation, statistic="deviation", runs=RUNS, fitted=rings, source=f"{source}, after the sign"
+            )
+    if rings:
         share = _RINGS_FOUND[name] / RUNS
         figures["share_correct" if name == "k-means" else "refined_share_correct"] = Printed(
-            share, 0.1, decimals=3, deviation=math.sqrt(share * (1 - share)), runs=RUNS, source="PhD 2.5.1, text"
+            share, statistic="share", runs=RUNS, fitted=True, decimals=3, source="PhD 2.5.1, text"
         )
     return figures
 

@@ -254,7 +254,7 @@ def _error(target: "Ints", labels: "Ints") -> float:
 def _claims(figure: str, words: Mapping[str, str]) -> dict[str, Printed]:
     """Return the claims of the text on a figure, by the names of the shares that are 1 where they hold."""
     source = f"MSc 5.4, text on figure {figure}"
-    return {name: Printed(1.0, 0.0, source=f"{source}: {claim}") for name, claim in words.items()}
+    return {name: Printed(1.0, statistic="claim", source=f"{source}: {claim}") for name, claim in words.items()}
 
 
 def _rows(figure: str) -> dict[str, Cell]:
@@ -354,7 +354,6 @@ EXPERIMENTS = (
                 few_claims_row,
                 printed=_claims("5.9", _SEARCH_WORDS),
                 restarts=STARTS,
-                quick=True,
             ),
         },
     ),

@@ -1,12 +1,15 @@
+import ast
 import importlib
 import pickle
 import pkgutil
 import sys
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
 from kernelweave.foundation.errors import ParameterError
-from reproduction import catalogue, experiments, select
+from reproduction import Printed, catalogue, experiments, select
 
 CELLS = [
     pytest.param(experiment, cell, id=f"{experiment.id}/{name}")
@@ -21,21 +24,57 @@ def test_every_module_of_the_folder_contributes_to_the_catalogue():
     declared = [each for name in modules for each in importlib.import_module(name).EXPERIMENTS]
     assert modules
     assert len({each.id for each in declared}) == len(declared)
-    assert list(catalogue().values()) == declared
+    assert [each.id for each in catalogue().values()] == [each.id for each in declared]
+    for found, as_written in zip(catalogue().values(), declared, strict=True):
+        assert (
+            replace(found, cells={name: replace(cell, quick=False) for name, cell in found.cells.items()}) == as_written
+        )
+    assert experiments.by_module().keys() == set(names)
+    assert [each for of_module in experiments.by_module().values() for each in of_module] == list(catalogue().values())
 
 
 @pytest.mark.parametrize(("experiment", "cell"), CELLS)
-def test_every_cell_states_its_sources_travels_to_a_worker_and_widens_its_short_runs(experiment, cell):
+def test_every_cell_states_its_sources_and_travels_to_a_worker(experiment, cell):
     assert experiment.title
     assert experiment.source
     assert experiment.protocol
     assert all(printed.source or experiment.source for printed in cell.printed.values())
     pickle.loads(pickle.dumps(cell.run))
     if cell.quick:
-        sharp = [
-            printed for printed in cell.printed.values() if printed.min_restarts <= cell.planned_restarts(quick=True)
-        ]
-        assert sharp, "a quick run that nothing is held against cannot fail"
+        assert cell.printed, "a quick run that nothing is held against cannot fail"
+
+
+def test_no_declaration_says_how_far_a_figure_may_be_off():
+    assert {field.name for field in fields(Printed)} == {
+        "value", "statistic", "runs", "spread", "rule", "least", "fitted", "source", "decimals",
+    }  # fmt: skip
+    calls = [call for file in Path(experiments.__file__).parent.glob("*.py") for call in calls_of_printed(file)]
+    assert len(calls) > 20
+    for call in calls:
+        assert len(call.args) == 1, f"{ast.unparse(call)}: a second number would be a tolerance"
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        if "least" in given:
+            assert ast.literal_eval(given["statistic"]) == "claim"
+
+
+@pytest.mark.parametrize(("experiment", "cell"), CELLS)
+def test_a_spread_is_printed_in_the_same_row_or_left_to_our_runs(experiment, cell):
+    for name, printed in cell.printed.items():
+        if printed.spread is not None:
+            assert printed.statistic == "mean"
+            beside = cell.printed[name.replace("_mean", "_std")]
+            # PhD table 5.1 prints means over several pairs of classes, and the mean deviation of one.
+            assert beside.value == pytest.approx(printed.spread) or experiment.id == "phd-5.1-norms"
+        if printed.statistic == "claim":
+            assert printed.least >= 0.8
+
+
+def test_the_only_quick_marks_are_those_of_the_rule():
+    modules = experiments.by_module()
+    declared = [
+        each for name in modules for each in importlib.import_module(f"{experiments.__name__}.{name}").EXPERIMENTS
+    ]
+    assert not any(cell.quick for each in declared for cell in each.cells.values())
 
 
 def test_a_new_module_in_the_folder_is_found_without_any_other_change(tmp_path, monkeypatch):
@@ -71,6 +110,11 @@ def test_quick_selection_leaves_out_what_has_no_quick_cell():
     assert {each.id for each in select(["all"], quick=True)} == set(catalogue()) - set(slow)
     with pytest.raises(ParameterError, match="quick subset"):
         select(slow[:1], quick=True)
+
+
+def calls_of_printed(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Printed"]
 
 
 def declaration(name):

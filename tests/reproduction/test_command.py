@@ -26,7 +26,7 @@ def broken(restarts, seed):
 
 
 def declare(name, run, **options):
-    printed = {} if run is broken else {"error": Printed(10.0, 0.5)}
+    printed = {} if run is broken else {"error": Printed(10.0)}
     cell = Cell("Row", run, printed=printed, restarts=7, quick_restarts=2, **options)
     return Experiment(id=name, title=f"Title of {name}", source=f"Table {name}", cells={"row": cell})
 
@@ -61,7 +61,7 @@ def run(capsys, request):
 def test_the_application_answers_through_typers_own_runner(toys):
     result = CliRunner().invoke(build_app(), ["reproduce", "good", "--no-cache"])
     assert result.exit_code == 0
-    assert "match" in result.output
+    assert "agrees" in result.output
     assert CliRunner().invoke(build_app(), ["reproduce", "bad", "--no-cache"]).exit_code == 1
     assert CliRunner().invoke(build_app(), ["reproduce", "nonsense"]).exit_code == 2
 
@@ -108,13 +108,13 @@ def test_markdown_goes_to_the_file_with_date_and_commit(run, toys, tmp_path):
     text = file.read_text(encoding="utf-8")
     assert "Commit: `abc123`" in text
     assert "Date: " in text
-    assert "| error | 10.000 | 10.00 | ±0.5 | match |" in text
+    assert "| error | 10.000 | 10.00 | ±0.005 | agrees |" in text
 
 
 def test_a_table_in_a_file_is_plain_text(run, toys, tmp_path):
     run("good", "--output", tmp_path / "table.txt")
     text = (tmp_path / "table.txt").read_text(encoding="utf-8")
-    assert "match" in text
+    assert "agrees" in text
     assert "\x1b" not in text
 
 
@@ -141,6 +141,9 @@ def test_finished_cells_are_kept_in_the_users_cache_unless_told_otherwise(run, t
         ["good", "--format", "xml"],
         ["good", "--output", "no/such/folder/file"],
         ["good", "--unknown"],
+        ["good", "--store"],
+        ["good", "--quick", "--store"],
+        ["good", "page"],
         [],
     ],
     ids=" ".join,
@@ -153,6 +156,14 @@ def test_bad_input_gives_one_line_exit_code_two_and_writes_nothing(run, toys, ca
     assert not cache.exists()
 
 
+def test_an_empty_quick_subset_is_told(run, monkeypatch):
+    slow = declare("slow", good)
+    monkeypatch.setattr(experiments, "catalogue", lambda: {"slow": slow})
+    code, out, err = run("all", "--quick", "--no-cache")
+    assert (code, out, len(err)) == (2, "", 1)
+    assert "quick subset is empty" in err[0]
+
+
 def test_a_cache_that_is_a_file_gives_one_line_and_exit_code_two(run, toys, tmp_path):
     (tmp_path / "file").write_text("")
     code, out, err = run("good", "--cache-dir", tmp_path / "file")
@@ -163,7 +174,7 @@ def test_missing_data_gives_one_line_exit_code_two_and_writes_nothing(run, cache
     monkeypatch.delenv("KERNELWEAVE_DATA", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     file = tmp_path / "out.json"
-    code, out, err = run("all", "--quick", "--format", "json", "--output", file)
+    code, out, err = run("all", "--format", "json", "--output", file)
     assert (code, out, len(err)) == (2, "", 1)
     assert "KERNELWEAVE_DATA" in err[0]
     assert not file.exists()

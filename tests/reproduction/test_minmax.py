@@ -175,7 +175,7 @@ def test_every_table_holds_mean_and_deviation_of_three_columns_in_a_and_b(table)
 def test_columns_come_from_their_place_in_the_table():
     printed = catalogue()["phd-2.7-minmax"].cells["minmax-0.1"].printed
     assert (printed["e_max_mean"].value, printed["e_max_std"].value) == (17497.21, 5431.65)
-    assert (printed["refined_e_sum_mean"].value, printed["refined_e_sum_mean"].deviation) == (60447.71, 751.37)
+    assert (printed["refined_e_sum_mean"].value, printed["refined_e_sum_mean"].spread) == (60447.71, 751.37)
     assert printed["refined_e_sum_mean"].source == "PhD table 2.7(b), MinMax (beta = 0.1), e_sum"
     assert catalogue()["phd-2.12-minmax-kernel"].cells["minmax-0.3"].printed["refined_share_correct"].value == 29 / 500
 

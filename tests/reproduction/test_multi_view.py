@@ -27,7 +27,7 @@ KEPT = (
     exponents.clean_runs,
     exponents.noisy_runs,
 )
-MINE = [name for name, each in catalogue().items() if each in tables.EXPERIMENTS]
+MINE = [each.id for each in tables.EXPERIMENTS]
 ONE_SET = [
     pytest.param(id_, name, id=f"{id_}/{name}")
     for id_ in MINE
@@ -174,8 +174,8 @@ def test_coefficients_of_a_row_add_up_to_1(stand_in):
         assert figures[f"{method}_a"] + figures[f"{method}_b"] == pytest.approx(1.0)
 
 
-def test_every_experiment_has_a_quick_cell():
-    assert all(catalogue()[name].selected(quick=True) for name in MINE)
+def test_every_experiment_prints_something_that_the_quick_subset_may_take():
+    assert all(any(cell.printed for cell in catalogue()[name].cells.values()) for name in MINE)
 
 
 # --- table 4.1 -------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_a_figure_that_is_off_is_caught(cell, change):
     experiment = catalogue()["phd-4.1-multi-view"]
     declared = experiment.cells[cell]
     printed = {name: figure.value for name, figure in declared.printed.items()}
-    for figures, verdict in ((printed, Verdict.MATCH), (printed | change, Verdict.DIFFERS)):
+    for figures, verdict in ((printed, Verdict.AGREES), (printed | change, Verdict.DIFFERS)):
         result = run_experiment(
             replace(experiment, data=(), cells={cell: replace(declared, run=partial(fixed, figures))})
         )

@@ -13,7 +13,7 @@ from reproduction.experiments import ratio_mkc as tables
 from reproduction.rows import ratio_mkc as rows
 
 KEPT = (rows.problem, rows.ratio_choice, rows.multi_view_runs, rows.svr_accuracy, rows.kernel_kmeans_labels)
-MINE = [name for name, each in catalogue().items() if each in tables.EXPERIMENTS]
+MINE = [each.id for each in tables.EXPERIMENTS]
 
 
 def forget():
@@ -122,7 +122,7 @@ def test_pairs_are_averaged_means_and_deviations_alike(monkeypatch):
     runs = {"a": np.array([90.0, 92.0]), "b": np.array([100.0, 100.0])}
     monkeypatch.setattr(rows, "ratio_choice", lambda data, *rest: rows.Choice(1.0, runs[data], {}))
     assert rows.averaged_row(2, 0, data=("a", "b")) == pytest.approx(
-        {"accuracy_mean": 95.5, "accuracy_std": np.sqrt(2) / 2}
+        {"accuracy_mean": 95.5, "accuracy_std": np.sqrt(2) / 2, "accuracy_std_error": 0.5}
     )
 
 
@@ -190,14 +190,18 @@ def test_the_norms_table_is_the_mean_of_the_others():
         assert printed.mean(axis=0) == pytest.approx(norms[name, "1"], abs=0.011)
 
 
-def test_every_printed_row_is_declared_with_the_wider_of_deviation_and_a_point_and_a_half():
+def test_every_printed_row_is_declared_with_its_deviation_and_runs():
     cell = catalogue()["phd-5.4-optdigits"].cells["1-7-itersvr"]
-    assert cell.printed["best_mean"].tolerance == 9.83
+    assert (cell.printed["best_mean"].spread, cell.printed["best_mean"].runs) == (9.83, tables.RUNS)
     assert cell.printed["average_mean"].value == 94.26
     cell = catalogue()["phd-5.2-letter"].cells["rmkc"]
-    assert cell.printed["accuracy_mean"].tolerance == 1.5
-    assert cell.printed["accuracy_mean"].judge(97.0, restarts=30) == Verdict.BETTER
-    assert cell.printed["accuracy_mean"].judge(92.9, restarts=30) == Verdict.DIFFERS
+    mean = cell.printed["accuracy_mean"]
+    assert mean.allowed(mean.value, restarts=30) == pytest.approx(0.005 + 3 * mean.spread * np.sqrt(2 / 30))
+    assert mean.judge(97.0, restarts=30) == Verdict.BETTER
+    assert mean.judge(92.9, restarts=30) == Verdict.DIFFERS
+    assert cell.printed["accuracy_std"].value == mean.spread
+    pairs = catalogue()["phd-5.1-norms"].cells["mfeat-norm-1"].printed
+    assert pairs["accuracy_mean"].spread == pytest.approx(pairs["accuracy_std"].value / np.sqrt(6))
     assert sum(len(catalogue()[name].cells) for name in MINE) == 15 + 3 * 5 + 2 * 6 * 5 + 4 * 5
     assert not any(cell.printed for cell in catalogue()["coil20-ratio"].cells.values())
 

@@ -35,8 +35,8 @@ EXPERIMENT = Experiment(
             "Row | one",
             figures,
             printed={
-                "ce_min": Printed(1485.2, 0.05, decimals=1, rule="at most", source="Toy table 1, column 2"),
-                "nmi": Printed(0.754, 0.002, decimals=3),
+                "ce_min": Printed(1485.2, decimals=1, rule="at most", source="Toy table 1, column 2"),
+                "nmi": Printed(0.754, decimals=3),
             },
         )
     },
@@ -60,12 +60,12 @@ def test_the_terminal_table_shows_ours_printed_tolerance_and_verdict(results):
     text = rendered(as_table(results))
     rows = [[entry.strip() for entry in line.split("│")[1:-1]] for line in text.splitlines() if "│" in line]
     assert rows == [
-        ["ce_min", "1485.21", "1485.2", "≤ +0.05", "match"],
-        ["nmi", "0.7000", "0.754", "±0.002", "differs"],
-        ["extra", "nan", "-", "-", "no printed figure"],
+        ["ce_min", "1485.21", "1485.2", "±0.05", "agrees"],
+        ["nmi", "0.7000", "0.754", "±0.0005", "differs"],
+        ["extra", "nan", "-", "-", "not printed"],
     ]
     assert "toy-1" in text
-    assert "1 match, 1 differs, 1 no printed figure" in text
+    assert "1 agrees, 1 differs, 1 not printed" in text
 
 
 def test_markdown_carries_date_commit_source_protocol_and_a_row_for_each_figure(results):
@@ -74,15 +74,15 @@ def test_markdown_carries_date_commit_source_protocol_and_a_row_for_each_figure(
         "Date: 2031-02-03",
         "Commit: `abc123`",
         "Versions: python ",
-        "1 match, 1 differs, 1 no printed figure.",
+        "1 agrees, 1 differs, 1 not printed.",
         "## Toy (`toy-1`)",
         "- Data: pendigits",
         "- Preprocessing: None.",
         "- Protocol: One run.",
         "**Row | one (1 run, seed 0, ",
-        "| ce_min | 1485.21 | 1485.2 | ≤ +0.05 | match |",
-        "| nmi | 0.7000 | 0.754 | ±0.002 | differs |",
-        "| extra | nan | - | - | no printed figure |",
+        "| ce_min | 1485.21 | 1485.2 | ±0.05 | agrees |",
+        "| nmi | 0.7000 | 0.754 | ±0.0005 | differs |",
+        "| extra | nan | - | - | not printed |",
     ):
         assert expected in text
 
@@ -108,7 +108,7 @@ def test_json_holds_every_figure_with_its_source_and_no_number_json_does_not_kno
         "tolerance": 0.05,
         "rule": "at most",
         "source": "Toy table 1, column 2",
-        "verdict": "match",
+        "verdict": "agrees",
     }
     assert cell["figures"][1]["source"] == "Toy table 1 | left"
     assert cell["figures"][2]["ours"] is None

@@ -1,4 +1,5 @@
 import json
+import math
 import os
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,7 @@ def forgetful(restarts, seed):
     return {"something else": 1.0}
 
 
-PRINTED = {"error": Printed(10.0, 0.5, rule="at most")}
+PRINTED = {"error": Printed(10.0, rule="at most")}
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_results_set_ours_beside_the_printed_figure():
     assert [figure.metric for figure in first.figures] == ["error", "restarts", "seed"]
     assert [figure.ours for figure in first.figures] == [10.0, 4, 5]
     assert [cell.figures[0].verdict for cell in result.cells] == [
-        Verdict.MATCH,
+        Verdict.AGREES,
         Verdict.BETTER,
         Verdict.DIFFERS,
     ]
@@ -133,10 +134,33 @@ def test_a_development_version_notices_that_its_source_has_changed(tmp_path, log
 
 def test_verdicts_follow_the_declaration_not_the_cache(tmp_path):
     run_experiment(toy(a=row(offset=3.0)), cache_dir=tmp_path)
-    loose = Cell("Row", partial(counted, offset=3.0), printed={"error": Printed(10.0, 5.0)}, restarts=4)
-    result = run_experiment(toy(a=loose), cache_dir=tmp_path)
-    assert result.cells[0].cached
-    assert result.cells[0].figures[0].verdict == Verdict.MATCH
+    for printed, verdict in (
+        (Printed(13.0), Verdict.AGREES),
+        (Printed(13.0, fitted=True), Verdict.FITTED),
+        (Printed(10.0, rule="at least"), Verdict.BETTER),
+    ):
+        declared = Cell("Row", partial(counted, offset=3.0), printed={"error": printed}, restarts=4)
+        result = run_experiment(toy(a=declared), cache_dir=tmp_path)
+        assert result.cells[0].cached
+        assert result.cells[0].figures[0].verdict == verdict
+
+
+def spread_out(restarts, seed):
+    return {"error_mean": 10.5, "error_std": 0.4, "error_std_error": 0.9, "share": 0.5}
+
+
+def test_the_spread_of_our_runs_stands_in_where_none_is_printed_and_is_not_shown():
+    printed = {
+        "error_mean": Printed(10.0, statistic="mean", runs=25),
+        "error_std": Printed(0.4, statistic="deviation", runs=25),
+    }
+    (cell,) = run_experiment(toy(a=Cell("Row", spread_out, printed=printed, restarts=25))).cells
+    mean, deviation, share = cell.figures
+    assert [figure.metric for figure in cell.figures] == ["error_mean", "error_std", "share"]
+    assert mean.allowed == pytest.approx(0.005 + 3 * 0.4 * math.sqrt(2 / 25))
+    assert deviation.allowed == pytest.approx(0.005 + 3 * 0.4 * 0.9 * math.sqrt(2 / 25))
+    assert [mean.verdict, deviation.verdict, share.verdict] == [Verdict.DIFFERS, Verdict.AGREES, Verdict.NO_FIGURE]
+    assert cell.ours == spread_out(25, 0)
 
 
 def test_a_failing_cell_leaves_the_others_finished_and_on_disk(tmp_path, log):
