@@ -140,6 +140,9 @@ def mutated_copy(base: Path, folder: Path, mutation: Mutation) -> None:
     shutil.copytree(base, folder, ignore=shutil.ignore_patterns(".hypothesis"))
     path = folder / mutation.file
     path.write_text(mutation.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+    # A change within the second that keeps the size would look like the file that was compiled.
+    for stale in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+        stale.unlink()
     if mutation.file.startswith(COMPILED):  # machine code may hold functions of other files
         for stale in [*folder.rglob("*.nbi"), *folder.rglob("*.nbc")]:
             stale.unlink()

@@ -20,6 +20,7 @@ from reproduction import (
     run_experiments,
     runner,
 )
+from reproduction.experiment import ERRORS
 
 
 def counted(restarts, seed, *, log=None, offset=0.0):
@@ -157,8 +158,8 @@ def test_the_spread_of_our_runs_stands_in_where_none_is_printed_and_is_not_shown
     (cell,) = run_experiment(toy(a=Cell("Row", spread_out, printed=printed, restarts=25))).cells
     mean, deviation, share = cell.figures
     assert [figure.metric for figure in cell.figures] == ["error_mean", "error_std", "share"]
-    assert mean.allowed == pytest.approx(0.005 + 3 * 0.4 * math.sqrt(2 / 25))
-    assert deviation.allowed == pytest.approx(0.005 + 3 * 0.4 * 0.9 * math.sqrt(2 / 25))
+    assert mean.allowed == pytest.approx(0.005 + ERRORS * 0.4 * math.sqrt(2 / 25))
+    assert deviation.allowed == pytest.approx(0.005 + ERRORS * 0.4 * 0.9 * math.sqrt(2 / 25))
     assert [mean.verdict, deviation.verdict, share.verdict] == [Verdict.DIFFERS, Verdict.AGREES, Verdict.NO_FIGURE]
     assert cell.ours == spread_out(25, 0)
 

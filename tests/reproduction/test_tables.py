@@ -111,16 +111,16 @@ def means(*values, spread=10.0, runs=100, column=""):
 
 def test_a_figure_of_another_method_passes_within_the_tolerance_only():
     # Standard errors of the printed means: 1, of a difference 1.414. Two differ beyond 1.414 + 0.01, and one passes for
-    # another up to 3 * 1.414 + 0.005 = 4.248.
-    counts = foreign([result(means(100.0, 101.0, 104.0, 120.0))])
-    # 100-101 are the same; 100-104 and 101-104 pass, both ways; the three pairs with 120 do not.
+    # another up to 2.576 * 1.414 + 0.005 = 3.648.
+    counts = foreign([result(means(100.0, 101.0, 103.5, 120.0))])
+    # 100-101 are the same; 100-103.5 and 101-103.5 pass, both ways; the three pairs with 120 do not.
     assert counts == {"PhD table 2.5": Foreign(pairs=10, accepted=4)}
     assert counts["PhD table 2.5"].share == 0.4
     assert math.isnan(Foreign(0, 0).share)
 
 
 def test_methods_are_compared_on_the_same_data_in_the_same_table_and_column():
-    apart = {**means(100.0, 104.0, column="x"), **means(101.0, column="y")}
+    apart = {**means(100.0, 103.5, column="x"), **means(101.0, column="y")}
     assert foreign([result(apart)]) == {"PhD table 2.5": Foreign(2, 2)}
     assert foreign([result(means(100.0)), result(means(104.0))]) == {}
 
