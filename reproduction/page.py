@@ -50,7 +50,7 @@ def counts_for_readme(experiments: Iterable[Experiment]) -> str:
     counts = _totals(tally(stored_result(each) for each in experiments), claims=False)
     total = sum(counts.values())
     told = ", ".join(f"{counts[verdict]:,} {_words(verdict)}" for verdict in COUNTED)
-    text = f"Of {total:,} printed figures that can be run again, {told}"
+    text = f"Of {total:,} printed figures that were computed again, {told}"
     return f"{START}\n{text}: [table by table](docs/results.md).\n{END}"
 
 
@@ -171,8 +171,9 @@ def _part(part: str, results: Sequence[ExperimentResult]) -> str:
 
 def _experiment(result: ExperimentResult) -> str:
     experiment = result.experiment
-    facts = [f"Source: {experiment.source}.", experiment.preprocessing, experiment.protocol]
-    blocks = [f"### {experiment.title} (`{experiment.id}`)", " ".join(filter(None, facts))]
+    told = {"Source": f"{experiment.source}.", "Data": experiment.preprocessing, "Protocol": experiment.protocol}
+    facts = "\n".join(f"- {name}: {fact}" for name, fact in told.items() if fact)
+    blocks = [f"### {experiment.title} (`{experiment.id}`)", facts]
     by_columns: dict[tuple[str, ...], list[CellResult]] = {}
     for cell in result.cells:
         by_columns.setdefault(_columns(cell), []).append(cell)
