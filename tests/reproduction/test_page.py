@@ -177,8 +177,8 @@ def test_the_counts_of_the_readme_are_between_their_marks_and_leave_claims_out()
     text = counts_for_readme([TOY, EMPTY])
     assert text.splitlines() == [
         START,
-        "Of 10 printed figures that were computed again, 2 agree, 2 are better here, 4 differ, 2 agree because something "
-        "was fitted to them: [table by table](docs/results.md).",
+        "Of 10 printed figures that were computed again, 2 agree, 2 are better here, 4 differ, 2 agree because "
+        "something was fitted to them: [table by table](docs/results.md).",
         END,
     ]
 
