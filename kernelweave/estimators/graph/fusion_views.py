@@ -36,7 +36,7 @@ from kernelweave.kernels.representations import (
     representations,
     view_kind,
 )
-from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.kernels.spec.fitting import kernel_with_gaps
 
 ViewType = Literal["table", "counts", "kernel", "graph"]
 VIEW_TYPES = ("auto", "table", "counts", "kernel", "graph")
@@ -158,19 +158,10 @@ def views_for_graphs(views: Views, kernel: Any, kernel_params: Any) -> tuple[Vie
     if any(compared):
         blocks = list(views.blocks)
         for v in np.flatnonzero(compared).tolist():
-            blocks[v] = _kernel_block(views, v, kernels[v], params[v])
+            blocks[v] = kernel_with_gaps(views.blocks[v], views.present(v), kernels[v], params[v])
             types[v] = "kernel"
         views = replace(views, blocks=tuple(blocks))
     return views, view_types(types, views)
-
-
-def _kernel_block(views: Views, view: int, kernel: str, params: Any) -> Floats:
-    """Return the kernel among all samples, NaN for those that the view lacks."""
-    there = views.present(view)
-    known = fit_kernel(views.blocks[view][there], kernel, params).operator("dense").block(slice(None), slice(None))
-    block = np.full((views.n_samples, views.n_samples), np.nan)
-    block[np.ix_(there, there)] = known
-    return block
 
 
 def of_present(views: Views, view: int, kind: str) -> Matrix:

@@ -15,7 +15,7 @@ from kernelweave.estimators.margin.basis_kernels import basis_choices
 from kernelweave.estimators.margin.ratio_clustering import RatioMultipleKernelClustering
 from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.inputs import Views, is_multi_view, per_view, read_affinity, takes_missing_cells, views_as_seen
-from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.kernels.spec.fitting import kernel_with_gaps
 
 Kind = Literal["features", "kernel", "distances", "divergences", "graph"]
 #: Kernels under which far samples are all equally far: distances of their metric say more.
@@ -125,12 +125,9 @@ def _with_compared_cells(model: Any, views: list[View]) -> tuple[View, ...]:
 
 def _with_kernel(view: View, kernel: Any, params: Any) -> View:
     there = view.present(np.arange(view.block.shape[0]))
-    rows = view.block[there]
-    if not takes_missing_cells(kernel) or not np.isnan(rows).any():
+    if not takes_missing_cells(kernel) or not np.isnan(view.block[there]).any():
         return view
-    block = np.full((view.block.shape[0],) * 2, np.nan)
-    block[np.ix_(there, there)] = fit_kernel(rows, kernel, params).operator("dense").block(slice(None), slice(None))
-    return replace(view, block=block, kind="kernel")
+    return replace(view, block=kernel_with_gaps(view.block, there, kernel, params), kind="kernel")
 
 
 def _in_order_of_fit(model: Any, views: Views) -> Views:

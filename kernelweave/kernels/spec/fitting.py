@@ -15,7 +15,7 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import normalize
 
-from kernelweave.foundation.array_types import Array, Floats, Matrix
+from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.errors import KernelError, ParameterError
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.checks import check_kernel_matrix
@@ -475,3 +475,11 @@ def _sklearn_kernel(formula: formulas.Formula | None) -> tuple[str | None, dict[
         case formulas.Polynomial(gamma=gamma, coef0=coef0, degree=degree):
             return "poly", {"gamma": gamma, "coef0": coef0, "degree": degree}
     return None, {}
+
+
+def kernel_with_gaps(X: Matrix, present: Ints, kernel: Any, params: Any) -> Floats:
+    """Return the kernel among all rows of X, fitted on those that are present; NaN for the others, row and column."""
+    whole = slice(None)
+    block = np.full((X.shape[0], X.shape[0]), np.nan)
+    block[np.ix_(present, present)] = fit_kernel(X[present], kernel, params).operator("dense").block(whole, whole)
+    return block
