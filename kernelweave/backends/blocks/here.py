@@ -1,0 +1,25 @@
+"""Blocks in this process: arrays larger than memory, read block by block from files."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kernelweave.backends.blocks.nodes import Shard
+from kernelweave.backends.blocks.places import Places, Task
+
+
+class Here(Places):
+    """All blocks at one place, this process. With ``streams`` blocks are read from where they come from at every pass."""
+
+    def __init__(self, sizes: Sequence[int], *, streams: bool = False) -> None:
+        super().__init__(sizes)
+        self.streams = streams
+        self._shard = Shard()
+        self._shard.take_over(self.blocks)
+
+    def where(self) -> dict[str, list[int]]:
+        """Return all blocks."""
+        return {"here": list(range(len(self.blocks)))}
+
+    def send(self, tasks: Sequence[Task]) -> list[dict[int, list[Any]] | None]:
+        """Run the programs; nothing travels, and nothing gets lost."""
+        return [self._shard.run(task.program, task.wanted, task.dropped, task.blocks) for task in tasks]

@@ -1,0 +1,96 @@
+"""Where blocks lie and who computes on them: what this process and the workers of a cluster have in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kernelweave.backends.blocks.nodes import Block, Command, Node, commands, in_order
+
+
+@dataclass
+class Traffic:
+    """What has travelled between this process and the places."""
+
+    rounds: int = 0
+    sent: int = 0  # bytes
+    received: int = 0  # bytes
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one place is to do with some of its blocks."""
+
+    place: str
+    program: list[Command]
+    wanted: list[int]  # numbers of the values to return
+    dropped: tuple[int, ...]
+    blocks: list[int]
+
+
+class Places(ABC):
+    """Blocks of rows at one or several places."""
+
+    #: Whether one block at a time is in memory, so that what can be computed again is better not kept.
+    streams = False
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        starts = [0]
+        for rows in sizes:
+            starts.append(starts[-1] + rows)
+        self.blocks = [Block(b, start, rows) for b, (start, rows) in enumerate(zip(starts, sizes, strict=False))]
+        #: Numbers of the values that are kept with each block.
+        self.known: list[set[int]] = [set() for _ in sizes]
+        self.traffic = Traffic()
+
+    @abstractmethod
+    def where(self) -> dict[str, list[int]]:
+        """Return the blocks at every place; what was lost has been moved to places that are alive."""
+
+    @abstractmethod
+    def send(self, tasks: Sequence[Task]) -> list[dict[int, list[Any]] | None]:
+        """Run programs, one at each place, and return the wanted values block by block; None from a place that is lost."""
+
+    def close(self) -> None:
+        """Give back what is kept."""
+
+    def evaluate(
+        self, wanted: Sequence[Node], pending: Sequence[Node], held: set[int], dropped: Iterable[int]
+    ) -> list[list[Any]]:
+        """Return the values of the wanted nodes, block by block; pending ones are computed and kept."""
+        gone = tuple(dropped)
+        for known in self.known:
+            known.difference_update(gone)
+        results: dict[int, list[Any]] = {}
+        while len(results) < len(self.blocks):
+            tasks = self._tasks(wanted, pending, held, gone, results)
+            for task, answer in zip(tasks, self.send(tasks), strict=True):
+                if answer is None:
+                    continue
+                results |= answer
+                kept = {command.number for command in task.program if command.keep}
+                for b in task.blocks:
+                    self.known[b] |= kept
+            self.traffic.rounds += 1
+        return [[results[b][place] for b in range(len(self.blocks))] for place in range(len(wanted))]
+
+    def _tasks(
+        self,
+        wanted: Sequence[Node],
+        pending: Sequence[Node],
+        held: set[int],
+        gone: tuple[int, ...],
+        results: dict[int, list[Any]],
+    ) -> list[Task]:
+        """Return what every place has to do; blocks that know different values get programs of their own."""
+        numbers = [node.number for node in wanted]
+        tasks = []
+        for place, blocks in self.where().items():
+            groups: dict[frozenset[int], list[int]] = {}
+            for b in blocks:
+                if b not in results:
+                    groups.setdefault(frozenset(self.known[b]), []).append(b)
+            for known, group in groups.items():
+                nodes = in_order([*pending, *wanted], set(known))
+                tasks.append(Task(place, commands(nodes, held, set(numbers), group), numbers, gone, group))
+        return tasks
