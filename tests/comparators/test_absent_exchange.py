@@ -384,6 +384,17 @@ def test_starts_are_drawn_where_there_are_enough_samples_and_reach_all_others(cl
 
 
 @both
+@pytest.mark.filterwarnings("ignore:View .* shares", "ignore:The clusters agree")
+def test_a_view_with_as_many_samples_as_clusters_is_enough_for_a_start(cls):
+    few = [X[:5].copy() for X in COMPLETE[:2]]
+    few[0][3:] = np.nan
+    few[1][:2] = np.nan
+    assert set(fitted(cls, few).labels_) == {0, 1, 2}
+    with pytest.raises(ParameterError, match=r"n_clusters=4 is more than the 3 samples .* that view 'view_0' has"):
+        fitted(cls, few, n_clusters=4)
+
+
+@both
 def test_a_cluster_that_nobody_of_a_view_is_in(cls):
     blocks = [COMPLETE[0], np.where((Y == 2)[:, None], np.nan, COMPLETE[1])]
     with pytest.warns(ViewWarning, match="clusters agree with which views"):

@@ -86,12 +86,31 @@ def test_few_samples_have_fewer_neighbours_unless_their_number_is_given(n, expec
 def test_both_find_groups_and_leave_columns_alone_on_request(cls):
     model = cls(3, random_state=0).fit(VIEWS)
     assert same_partition(model.labels_, TRUTH)
-    assert model.labels_[0] == 0  # clusters are numbered by their first samples
     scaled = [oracle.standardized(X) for X in VIEWS]
     plain = cls(3, standardize=False, random_state=0).fit(scaled)
     np.testing.assert_allclose(dense(plain.affinity_), dense(model.affinity_), rtol=1e-9, atol=1e-14)
     unscaled = cls(3, standardize=False, random_state=0).fit([VIEWS[0] * [1.0, 100.0], VIEWS[1]])
     assert np.abs(dense(unscaled.affinity_) - dense(model.affinity_)).max() > 1e-3
+
+
+@methods
+@pytest.mark.parametrize("seed", range(4))
+def test_clusters_are_numbered_by_their_first_samples(cls, seed):
+    order = np.random.default_rng(seed).permutation(len(TRUTH))
+    model = cls(3, random_state=seed).fit([X[order] for X in VIEWS])
+    first = [int(np.argmax(model.labels_ == c)) for c in range(3)]
+    assert first == sorted(first)
+    assert same_partition(model.labels_, TRUTH[order])
+
+
+@methods
+def test_what_a_sample_has_with_itself_plays_no_part(cls):
+    model = cls(3, random_state=0).fit(VIEWS)
+    A = dense(model.affinity_)
+    A = A - np.diag(A.diagonal())
+    degrees = A.sum(axis=1)
+    expected = np.linalg.eigvalsh(A / np.sqrt(np.outer(degrees, degrees)))[:-4:-1]
+    np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-6)
 
 
 def dense(A):
@@ -276,6 +295,14 @@ def test_training_samples_have_their_labels_and_new_ones_those_of_their_group(cl
     assert (model.predict(moved) == model.labels_).mean() > 0.97
     near = [X + 0.1 for X in VIEWS]
     assert adjusted_rand_score(model.predict(near), TRUTH) > 0.95
+
+
+@methods
+def test_a_training_sample_keeps_its_label_although_its_neighbours_have_another(cls):
+    noise = list(np.random.default_rng(0).normal(size=(2, 60, 2)))
+    model = cls(3, n_neighbors=20, mu=5.0, random_state=0).fit(noise)
+    assert (model._model.votes(noise).argmax(axis=1) != model.labels_).any()
+    np.testing.assert_array_equal(model.predict(noise), model.labels_)
 
 
 def test_votes_are_shares_of_the_nearest_training_samples():

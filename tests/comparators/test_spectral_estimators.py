@@ -465,6 +465,13 @@ def test_kernels_that_do_not_fit_are_refused(cls, options):
         cls(3, memory_limit=0.01, **options).fit(VIEWS)
 
 
+def test_decompositions_for_correlations_take_more_than_the_kernels():
+    kernels = 3 * 8 * N**2 / 2**20
+    with pytest.raises(ParameterError, match="decompositions of 3 kernels of 45 samples take 0 MiB"):
+        CorrelationalSpectralClustering(3, memory_limit=3.4 * kernels, **RBF_05).fit(VIEWS)
+    assert CorrelationalSpectralClustering(3, memory_limit=3.6 * kernels, **RBF_05).fit(VIEWS).converged_
+
+
 def test_linear_kernels_of_few_columns_need_no_memory_for_correlations():
     few = CorrelationalSpectralClustering(3, memory_limit=0.01, random_state=0).fit(VIEWS)
     np.testing.assert_array_equal(few.labels_, CorrelationalSpectralClustering(3, random_state=0).fit(VIEWS).labels_)

@@ -29,13 +29,14 @@ from kernelweave import (
     ParameterError,
     ViewError,
 )
+from kernelweave.estimators.comparators import multi_view_nmf as nmf_estimator
 from kernelweave.estimators.comparators.distances import METRICS, SPARSE_METRICS
 from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.comparators import affinity_propagation, multi_view_nmf
 from kernelweave.solvers.comparators import k_medoids as k_medoids_module
 from kernelweave.solvers.comparators.affinity_propagation import Messages, find_exemplars
-from kernelweave.solvers.comparators.k_medoids import build_medoids, k_medoids, start_medoids
+from kernelweave.solvers.comparators.k_medoids import Medoids, build_medoids, k_medoids, start_medoids
 from kernelweave.solvers.comparators.multi_view_em import (
     COVARIANCES,
     GaussianView,
@@ -116,6 +117,21 @@ def test_the_sum_falls_and_no_single_swap_lowers_it_further(problem):
     assert result.objective >= oracle.best_medoids(D, weights, len(start)) - 1e-9
     np.testing.assert_allclose(D[result.medoids][result.labels, np.arange(len(D))], D[result.medoids].min(axis=0))
     np.testing.assert_allclose(result.totals, np.bincount(result.labels, weights, len(start)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_a_swap_every_sample_knows_its_nearest_and_second_nearest_medoid(seed):
+    rng = np.random.default_rng(seed)
+    D = cdist(OVERLAPPING, OVERLAPPING)
+    weights = rng.uniform(0.5, 2.0, size=60)
+    state = Medoids(D[:4], np.arange(4), weights)
+    for sample in rng.permutation(np.arange(4, 60))[:20]:
+        state.swap(int(rng.integers(4)), int(sample), D[sample])
+        nearest = np.sort(D[state.medoids], axis=0)
+        np.testing.assert_array_equal(state.near_distance, nearest[0])
+        np.testing.assert_array_equal(state.second_distance, nearest[1])
+        without = [oracle.cost(D, np.delete(state.medoids, c), weights) for c in range(4)]
+        np.testing.assert_allclose(state.losses(), np.array(without) - state.objective)
 
 
 @cases
@@ -398,6 +414,7 @@ def test_samples_at_no_distance_that_are_not_equal_can_be_exemplars_too():
     result = exemplars_of(D, n_clusters=3)  # no preference gives more than two
     assert len(result.indices) == 3
     assert result.objective == 0.0
+    assert result.labels[result.indices].tolist() == [0, 1, 2]  # each for itself, though another is as near
 
 
 def test_the_kernel_decides_about_similarity():
@@ -433,6 +450,10 @@ def test_messages_that_do_not_settle_are_told_and_labels_are_still_valid():
 def test_more_samples_than_memory_holds_are_refused():
     with pytest.raises(ParameterError, match=r"7 matrices of 60 x 60.*memory_limit=0\.01"):
         AffinityPropagation(memory_limit=0.01).fit(X)
+    one = 8 * 60**2 / 2**20
+    with pytest.raises(ParameterError, match="7 matrices of 60 x 60"):
+        AffinityPropagation(memory_limit=6.9 * one).fit(X)
+    assert AffinityPropagation(memory_limit=7.1 * one, random_state=0).fit(X).converged_
 
 
 # --- k-means of several views ----------------------------------------------------------------------------------------
@@ -558,6 +579,15 @@ def test_k_means_that_does_not_settle_keeps_its_best_round():
     assert set(model.labels_) == set(range(5))
     with pytest.warns(ConvergenceWarning, match="max_iter=2 before its partitions settled"):
         MultiViewKMeans(5, views=[slice(0, 3), slice(3, 6)], max_iter=2, random_state=0).fit(table)
+
+
+def test_a_sample_alone_with_its_centre_stays_there_when_an_empty_cluster_is_filled():
+    # The means are 1.5, 1.5 and 11.55: the last sample is far from its centre, but alone; nobody is in cluster 1.
+    x = np.array([[0.0], [1.0], [2.0], [3.0], [3.1], [20.0]])
+    start = np.array([0, 1, 1, 0, 2, 2])
+    result = exchange_kmeans([FeatureKernel(x)], start, np.ones(6), n_clusters=3, max_iter=1)
+    assert result.labels.tolist() == [0, 0, 0, 1, 1, 2]
+    np.testing.assert_allclose(result.means[0], [[1.5], [3.1], [11.55]])
 
 
 # --- EM of several views ---------------------------------------------------------------------------------------------
@@ -796,6 +826,31 @@ def test_every_view_can_have_a_regularization_of_its_own():
         MultiViewNMF(3, regularization=[1.0, -1.0]).fit(words)
     with pytest.raises(ViewError, match="regularization has 1 entries for 2 views"):
         MultiViewNMF(3, regularization=[1.0]).fit(words)
+
+
+def test_of_several_starts_the_factors_of_least_objective_are_kept():
+    table = np.random.default_rng(0).random((40, 6))  # without topics: starts lead to different ends
+    ends = [MultiViewNMF(4, n_init=count, random_state=0).fit(table).objective_ for count in range(1, 7)]
+    assert (np.diff(ends) <= 0).all()
+    assert ends[-1] < ends[0]
+
+
+@pytest.mark.parametrize("absent", [False, True])
+def test_starts_do_not_depend_on_the_lengths_of_the_samples(absent, monkeypatch):
+    words, _ = counts_of_words()
+    if absent:
+        words[0][:10] = np.nan
+    starts = []
+
+    def watched(blocks, strengths, start, *others, **options):
+        starts.append(start.tolist())
+        return joint_factors(blocks, strengths, start, *others, **options)
+
+    monkeypatch.setattr(nmf_estimator, "joint_factors", watched)
+    lengths = np.random.default_rng(1).choice([1.0, 50.0], size=(90, 1))
+    for tables in (words, [lengths * block for block in words]):
+        MultiViewNMF(3, n_init=1, random_state=0).fit(tables)
+    assert starts[0] == starts[1]
 
 
 def test_negative_values_and_unfinished_factors_are_told():

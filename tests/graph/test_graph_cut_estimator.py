@@ -335,6 +335,12 @@ def test_a_spectral_start_takes_a_graph_with_nodes_without_edges(objective, k):
     assert len(np.unique(model.labels_[:12] if objective == "normalized_cut" else model.labels_)) == k
 
 
+def test_a_cluster_that_the_spectral_start_leaves_empty_takes_a_node_of_the_largest(monkeypatch):
+    monkeypatch.setattr(GraphCut, "_spectral_labels", lambda self, A: np.array([1, 1, 0, 0, 0, 0, 1]))
+    model = GraphCut(4, init="spectral", polish=False).fit(ring_lattice(7, 1))
+    assert model.labels_.tolist() == [1, 1, 0, 0, 3, 2, 1]
+
+
 def test_a_spectral_start_takes_as_many_clusters_as_nodes():
     model = GraphCut(6, init="spectral", random_state=0).fit(oracle.cliques(3, 3))
     assert sorted(model.labels_.tolist()) == list(range(6))

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from kernelweave.estimators.graph import structure
-from kernelweave.estimators.graph.structure import Judge, ViewReport, verdict, view_warnings
+from kernelweave.estimators.graph.structure import Judge, ViewReport, as_asked, verdict, view_warnings
 from kernelweave.inputs import Views, observed_views
 from kernelweave.solvers.graph.cluster_count import ClusterCount
 
@@ -105,6 +105,11 @@ def judge(types=None, seed=0, **blocks):
 )
 def test_the_verdict_says_what_speaks_for_the_number(changes, sentence):
     assert verdict(count(**changes), 9) == sentence
+
+
+@pytest.mark.parametrize(("k", "sentence"), [(1, "1 cluster, as asked for."), (2, "2 clusters, as asked for.")])
+def test_a_number_that_was_given_is_said_to_be(k, sentence):
+    assert as_asked(k) == sentence
 
 
 # --- views that mislead ----------------------------------------------------------------------------------------------

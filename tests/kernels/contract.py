@@ -278,6 +278,11 @@ class CrossContract(_Contract):
             result[:] = -7.0
             self.assert_close(op.diag(), wanted, wanted)
 
+    def test_a_kernel_between_different_samples_claims_nothing_about_eigenvalues(self):
+        rng = np.random.default_rng(0)
+        for n_new in (5, 8):  # as many new samples as training samples make no difference
+            assert self.make(rng.standard_normal((n_new, 3)), rng.standard_normal((8, 3))).psd is None
+
     def test_as_many_new_as_training_samples_do_not_make_it_symmetric(self):
         rng = np.random.default_rng(2)
         X, Y = rng.standard_normal((8, 3)), rng.standard_normal((8, 3))

@@ -278,6 +278,8 @@ def test_white_noise_is_on_the_diagonal_of_training_samples_alone(storage):
     [
         process.RBF() * process.DotProduct() + process.Matern(),
         process.ExpSineSquared(),  # positive semidefinite on a line, not in space
+        process.ConstantKernel(1e-3) * process.RBF() + process.ExpSineSquared(),
+        process.ExpSineSquared() + process.ConstantKernel(1e-3) * process.RBF(),
         process.PairwiseKernel(metric="sigmoid"),
     ],
 )
@@ -446,6 +448,15 @@ def test_duplicates_and_constant_features_give_finite_symmetric_kernels(name):
 def test_equal_samples_have_affinity_one(name):
     X = np.repeat(positive_samples(4), 6, axis=0)
     np.testing.assert_allclose(fitted_matrix(X, name, PARAMS[name])[:6, :6], 1.0, rtol=1e-12)
+
+
+def test_sparse_samples_that_differ_by_rounding_have_affinity_one_and_others_zero():
+    # Their distances are below the rounding of squared lengths, and so are their scales.
+    rng = np.random.default_rng(0)
+    X = np.repeat(0.1 + rng.random((3, 12)), 6, axis=0)
+    X *= 1.0 + np.finfo(float).eps * rng.integers(-2, 3, X.shape)
+    K = fitted_matrix(sp.csr_array(X), "self_tuning", {"n_neighbors": 2})
+    np.testing.assert_array_equal(K, np.kron(np.eye(3), np.ones((6, 6))))
 
 
 @pytest.mark.parametrize("weights", ["connectivity", "self_tuning"])

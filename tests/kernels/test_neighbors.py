@@ -103,6 +103,36 @@ def test_few_samples_are_neighbours_of_all_others_unless_a_number_is_asked_for(n
         fit_kernel(X[:1], name)
 
 
+def test_edges_of_the_neighbour_graph_that_one_end_has_only_count_half_in_the_mean_and_whole_in_the_maximum():
+    X = np.array([[0.0], [1.0], [3.0]])  # 0 and 1 have each other, 2 has 1
+    graphs = {}
+    for symmetrize in ("mean", "max"):
+        fitted = fit_kernel(X, "nearest_neighbors", {"n_neighbors": 1, "symmetrize": symmetrize})
+        graphs[symmetrize] = fitted.operator().A.toarray()
+    np.testing.assert_array_equal(graphs["mean"], [[1.0, 1.0, 0.0], [1.0, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    np.testing.assert_array_equal(graphs["max"], [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
+
+
+def test_self_tuned_edges_of_the_neighbour_graph_are_measured_by_the_radii_of_both_ends():
+    X = np.array([[0.0], [1.0], [3.0]])  # of radius 1, 1 and 2
+    fitted = fit_kernel(X, "nearest_neighbors", {"n_neighbors": 1, "weights": "self_tuning"})
+    A = fitted.operator().A.toarray()
+    assert A[0, 1] == pytest.approx(np.exp(-1.0))
+    assert A[1, 2] == A[2, 1] == pytest.approx(np.exp(-4.0 / (1.0 * 2.0)) / 2)
+
+
+def test_a_new_sample_is_a_neighbour_of_training_samples_within_their_own_radius():
+    # The two nearest of 2.5 are 3 and 1. It lies within the radius 2 of the former, not within the radius 1 of the
+    # latter.
+    X = np.array([[0.0], [1.0], [3.0]])
+    params = {"n_neighbors": 1}
+    plain = fit_kernel(X, "nearest_neighbors", params).cross(np.array([[2.5]]))
+    np.testing.assert_array_equal(plain.A.toarray(), [[0.0, 0.5, 1.0]])
+    tuned = fit_kernel(X, "nearest_neighbors", params | {"weights": "self_tuning"}).cross(np.array([[2.5]]))
+    wanted = [0.0, np.exp(-(1.5**2) / (1.5 * 1.0)) / 2, np.exp(-(0.5**2) / (1.5 * 2.0))]
+    np.testing.assert_allclose(tuned.A.toarray(), [wanted])
+
+
 # --- neighbours of graph fusion ---------------------------------------------------------------------------------------
 
 RNG = np.random.default_rng(0)
@@ -259,6 +289,17 @@ def test_sparse_search_finds_the_largest_cosines(m):
         assert sorted(found.tolist()) == sorted(wanted)
         apart = np.linalg.norm(Z.toarray()[row] - Z.toarray()[found], axis=1)
         np.testing.assert_allclose(near.distances[row, : len(found)], apart, atol=1e-7)
+
+
+def test_sparse_rows_searched_some_at_a_time_have_the_same_neighbours(monkeypatch):
+    Z = unit_counts(share=0.2)
+    at_once = nearest_others(Z, 4, np.random.default_rng(0))
+    monkeypatch.setattr(fusion_neighbors, "SPARSE_ROWS", 7)
+    in_parts = nearest_others(Z, 4, np.random.default_rng(0))
+    np.testing.assert_array_equal(in_parts.indices, at_once.indices)
+    np.testing.assert_array_equal(in_parts.distances, at_once.distances)
+    known = np.isfinite(in_parts.distances)
+    assert not (known & (in_parts.indices == np.arange(90)[:, None])).any()
 
 
 def test_sparse_rows_have_equal_rows_as_neighbours():

@@ -141,6 +141,12 @@ def test_a_stored_kernel_shares_the_memory_of_its_matrix(order, dtype):
     assert np.shares_memory(DenseKernel(K).K, K)
 
 
+@pytest.mark.parametrize("psd", [False, None])
+def test_the_scale_of_a_stored_kernel_that_may_be_indefinite_is_its_largest_entry(psd):
+    K = np.array([[0.1, 2.0, 0.0], [2.0, 0.0, -3.0], [0.0, -3.0, 0.5]])
+    assert DenseKernel(K, psd=psd).scale() == 3.0
+
+
 def test_products_of_a_float32_kernel_are_float64_sums_without_a_float64_copy():
     n = 3000
     K = np.full((n, n), np.float32(0.1))
@@ -161,6 +167,34 @@ def short_chunks():
 
 @pytest.mark.usefixtures("short_chunks")
 class TestDenseCrossInChunks(TestDenseCross): ...
+
+
+# --- operators of three methods --------------------------------------------------------------------------------------
+
+
+class Negated(operator.KernelOperator):
+    """Minus the inner products, written with as little as an operator needs."""
+
+    def __init__(self, X):
+        self.X = X
+        self.shape = (len(X), len(X))
+
+    def diag(self):
+        return -(self.X**2).sum(axis=1)
+
+    def matmat(self, H):
+        return -self.X @ (self.X.T @ H)
+
+    def block(self, rows, cols):
+        return -self.X[rows] @ self.X[cols].T
+
+
+class TestOperatorOfThreeMethods(OperatorContract):
+    def make(self, X):
+        return Negated(X)
+
+    def dense(self, X):
+        return -X @ X.T
 
 
 # --- kernels computed tile by tile -----------------------------------------------------------------------------------
@@ -471,6 +505,25 @@ class TestSparseFeatureKernel(TestFeatureKernel):
 class TestSparseMatrixFeatureKernel(TestFeatureKernel):
     def make(self, X):
         return FeatureKernel(sp.csr_matrix(X))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_sums_follow_a_move_that_changes_some_features_only(form):
+    X = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 0.0, 0.0], [0.0, 5.0, 6.0]])
+    op, before, after = FeatureKernel(form(X)), np.array([0, 0, 1, 1]), np.array([1, 0, 1, 1])
+    sums = op.cluster_sums(before, np.ones(4), 2)
+    op.move_sums(sums, op.backend.moves(before, after), np.ones(4))
+    np.testing.assert_allclose(sums, np.array([X[1], X[[0, 2, 3]].sum(axis=0)]) @ X.T)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("shape", [(7, 2), (2, 7)])
+def test_the_rank_is_at_most_the_number_of_features_and_that_of_samples(shape, form):
+    X = np.random.default_rng(0).standard_normal(shape)
+    op = FeatureKernel(form(X))
+    assert op.rank_bound == np.linalg.matrix_rank(X @ X.T) == 2
+    np.testing.assert_allclose(op.gram_factor() @ op.gram_factor().T, X @ X.T)
+    assert FeatureKernel(form(X), form(X[:1])).rank_bound == shape[0]  # new samples: nothing is known
 
 
 class TestFeatureCross(CrossContract):

@@ -196,6 +196,20 @@ def test_an_uncertain_fixed_point_is_checked_against_exact_sums():
     assert partition.certain(1.0)
 
 
+def test_rounding_left_behind_by_samples_of_great_weight_does_not_end_a_run():
+    # Samples 0 and 1 leave cluster 0 for the clusters at -10 and 10. What is left of their sums hides that sample 5 is
+    # nearer to sample 4 than to the centre at -10, by a hair.
+    wrong = []
+    for seed in range(20):
+        heavy = np.array([-1.0, 1.0, -1.0, 1.0]) * np.random.default_rng(seed).uniform(9.0, 11.0, 4)
+        between = (heavy[0] + heavy[2]) / 4 + 1e-6
+        x = 20.0 + np.array([*heavy, 0.0, between])[:, None]
+        weights = np.array([1e10, 1.5e10, 1e10, 1e10, 1.0, 1.0])
+        result = kernel_kmeans(DenseKernel(x @ x.T), np.array([0, 0, 1, 2, 0, 1]), weights, n_clusters=3)
+        wrong += [seed] * (result.labels.tolist() != [1, 2, 1, 2, 0, 0])
+    assert wrong == []
+
+
 def test_a_cluster_that_runs_empty_takes_the_farthest_sample():
     x = np.array([[0.0], [0.1], [0.2], [9.0]])
     result = kernel_kmeans(DenseKernel(x @ x.T), np.zeros(4, dtype=int), np.ones(4), n_clusters=2)
@@ -320,6 +334,11 @@ def test_the_earliest_of_equal_runs_is_kept():
     op = DenseKernel(np.eye(4))
     runs = [kernel_kmeans(op, np.array(start), np.ones(4), n_clusters=2) for start in ([0, 0, 1, 1], [1, 1, 0, 0])]
     assert best_of(runs) is runs[0]
+
+
+def test_the_run_of_least_objective_is_kept_wherever_it_comes():
+    for objectives in itertools.permutations([3.0, 4.0, 5.0]):
+        assert best_of(objectives, value=float) == 3.0
 
 
 def test_a_graph_without_self_loops_is_clustered_by_the_size_of_its_edges():

@@ -254,6 +254,21 @@ def test_clusters_stay_empty_where_there_are_fewer_distinct_samples():
     assert result.objective == pytest.approx(0.0, abs=1e-15)
 
 
+def test_moves_that_do_not_lower_the_objective_are_undone():
+    # Samples 4 and 5 count nothing: wherever they go, the objective stays.
+    x = np.array([[0.0], [1.0], [8.0], [9.0], [0.5], [8.5]])
+    weights = np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0])
+    before = np.array([0, 0, 1, 1, 1, 0])
+    views = observed([x], np.ones((6, 1), dtype=bool))
+    partition = ObservedPartition(views, before, weights, 2, np.ones(1))
+    objective, assignment = partition.objective, partition.nearest()
+    moves = partition.moves_to(assignment.labels)
+    assert moves.count == 2
+    partition.move(moves)
+    assert not partition.cut_back(before, moves, assignment.distances, objective)
+    np.testing.assert_array_equal(partition.labels, before)
+
+
 # --- starts ----------------------------------------------------------------------------------------------------------
 
 
@@ -277,6 +292,24 @@ def test_samples_beside_the_chosen_ones_begin_where_they_cost_least():
     everyone = np.arange(5)
     known = np.array([0, 0, 1, 1, 1])
     assert extended_observed_labels(views, known, everyone, np.ones(5), 2, equal(2)) is known
+
+
+def test_labels_of_some_samples_are_extended_by_weighted_centres():
+    features = [np.array([[0.0], [4.0], [10.0], [6.2]])]
+    views = observed(features, np.ones((4, 1), dtype=bool))
+    weights = np.array([1.0, 9.0, 1.0, 1.0])  # centres at 3.6 and 10; without weights the first would be at 2
+    labels = extended_observed_labels(views, np.array([0, 0, 1]), np.arange(3), weights, 2, np.ones(1))
+    assert labels.tolist() == [0, 0, 1, 0]
+
+
+def test_views_with_no_more_samples_of_weight_than_clusters_tell_nothing_unless_there_are_no_others():
+    features = [np.arange(6.0)[:, None]] * 3
+    mask = np.array([[1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0, 1], [1, 0, 0], [1, 0, 0]], dtype=bool)
+    views = observed(features, mask)  # of six, three and four samples
+    assert views.telling(np.ones(6), 2) == [0, 1, 2]
+    assert views.telling(np.ones(6), 3) == [0, 2]
+    assert views.telling(np.array([0.0, 1.0, 1.0, 1.0, 1.0, 1.0]), 3) == [0]
+    assert views.telling(np.ones(6), 6) == [0, 1, 2]
 
 
 def test_views_of_chosen_samples_are_the_views_of_these():

@@ -275,6 +275,17 @@ def test_a_start_with_such_a_cluster_is_given_to_k_means(x, start, max_iter):
     assert result.inertia == pytest.approx(plain.objective)
 
 
+def test_rounding_left_behind_by_samples_of_great_weight_is_no_variance_of_a_single_sample():
+    # Samples 0 and 1 leave cluster 0 for the clusters at -10 and 10; sample 6 remains, and what is left of their sums.
+    for seed in range(20):
+        heavy = np.array([-1.0, 1.0, -1.0, 1.0]) * np.random.default_rng(seed).uniform(9.0, 11.0, 4)
+        x = 20.0 + np.array([*heavy, -8.0, 8.5, 0.0])[:, None]
+        weights, labels = np.array([1e8, 1e8, 1e8, 1e8, 1.0, 1.0, 1.0]), np.array([0, 0, 1, 2, 1, 2, 0])
+        result = minmax_kmeans(DenseKernel(x @ x.T), labels, weights, n_clusters=3)
+        assert result.collapsed
+        assert result.labels.tolist() == [1, 2, 1, 2, 1, 2, 0]
+
+
 def test_a_second_sample_without_weight_does_not_make_a_cluster():
     x = np.array([[0.0], [1.0], [8.0], [9.0]])
     weights = np.array([1.0, 1.0, 1.0, 0.0])

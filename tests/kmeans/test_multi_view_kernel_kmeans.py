@@ -510,6 +510,19 @@ def test_a_tolerance_ends_a_run_early(learned):
     assert loose.objective >= strict.objective
 
 
+def test_a_run_says_that_a_step_of_any_round_would_have_raised_the_objective():
+    rose, forgotten = 0, []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        kernels = [A + A.T for A in rng.standard_normal((2, 20, 20))]
+        op, labels = composite([DenseKernel(K) for K in kernels], np.ones(2)), start(rng, 20, 3)
+        first, whole = (run(op, labels, np.ones(20), 3, 2.0, max_iter=rounds) for rounds in (1, 100))
+        rose += first.rose
+        forgotten += [seed] * (first.rose and not whole.rose)
+    assert rose >= 6
+    assert forgotten == []
+
+
 def test_every_outer_step_is_reported_with_its_objective():
     data, rng = grouped(2)
     labels, (op, _), reported = start(rng, 120, 4), made("features", data), []

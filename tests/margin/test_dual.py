@@ -107,6 +107,16 @@ def test_the_unit_of_the_kernel_does_not_matter(seed, power):
     np.testing.assert_allclose(there.scores - there.scores.mean(), here.scores - here.scores.mean(), atol=1e-2)
 
 
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_clusters_that_change_names_change_the_sign_of_the_decision(C):
+    K, _, _ = problem(8, n=20)
+    y = np.where(np.arange(20) % 2 == 0, 1.0, -1.0)
+    here = MarginProblem(K, C, y).solve(1e-9)
+    there = MarginProblem(K, C, -y).solve(1e-9)
+    assert there.bias == pytest.approx(-here.bias, abs=1e-3)  # also where all of an interval are equally good
+    np.testing.assert_allclose(there.scores, -here.scores, atol=1e-3)
+
+
 def test_a_copy_goes_its_own_way():
     K, y, C = problem(3, n=20)
     P = MarginProblem(K, C, y)

@@ -158,6 +158,15 @@ def test_weights_move_only_where_the_fall_is_larger_than_the_gap(gap, moves, mon
     assert (not np.array_equal(result.theta, family.first())) == moves
 
 
+@pytest.mark.parametrize(("fall", "moves"), [(-1e-9, False), (0.0, False), (0.1, True)])
+def test_weights_move_only_where_the_objective_falls(fall, moves, monkeypatch):
+    X, y = samples(3, n=20, apart=1.0)
+    family = WeightedKernels(kernels(X))
+    uncertain_after_the_start(monkeypatch, fall=fall, gap=0.0)
+    result = run(family, y, limit=0.0, max_iter=1)
+    assert (not np.array_equal(result.theta, family.first())) == moves
+
+
 class Draws:
     """A generator that gives what it was told to."""
 
@@ -207,6 +216,12 @@ def test_pairs_that_break_the_balance_are_drawn_again():
     assert all(labels.tobytes() in natural for labels in result)  # no border was moved
 
 
+def test_no_border_moves_where_some_pairs_keep_the_balance():
+    x = np.repeat([0.0, 1.0, 100.0], [10, 10, 1])[:, None]
+    groups = np.repeat([-1.0, 1.0], [10, 11]).tolist()  # a pair with the last sample would leave it alone
+    assert [labels.tolist() for labels in balanced_pairs(x @ x.T, np.random.default_rng(0), 8, 2.0)] == [groups] * 8
+
+
 def test_where_no_pair_keeps_the_balance_the_border_moves():
     X = np.concatenate([np.zeros((10, 1)), [[1.0], [1.1]]]) + 1e-3 * np.arange(12)[:, None]
     result = balanced_pairs(X @ X.T, np.random.default_rng(0), 3, 0.0)
@@ -236,9 +251,16 @@ def test_the_bias_is_the_best_of_all_that_keep_the_balance(seed, limit):
     assert abs(np.where(scores + result > 0, 1, -1).sum()) <= limit
 
 
+@pytest.mark.parametrize(("limit", "sizes"), [(4.0, {9, 12}), (4.5, {9, 12}), (5.0, {8, 13})])
+def test_the_bias_keeps_the_balance_of_an_odd_number_of_samples(limit, sizes):
+    scores = np.repeat([-1.0, 1.0], [13, 8]) + 1e-3 * np.arange(21)
+    positive = np.count_nonzero(scores + balanced_bias(scores, limit) > 0)
+    assert {positive, 21 - positive} == sizes
+
+
 def test_iterative_regression_finds_separated_groups_and_its_decision_repeats_them():
     X, y = samples(9, n=40, apart=8.0)
-    K = X @ X.T + 1e4  # far from the origin: only the bias changes
+    K = (X + 100.0) @ (X + 100.0).T  # far from the origin: only the bias changes
     start = y.copy()
     start[:8] *= -1
     result = iterative_svr(K, start, C=1.0, limit=4.0)

@@ -173,6 +173,21 @@ def test_without_a_mixture_of_views_the_constants_are_averaged(weights):
     assert dense.objective_ - plain.objective_ == pytest.approx(plain.view_weights_ @ constants)
 
 
+@normalizers
+def test_posteriors_of_a_mixture_of_views_weigh_their_densities(normalizer):
+    views = [X[:, :2], 0.7 * X[:, 2:]]  # so that neither density drives out the other
+    new = [NEW[:, :2], 0.7 * NEW[:, 2:]]
+    model = MultiViewConvexMixture(3, normalizer=normalizer).fit(views)
+    assert (model.view_weights_ > 0.1).all()
+    chosen = model.exemplar_indices_
+    joint = np.zeros((len(NEW), 3))
+    for rows, block, beta, weight in zip(new, views, model.betas_, model.view_weights_, strict=True):
+        factor = 1.0 if normalizer is None else (beta / np.pi) ** (0.5 * block.shape[1])
+        joint += weight * factor * np.exp(-beta * squares(rows, block[chosen]))
+    joint *= model.priors_[chosen]
+    np.testing.assert_allclose(model.predict_proba(new), joint / joint.sum(axis=1, keepdims=True), rtol=1e-6)
+
+
 def test_one_view_has_the_densities_of_a_mixture_of_one_view():
     one = MultiViewConvexMixture(3, normalizer="gaussian").fit(X)
     assert one.objective_ == pytest.approx(ConvexMixture(3, normalizer="gaussian").fit(X).objective_)

@@ -512,6 +512,14 @@ def test_a_far_sample_of_almost_no_weight_does_not_stand_in_the_way(share):
     np.testing.assert_allclose(result.values[:-1], alone.values, atol=1e-4)
 
 
+def test_em_does_not_drop_the_only_component_of_a_sample_however_little_it_weighs():
+    weights = np.array([1.0, 1.0, 1.0, 1e-5])  # the last one is too far away for any other component
+    S, shares = stored(squares(np.array([[0.0], [1.0], [2.0], [100.0]])), 1.0), weights / weights.sum()
+    result = solve_priors(S, shares, solver="em", tol=1e-12, max_iter=200)
+    never_falls(result.history)
+    assert result.values[3] == pytest.approx(shares[3])
+
+
 def test_a_thousand_samples_take_few_steps():
     S, shares = of_samples(blobs(2, n=1000, k=6))
     result = solve_priors(S, shares)

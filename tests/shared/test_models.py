@@ -10,12 +10,14 @@ from sklearn.metrics.pairwise import euclidean_distances, linear_kernel, rbf_ker
 from kernelweave.estimators.shared.models import (
     CenterModel,
     MeanModel,
+    ObservedCenters,
     cluster_means,
     feature_offset,
     nearest_centers,
     shifted_features,
 )
 from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels, WeightedViewKernels
+from kernelweave.inputs import Views
 from kernelweave.kernels.spec.fitting import fit_kernel
 
 RNG = np.random.default_rng(0)
@@ -118,6 +120,26 @@ def test_the_kernels_of_views_can_stand_in_for_one_kernel():
     )
     np.testing.assert_allclose(model.squared_distances(new), expected, atol=1e-10)
     np.testing.assert_array_equal(model.assign(new), expected.argmin(axis=1))
+
+
+def test_where_samples_are_absent_an_empty_cluster_is_infinitely_far_and_gets_no_samples():
+    labels = np.arange(N) % 2 * 2  # clusters 0 and 2 of three
+    blocks = (X[:, :2], X[:, 2:])
+    observed = np.ones((N, 2), dtype=bool)
+    kernels = ViewKernels(tuple(ViewKernel(fit_kernel(block, "linear").for_new_samples(), 1.0) for block in blocks))
+    means = np.stack([np.average(X[labels == c], axis=0, weights=WEIGHTS[labels == c]) for c in (0, 2)])
+    norms = np.full((2, K), np.inf)
+    norms[:, [0, 2]] = np.square(means.reshape(2, 2, 2)).sum(axis=2).T
+    model = ObservedCenters(kernels, observed, labels, WEIGHTS, np.array([1.0, 3.0]), norms)
+    there = np.arange(len(NEW)) % 2 == 0  # in the second view
+    mask = np.stack([np.ones_like(there), there], axis=1)
+    new = Views(("a", "b"), (NEW[:, :2], np.where(there[:, None], NEW[:, 2:], np.nan)), mask)
+    squared = np.square(NEW[:, None] - means)
+    expected = squared[..., :2].sum(axis=2) + 3.0 * there[:, None] * squared[..., 2:].sum(axis=2)
+    distances = model.squared_distances(new)
+    assert np.isinf(distances[:, 1]).all()
+    np.testing.assert_allclose(distances[:, [0, 2]], expected, atol=1e-10)
+    np.testing.assert_array_equal(model.assign(new), 2 * expected.argmin(axis=1))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])

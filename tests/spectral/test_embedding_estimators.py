@@ -6,9 +6,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import CorrelationalSpectralClustering, MultiViewSpectralClustering, NgSpectralClustering
-from kernelweave.estimators.shared.embedding import EmbeddingModel, Extension, unit_rows
+from kernelweave.estimators.shared.embedding import EmbeddingModel, Extension, kmeans_labels, unit_rows
 from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.foundation.errors import ParameterError, ViewError
+from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from tests.estimators.discovery import blobs
@@ -123,6 +124,14 @@ def test_a_model_leaves_empty_clusters_alone():
     assert labels.tolist() == [0, 0, 0]
     np.testing.assert_allclose(squared, [0.0, 16.0, 256.0])
     np.testing.assert_array_equal(model.embed([points]), 2.0 * points)
+
+
+def test_generators_serve_one_embedding_after_another():
+    points = np.random.default_rng(0).normal(size=(40, 3))  # without groups: starts lead to different ends
+    rngs = streams(0, 1)
+    once, again = (kmeans_labels(points, np.ones(40), 5, rngs) for _ in range(2))
+    np.testing.assert_array_equal(once, again)
+    assert (kmeans_labels(points, np.ones(40), 5, streams(1, 1)) != once).any()
 
 
 def test_rows_get_unit_length_but_single_columns_stay():

@@ -149,8 +149,7 @@ def fuse_networks(
         following = np.zeros_like(total)
         for v, S in enumerate(shares):
             if len(current) > 1:
-                np.subtract(total, current[v], out=others)
-                others /= len(current) - 1
+                np.subtract(total, current[v], out=others)  # normalised below: the sum serves as well as the mean
             else:
                 np.copyto(others, total)
             current[v] = _normalised(_diffused(S, others))
