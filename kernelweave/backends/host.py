@@ -50,6 +50,7 @@ class HostBackend:
     """NumPy arrays, and loops over rows that are compiled or plain. See the protocol for what the verbs mean."""
 
     direct_limit = DIRECT_LIMIT
+    one_run_at_a_time = False
 
     def __init__(self, name: str) -> None:
         if name not in ("numba", "numpy"):

@@ -59,6 +59,8 @@ class Backend(Protocol):
     name: str
     #: Up to this many samples a kernel may be brought to the host as a matrix and decomposed there.
     direct_limit: int
+    #: Whether several runs side by side gain nothing here, since each keeps everything busy.
+    one_run_at_a_time: bool
 
     # Searches that only some backends have
 

@@ -1,8 +1,8 @@
 """Every error and warning of the library, so that callers can catch them by name.
 
-All errors derive from ``ValueError`` because scikit-learn's tools expect that of bad input. Where a message tells the
-reader to change an argument, the argument is an object among the pieces of the message: Python users read it as Python,
-and another interface, such as the command line, can write it in its own words.
+All errors about input derive from ``ValueError`` because scikit-learn's tools expect that of bad input. Where a message
+tells the reader to change an argument, the argument is an object among the pieces of the message: Python users read it
+as Python, and another interface, such as the command line, can write it in its own words.
 """
 
 from dataclasses import dataclass
@@ -54,6 +54,10 @@ class KernelError(ValueError):
 
 class DataError(_PiecewiseError):
     """A data set that is missing or cannot be read."""
+
+
+class WorkersLostError(RuntimeError):
+    """Every worker of a cluster is gone, and none came back."""
 
 
 class NotPSDWarning(UserWarning):

@@ -45,7 +45,7 @@ class FeatureKernel(KernelOperator):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the inner products of the chosen rows."""
-        products = self.Phi[rows] @ self.source[cols].T
+        products = self._taken(self.Phi, rows) @ self._taken(self.source, cols).T
         return products.toarray() if sp.issparse(products) else products
 
     def columns(self, samples: Ints) -> BackendArray:
@@ -109,6 +109,13 @@ class FeatureKernel(KernelOperator):
         """Return labels given sample after sample by least size * ||phi_i - m_c||^2, sizes changing with each."""
         means = self._dual(means)
         return self.backend.assign_by_size(self.Phi, means, norms, labels, tolerance, diag, weights, totals)
+
+    def _taken(self, features: Any, index: Index) -> Any:
+        """Return some rows of features, which may lie elsewhere."""
+        if isinstance(features, np.ndarray) or sp.issparse(features):
+            return features[index]
+        rows = np.arange(features.shape[0])[index] if isinstance(index, slice) else np.asarray(index)
+        return self.backend.at(features, rows)
 
     def _dual(self, vectors: Floats) -> Floats:
         """Return vectors of features as they enter inner products with rows."""

@@ -372,7 +372,8 @@ def mean_squared_distance(op: KernelOperator, weights: BackendArray | None = Non
     """Return the (weighted) mean of K_ii - 2 K_ij + K_jj over all pairs (PhD 4.2.3), from one product."""
     backend = op.backend
     n = op.n_samples
-    shares = backend.ones(n) * (1.0 / n) if weights is None else weights / backend.total(weights)
+    masses = backend.ones(n) if weights is None else backend.array(weights)
+    shares = masses * (1.0 / n) if weights is None else masses / backend.total(masses)
     grand = backend.dot(shares, op.matmat(shares[:, None])[:, 0])
     return 2.0 * (backend.dot(shares, op.diag()) - grand)
 

@@ -182,7 +182,8 @@ class JoinedFeatures(FeatureKernel):
 
     def take(self, samples: Ints) -> "JoinedFeatures":
         """Return the kernel among chosen samples."""
-        return JoinedFeatures(self.Phi[samples], self.widths, self.factors, self._diags[:, samples], self.coefficients)
+        diags = np.stack([self.backend.at(self._diags[v], samples) for v in range(self.n_views)])
+        return JoinedFeatures(self._taken(self.Phi, samples), self.widths, self.factors, diags, self.coefficients)
 
     @property
     def explicit_features(self) -> bool:
@@ -208,7 +209,8 @@ class JoinedFeatures(FeatureKernel):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the weighted inner products of the chosen rows."""
-        products = _scaled_columns(self.Phi[rows], self.column_weights) @ self.Phi[cols].T
+        scaled = _scaled_columns(self._taken(self.Phi, rows), self.column_weights)
+        products = scaled @ self._taken(self.Phi, cols).T
         return products.toarray() if sp.issparse(products) else products
 
     def lengths(self, sums: Floats) -> Floats:

@@ -130,6 +130,7 @@ class HalvesBackend:
 
     name = "halves"
     direct_limit = 0
+    one_run_at_a_time = True
     run_candidates = None
     graph_moves = None
     margin_dual = None

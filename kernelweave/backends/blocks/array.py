@@ -33,7 +33,7 @@ class BlockArray:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, backend: "BlocksBackend", node: Node, shape: tuple[int, ...], axis: int = 0) -> None:
-        self.backend = backend
+        self.backend: Any = backend
         self.shape = shape
         self.axis = axis
         self.dtype: Any = np.dtype(np.float64)  # of what is stored; results of arithmetic do not tell

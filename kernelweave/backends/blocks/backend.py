@@ -31,6 +31,8 @@ class BlocksBackend:
     """Arrays in blocks of rows at some places. See the protocol for what the verbs mean."""
 
     name = "blocks"
+    #: Rounds of two runs would wait for each other.
+    one_run_at_a_time = True
     direct_limit = 0
     run_candidates = None
     graph_moves = None
@@ -92,6 +94,10 @@ class BlocksBackend:
         for other in others:
             total = total + other
         return total
+
+    def each(self, pieces: Sequence[Any]) -> PerBlock:
+        """Return an argument that differs from block to block."""
+        return PerBlock(pieces)
 
     def _divided(self, values: Array) -> PerBlock:
         """Return values of the host, one for every sample, block by block."""
@@ -217,9 +223,9 @@ class BlocksBackend:
         """Return where labels differ."""
         node = self.written(work.changed, old, new)
         names = ("samples", "old", "new")
-        fields = [BlockArray(self, self.written(work.field, node, name), (-1,)) for name in names]
+        samples, before, after = (BlockArray(self, self.written(work.field, node, name), (-1,)) for name in names)
         (counts,) = self._values([self.written(work.field, node, "count")])
-        return Moves(sum(counts), *fields, new)
+        return Moves(sum(counts), samples, before, after, new)
 
     def moved_sums(self, moves: Moves, values: BlockArray, n_clusters: int) -> Floats:
         """Return what clusters win less what they lose."""
@@ -378,9 +384,7 @@ class BlocksBackend:
         self, sums: BlockArray, totals: Floats, norms: Floats, labels: BlockArray, diag: BlockArray
     ) -> BlockArray:
         """Return the squared distance to the centre of the own cluster."""
-        return self.made(
-            work.verb, "distances_to_clusters", sums, totals, norms, labels, diag, shape=labels.shape
-        )
+        return self.made(work.verb, "distances_to_clusters", sums, totals, norms, labels, diag, shape=labels.shape)
 
     def add_to_clusters(self, sums: BlockArray, clusters: Ints, values: BlockArray) -> None:
         """Add to the sums of some clusters."""
@@ -469,11 +473,12 @@ class BlocksBackend:
         kept = all(block.node.kept for block in blocks)
         return self.made(work.side_by_side, *blocks, shape=(blocks[0].shape[0], width), kept=kept)
 
-    def orthonormal(self, block: BlockArray, basis: BlockArray) -> BlockArray:
+    def orthonormal(self, block: Any, basis: BlockArray) -> BlockArray:
         """Return what a block adds to a basis."""
         size = self.column_norms(block).max(initial=0.0)
         for _ in range(2):
             block = block - self.combine(basis, self.inner(basis, block))
+        Q: Any
         Q, R = self._orthonormal_columns(block)
         keep = np.abs(np.diagonal(R)) > NOTHING_ADDED * size
         if keep.all():

@@ -8,13 +8,24 @@ from kernelweave.backends.blocks.places import Places, Task
 
 
 class Here(Places):
-    """All blocks at one place, this process. With ``streams`` blocks are read from where they come from at every pass."""
+    """All blocks at one place, this process; ``room`` is what may be kept, in bytes.
 
-    def __init__(self, sizes: Sequence[int], *, streams: bool = False) -> None:
+    With ``streams`` blocks are read from where they come from at every pass.
+    """
+
+    def __init__(self, sizes: Sequence[int], *, room: float = float("inf"), streams: bool = False) -> None:
         super().__init__(sizes)
         self.streams = streams
+        self._room = room
         self._shard = Shard()
         self._shard.take_over(self.blocks)
+
+    def has_room_for(self, n_bytes: int) -> bool:
+        """Whether so many bytes more may be kept."""
+        if self.streams or n_bytes > self._room:
+            return False
+        self._room -= n_bytes
+        return True
 
     def where(self) -> dict[str, list[int]]:
         """Return all blocks."""
@@ -23,3 +34,9 @@ class Here(Places):
     def send(self, tasks: Sequence[Task]) -> list[dict[int, list[Any]] | None]:
         """Run the programs; nothing travels, and nothing gets lost."""
         return [self._shard.run(task.program, task.wanted, task.dropped, task.blocks) for task in tasks]
+
+    def close(self) -> None:
+        """Forget all values."""
+        self._shard.take_over(self.blocks)
+        for known in self.known:
+            known.clear()

@@ -108,13 +108,22 @@ class Shard:
             self.values[block.index] = {}
 
     def run(
-        self, program: Sequence[Command], wanted: Sequence[int], dropped: Iterable[int], blocks: Sequence[int]
+        self,
+        program: Sequence[Command],
+        wanted: Sequence[int],
+        dropped: Iterable[int],
+        blocks: Sequence[int],
+        each: Callable[..., Iterable[Any]] = map,
     ) -> dict[int, list[Any]]:
-        """Compute, block after block; return the wanted values of every block."""
+        """Compute, block after block unless ``each`` does it side by side; return the wanted values of every block."""
         for values in self.values.values():
             for number in dropped:
                 values.pop(number, None)
-        return {b: self._run_block(self.blocks[b], program, wanted) for b in blocks}
+
+        def work(b: int) -> list[Any]:
+            return self._run_block(self.blocks[b], program, wanted)
+
+        return dict(zip(blocks, each(work, blocks), strict=True))
 
     def _run_block(self, block: Block, program: Sequence[Command], wanted: Sequence[int]) -> list[Any]:
         stored = self.values[block.index]

@@ -1,7 +1,7 @@
 """Where blocks lie and who computes on them: what this process and the workers of a cluster have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +49,17 @@ class Places(ABC):
 
     @abstractmethod
     def send(self, tasks: Sequence[Task]) -> list[dict[int, list[Any]] | None]:
-        """Run programs, one at each place, and return the wanted values block by block; None from a place that is lost."""
+        """Run programs, one at each place; return the wanted values block by block, None from a place that is lost."""
 
+    def bring(self, loaders: Sequence[Any]) -> Callable[[int], None] | None:
+        """Return what has rows loaded under the number of a node, None where the loaders travel themselves."""
+        return None
+
+    @abstractmethod
+    def has_room_for(self, n_bytes: int) -> bool:
+        """Whether so many bytes more, in all blocks together, may be kept; from then on they count."""
+
+    @abstractmethod
     def close(self) -> None:
         """Give back what is kept."""
 

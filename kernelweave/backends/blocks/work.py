@@ -122,12 +122,19 @@ def digest(block: Block, labels: Array) -> bytes:
     return hashlib.blake2b(np.ascontiguousarray(labels).tobytes(), digest_size=16).digest()
 
 
-def moments(block: Block, X: Array, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Return sums and sums of squares of every column."""
-    X = np.asarray(X, dtype=np.float64)
-    if weights is None:
-        return X.sum(axis=0), np.einsum("ij,ij->j", X, X)
-    return weights @ X, weights @ np.square(X)
+def brought(block: Block) -> Array:
+    """Stand for rows that a place gets from elsewhere before it is asked for anything."""
+    raise RuntimeError(f"The rows of block {block.index} were not brought.")
+
+
+def column_sums(block: Block, X: Array) -> Floats:
+    """Return the sum of every column."""
+    return X.sum(axis=0, dtype=np.float64)
+
+
+def weighted_entries(block: Block, X: Array, weights: Floats, centre: float, power: int) -> float:
+    """Return the sum of all (entry - centre)^power, each with its sample's weight."""
+    return float(weights @ ((np.asarray(X, dtype=np.float64) - centre) ** power).sum(axis=1))
 
 
 def faults(block: Block, X: Array) -> tuple[int, int, bool]:
@@ -220,7 +227,8 @@ def directions(block: Block, width: int) -> Floats:
 
 def triangle(block: Block, values: Floats) -> Floats:
     """Return R of the block's decomposition into Q and R."""
-    return np.linalg.qr(values, mode="r")
+    R: Floats = np.linalg.qr(values, mode="r")  # type: ignore[assignment]
+    return R
 
 
 def rotated(block: Block, values: Floats, small_q: Floats) -> Floats:

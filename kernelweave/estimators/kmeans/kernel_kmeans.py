@@ -7,6 +7,7 @@ import numpy as np
 
 from kernelweave.estimators.graph.structure import JUDGED, settle_n_clusters
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.elsewhere import letting_go, store_communication
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
 from kernelweave.estimators.shared.models import CenterModel
 from kernelweave.estimators.shared.parameters import N_CLUSTERS_OR_AUTO, rules
@@ -164,6 +165,8 @@ class KernelKMeans(CenterClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    _takes_blocks = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "KernelKMeans":
         """Cluster the samples.
@@ -184,6 +187,12 @@ class KernelKMeans(CenterClusterer):
             The fitted estimator.
         """
         X = read_kernel_input(self, X, reset=True)
+        with letting_go(X):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Cluster samples that were read."""
         weights = read_weights(sample_weight, X.shape[0])
         if not isinstance(self.n_clusters, str):
             check_cluster_count(self.n_clusters, weights)
@@ -201,9 +210,10 @@ class KernelKMeans(CenterClusterer):
         warn_if_indefinite(op)
         settle_n_clusters(self, lambda: (self._judged(op), ["kernel"]))
         best = best_of(self._runs(op, weights, X, y))
-        self._model = CenterModel(kernel.for_new_samples(), best.labels, weights, best.totals, best.norms)
+        known = kernel.at_means(op, best.labels, weights, best.totals)
+        self._model = CenterModel(*known, best.totals, best.norms)
         self._store_run(best)
-        return self
+        store_communication(self, op)
 
     def _judged(self, op: KernelOperator) -> Views:
         """Return the kernel among samples that the number of clusters is read off."""

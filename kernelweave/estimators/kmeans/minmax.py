@@ -6,6 +6,7 @@ from typing import Any
 
 from kernelweave.estimators.kmeans.vectors import VECTOR_INITS, center_starts
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.elsewhere import is_elsewhere, letting_go, placed_samples, store_communication
 from kernelweave.estimators.shared.fit_warnings import warn_if_collapsed, warn_if_indefinite
 from kernelweave.estimators.shared.models import (
     CenterModel,
@@ -150,6 +151,8 @@ class MinMaxKMeans(CenterClusterer):
         "init": [StrOptions(set(VECTOR_INITS)), "array-like"],
     }
 
+    _takes_blocks = True
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -197,7 +200,13 @@ class MinMaxKMeans(CenterClusterer):
         self : MinMaxKMeans
             The fitted estimator.
         """
-        X = read_samples(self, X, reset=True)
+        X = placed_samples(self, X) if is_elsewhere(self, X) else read_samples(self, X, reset=True)
+        with letting_go(X):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Cluster samples that were read."""
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
         offset = feature_offset(X)
@@ -208,7 +217,7 @@ class MinMaxKMeans(CenterClusterer):
         self.cluster_centers_: Floats = cluster_means(X, weights, best.labels, best.totals)
         self._model = MeanModel(self.cluster_centers_, offset, best.totals > 0, _distance_factors(run, refined))
         _store_minmax(self, run, refined)
-        return self
+        store_communication(self, op)
 
     def _read_new(self, X: Any) -> Array:
         return read_samples(self, X, reset=False)
@@ -324,6 +333,8 @@ class MinMaxKernelKMeans(CenterClusterer):
         "init": [StrOptions({"random", "k-means++", "random_partition"}), "array-like"],
     }
 
+    _takes_blocks = True
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -385,6 +396,12 @@ class MinMaxKernelKMeans(CenterClusterer):
             The fitted estimator.
         """
         X = read_kernel_input(self, X, reset=True)
+        with letting_go(X):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Cluster samples that were read."""
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
         kernel = fit_or_approximate(
@@ -403,9 +420,10 @@ class MinMaxKernelKMeans(CenterClusterer):
         run, refined = _best_run(self, op, weights, starts, X, y)
         best = refined or run
         factors = _distance_factors(run, refined)
-        self._model = CenterModel(kernel.for_new_samples(), best.labels, weights, best.totals, best.norms, factors)
+        known = kernel.at_means(op, best.labels, weights, best.totals)
+        self._model = CenterModel(*known, best.totals, best.norms, factors)
         _store_minmax(self, run, refined)
-        return self
+        store_communication(self, op)
 
     def _read_new(self, X: Any) -> Array:
         return read_kernel_input(self, X, reset=False)

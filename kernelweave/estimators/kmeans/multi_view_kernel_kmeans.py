@@ -9,6 +9,7 @@ import numpy as np
 from kernelweave.estimators.graph.fusion_views import views_for_graphs
 from kernelweave.estimators.graph.graph_start import graph_labels
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.elsewhere import is_elsewhere, letting_go, placed_views, store_communication
 from kernelweave.estimators.shared.embedding import ObservedExtension
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence, warn_if_one_view_decides
 from kernelweave.estimators.shared.models import CenterModel, ObservedCenters
@@ -263,6 +264,7 @@ array of shape (n_samples,), default="global_fast"
         self.verbose = verbose
 
     _takes_absent = True
+    _takes_blocks = True
     _compares_by_kernel = True
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -284,14 +286,20 @@ array of shape (n_samples,), default="global_fast"
         self : MultiViewKernelKMeans
             The fitted estimator.
         """
-        views = read_views(self, X, reset=True)
+        views = placed_views(self, X) if is_elsewhere(self, X) else read_views(self, X, reset=True)
+        with letting_go(views):
+            self._fit(views, X, y, sample_weight)
+        return self
+
+    def _fit(self, views: Views, X: Any, y: Any, sample_weight: Any) -> None:
+        """Cluster views that were read."""
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
         fitted = self._fit_kernels(views, weights)
         if views.observed is not None:
             self._fit_observed(fitted, views, weights, start, X, y)
-            return self
+            return
         summed = sum_view_kernels(
             fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
         )
@@ -305,11 +313,12 @@ array of shape (n_samples,), default="global_fast"
             self.random_state,
         )
         best = best_of(self._runs(op, views, weights, start, p.value, X, y))
-        kernel = WeightedViewKernels(summed.new_samples, best.view_weights**p.power)
-        self._model = CenterModel(kernel, best.labels, weights, best.totals, best.norms, view_norms=best.view_norms)
+        kernels, labels, known = summed.at_means(best.labels, weights, best.totals)
+        kernel = WeightedViewKernels(kernels, best.view_weights**p.power)
+        self._model = CenterModel(kernel, labels, known, best.totals, best.norms, view_norms=best.view_norms)
         self._store_views(best, p)
         self._store_run(best)
-        return self
+        store_communication(self, op)
 
     def _fit_kernels(self, views: Views, weights: Floats) -> FittedViewKernels:
         return fit_view_kernels(
@@ -406,7 +415,8 @@ array of shape (n_samples,), default="global_fast"
         size = self.init_size if op.explicit_features else min(self.init_size, self._stored_samples())
         chosen = self._search_samples(weights, size)
         if np.count_nonzero(weights) <= size and how != "exact":
-            return op, everyone
+            # Samples that lie elsewhere are few enough to be searched here.
+            return (op.take(everyone) if op.backend.one_run_at_a_time else op), everyone
         if op.explicit_features and how != "exact":
             return op.take(chosen), chosen
         return DenseKernel(np.ascontiguousarray(op.block(chosen, chosen)), psd=op.psd), chosen
@@ -430,7 +440,7 @@ array of shape (n_samples,), default="global_fast"
             start = start_labels(op, "k-means++", weights, self.n_clusters, rng)
             return kernel_kmeans(op, start, weights, n_clusters=self.n_clusters, max_iter=self.max_iter)
 
-        return parallel_map(run, rngs)
+        return map(run, rngs) if op.backend.one_run_at_a_time else parallel_map(run, rngs)
 
     def _by_exponent(self, op: MultiViewKernel, weights: Floats, first: Floats, rng: np.random.Generator) -> list[Ints]:
         """Return the labels for each exponent that ``p="auto"`` tries, all from one start."""

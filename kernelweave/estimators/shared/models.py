@@ -11,6 +11,7 @@ from kernelweave.estimators.shared.view_kernels import ViewKernels, WeightedView
 from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.foundation.errors import ViewError
 from kernelweave.inputs import Views
+from kernelweave.kernels.chunked import column_means, in_blocks, moved_features
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel
@@ -151,11 +152,15 @@ class MeanModel:
 
 def feature_offset(X: Matrix) -> Floats:
     """Return what is taken off samples for the sake of rounding: their mean, nothing where they are sparse."""
+    if in_blocks(X):
+        return column_means(X)
     return np.zeros(X.shape[1]) if sp.issparse(X) else np.asarray(X.mean(axis=0))
 
 
 def shifted_features(X: Matrix, offset: Floats) -> FeatureKernel:
     """Return the inner products of samples less the offset; sparse ones become dense only where there is one."""
+    if in_blocks(X):
+        return moved_features(X, offset)
     if sp.issparse(X) and not offset.any():
         return FeatureKernel(X)
     return FeatureKernel((X.toarray() if sp.issparse(X) else X) - offset)
@@ -175,5 +180,6 @@ def nearest_centers(op: FeatureKernel, centers: Floats, factors: Floats | None, 
 
 def cluster_means(X: Matrix, weights: Floats, labels: Ints, totals: Floats) -> Floats:
     """Return the weighted means of the samples of each cluster; zeros where there are none."""
-    sums = FeatureKernel(X).feature_sums(labels, weights, len(totals))
+    op = moved_features(X, np.zeros(X.shape[1])) if in_blocks(X) else FeatureKernel(X)
+    sums = op.feature_sums(op.backend.labels(labels), op.backend.array(weights), len(totals))
     return sums / np.where(totals > 0, totals, 1.0)[:, None]

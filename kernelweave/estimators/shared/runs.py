@@ -24,7 +24,8 @@ def run_starts(
 
     Kernels computed again at every pass use all threads for one start already, and hold a tile for each.
     """
-    results = map(run, starts) if op.recomputed else parallel_map(run, starts)
+    alone = op.recomputed or op.backend.one_run_at_a_time
+    results = map(run, starts) if alone else parallel_map(run, starts)
     return track(estimator, results, total=len(starts), what="starts", X=X, y=y)
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kernelweave.estimators.shared.elsewhere import is_elsewhere, placed_samples
 from kernelweave.foundation.array_types import Array, Floats, Matrix
 from kernelweave.inputs import read_samples, takes_missing_cells
+from kernelweave.kernels.chunked import fit_chunked_kernel, in_blocks
 from kernelweave.kernels.spec.fitting import FittedKernel, approximate_kernel, fit_kernel
 
 
@@ -38,6 +40,8 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
 def read_kernel_input(estimator: Any, X: Any, *, reset: bool) -> Array:
     """Return samples, or rows of a kernel matrix, as an array; matrices may stay float32."""
     kernel = estimator.kernel
+    if reset and is_elsewhere(estimator, X):
+        return placed_samples(estimator, X)
     return read_samples(
         estimator, X, reset=reset, keep_float32=is_precomputed(kernel), allow_nan=takes_missing_cells(kernel)
     )
@@ -59,6 +63,17 @@ def fit_or_approximate(
 
     ``centre_features`` allows features to be moved by their mean, for methods that use distances alone.
     """
+    if in_blocks(X):
+        return fit_chunked_kernel(
+            X,
+            kernel,
+            params,
+            centre_features=centre_features,
+            weights=weights,
+            approximation=approximation,
+            n_components=n_components,
+            random_state=random_state,
+        )
     if approximation is None:
         return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name)
     return approximate_kernel(

@@ -18,6 +18,7 @@ from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_p
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ViewError
 from kernelweave.inputs import Views, per_view
+from kernelweave.kernels.chunked import view_means
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, Storage
@@ -127,6 +128,15 @@ class SummedKernels:
 
     operator: MultiViewKernel
     new_samples: ViewKernels
+
+    def at_means(self, labels: Ints, weights: Floats, totals: Floats) -> tuple[ViewKernels, Ints, Floats]:
+        """Return what new samples meet, with labels and weights: the training samples, or what stands for them."""
+        means = view_means(self.operator, labels, weights, totals)
+        if means is None:
+            return self.new_samples, labels, weights
+        pairs = zip(self.new_samples.kernels, means, strict=True)
+        kernels = tuple(replace(kernel, kernel=kernel.kernel.centres(own)) for kernel, own in pairs)  # type: ignore[attr-defined]
+        return ViewKernels(kernels), np.arange(len(totals)), totals
 
 
 def fit_view_kernels(

@@ -1,0 +1,207 @@
+"""Tables that are not in memory as a whole: Dask arrays and DataFrames, Zarr arrays, files mapped into memory.
+
+``as_chunks`` says how such a table falls into blocks of rows and what loads each of them. Nothing is loaded here.
+"""
+
+import itertools
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kernelweave.foundation.array_types import Array
+from kernelweave.foundation.errors import ParameterError, ViewError
+
+#: Bytes of a block of all views as float64: small enough for several copies on the way, large enough for a loop.
+BLOCK_BYTES = 2**26
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Loads some rows of an array that can be sliced; a mapped file is opened again where the rows are needed."""
+
+    array: Any
+    lo: int
+    hi: int
+
+    def __call__(self) -> Array:
+        """Return the rows."""
+        return np.asarray(self.array[self.lo : self.hi])
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Loads some rows of an array in a file, so that no more than these are in memory."""
+
+    path: str
+    dtype: str
+    offset: int  # bytes before the first entry
+    shape: tuple[int, int]
+    order: str
+    lo: int
+    hi: int
+
+    def __call__(self) -> Array:
+        """Return a copy of the rows."""
+        kind: Any = {"mode": "r", "dtype": self.dtype, "offset": self.offset, "shape": self.shape, "order": self.order}
+        return np.array(np.memmap(self.path, **kind)[self.lo : self.hi])
+
+
+@dataclass(frozen=True)
+class DaskRows:
+    """Some rows of a chunk that Dask computes, here or on a worker."""
+
+    chunk: Any  # dask.delayed.Delayed
+    lo: int
+    hi: int
+
+    def __call__(self) -> Array:
+        """Compute the chunk in this thread and return the rows."""
+        return np.asarray(self.chunk.compute(scheduler="synchronous"))[self.lo : self.hi]
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """A table of rows that are loaded block by block."""
+
+    sizes: tuple[int, ...]  # rows of every block
+    width: int
+    dtype: np.dtype[Any]
+    loaders: tuple[Any, ...]  # one for every block
+    columns: tuple[str, ...] | None = None
+    key: str | None = None  # Dask's name of the array
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return sum(self.sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows as they are stored."""
+        return self.n_samples * self.width * self.dtype.itemsize
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array or DataFrame."""
+    if "dask" not in sys.modules:
+        return False
+    from dask.base import is_dask_collection
+
+    return bool(is_dask_collection(X)) and hasattr(X, "ndim")
+
+
+def is_chunked(X: Any, memory_limit: float = np.inf) -> bool:
+    """Whether X, or a view of it, is a table to be read block by block; mapped files are if larger than the limit."""
+    if isinstance(X, Mapping):
+        return any(is_chunked(view, memory_limit) for view in X.values())
+    if isinstance(X, list | tuple):
+        return any(is_chunked(view, memory_limit) for view in X)
+    if isinstance(X, np.memmap):
+        return X.ndim == 2 and X.nbytes > memory_limit * 2**20
+    return is_dask(X) or _is_zarr(X)
+
+
+def _is_zarr(X: Any) -> bool:
+    return "zarr" in sys.modules and isinstance(X, sys.modules["zarr"].Array)
+
+
+def as_chunks(X: Any, views: Any = None) -> tuple[tuple[str, ...], list[Chunks]]:
+    """Return the names of all views and their rows in blocks of the same sizes; one table is one view."""
+    if isinstance(X, Mapping):
+        names = tuple(map(str, X))
+        tables = list(X.values())
+    elif isinstance(X, list | tuple):
+        names = tuple(f"view{v}" for v in range(len(X)))
+        tables = list(X)
+    else:
+        if views is not None:
+            raise ParameterError(
+                "views= divides the columns of a table in memory. Give Dask, Zarr and mapped tables as a list or dict "
+                "of one table per view."
+            )
+        names = ("X",)
+        tables = [X]
+    if not tables:
+        raise ViewError("X holds no views.")
+    rows = _row_sizes(tables, names)
+    width = sum(int(table.shape[1]) for table in tables)
+    sizes = _split(rows, max(1, BLOCK_BYTES // (8 * width)))
+    return names, [_chunks(table, name, sizes) for table, name in zip(tables, names, strict=True)]
+
+
+def _row_sizes(tables: list[Any], names: Sequence[str]) -> list[int]:
+    """Return the rows of the chunks of the first Dask table, which all follow; tables of another length are an error.
+
+    Dask tables are replaced by arrays with the same chunks of rows and all columns in one.
+    """
+    for v, table in enumerate(tables):
+        if is_dask(table) and hasattr(table, "to_dask_array"):
+            array = table.to_dask_array(lengths=True)
+            array._kernelweave_columns = tuple(map(str, table.columns)) if table.ndim == 2 else None
+            tables[v] = array
+        elif is_dask(table) and np.isnan(table.shape[0]):
+            tables[v] = table.compute_chunk_sizes()
+        if tables[v].ndim != 2:
+            raise ParameterError(f"{names[v]} has {tables[v].ndim} dimensions; a table has two: samples and features.")
+    n = int(tables[0].shape[0])
+    for name, table in zip(names, tables, strict=True):
+        if table.shape[0] != n:
+            raise ViewError(
+                f"View {name!r} has {table.shape[0]} samples, view {names[0]!r} has {n}. All views must hold the same "
+                "samples in the same order."
+            )
+    chunked = next((table for table in tables if is_dask(table)), None)
+    rows = [n] if chunked is None else [int(size) for size in chunked.chunks[0] if size]
+    for v, table in enumerate(tables):
+        if is_dask(table) and (table.numblocks[1] > 1 or list(table.chunks[0]) != rows):
+            columns = getattr(table, "_kernelweave_columns", None)
+            tables[v] = table.rechunk((tuple(rows), (table.shape[1],)))
+            tables[v]._kernelweave_columns = columns
+    return rows
+
+
+def _split(rows: Sequence[int], most: int) -> list[tuple[int, int, int]]:
+    """Return for every block the number of its chunk and where it begins and ends in there."""
+    blocks = []
+    for number, size in enumerate(rows):
+        pieces = -(-size // most)
+        ends = [size * piece // pieces for piece in range(pieces + 1)]
+        blocks += [(number, lo, hi) for lo, hi in itertools.pairwise(ends)]
+    return blocks
+
+
+def _chunks(table: Any, name: str, blocks: Sequence[tuple[int, int, int]]) -> Chunks:
+    sizes = tuple(hi - lo for _, lo, hi in blocks)
+    if table.dtype.kind not in "fiub":
+        raise ParameterError(f"{name} holds values of type {table.dtype} where numbers belong.")
+    known = Chunks(sizes, int(table.shape[1]), np.dtype(table.dtype), ())
+    if is_dask(table):
+        parts = table.to_delayed().ravel()
+        loaders: list[Any] = [DaskRows(parts[number], lo, hi) for number, lo, hi in blocks]
+        return replace(
+            known, loaders=tuple(loaders), columns=getattr(table, "_kernelweave_columns", None), key=table.name
+        )
+    ends = np.cumsum([0, *sizes]).tolist()
+    return replace(known, loaders=tuple(_rows(table, lo, hi) for lo, hi in itertools.pairwise(ends)))
+
+
+def _rows(table: Any, lo: int, hi: int) -> Any:
+    """Return what loads some rows; of a mapped file by its name, so that neither this process nor a copy holds it."""
+    if isinstance(table, np.memmap) and table.filename is not None and isinstance(table.base, np.memmap | type(None)):
+        order = "C" if table.flags.c_contiguous else "F"
+        if table.flags.c_contiguous or table.flags.f_contiguous:
+            return FileRows(str(table.filename), table.dtype.str, _file_offset(table), table.shape, order, lo, hi)
+    return Rows(table, lo, hi)
+
+
+def _file_offset(table: np.memmap) -> int:
+    """Return the bytes in the file before the first entry."""
+    whole: Any = table
+    while isinstance(whole.base, np.memmap):
+        whole = whole.base
+    here = table.__array_interface__["data"][0]
+    there = whole.__array_interface__["data"][0]
+    return int(whole.offset + here - there)
