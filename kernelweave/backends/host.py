@@ -179,6 +179,10 @@ class HostBackend:
         carried = values[moves.samples]
         return self.segment_sums(moves.new, carried, n_clusters) - self.segment_sums(moves.old, carried, n_clusters)
 
+    def moved_sums_of(self, moves: Moves, several: list[Array], n_clusters: int) -> list[Floats]:
+        """Return the same for several values."""
+        return [self.moved_sums(moves, values, n_clusters) for values in several]
+
     def best_moves(self, old: Ints, moves: Moves, gains: Floats, count: int) -> Ints:
         """Return labels after the most useful moves."""
         rounded = np.round(gains[moves.samples], GAIN_DIGITS)

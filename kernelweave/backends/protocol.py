@@ -135,6 +135,9 @@ class Backend(Protocol):
     def moved_sums(self, moves: Moves, values: BackendArray, n_clusters: int) -> Floats:
         """Return what each cluster wins less what it loses when the moved samples take their values along."""
 
+    def moved_sums_of(self, moves: Moves, several: list[BackendArray], n_clusters: int) -> list[Floats]:
+        """Return the same for several values of every sample."""
+
     def best_moves(self, old: BackendArray, moves: Moves, gains: BackendArray, count: int) -> BackendArray:
         """Return the ``old`` labels with only the ``count`` moves of least ``gains`` made, the first of equals.
 

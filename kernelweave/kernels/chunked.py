@@ -238,7 +238,8 @@ def _mapped(X: BlockArray, transform: Any, few: Floats) -> BlockArray:
     width = transform(few).shape[1]
     backend: BlocksBackend = X.backend
     kept = backend.places.has_room_for(8 * X.shape[0] * width)
-    return backend.made(work.mapped, X, transform, shape=(X.shape[0], width), kept=kept)
+    make = work.mapped if kept else work.promised
+    return backend.made(make, X, transform, width, shape=(X.shape[0], width), kept=kept)
 
 
 def _approximated(

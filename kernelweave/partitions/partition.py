@@ -106,12 +106,12 @@ class Partition(ABC):
         if moves.count == 0:
             return
         self._update(moves)
-        k = self.n_clusters
-        self.members = self.members + self.backend.moved_sums(moves, self._counted, k).astype(np.intp)
+        values = [self._counted, self.weights, self._masses]
+        members, totals, masses = self.backend.moved_sums_of(moves, values, self.n_clusters)
+        self.members = self.members + members.astype(np.intp)
         filled = self.members > 0
-        self.totals = np.where(filled, self.totals + self.backend.moved_sums(moves, self.weights, k), 0.0)
-        masses = self._cluster_masses + self.backend.moved_sums(moves, self._masses, k)
-        self._cluster_masses = np.where(filled, masses, 0.0)
+        self.totals = np.where(filled, self.totals + totals, 0.0)
+        self._cluster_masses = np.where(filled, self._cluster_masses + masses, 0.0)
         self._n_moves += moves.count
         self._moved_weight += moves.count * float(self.totals.max())
         self._update_norms()

@@ -247,6 +247,9 @@ class HalvesBackend:
         carried = self._carried(moves, values)
         return self.segment_sums(moves.new, carried, n_clusters) - self.segment_sums(moves.old, carried, n_clusters)
 
+    def moved_sums_of(self, moves, several, n_clusters):
+        return [self.moved_sums(moves, values, n_clusters) for values in several]
+
     def best_moves(self, old, moves, gains, count):
         ranked = sorted(
             (round(float(gain), 9), h, int(sample), int(new))

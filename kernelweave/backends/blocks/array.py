@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from kernelweave.backends.blocks.backend import BlocksBackend
 
 
+def columns_of(block: Block, values: Any, columns: slice) -> Any:
+    """Return some columns of an array, or of features that are computed when they are read."""
+    return values.rows(slice(None))[:, columns] if hasattr(values, "rows") else values[:, columns]
+
+
 def applied(block: Block, function: Callable[..., Any], *args: Any) -> Any:
     """Return a function of what lies in a block."""
     return function(*args)
@@ -76,6 +81,8 @@ class BlockArray:
             shape = (self.shape[0], len(range(*columns.indices(self.shape[1]))))
         else:
             shape = (self.shape[0],)
+        if isinstance(columns, slice):
+            return self.backend.made(columns_of, self, columns, shape=shape)
         return self.of(operator.getitem, key, shape=shape)
 
     def _binary(self, other: Any, function: Callable[..., Any], *, swapped: bool = False) -> "BlockArray":

@@ -90,10 +90,7 @@ class BlocksBackend:
 
     def _summed(self, function: Callable[..., Any], *args: Any) -> Any:
         """Return what a function makes of the blocks, added up in their order."""
-        total, *others = self.asked(function, *args)
-        for other in others:
-            total = total + other
-        return total
+        return added(self.asked(function, *args))
 
     def each(self, pieces: Sequence[Any]) -> PerBlock:
         """Return an argument that differs from block to block."""
@@ -230,6 +227,12 @@ class BlocksBackend:
     def moved_sums(self, moves: Moves, values: BlockArray, n_clusters: int) -> Floats:
         """Return what clusters win less what they lose."""
         return self._summed(work.carried, moves.samples, moves.old, moves.new, values, n_clusters)
+
+    def moved_sums_of(self, moves: Moves, several: list[BlockArray], n_clusters: int) -> list[Floats]:
+        """Return the same for several values, in one round."""
+        arrays = (moves.samples, moves.old, moves.new)
+        nodes = [self.written(work.carried, *arrays, values, n_clusters) for values in several]
+        return [added(parts) for parts in self._values(nodes)]
 
     def best_moves(self, old: BlockArray, moves: Moves, gains: BlockArray, count: int) -> BlockArray:
         """Return labels after the most useful moves."""
@@ -495,6 +498,14 @@ class BlocksBackend:
         ends = np.cumsum([0, *map(len, triangles)])
         pieces = PerBlock([small[lo:hi] for lo, hi in itertools.pairwise(ends)])
         return self.made(work.rotated, block, pieces, shape=(block.shape[0], small.shape[1])), R
+
+
+def added(parts: Sequence[Any]) -> Any:
+    """Return the sum of what the blocks returned, in their order."""
+    total, *others = parts
+    for other in others:
+        total = total + other
+    return total
 
 
 def _squared_columns(values: Floats) -> Floats:

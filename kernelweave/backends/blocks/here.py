@@ -5,6 +5,7 @@ from typing import Any
 
 from kernelweave.backends.blocks.nodes import Shard
 from kernelweave.backends.blocks.places import Places, Task
+from kernelweave.foundation.threads import parallel_map
 
 
 class Here(Places):
@@ -32,8 +33,8 @@ class Here(Places):
         return {"here": list(range(len(self.blocks)))}
 
     def send(self, tasks: Sequence[Task]) -> list[dict[int, list[Any]] | None]:
-        """Run the programs; nothing travels, and nothing gets lost."""
-        return [self._shard.run(task.program, task.wanted, task.dropped, task.blocks) for task in tasks]
+        """Run the programs, blocks side by side on all threads; nothing travels, and nothing gets lost."""
+        return [self._shard.run(task.program, task.wanted, task.dropped, task.blocks, parallel_map) for task in tasks]
 
     def close(self) -> None:
         """Forget all values."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.backends.blocks.nodes import Block
+from kernelweave.backends.blocks.promised import TILED, Promised
 from kernelweave.backends.host import GAIN_DIGITS
 from kernelweave.backends.protocol import Assignment, Moves
 from kernelweave.backends.registry import get_backend
@@ -30,7 +31,10 @@ def full(block: Block, value: Any, dtype: Any) -> Array:
 
 def verb(block: Block, name: str, *args: Any) -> Any:
     """Return what a verb of this machine's backend makes of a block."""
-    return getattr(get_backend(), name)(*args)
+    host: Any = get_backend()
+    if args and isinstance(args[0], Promised):
+        return TILED[name](host, *args)
+    return getattr(host, name)(*args)
 
 
 def field(block: Block, thing: Any, name: str) -> Any:
@@ -58,7 +62,7 @@ def first(block: Block, condition: Array) -> int:
 
 def picked(block: Block, values: Array, places: Ints) -> Array:
     """Return the values of some samples of the block."""
-    return np.asarray(values[places])
+    return values.rows(places) if isinstance(values, Promised) else np.asarray(values[places])
 
 
 def located(block: Block, mass: Floats, before: float, goals: Floats) -> Ints:
@@ -88,8 +92,9 @@ def carried_features(
     block: Block, Phi: Array, samples: Ints, old: Ints, new: Ints, weights: Floats, n_clusters: int
 ) -> Floats:
     """Return by how much the sums of rows change."""
-    moves = Moves(len(samples), samples, old, new, None)
-    return get_backend().moved_features(Phi, moves, weights, n_clusters)
+    rows = picked(block, Phi, samples)
+    moves = Moves(len(samples), np.arange(len(samples)), old, new, None)
+    return get_backend().moved_features(rows, moves, weights[samples], n_clusters)
 
 
 def ranked(block: Block, samples: Ints, gains: Floats) -> Floats:
@@ -149,9 +154,14 @@ def faults(block: Block, X: Array) -> tuple[int, int, bool]:
     return int(row) + block.start, int(column), bool(np.isnan(X[row, column]))
 
 
-def mapped(block: Block, X: Array, transform: Callable[[Array], Array]) -> Floats:
+def mapped(block: Block, X: Array, transform: Callable[[Array], Array], width: int) -> Floats:
     """Return features of the samples of a block, as float64."""
-    return np.ascontiguousarray(transform(np.asarray(X, dtype=np.float64)), dtype=np.float64)
+    return Promised(((X, transform, width),)).rows(slice(None))
+
+
+def promised(block: Block, X: Array, transform: Callable[[Array], Array], width: int) -> Promised:
+    """Return features that are computed whenever they are read."""
+    return Promised(((X, transform, width),))
 
 
 def tile_sums(
@@ -215,9 +225,17 @@ def weighted(block: Block, coefficients: Floats, *arrays: Array) -> Array:
     return total
 
 
-def side_by_side(block: Block, *arrays: Array) -> Array:
-    """Return arrays joined along their columns."""
-    return np.hstack(arrays)
+def side_by_side(block: Block, *arrays: Any) -> Any:
+    """Return arrays joined along their columns; promised ones stay promised."""
+    if not any(isinstance(array, Promised) for array in arrays):
+        return np.hstack(arrays)
+    parts = [array.parts if isinstance(array, Promised) else _kept_part(array) for array in arrays]
+    return Promised(tuple(part for each in parts for part in each))
+
+
+def _kept_part(array: Array) -> Any:
+    """Return features that are kept as a part of promised ones."""
+    return ((array, np.asarray, array.shape[1]),)
 
 
 def directions(block: Block, width: int) -> Floats:
