@@ -191,7 +191,7 @@ def fit_chunked_kernel(
         formula = fitted.formula
         if isinstance(formula, formulas.Gaussian):
             formula = replace(formula, centre=column_means(X))
-        return ChunkedFormula(formula, _mapped(X, formula.prepare, few))
+        return ChunkedFormula(formula, _mapped(X, formula.prepare, few, whole=True))
     raise ParameterError(
         f"kernel={kernel!r} is not available for tables in blocks. Use 'linear', 'cosine', 'rbf', 'laplacian' or "
         "'poly', or an approximation such as approximation='nystroem'."
@@ -233,12 +233,15 @@ def column_means(X: BlockArray) -> Floats:
     return np.asarray(sum(X.backend.asked(work.column_sums, X))) / X.shape[0]
 
 
-def _mapped(X: BlockArray, transform: Any, few: Floats) -> BlockArray:
-    """Return features of the samples, kept where they and the samples fit."""
+def _mapped(X: BlockArray, transform: Any, few: Floats, *, whole: bool = False) -> BlockArray:
+    """Return features of the samples, kept where they and the samples fit, else computed when they are read.
+
+    With ``whole`` those of a block are then computed together, not some rows at a time.
+    """
     width = transform(few).shape[1]
     backend: BlocksBackend = X.backend
     kept = backend.places.has_room_for(8 * X.shape[0] * width)
-    make = work.mapped if kept else work.promised
+    make = work.mapped if kept or whole else work.promised
     return backend.made(make, X, transform, width, shape=(X.shape[0], width), kept=kept)
 
 

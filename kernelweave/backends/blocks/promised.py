@@ -32,7 +32,10 @@ class Promised:
 
     def rows(self, index: Any) -> Floats:
         """Return the features of some samples."""
-        blocks = [transform(np.asarray(X[index], dtype=np.float64)) for X, transform, _ in self.parts]
+        samples = [np.asarray(X[index], dtype=np.float64) for X, _, _ in self.parts]
+        if len(samples[0]) == 0:
+            return np.empty((0, self.shape[1]))
+        blocks = [transform(part) for part, (_, transform, _) in zip(samples, self.parts, strict=True)]
         return np.ascontiguousarray(blocks[0] if len(blocks) == 1 else np.hstack(blocks), dtype=np.float64)
 
     def tiles(self) -> Iterator[tuple[slice, Floats]]:
@@ -42,6 +45,10 @@ class Promised:
         for start in range(0, n, step):
             rows = slice(start, min(start + step, n))
             yield rows, self.rows(rows)
+
+
+def _column_sums(host: HostBackend, Phi: Promised) -> Floats:
+    return np.asarray(sum(part.sum(axis=0) for _, part in Phi.tiles()))
 
 
 def _squared_lengths(host: HostBackend, Phi: Promised) -> Floats:
@@ -96,6 +103,7 @@ def _distances_to_means(
 
 #: Verbs on features, some rows at a time.
 TILED: dict[str, Callable[..., Any]] = {
+    "column_sums": _column_sums,
     "squared_lengths": _squared_lengths,
     "feature_products": _feature_products,
     "spread": _spread,

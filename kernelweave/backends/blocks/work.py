@@ -134,6 +134,8 @@ def brought(block: Block) -> Array:
 
 def column_sums(block: Block, X: Array) -> Floats:
     """Return the sum of every column."""
+    if isinstance(X, Promised):
+        return verb(block, "column_sums", X)
     return X.sum(axis=0, dtype=np.float64)
 
 
