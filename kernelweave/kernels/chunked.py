@@ -46,7 +46,7 @@ def placed(tables: Sequence[Chunks], names: Sequence[str], memory_limit: float) 
     they do not.
     """
     places = _places(tables, memory_limit)
-    backend = BlocksBackend(places)
+    backend = BlocksBackend(places, several=len(tables) > 1)
     arrays = [_array(backend, table) for table in tables]
     for array, name in zip(arrays, names, strict=True):
         _check_finite(backend, array, name)
@@ -240,7 +240,8 @@ def _mapped(X: BlockArray, transform: Any, few: Floats, *, whole: bool = False) 
     """
     width = transform(few).shape[1]
     backend: BlocksBackend = X.backend
-    kept = backend.places.has_room_for(8 * X.shape[0] * width)
+    # Features of several views are kept side by side, if at all.
+    kept = not backend.several and backend.places.has_room_for(8 * X.shape[0] * width)
     make = work.mapped if kept or whole else work.promised
     return backend.made(make, X, transform, width, shape=(X.shape[0], width), kept=kept)
 

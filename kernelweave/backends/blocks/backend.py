@@ -38,8 +38,9 @@ class BlocksBackend:
     graph_moves = None
     margin_dual = None
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, *, several: bool = False) -> None:
         self.places = places
+        self.several = several  # whether samples have several views
         self.sizes = [block.rows for block in places.blocks]
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.intp)
         self._count = itertools.count()
@@ -471,10 +472,12 @@ class BlocksBackend:
         return np.sqrt(self._summed(applied, _squared_columns, block))
 
     def join(self, blocks: list[BlockArray]) -> BlockArray:
-        """Return blocks side by side; features that are not kept are not kept side by side either."""
+        """Return blocks side by side, kept where there is room for them."""
+        n = blocks[0].shape[0]
         width = sum(block.shape[1] for block in blocks)
-        kept = all(block.node.kept for block in blocks)
-        return self.made(work.side_by_side, *blocks, shape=(blocks[0].shape[0], width), kept=kept)
+        kept = self.places.has_room_for(8 * n * width)
+        joined = self.made(work.side_by_side, *blocks, shape=(n, width), kept=False)
+        return self.made(work.computed, joined, shape=(n, width)) if kept else joined
 
     def orthonormal(self, block: Any, basis: BlockArray) -> BlockArray:
         """Return what a block adds to a basis."""

@@ -235,6 +235,11 @@ def side_by_side(block: Block, *arrays: Any) -> Any:
     return Promised(tuple(part for each in parts for part in each))
 
 
+def computed(block: Block, Phi: Any) -> Array:
+    """Return features as an array, computed now where they were promised."""
+    return Phi.rows(slice(None)) if isinstance(Phi, Promised) else Phi
+
+
 def _kept_part(array: Array) -> Any:
     """Return features that are kept as a part of promised ones."""
     return ((array, np.asarray, array.shape[1]),)
