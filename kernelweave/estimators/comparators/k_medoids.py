@@ -17,6 +17,7 @@ from kernelweave.estimators.comparators.distances import (
     measured_among,
 )
 from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
@@ -54,6 +55,7 @@ class MedoidModel:
         return np.asarray((distances <= distances.min(axis=1, keepdims=True) + self.slack).argmax(axis=1))
 
 
+@answers_lazily("predict", "transform", "score")
 class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """k-medoids: every cluster is shown by one of its samples, for any distance.
 
@@ -264,6 +266,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         -------
         distances : ndarray of shape (n_new, n_clusters)
             Distances in the metric.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._model.distances(self._read_new(X))
@@ -280,6 +283,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         -------
         labels : ndarray of shape (n_new,)
             Index of the nearest medoid, the first of those equally near.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._model.assign(self._read_new(X))

@@ -21,6 +21,7 @@ from kernelweave.estimators.comparators.view_features import (
     weights_of_rows,
 )
 from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.fit_warnings import (
     warn_if_clusters_follow_absence,
     warn_if_empty,
@@ -70,6 +71,7 @@ class ViewMixtures:
         return mean_log_likelihood(self.densities, moved_to(known.blocks, self.origins), own)
 
 
+@answers_lazily("predict", "predict_proba")
 class MultiViewEM(Clusterer):
     """Multi-view EM of Bickel and Scheffer: views teach each other the posteriors of their mixtures.
 
@@ -297,9 +299,13 @@ class MultiViewEM(Clusterer):
         -------
         probabilities : ndarray of shape (n_new, n_clusters)
             They add up to 1.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._model.posteriors(read_views(self, X, reset=False))
+
+    def _n_columns(self, method: str) -> int | None:
+        return None if method == "predict" else int(self.n_clusters)
 
     def predict(self, X: Any) -> Ints:
         """Return the most probable cluster of new samples.
@@ -313,6 +319,7 @@ class MultiViewEM(Clusterer):
         -------
         labels : ndarray of shape (n_new,)
             Index of the cluster with the largest posterior, averaged over the views that a sample is in.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         return likeliest(self.predict_proba(X))
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.comparators.networks import Propagation, cut_network, fit_network, spread
 from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.foundation.array_types import Bools, Ints
@@ -25,6 +26,7 @@ from kernelweave.solvers.graph.fusion import Overlap
 FEWEST_NEIGHBORS = 10
 
 
+@answers_lazily("predict")
 class NEMO(Clusterer):
     """NEMO: neighbourhoods of every view, averaged over the views that have both samples, then spectral clustering.
 
@@ -229,6 +231,7 @@ class NEMO(Clusterer):
         -------
         labels : ndarray of shape (n_new,)
             Index of the cluster; a sample that equals a training sample has its label.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._model.assign(read_views(self, X, reset=False).blocks)

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.comparators.networks import NetworkView, Propagation, cut_network, fit_network
 from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.progress import Meter
@@ -20,6 +21,7 @@ from kernelweave.solvers.comparators.network_fusion import full_shares, fuse_net
 USUAL_NEIGHBORS = 20
 
 
+@answers_lazily("predict")
 class SimilarityNetworkFusion(Clusterer):
     """Similarity network fusion: networks of the views become alike round by round, then spectral clustering.
 
@@ -211,6 +213,7 @@ class SimilarityNetworkFusion(Clusterer):
         -------
         labels : ndarray of shape (n_new,)
             Index of the cluster; a sample that equals a training sample has its label.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._model.assign(read_views(self, X, reset=False).blocks)

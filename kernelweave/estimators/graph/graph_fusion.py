@@ -19,6 +19,7 @@ from kernelweave.estimators.graph.fusion_views import (
     view_types,
 )
 from kernelweave.estimators.graph.structure import FEW_SAMPLES, Judge, ViewReport, as_asked, verdict, view_warnings
+from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.embedding import EmbeddingClusterer, EmbeddingModel, Extension
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence, warn_if_empty, warn_if_inexact
 from kernelweave.estimators.shared.parameters import view_rules
@@ -94,6 +95,7 @@ class FusionExtension(Extension):
         return np.where(there & (self.digests[order[place]] == digests), order[place], -1)
 
 
+@answers_lazily("predict", "transform")
 class GraphFusionClustering(EmbeddingClusterer):
     """Groups of one table, several views, kernels or graphs, and how many there are: the recommended default.
 
@@ -416,6 +418,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         -------
         embedding : ndarray of shape (n_new, n_vectors)
             Rows as in ``embedding_``; a sample that equals a training sample has its row.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         blocks = self._read_new(X)
@@ -438,6 +441,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         -------
         labels : ndarray of shape (n_new,)
             Index of the cluster; a sample that equals a training sample has its label.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         blocks = self._read_new(X)

@@ -15,6 +15,7 @@ from kernelweave.estimators.mixtures.fitted_views import FittedView, log_normali
 from kernelweave.estimators.mixtures.model import MixtureModel, mixture_model, observed_in
 from kernelweave.estimators.mixtures.refinement import refine_by_kernel_kmeans
 from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty
 from kernelweave.estimators.shared.models import CenterModel, ObservedCenters
 from kernelweave.estimators.shared.parameters import rules
@@ -67,6 +68,7 @@ def _names_divergence(divergence: Any, name: str) -> bool:
     return name in (divergence.values() if isinstance(divergence, dict) else divergence)
 
 
+@answers_lazily("predict", "predict_proba")
 class MixtureClusterer(Clusterer):
     """Base of the convex mixtures; ``fit`` stores the ``_model``, and the ``_centers`` of kernel k-means after it."""
 
@@ -90,6 +92,7 @@ class MixtureClusterer(Clusterer):
         -------
         labels : ndarray of shape (n_new,)
             Position of the exemplar in ``exemplar_indices_``.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         samples: Any = self._read_new(X)
@@ -108,6 +111,7 @@ class MixtureClusterer(Clusterer):
         -------
         probabilities : ndarray of shape (n_new, n_clusters)
             They add up to 1 over the exemplars chosen.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         logs = self._log_posteriors(self._read_new(X))
@@ -147,6 +151,9 @@ class MixtureClusterer(Clusterer):
             weights = _counted(weights, counts)
         counted = weights > 0
         return float(weights[counted] @ logs[counted]) / float(weights.sum())
+
+    def _n_columns(self, method: str) -> int | None:
+        return None if method == "predict" else len(self.exemplar_indices_)
 
     def _log_posteriors(self, samples: Sequence[Matrix] | Views) -> Floats:
         model = self._model

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_rose, warn_if_unfinished
 from kernelweave.estimators.shared.models import CenterModel, Model, Samples
 from kernelweave.foundation.array_types import Floats, Ints
@@ -36,6 +37,7 @@ def _keeps_a_kernel(estimator: "CenterClusterer") -> bool:
     return isinstance(estimator._model, CenterModel)
 
 
+@answers_lazily("predict", "transform", "fit_transform", "score")
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Base of estimators whose clusters have centres; ``fit`` stores the ``_model`` that knows them."""
 
@@ -62,6 +64,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         -------
         labels : ndarray of shape (n_new,)
             Index of the cluster.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._model.assign(self._read_new(X))
@@ -78,6 +81,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         -------
         distances : ndarray of shape (n_new, n_clusters)
             Distances, for kernels in their feature space; infinite to clusters that stayed empty.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return np.sqrt(self._model.squared_distances(self._read_new(X)))

@@ -40,6 +40,10 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         """Say what kinds of input the estimator takes; dense and sparse tables unless a subclass says otherwise."""
         tags.sparse = True
 
+    def _n_columns(self, method: str) -> int | None:
+        """Return the number of columns of what a method says of samples; None for one value of each."""
+        return None if method == "predict" else int(self._n_features_out)
+
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Ints:
         """Fit, then return the labels of the training samples.
 

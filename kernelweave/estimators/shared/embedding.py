@@ -16,6 +16,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty
 from kernelweave.estimators.shared.runs import run_starts
 from kernelweave.estimators.shared.view_kernels import ViewKernels, WeightedViewKernels
@@ -190,6 +191,7 @@ class EmbeddingModel:
         return assignment.labels, np.maximum(assignment.distances, 0.0)
 
 
+@answers_lazily("predict", "transform", "score")
 class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Base of estimators whose clusters are those of k-means on an embedding that new samples have, too.
 
@@ -242,6 +244,7 @@ class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         -------
         embedding : ndarray of shape (n_new, n_columns)
             Rows as in ``embedding_``.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._model.embed(self._read_new(X))
@@ -258,6 +261,7 @@ class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         -------
         labels : ndarray of shape (n_new,)
             Index of the cluster.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._model.nearest(self._read_new(X))[0]

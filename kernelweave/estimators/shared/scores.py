@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.shared.clusterer import Clusterer
+from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
@@ -170,6 +171,7 @@ def distinct_codebook(scores: Floats, n_clusters: int, name: str = "") -> Codebo
 # --- the base class --------------------------------------------------------------------------------------------------
 
 
+@answers_lazily("predict", "transform")
 class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Base of estimators whose clusters are sign patterns of scores.
 
@@ -222,6 +224,7 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustere
         -------
         scores : ndarray of shape (n_new, n_clusters - 1)
             Their signs tell the cluster.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._by_blocks(self._model.scores, X)
@@ -238,6 +241,7 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustere
         -------
         labels : ndarray of shape (n_new,)
             Index of the codeword.
+            For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
         return self._by_blocks(self._model.assign, X)

@@ -1,15 +1,18 @@
 """Tables that are not in memory as a whole: Dask arrays and DataFrames, Zarr arrays, files mapped into memory.
 
 ``as_chunks`` says how such a table falls into blocks of rows and what loads each of them. Nothing is loaded here.
+``map_rows`` writes down what a function makes of the rows of a Dask table, and ``refuse_dask`` is for readers that need
+all rows in memory.
 """
 
 import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Array
 from kernelweave.foundation.errors import ParameterError, ViewError
@@ -90,7 +93,24 @@ def is_dask(X: Any) -> bool:
         return False
     from dask.base import is_dask_collection
 
-    return bool(is_dask_collection(X)) and hasattr(X, "ndim")
+    return bool(is_dask_collection(X)) and isinstance(getattr(X, "ndim", None), int)
+
+
+def has_dask(X: Any) -> bool:
+    """Whether X is a Dask array or DataFrame, or one of several views is."""
+    if isinstance(X, Mapping):
+        return any(map(is_dask, X.values()))
+    return any(map(is_dask, X)) if isinstance(X, list | tuple) else is_dask(X)
+
+
+def refuse_dask(X: Any, reader: str) -> None:
+    """Say what to do with a Dask table where all of it is needed in memory, instead of loading it unasked."""
+    if has_dask(X):
+        raise ParameterError(
+            f"X is a Dask collection, and {reader} needs all samples in memory. Pass X.compute() if they fit, or fit "
+            "on a sample of them and call predict with the collection, which is then computed in blocks. KernelKMeans, "
+            "MinMaxKMeans, MinMaxKernelKMeans and MultiViewKernelKMeans are fitted in blocks."
+        )
 
 
 def is_chunked(X: Any, memory_limit: float = np.inf) -> bool:
@@ -110,12 +130,11 @@ def _is_zarr(X: Any) -> bool:
 
 def as_chunks(X: Any, views: Any = None) -> tuple[tuple[str, ...], list[Chunks]]:
     """Return the names of all views and their rows in blocks of the same sizes; one table is one view."""
-    if isinstance(X, Mapping):
-        names = tuple(map(str, X))
-        tables = list(X.values())
-    elif isinstance(X, list | tuple):
-        names = tuple(f"view{v}" for v in range(len(X)))
-        tables = list(X)
+    if isinstance(X, Mapping | list | tuple):
+        if views is not None:
+            raise ViewError(f"views={views!r} divides the columns of one table, but X holds {len(X)} views: drop it.")
+        names = tuple(map(str, X)) if isinstance(X, Mapping) else tuple(f"view_{v}" for v in range(len(X)))
+        tables = list(X.values()) if isinstance(X, Mapping) else list(X)
     else:
         if views is not None:
             raise ParameterError(
@@ -126,10 +145,18 @@ def as_chunks(X: Any, views: Any = None) -> tuple[tuple[str, ...], list[Chunks]]
         tables = [X]
     if not tables:
         raise ViewError("X holds no views.")
+    tables = [table if is_chunked(table, -1.0) else _in_memory(table) for table in tables]
     rows = _row_sizes(tables, names)
     width = sum(int(table.shape[1]) for table in tables)
     sizes = _split(rows, max(1, BLOCK_BYTES // (8 * width)))
     return names, [_chunks(table, name, sizes) for table, name in zip(tables, names, strict=True)]
+
+
+def _in_memory(table: Any) -> Array:
+    """Return a table in memory as an array that can be cut into blocks."""
+    if sp.issparse(table):
+        raise ParameterError("Sparse tables cannot be cut into blocks yet. Convert them with toarray() if they fit.")
+    return np.asarray(table)
 
 
 def _row_sizes(tables: list[Any], names: Sequence[str]) -> list[int]:
@@ -205,3 +232,91 @@ def _file_offset(table: np.memmap) -> int:
     here = table.__array_interface__["data"][0]
     there = whole.__array_interface__["data"][0]
     return int(whole.offset + here - there)
+
+
+# --- functions of rows, computed when asked for ----------------------------------------------------------------------
+
+
+def map_rows(function: Callable[..., Array], model: Any, X: Any, n_columns: int | None, dtype: Any) -> Any:
+    """Return the Dask array of what ``function(model, rows)`` makes of the rows of every chunk of X.
+
+    Nothing is computed yet. ``rows`` has the form of X: a table, or a list or dict of views. Views follow the chunks of
+    the first Dask table. ``n_columns`` is that of the result; None for one value for every row.
+    """
+    import dask
+    import dask.array as da
+
+    names = list(X) if isinstance(X, Mapping) else None
+    several = isinstance(X, Mapping | list | tuple)
+    tables = (list(X.values()) if isinstance(X, Mapping) else list(X)) if several else [X]
+    labels = list(map(str, names or range(len(tables)))) if several else ["X"]
+    arrays = _with_equal_rows(tables, labels)
+    form = None if not several else names or len(tables)
+
+    def of_blocks(*blocks: Any, known: Any) -> Array:
+        rows = [block[0] if isinstance(block, list) else block for block in blocks]
+        return function(known, _in_form(rows, form))
+
+    shape = (0,) if n_columns is None else (0, n_columns)
+    return da.blockwise(
+        of_blocks,
+        "i" if n_columns is None else "ij",
+        *itertools.chain.from_iterable((array, ("i", f"columns {v}")) for v, array in enumerate(arrays)),
+        new_axes=None if n_columns is None else {"j": n_columns},
+        known=dask.delayed(model, traverse=False),
+        dtype=dtype,
+        meta=np.empty(shape, dtype=dtype),
+        align_arrays=False,
+    )
+
+
+def _in_form(rows: list[Any], form: Any) -> Any:
+    if form is None:
+        return rows[0]
+    return dict(zip(form, rows, strict=True)) if isinstance(form, list) else rows
+
+
+def _with_equal_rows(tables: Sequence[Any], labels: Sequence[str]) -> list[Any]:
+    """Return Dask arrays with all columns in one chunk, and chunks of rows as the first Dask table has them."""
+    for table, label in zip(tables, labels, strict=True):
+        if np.ndim(table) != 2:
+            raise ParameterError(f"{label} has {np.ndim(table)} dimensions; a table has two: samples and features.")
+    arrays = [_whole_rows(table) if is_dask(table) else table for table in tables]
+    rows = next(array.chunks[0] for array in arrays if is_dask(array))
+    return [_followed(array, rows, label) for array, label in zip(arrays, labels, strict=True)]
+
+
+def _whole_rows(table: Any) -> Any:
+    """Return a Dask array whose chunks hold whole rows; those of a DataFrame stay data frames, with their names."""
+    import dask.array as da
+
+    if not hasattr(table, "to_dask_array"):
+        return table.rechunk({1: -1}) if table.numblocks[1] > 1 else table
+    shape = (np.nan, len(table.columns))
+    parts = [da.from_delayed(part, shape=shape, dtype=np.float64) for part in table.to_delayed()]
+    return da.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def _followed(table: Any, rows: tuple[Any, ...], label: str) -> Any:
+    """Return a table as a Dask array with these chunks of rows."""
+    import dask.array as da
+
+    theirs = table.chunks[0] if is_dask(table) else (len(table),)
+    unknown = bool(np.isnan([*rows, *theirs]).any())
+    if not unknown and sum(rows) != sum(theirs):
+        raise ViewError(
+            f"View {label!r} has {sum(theirs)} samples, the first Dask view has {sum(rows)}. All views must hold the "
+            "same samples in the same order."
+        )
+    if theirs == rows or (unknown and is_dask(table) and len(theirs) == len(rows)):
+        return table  # rows of chunks of unknown size are compared when they are there
+    if unknown:
+        raise ParameterError(
+            f"The rows of view {label!r} cannot be laid beside those of the first Dask view: the sizes of chunks are "
+            "unknown. Give all views as Dask collections with the same partitions, or as arrays, for instance with "
+            "to_dask_array(lengths=True)."
+        )
+    if is_dask(table):
+        return table.rechunk((rows, table.shape[1]))
+    values = np.asarray(table)
+    return da.from_array(values, chunks=(rows, values.shape[1]))

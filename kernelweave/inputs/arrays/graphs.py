@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from kernelweave.foundation.errors import KernelError
+from kernelweave.inputs.arrays.chunks import refuse_dask
 from kernelweave.inputs.arrays.samples import raise_if_text
 
 #: Difference between X[i, j] and X[j, i], as a share of the largest edge weight, that rounding explains.
@@ -15,6 +16,7 @@ ASYMMETRY_TOLERANCE = 1e-10
 
 def read_affinity(estimator: Any, X: Any, *, min_nodes: int = 2) -> sp.csr_array:
     """Return X as a symmetric CSR matrix of edge weights >= 0; dense input is made sparse, never the reverse."""
+    refuse_dask(X, type(estimator).__name__)
     try:
         X = _from_networkx(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
         X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=min_nodes)

@@ -8,6 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.inputs.arrays.chunks import refuse_dask
 
 
 def read_samples(
@@ -18,6 +19,7 @@ def read_samples(
     Features become float64 (every sum is kept in it); kernel matrices may stay float32. ``dense`` refuses sparse X;
     ``allow_nan`` takes cells that were not measured, but no row of them alone.
     """
+    refuse_dask(X, type(estimator).__name__)
     dtype = [np.float64, np.float32] if keep_float32 else np.float64
     try:
         X = validate_data(

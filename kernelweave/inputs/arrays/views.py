@@ -32,6 +32,7 @@ from kernelweave.inputs.arrays.absence import (
     weak_links,
     without_cells,
 )
+from kernelweave.inputs.arrays.chunks import refuse_dask
 from kernelweave.inputs.arrays.samples import raise_if_text
 
 
@@ -192,6 +193,7 @@ def as_views(X: Any, views: Any = None, *, allow_nan: bool = False) -> Views:
     >>> documents.names, documents.widths
     (('text', 'links'), (3, 1))
     """
+    refuse_dask(X, "this function")
     if is_multi_view(X):
         if views is not None:
             raise ViewError(
@@ -229,6 +231,7 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
 
     Estimators that say so take samples that are absent from some views; ``observed_`` keeps which were there in fit.
     """
+    refuse_dask(X, type(estimator).__name__)
     nan_allowed = takes_absent(estimator) or keeps_nan(estimator)
     if is_multi_view(X):
         views = as_views(X, estimator.views, allow_nan=True)
