@@ -68,7 +68,7 @@ def on_workers(folder, n, n_views, workers, memory_limit, method="kernelweave"):
     import kernelweave as kw
 
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster,
         Client(cluster) as client,
     ):
         views = {f"view{v}": dd.read_parquet(folder / f"view{v}") for v in range(n_views)}

@@ -1,12 +1,11 @@
 """Blocks on the workers of a Dask cluster.
 
 Every worker keeps its blocks for the whole fit, outside of Dask's own graph: a round is one task for each worker,
-whatever was computed before. Programs travel pickled, and their bytes are counted. A worker that dies is noticed while
-its answer is awaited; its blocks go to the others, are loaded again from where they came from, and what was known of
-them is computed again from the nodes that it came from.
+whatever was computed before. Programs travel as Dask's own messages do, and their bytes are counted. A worker that dies
+is noticed while its answer is awaited; its blocks go to the others, are loaded again from where they came from, and what
+was known of them is computed again from the nodes that it came from.
 """
 
-import pickle
 import threading
 import time
 import uuid
@@ -15,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import cloudpickle
 import numpy as np
 from distributed import get_worker
 from distributed.client import FutureCancelledError
+from distributed.protocol.pickle import dumps, loads
 from distributed.scheduler import KilledWorker
 
 from kernelweave.backends.blocks.nodes import Block, Shard
@@ -76,7 +75,7 @@ class DaskWorkers(Places):
         for task in tasks:
             fresh = [not self.known[b] for b in task.blocks]
             blocks = [self.blocks[b] for b in task.blocks]
-            payload = cloudpickle.dumps((task.program, task.wanted, task.dropped, blocks, fresh))
+            payload = dumps((task.program, task.wanted, task.dropped, blocks, fresh))
             self.traffic.sent += len(payload)
             futures.append(self._submit(task.place, _run, self._session, self._travelling(payload, task.place)))
         answers: list[dict[int, list[Any]] | None] = []
@@ -86,7 +85,7 @@ class DaskWorkers(Places):
                 answers.append(None)
             else:
                 self.traffic.received += len(answer)
-                answers.append(pickle.loads(answer))
+                answers.append(loads(answer))
         return answers
 
     def close(self) -> None:
@@ -211,7 +210,7 @@ def _adopt(session: str, number: int, rows: Iterable[tuple[Block, int, int]], ch
 
 def _run(session: str, payload: bytes) -> bytes | None:
     """Run a program on some blocks; None where values are missing that should be here."""
-    program, wanted, dropped, blocks, fresh = pickle.loads(payload)
+    program, wanted, dropped, blocks, fresh = loads(payload)
     kept = _kept(session)
     with kept.lock:
         shard = kept.shard
@@ -223,7 +222,7 @@ def _run(session: str, payload: bytes) -> bytes | None:
         threads = max(1, get_worker().state.nthreads)
         with ThreadPoolExecutor(threads) as pool:
             answer = shard.run(program, wanted, dropped, [block.index for block in blocks], pool.map)
-    return pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
+    return dumps(answer)
 
 
 def _forget(session: str) -> bool:
