@@ -2,8 +2,8 @@
 
 Every worker keeps its blocks for the whole fit, outside of Dask's own graph: a round is one task for each worker,
 whatever was computed before. Programs travel as Dask's own messages do, and their bytes are counted. A worker that dies
-is noticed while its answer is awaited; its blocks go to the others, are loaded again from where they came from, and what
-was known of them is computed again from the nodes that it came from.
+is noticed while its answer is awaited; its blocks go to the others, are loaded again from where they came from, and
+what was known of them is computed again from the nodes that it came from.
 """
 
 import threading
