@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
+from joblib import Parallel, delayed
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from kernelweave.foundation.sklearn_internals import openmp_threads
@@ -66,6 +68,18 @@ def parallel_map(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Itera
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def cluster_map(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
+    """Yield ``work(task)`` of every task in order, like :func:`parallel_map`.
+
+    Inside ``joblib.parallel_config("dask")`` tasks run on the workers of the cluster, one thread each.
+    """
+    backend, _ = get_active_backend()
+    if type(backend).__name__ != "DaskDistributedBackend" or len(tasks) < 2:
+        yield from parallel_map(work, tasks)
+        return
+    yield from Parallel(return_as="generator")(delayed(work)(task) for task in tasks)
 
 
 def for_ranges(

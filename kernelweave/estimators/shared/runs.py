@@ -8,7 +8,7 @@ import numpy as np
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
-from kernelweave.foundation.threads import parallel_map
+from kernelweave.foundation.threads import cluster_map
 from kernelweave.inputs import read_labels
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.solvers.kmeans.starts import start_labels
@@ -22,10 +22,12 @@ def run_starts(
 ) -> Iterator[Result]:
     """Yield the result of every start in order, computed side by side, with progress reported.
 
+    ``joblib.parallel_config("dask")`` sends them to the workers of a cluster.
+
     Kernels computed again at every pass use all threads for one start already, and hold a tile for each.
     """
     alone = op.recomputed or op.backend.one_run_at_a_time
-    results = map(run, starts) if alone else parallel_map(run, starts)
+    results = map(run, starts) if alone else cluster_map(run, starts)
     return track(estimator, results, total=len(starts), what="starts", X=X, y=y)
 
 
