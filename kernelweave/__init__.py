@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         RatioMultipleKernelClustering,
         SimilarityNetworkFusion,
     )
+    from kernelweave.foundation.config import config_context, get_config
     from kernelweave.foundation.errors import (
         ConvergenceWarning,
         DataError,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         ParameterError,
         ViewError,
         ViewWarning,
+        WorkersLostError,
     )
     from kernelweave.inputs.arrays.alignment import align
     from kernelweave.persistence.models import load_model, read_notes, save_model
@@ -89,9 +91,12 @@ __all__ = [
     "SimilarityNetworkFusion",
     "ViewError",
     "ViewWarning",
+    "WorkersLostError",
     "__version__",
     "align",
+    "config_context",
     "datasets",
+    "get_config",
     "load_model",
     "metrics",
     "model_selection",
@@ -110,6 +115,8 @@ _HOMES = dict.fromkeys(
     ("ConvergenceWarning", "DataError", "KernelError", "NotPSDWarning", "ParameterError", "ViewError", "ViewWarning"),
     _ERRORS,
 )
+_HOMES["WorkersLostError"] = _ERRORS
+_HOMES |= dict.fromkeys(("config_context", "get_config"), "kernelweave.foundation.config")
 _HOMES["align"] = "kernelweave.inputs.arrays.alignment"
 _HOMES |= dict.fromkeys(("load_model", "read_notes", "save_model"), "kernelweave.persistence.models")
 _MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing", "report")
