@@ -11,7 +11,7 @@ from distributed import Client, LocalCluster
 @contextmanager
 def local_cluster(n_workers, folder):
     """Yield the client of a cluster; it is not the default one, so that tests say where they compute."""
-    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0, "local_directory": str(folder)}
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": 0, "local_directory": str(folder)}
     with (
         LocalCluster(n_workers=n_workers, **options) as cluster,
         Client(cluster, set_as_default=False) as client,

@@ -9,8 +9,9 @@ from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed
 
 # Letters stand for the numbers of samples (n), those trained on (m), those that centres are known by (t: all, or the
 # means of clusters where samples lay elsewhere), clusters (k), features (f), views (v), components of mixtures (c),
-# columns of embeddings (e) and of scores (q). They mean the same in an estimator and in all objects it holds. A dot stands for any number. Of a list or tuple every item has the sizes. The first entry is about all
-# estimators; others are about classes, by their name in ``names.CLASSES``.
+# columns of embeddings (e) and of scores (q). They mean the same in an estimator and in all objects it holds. A dot
+# stands for any number. Of a list or tuple every item has the sizes. The first entry is about all estimators; others
+# are about classes, by their name in ``names.CLASSES``.
 SIZES: dict[str, dict[str, str]] = {
     "estimator": {"labels_": "n"},
     "estimator/MinMaxKMeans": {"cluster_centers_": "kf"},
