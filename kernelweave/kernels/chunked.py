@@ -36,6 +36,11 @@ def in_blocks(X: Any) -> bool:
     return isinstance(X, BlockArray)
 
 
+def some_samples(X: Any, samples: Ints) -> Floats:
+    """Return some samples here, as float64."""
+    return np.asarray(X.backend.at(X, samples), dtype=np.float64)
+
+
 # --- bringing tables to their places ---------------------------------------------------------------------------------
 
 

@@ -7,10 +7,11 @@ from kernelweave.estimators.shared.view_kernels import ViewKernel, WeightedViewK
 from kernelweave.kernels.divergences import ObservedPlacement, Placement
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed
 
-# Letters stand for the numbers of samples (n), those trained on (m), clusters (k), features (f), views (v), components
-# of mixtures (c), columns of embeddings (e) and of scores (q). They mean the same in an estimator and in all objects it
-# holds. A dot stands for any number. Of a list or tuple every item has the sizes. The first entry is about all
-# estimators; others are about classes, by their name in ``names.CLASSES``.
+# Letters stand for the numbers of samples (n), those trained on (m), those that centres are known by (t: all, or the
+# means of clusters where samples lay elsewhere), clusters (k), features (f), views (v), components of mixtures (c),
+# columns of embeddings (e) and of scores (q). They mean the same in an estimator and in all objects it holds. A dot
+# stands for any number. Of a list or tuple every item has the sizes. The first entry is about all estimators; others
+# are about classes, by their name in ``names.CLASSES``.
 SIZES: dict[str, dict[str, str]] = {
     "estimator": {"labels_": "n"},
     "estimator/MinMaxKMeans": {"cluster_centers_": "kf"},
@@ -21,7 +22,7 @@ SIZES: dict[str, dict[str, str]] = {
     "extension/ObservedEigenvectors": {"coefficients": "v", "observed": "nv", "sources": "ne"},
     "kernel/ViewKernel": {"degree_weights": ".", "column_scale": ".", "columns": "."},
     "kernel/WeightedViewKernels": {"coefficients": "v"},
-    "model/Centers": {"labels": "n", "weights": "n", "totals": "k", "norms": "k", "factors": "k", "view_norms": "vk"},
+    "model/Centers": {"labels": "t", "weights": "t", "totals": "k", "norms": "k", "factors": "k", "view_norms": "vk"},
     "model/Density": {"log_weights": "k", "centres": "k.", "variances": "k."},
     "model/Embedding": {"centers": "ke", "norms": "k"},
     "model/Exemplars": {"indices": "k", "norms": "k"},
@@ -129,7 +130,7 @@ def _kernel_fault(objects: Objects, sizes: Mapping[str, int]) -> str | None:
         if len(kernels) != len(widths):
             return "has kernels of another number of views"
         pairs = zip(kernels, widths, strict=True)
-        if not all(_is_kernel_of(kernel, sizes["n"], width) for kernel, width in pairs):
+        if not all(_is_kernel_of(kernel, sizes["t"], width) for kernel, width in pairs):
             return "has a kernel of other samples"
     return None
 

@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from kernelweave.backends import Backend, get_backend
+from kernelweave.backends.blocks import BlockArray
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.transforms import DegreeKernel, ScaledKernel
@@ -18,6 +19,7 @@ from kernelweave.solvers.spectral.eigenvectors import spectrum
 from kernelweave.solvers.spectral.kernel_spectral import kernel_spectral
 from kernelweave.solvers.spectral.multi_view_spectral import multi_view_spectral
 from tests.backends.halves import Halves, HalvesBackend
+from tests.backends.watched_blocks import WatchedBlocks
 
 N = 97
 MIDDLE = 38
@@ -58,7 +60,7 @@ kernels = pytest.mark.parametrize("make", KERNELS.values(), ids=KERNELS.keys())
 
 
 class Home:
-    """Where the data of a case live: on the host, or in halves."""
+    """Where the data of a case live: on the host, in halves or in blocks."""
 
     def __init__(self, backend):
         self.backend = backend
@@ -68,8 +70,16 @@ class Home:
         return self.backend.array(values, dtype)
 
 
-def homes():
-    return Home(get_backend("numba")), Home(HalvesBackend(N, MIDDLE))
+ELSEWHERE = {
+    "halves": lambda: HalvesBackend(N, MIDDLE),
+    "blocks": lambda: WatchedBlocks([1, 37, 1, 1, 56, 1]),
+}
+
+
+@pytest.fixture(params=ELSEWHERE)
+def homes(request):
+    """Return what makes two homes: the host, and one whose data are never in one place."""
+    return lambda: (Home(get_backend("numba")), Home(ELSEWHERE[request.param]()))
 
 
 def test_the_backend_has_every_verb_that_these_solvers_use_and_hands_out_no_array_of_all_samples():
@@ -88,7 +98,7 @@ def test_the_backend_has_every_verb_that_these_solvers_use_and_hands_out_no_arra
 
 @kernels
 @pytest.mark.parametrize("init", [init for init in INITS if init != "random_partition"])
-def test_starts_are_the_same_labels(make, init):
+def test_starts_are_the_same_labels(make, init, homes):
     X, _, weights = data(0)
     results = []
     for home in homes():
@@ -99,7 +109,7 @@ def test_starts_are_the_same_labels(make, init):
 
 @kernels
 @pytest.mark.parametrize("seed", SEEDS)
-def test_kernel_kmeans_visits_the_same_partitions(make, seed):
+def test_kernel_kmeans_visits_the_same_partitions(make, seed, homes):
     X, _, weights = data(seed)
     labels = np.random.default_rng(seed).integers(K + 2, size=N)
     here, there = homes()
@@ -113,7 +123,7 @@ def test_kernel_kmeans_visits_the_same_partitions(make, seed):
 
 
 @kernels
-def test_empty_clusters_and_equal_centres_are_handled_alike(make):
+def test_empty_clusters_and_equal_centres_are_handled_alike(make, homes):
     X, _, weights = data(1)
     X = np.repeat(X[:12], 9, axis=0)[:N]
     results = [kernel_kmeans(make(X, home), np.arange(N) % 3, weights, n_clusters=9) for home in homes()]
@@ -121,7 +131,7 @@ def test_empty_clusters_and_equal_centres_are_handled_alike(make):
     np.testing.assert_allclose(results[1].totals, results[0].totals)
 
 
-def test_a_step_that_would_raise_the_objective_is_cut_back_alike():
+def test_a_step_that_would_raise_the_objective_is_cut_back_alike(homes):
     rose = 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -139,7 +149,7 @@ def test_a_step_that_would_raise_the_objective_is_cut_back_alike():
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "indefinite"])  # variances are positive
 @pytest.mark.parametrize("seed", SEEDS)
-def test_minmax_ends_in_the_same_partition(name, seed):
+def test_minmax_ends_in_the_same_partition(name, seed, homes):
     X, _, weights = data(seed)
     labels = np.random.default_rng(seed).integers(K, size=N)
     one, other = (minmax_kmeans(KERNELS[name](X, home), labels, weights, n_clusters=K) for home in homes())
@@ -150,14 +160,14 @@ def test_minmax_ends_in_the_same_partition(name, seed):
 
 
 @pytest.mark.parametrize("name", ["matrix", "float32", "indefinite"])
-def test_global_search_takes_the_same_candidates(name):
+def test_global_search_takes_the_same_candidates(name, homes):
     X, _, weights = data(2)
     one, other = (global_kernel_kmeans(KERNELS[name](X, home), weights, n_clusters=K, how="fast") for home in homes())
     for here, there in zip(one.stages, other.stages, strict=True):
         np.testing.assert_array_equal(there.labels, here.labels)
 
 
-def test_exact_global_search_without_compiled_runs_ends_as_with_them():
+def test_exact_global_search_without_compiled_runs_ends_as_with_them(homes):
     X, _, weights = data(3)
     one, other = (
         global_kernel_kmeans(KERNELS["matrix"](X, home), weights, n_clusters=3, how="exact") for home in homes()
@@ -180,7 +190,7 @@ views = pytest.mark.parametrize("make", VIEWS.values(), ids=VIEWS.keys())
 @views
 @pytest.mark.parametrize("p", [1.0, 1.5, 3.0, np.inf])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_multi_view_kernel_kmeans_ends_in_the_same_partition_and_weights(make, p, seed):
+def test_multi_view_kernel_kmeans_ends_in_the_same_partition_and_weights(make, p, seed, homes):
     X, Y, weights = data(seed)
     labels = np.random.default_rng(seed).integers(K, size=N)
     options = {"n_clusters": K, "p": p, "view_weights": np.full(2, 0.5)}
@@ -195,7 +205,7 @@ def test_multi_view_kernel_kmeans_ends_in_the_same_partition_and_weights(make, p
 
 @views
 @pytest.mark.parametrize("seed", SEEDS)
-def test_multi_view_spectral_has_the_same_weights_eigenvalues_and_clusters(make, seed):
+def test_multi_view_spectral_has_the_same_weights_eigenvalues_and_clusters(make, seed, homes):
     X, Y, weights = data(seed)
     weights = np.maximum(weights, 0.1)
     results = []
@@ -209,8 +219,8 @@ def test_multi_view_spectral_has_the_same_weights_eigenvalues_and_clusters(make,
         rows = FeatureKernel(embedding, **home.options)
         start = start_labels(rows, "k-means++", weights, K, np.random.default_rng(0))
         results.append((relaxed, kernel_kmeans(rows, start, weights, n_clusters=K).labels))
-        if isinstance(embedding, Halves):
-            assert isinstance(relaxed.sources(), Halves)
+        if isinstance(embedding, Halves | BlockArray):
+            assert isinstance(relaxed.sources(), Halves | BlockArray)
             assert set(home.backend.hosted) == {(N,)}
     (one, labels), (other, again) = results
     np.testing.assert_allclose(other.view_weights, one.view_weights, atol=1e-5)
@@ -221,7 +231,7 @@ def test_multi_view_spectral_has_the_same_weights_eigenvalues_and_clusters(make,
 
 @pytest.mark.parametrize("name", ["matrix", "scaled"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_kernel_spectral_clustering_has_the_same_scores(name, seed):
+def test_kernel_spectral_clustering_has_the_same_scores(name, seed, homes):
     X, _, _ = data(seed)
     here, there = homes()
     one, other = (kernel_spectral(KERNELS[name](X, home), K - 1) for home in (here, there))

@@ -93,6 +93,9 @@ class KernelKMeans(CenterClusterer):
         Steps of the best run.
     converged_ : bool
         Whether the best run ended by itself rather than at ``max_iter``.
+    communication_ : dict
+        What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
+        ``"bytes_sent"``, ``"bytes_received"``, ``"blocks"`` and ``"workers"``. Fits in memory have none.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int

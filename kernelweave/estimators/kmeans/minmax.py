@@ -108,6 +108,9 @@ class MinMaxKMeans(CenterClusterer):
         Steps of the best run, those of k-means included.
     converged_ : bool
         Whether the objective of the best run came to rest; with ``refine``, whether k-means ended by itself.
+    communication_ : dict
+        What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
+        ``"bytes_sent"``, ``"bytes_received"``, ``"blocks"`` and ``"workers"``. Fits in memory have none.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
@@ -293,6 +296,9 @@ class MinMaxKernelKMeans(CenterClusterer):
         Steps of the best run, those of kernel k-means included.
     converged_ : bool
         Whether the objective of the best run came to rest; with ``refine``, whether kernel k-means ended by itself.
+    communication_ : dict
+        What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
+        ``"bytes_sent"``, ``"bytes_received"``, ``"blocks"`` and ``"workers"``. Fits in memory have none.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int

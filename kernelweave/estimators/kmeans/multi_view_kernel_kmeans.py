@@ -163,6 +163,9 @@ array of shape (n_samples,), default="global_fast"
         Whether the best run ended by itself rather than at ``max_iter``.
     observed_ : ndarray of shape (n_samples, n_views), bool
         Which samples each view had.
+    communication_ : dict
+        What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
+        ``"bytes_sent"``, ``"bytes_received"``, ``"blocks"`` and ``"workers"``. Fits in memory have none.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int

@@ -15,7 +15,7 @@ from kernelweave.foundation.config import get_config
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.sklearn_internals import get_feature_names
 from kernelweave.inputs import Views, as_views
-from kernelweave.inputs.arrays.chunks import Chunks, as_chunks, has_dask, is_chunked, is_dask, map_rows
+from kernelweave.inputs.arrays.chunks import as_chunks, has_dask, is_chunked, is_dask, map_rows
 from kernelweave.kernels.chunked import in_blocks, placed
 
 C = TypeVar("C", bound=type)
@@ -35,7 +35,8 @@ def is_elsewhere(estimator: Any, X: Any) -> bool:
     if client is not None:
         raise ParameterError(
             f"{type(estimator).__name__} works in one process and not on the workers of a client. Leave config_context "
-            "for this fit, or use KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans or MultiViewKernelKMeans."
+            "for this fit, or use KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans or kernel "
+            "spectral clustering."
         )
     return False
 
@@ -51,7 +52,6 @@ def placed_samples(estimator: Any, X: Any) -> Any:
         raise ParameterError(f"X holds several tables, and {type(estimator).__name__} takes one; see X in its fit.")
     in_memory = not is_chunked(X, 0.0)
     _, (table,) = as_chunks(np.asarray(X) if in_memory and not sp.issparse(X) else X)
-    _check_samples(table)
     (array,) = placed([table], ["X"], limit_of(estimator))
     names = get_feature_names(X) if in_memory else table.columns
     _record(estimator, table.width, names)
@@ -67,7 +67,6 @@ def placed_views(estimator: Any, X: Any) -> Views:
         names, tables = as_chunks(dict(zip(views.names, views.blocks, strict=True)))
     else:
         names, tables = as_chunks(X, estimator.views)
-    _check_samples(tables[0])
     arrays = placed(tables, [f"view {name!r}" for name in names], limit_of(estimator))
     _record(estimator, sum(table.width for table in tables), tables[0].columns if len(tables) == 1 else named)
     estimator.view_names_ = list(names)
@@ -88,6 +87,22 @@ def letting_go(X: Any) -> Iterator[None]:
             array.backend.close()
 
 
+def all_labels(estimator: Any, X: Any) -> Any:
+    """Return the labels of all samples of a fitted estimator as NumPy, computed where they lie."""
+    if has_dask(X):
+        return np.asarray(estimator.predict(X))
+    if not is_chunked(X, 0.0):
+        return estimator.predict(X)
+    names, tables = as_chunks(X)
+    loaders = zip(*(table.loaders for table in tables), strict=True)
+    several = isinstance(X, Mapping | list | tuple)
+    parts = []
+    for rows in loaders:
+        views = [load() for load in rows]
+        parts.append(estimator.predict(dict(zip(names, views, strict=True)) if several else views[0]))
+    return np.concatenate(parts)
+
+
 def store_communication(estimator: Any, op: Any) -> None:
     """Store what travelled in a fit, where data lay elsewhere."""
     vars(estimator).pop("communication_", None)
@@ -102,11 +117,6 @@ def store_communication(estimator: Any, op: Any) -> None:
         "blocks": len(places.blocks),
         "workers": len(places.where()),
     }
-
-
-def _check_samples(table: Chunks) -> None:
-    if table.n_samples < 2:
-        raise ParameterError(f"Found {table.n_samples} sample(s) while a minimum of 2 is required.")
 
 
 def _record(estimator: Any, width: int, columns: Any) -> None:

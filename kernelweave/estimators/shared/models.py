@@ -172,10 +172,10 @@ def nearest_centers(op: FeatureKernel, centers: Floats, factors: Floats | None, 
     norms = norms if filled is None else np.where(filled, norms, np.inf)
     factors = np.ones(len(norms)) if factors is None else factors
     diag = op.diag()
-    tolerance = algebra.TIE_TOLERANCE * max(
-        float(diag.max(initial=0.0)), float(norms[np.isfinite(norms)].max(initial=0.0))
-    )
-    return op.nearest_means(centers, norms, factors, diag, np.zeros(op.n_samples, dtype=np.intp), tolerance).labels
+    largest = op.backend.extremes(diag)[1]
+    tolerance = algebra.TIE_TOLERANCE * max(0.0, largest, float(norms[np.isfinite(norms)].max(initial=0.0)))
+    start = op.backend.labels(np.zeros(op.n_samples, dtype=np.intp))
+    return op.backend.host(op.nearest_means(centers, norms, factors, diag, start, tolerance).labels)
 
 
 def cluster_means(X: Matrix, weights: Floats, labels: Ints, totals: Floats) -> Floats:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave.estimators.shared.elsewhere import all_labels, letting_go
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.scores import (
     BiasedScores,
@@ -23,6 +24,7 @@ from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count
+from kernelweave.kernels.chunked import in_blocks
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel, Storage
 from kernelweave.solvers.spectral.kernel_spectral import kernel_spectral
@@ -119,6 +121,8 @@ class KernelSpectralClustering(ScoreClusterer):
         **rules("n_clusters", "kernel", "kernel_params", "storage", "memory_limit", "random_state", "verbose"),
     }
 
+    _takes_blocks = True
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -160,6 +164,12 @@ class KernelSpectralClustering(ScoreClusterer):
         """
         refuse_iterators(X)
         table = read_kernel_input(self, X, reset=True)
+        with letting_go(table):
+            self._fit(table, X)
+        return self
+
+    def _fit(self, table: Any, X: Any) -> None:
+        """Train on samples that were read."""
         n = table.shape[0]
         check_cluster_count(self.n_clusters, np.ones(n))
         indices = training_samples(
@@ -169,6 +179,7 @@ class KernelSpectralClustering(ScoreClusterer):
             self.n_clusters,
             lambda: [self._fit_kernel(table).operator("blockwise", self.memory_limit)],
             streams(self.random_state, 1, "training samples")[0],
+            elsewhere=in_blocks(table),
         )
         kernel = self._fit_kernel(training_rows(table, self.kernel, indices))
         op = kernel.operator(self.storage, self.memory_limit)
@@ -189,8 +200,7 @@ class KernelSpectralClustering(ScoreClusterer):
         self.objective_path_ = np.array([self.objective_])
         self.n_iter_ = 1
         self.converged_ = True
-        self.labels_: Ints = book.labels(result.scores) if len(indices) == n else self.predict(X)
-        return self
+        self.labels_: Ints = book.labels(result.scores) if len(indices) == n else all_labels(self, X)
 
     def kernel_row_sums(self, X: Any) -> Floats:
         """Return how much every sample resembles the training samples together: the sum of its kernel row.

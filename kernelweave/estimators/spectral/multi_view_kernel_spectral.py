@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from kernelweave.estimators.shared.elsewhere import all_labels, is_elsewhere, letting_go, placed_views
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.scores import (
     CentredScores,
@@ -29,6 +30,7 @@ from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_view_weights, read_views
+from kernelweave.kernels.chunked import in_blocks
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.partitions.silhouettes import silhouettes
@@ -173,6 +175,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         **view_rules("n_clusters", "views", "kernel", "kernel_params", "memory_limit", "random_state", "verbose"),
     }
 
+    _takes_blocks = True
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -219,7 +223,18 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             The fitted estimator.
         """
         refuse_iterators(X)
-        views = read_views(self, X, reset=True)
+        views = placed_views(self, X) if is_elsewhere(self, X) else read_views(self, X, reset=True)
+        if in_blocks(views.blocks[0]) and self.assignment == "per_view":
+            raise ParameterError(
+                "assignment='per_view' is not available for tables in blocks; use 'joint', or fit on a sample in "
+                "memory."
+            )
+        with letting_go(views):
+            self._fit(views, X)
+        return self
+
+    def _fit(self, views: Views, X: Any) -> None:
+        """Train on views that were read."""
         n = views.n_samples
         check_cluster_count(self.n_clusters, np.ones(n))
         gammas = view_numbers(self.gamma, views.names, "gamma")
@@ -231,6 +246,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             self.n_clusters,
             lambda: self._fit_kernels(views).operators("blockwise", self.memory_limit, check_definite=False),
             streams(self.random_state, 1, "training samples")[0],
+            elsewhere=in_blocks(views.blocks[0]),
         )
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
             training = self._train(views, indices, gammas)
@@ -251,7 +267,6 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         else:
             self.view_weights_ = np.full(len(views), 1.0 / len(views))
             self._assign_by_view(training, views.names, X, whole=len(indices) == n)
-        return self
 
     def _assign_jointly(self, training: _Training, X: Any, *, whole: bool) -> None:
         """Make clusters of the averaged scores; ``whole`` where all samples were trained on."""
@@ -259,7 +274,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         book = distinct_codebook(scores, self.n_clusters)
         self._model = ScoreModel(training.views, self.view_weights_, book)
         self.codebook_ = book.patterns
-        self.labels_: Ints = book.labels(scores) if whole else self.predict(X)
+        self.labels_: Ints = book.labels(scores) if whole else all_labels(self, X)
 
     def _assign_by_view(self, training: _Training, names: Sequence[str], X: Any, *, whole: bool) -> None:
         """Make clusters of the scores of every view, and take those of the view with the clearest ones."""

@@ -8,6 +8,7 @@ import numpy as np
 from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels.chunked import in_blocks, some_samples
 from kernelweave.kernels.operator import KernelOperator
 
 #: Trials of a swap for each sample to train on.
@@ -16,6 +17,8 @@ SWAPS = 4
 
 def training_rows(X: Array, kernel: Any, indices: Ints) -> Array:
     """Return the samples to train on, or the block of a precomputed kernel that belongs to them."""
+    if in_blocks(X):
+        return some_samples(X, indices)
     if not is_precomputed(kernel):
         return X[indices]
     square = X.shape[0] == X.shape[1]  # a matrix that is not is reported where kernels are read
@@ -29,13 +32,20 @@ def training_samples(
     n_clusters: int,
     operators: Callable[[], Sequence[KernelOperator]],
     rng: np.random.Generator,
+    *,
+    elsewhere: bool = False,
 ) -> Ints:
-    """Return the samples to train on: all, some at random, or some spread out.
+    """Return the samples to train on: all (an error where they lie elsewhere), some at random, or some spread out.
 
     ``"entropy"`` swaps samples while the sum of their kernel values falls, which raises the quadratic Renyi entropy of
     the density they stand for.
     """
     if wanted is None or wanted >= n:
+        if elsewhere:
+            raise ParameterError(
+                f"n_train_samples={wanted} trains on all {n} samples, which lie in blocks elsewhere. Set it to some "
+                "thousand; all samples are assigned."
+            )
         return np.arange(n)
     if wanted < n_clusters:
         raise ParameterError(f"n_train_samples={wanted} is fewer than n_clusters={n_clusters}; raise it.")

@@ -89,7 +89,7 @@ class Chunks:
 
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask array or DataFrame."""
-    if "dask" not in sys.modules:
+    if sys.modules.get("dask") is None:
         return False
     from dask.base import is_dask_collection
 
@@ -109,7 +109,7 @@ def refuse_dask(X: Any, reader: str) -> None:
         raise ParameterError(
             f"X is a Dask collection, and {reader} needs all samples in memory. Pass X.compute() if they fit, or fit "
             "on a sample of them and call predict with the collection, which is then computed in blocks. KernelKMeans, "
-            "MinMaxKMeans, MinMaxKernelKMeans and MultiViewKernelKMeans are fitted in blocks."
+            "MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans and kernel spectral clustering are fitted in blocks."
         )
 
 
@@ -147,6 +147,8 @@ def as_chunks(X: Any, views: Any = None) -> tuple[tuple[str, ...], list[Chunks]]
         raise ViewError("X holds no views.")
     tables = [table if is_chunked(table, -1.0) else _in_memory(table) for table in tables]
     rows = _row_sizes(tables, names)
+    if sum(rows) < 2:
+        raise ParameterError(f"Found {sum(rows)} sample(s) while a minimum of 2 is required.")
     width = sum(int(table.shape[1]) for table in tables)
     sizes = _split(rows, max(1, BLOCK_BYTES // (8 * width)))
     return names, [_chunks(table, name, sizes) for table, name in zip(tables, names, strict=True)]
@@ -170,9 +172,11 @@ def _row_sizes(tables: list[Any], names: Sequence[str]) -> list[int]:
             array._kernelweave_columns = tuple(map(str, table.columns)) if table.ndim == 2 else None
             tables[v] = array
         elif is_dask(table) and np.isnan(table.shape[0]):
-            tables[v] = table.compute_chunk_sizes()
+            tables[v] = table.copy().compute_chunk_sizes()  # which changes its array
         if tables[v].ndim != 2:
             raise ParameterError(f"{names[v]} has {tables[v].ndim} dimensions; a table has two: samples and features.")
+        if tables[v].shape[1] == 0:
+            raise ParameterError(f"{names[v]} has 0 feature(s) while a minimum of 1 is required.")
     n = int(tables[0].shape[0])
     for name, table in zip(names, tables, strict=True):
         if table.shape[0] != n:
@@ -181,7 +185,7 @@ def _row_sizes(tables: list[Any], names: Sequence[str]) -> list[int]:
                 "samples in the same order."
             )
     chunked = next((table for table in tables if is_dask(table)), None)
-    rows = [n] if chunked is None else [int(size) for size in chunked.chunks[0] if size]
+    rows = [n] if chunked is None else [int(size) for size in chunked.chunks[0] if size] or [0]
     for v, table in enumerate(tables):
         if is_dask(table) and (table.numblocks[1] > 1 or list(table.chunks[0]) != rows):
             columns = getattr(table, "_kernelweave_columns", None)
