@@ -13,7 +13,8 @@ from reproduction.experiment import Experiment, Printed, Verdict
 from reproduction.runner import CellResult, ExperimentResult, Figure
 from reproduction.stored import stored_result
 from reproduction.stored_files import stored_cells
-from reproduction.tables import CLAIMS, OURS, foreign, tally
+from reproduction.tables import CLAIMS, OURS, foreign, table_order, tally
+from reproduction.unavailable import UNAVAILABLE
 
 NOTES = Path(__file__).parent / "notes"
 #: Modules of the catalogue in the order of the page, with their titles.
@@ -50,7 +51,7 @@ def counts_for_readme(experiments: Iterable[Experiment]) -> str:
     counts = _totals(tally(stored_result(each) for each in experiments), claims=False)
     total = sum(counts.values())
     told = ", ".join(f"{counts[verdict]:,} {_words(verdict)}" for verdict in COUNTED)
-    text = f"Of {total:,} printed figures that were computed again, {told}"
+    text = f"Of {total:,} printed figures that were computed again, {told}; {not_run():,} more cannot be run"
     return f"{START}\n{text}: [table by table](docs/results.md).\n{END}"
 
 
@@ -96,16 +97,25 @@ A claim of the text holds where it does in nine of ten draws of ours, a threshol
 
 def _scoreboard(results: Sequence[ExperimentResult]) -> str:
     counts = tally(results)
-    head = ["table", "figures", *map(str, COUNTED)]
+    head = ["table", "figures", *map(str, COUNTED), "cannot be run"]
     rows = [head, ["---", *["---:"] * (len(head) - 1)]]
-    rows += [_count_row(table, verdicts) for table, verdicts in counts.items()]
-    rows.append(_count_row("**all figures**", _totals(counts, claims=False)))
-    rows.append(_count_row("**all claims**", _totals(counts, claims=True)))
-    return f"## How many agree\n\n{_markdown(rows)}"
+    for table in sorted({*counts, *UNAVAILABLE}, key=lambda name: (table_order(name), name)):
+        cannot, _ = UNAVAILABLE.get(table, (0, ""))
+        rows.append(_count_row(table, counts.get(table, Counter()), cannot))
+    rows.append(_count_row("**all figures**", _totals(counts, claims=False), not_run()))
+    rows.append(_count_row("**all claims**", _totals(counts, claims=True), 0))
+    missing = "Figures that cannot be run are of data that are not available; what they are is said below."
+    return f"## How many agree\n\n{_markdown(rows)}\n\n{missing}"
 
 
-def _count_row(table: str, verdicts: Counter[Verdict]) -> list[str]:
-    return [table, str(sum(verdicts.values())), *(str(verdicts[verdict] or "") for verdict in COUNTED)]
+def not_run() -> int:
+    """Return how many printed figures cannot be run."""
+    return sum(count for count, _ in UNAVAILABLE.values())
+
+
+def _count_row(table: str, verdicts: Counter[Verdict], cannot: int) -> list[str]:
+    total = sum(verdicts.values()) + cannot
+    return [table, str(total), *(str(verdicts[verdict] or "") for verdict in COUNTED), str(cannot or "")]
 
 
 def _totals(counts: dict[str, Counter[Verdict]], *, claims: bool) -> Counter[Verdict]:

@@ -38,10 +38,11 @@ def tally(results: Iterable[ExperimentResult]) -> dict[str, Counter[Verdict]]:
                 table = table_of(figure.printed.source or result.experiment.source)
                 table += CLAIMS if figure.printed.statistic == "claim" else ""
                 counts.setdefault(table, Counter())[figure.verdict] += 1
-    return dict(sorted(counts.items(), key=lambda item: _order(item[0])))
+    return dict(sorted(counts.items(), key=lambda item: table_order(item[0])))
 
 
-def _order(table: str) -> tuple[str, str, list[int]]:
+def table_order(table: str) -> tuple[str, str, list[int]]:
+    """Return what tables are sorted by: source, figures before claims, number."""
     source, _, rest = table.partition(" ")
     return source, "claims" if table.endswith(CLAIMS) else "", [int(number) for number in re.findall(r"\d+", rest)]
 
@@ -74,7 +75,9 @@ def foreign(results: Iterable[ExperimentResult]) -> dict[str, Foreign]:
                 passes = ours.printed.judge(theirs.printed.value, restarts=ours.restarts, spread=ours.spread)
                 table = table_of(ours.printed.source or result.experiment.source)
                 counts.setdefault(table, []).append(passes in (Verdict.AGREES, Verdict.FITTED))
-    return {table: Foreign(len(each), sum(each)) for table, each in sorted(counts.items(), key=lambda i: _order(i[0]))}
+    return {
+        table: Foreign(len(each), sum(each)) for table, each in sorted(counts.items(), key=lambda i: table_order(i[0]))
+    }
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ from reproduction import (
     stored,
     stored_files,
 )
-from reproduction.page import END, MARKS, PARTS, START, WIDEST, counts_for_readme, results_page
+from reproduction.page import END, MARKS, NOTES, PARTS, START, WIDEST, counts_for_readme, not_run, results_page
+from reproduction.tables import table_of
+from reproduction.unavailable import UNAVAILABLE
 
 ROW = {
     "error_mean": 10.0,
@@ -149,11 +151,22 @@ def test_what_is_not_stored_is_not_on_the_page():
 def test_counts_are_those_of_the_tables_claims_apart():
     # Two rows with five printed figures: means agree, deviations, of which four restarts tell little, differ.
     text = written()
-    assert "| table | figures | agrees | better | differs | fitted |" in text
-    assert "| PhD table 2.5 | 10 | 2 | 2 | 4 | 2 |" in text
-    assert "| PhD table 2.5, claims of the text | 2 | 1 |  | 1 |  |" in text
-    assert "| **all figures** | 10 | 2 | 2 | 4 | 2 |" in text
-    assert "| **all claims** | 2 | 1 |  | 1 |  |" in text
+    cannot = sum(count for count, _ in UNAVAILABLE.values())
+    assert "| table | figures | agrees | better | differs | fitted | cannot be run |" in text
+    assert "| PhD table 2.2 | 60 |  |  |  |  | 60 |" in text
+    assert "| PhD table 2.5 | 10 | 2 | 2 | 4 | 2 |  |" in text
+    assert "| PhD table 2.5, claims of the text | 2 | 1 |  | 1 |  |  |" in text
+    assert f"| **all figures** | {10 + cannot} | 2 | 2 | 4 | 2 | {cannot} |" in text
+    assert "| **all claims** | 2 | 1 |  | 1 |  |  |" in text
+
+
+def test_what_cannot_be_run_is_said_with_its_reason_and_is_in_no_experiment():
+    coverage = (NOTES / "coverage.md").read_text(encoding="utf-8")
+    assert all(reason.split(",")[0] in coverage for _, reason in UNAVAILABLE.values())
+    known = experiments.catalogue().values()
+    cells = [(experiment, cell) for experiment in known for cell in experiment.cells.values()]
+    printed = [(each.source or experiment.source) for experiment, cell in cells for each in cell.printed.values()]
+    assert {*map(table_of, printed)} & {*UNAVAILABLE} == {"PhD table 5.1"}  # five rows of its seven are run
 
 
 def test_the_page_says_when_and_from_what_it_was_computed():
@@ -178,7 +191,7 @@ def test_the_counts_of_the_readme_are_between_their_marks_and_leave_claims_out()
     assert text.splitlines() == [
         START,
         "Of 10 printed figures that were computed again, 2 agree, 2 are better here, 4 differ, 2 agree because "
-        "something was fitted to them: [table by table](docs/results.md).",
+        f"something was fitted to them; {not_run()} more cannot be run: [table by table](docs/results.md).",
         END,
     ]
 
