@@ -205,3 +205,13 @@ def test_plans_leave_out_what_only_one_checkout_takes(script):
     keys = [case["key"] for case in module.cases_of("Kept", old, new)]
     assert keys == [f"Kept, {name}, seed 0" for name in ("blobs", "rings", "digits", "shares, kernel=rbf")]
     assert module.unlike(old, new) == ["kernel=poly in the old checkout only, not compared"]
+
+
+@pytest.mark.xdist_group("dask clusters")
+def test_fits_during_which_workers_are_killed_end_with_the_labels_of_others(script):
+    module = script("kill_workers")
+    with module.cluster(2) as client:
+        fits = list(module.disturbed_fits(client, kills=2, n_samples=6000, pause=0.3))
+    assert sum(fit.kills for fit in fits) == 2
+    assert all(fit.equal for fit in fits)
+    assert {fit.method for fit in fits} == {"KernelKMeans", "MultiViewKernelKMeans"}

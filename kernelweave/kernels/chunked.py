@@ -52,9 +52,13 @@ def placed(tables: Sequence[Chunks], names: Sequence[str], memory_limit: float) 
     """
     places = _places(tables, memory_limit)
     backend = BlocksBackend(places, several=len(tables) > 1)
-    arrays = [_array(backend, table) for table in tables]
-    for array, name in zip(arrays, names, strict=True):
-        _check_finite(backend, array, name)
+    try:
+        arrays = [_array(backend, table) for table in tables]
+        for array, name in zip(arrays, names, strict=True):
+            _check_finite(backend, array, name)
+    except BaseException:
+        backend.close()
+        raise
     return arrays
 
 

@@ -15,6 +15,8 @@ from kernelweave.backends.blocks.dask_workers import DaskWorkers
 from kernelweave.inputs.arrays.chunks import as_chunks
 from tests.dask_clusters import await_workers, kill, local_cluster
 
+pytestmark = pytest.mark.xdist_group("dask clusters")
+
 SIZES = [1, 40, 20, 39]
 N = sum(SIZES)
 VALUES = np.arange(1.0, N + 1.0)

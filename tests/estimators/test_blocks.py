@@ -38,7 +38,10 @@ CHUNKS = (1, 120, 1, 70, 108)
 OTHER = (150, 149, 1)
 
 # Runs of MinMax are cut short here.
-pytestmark = pytest.mark.filterwarnings("ignore:.*max_iter:kernelweave.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*max_iter:kernelweave.ConvergenceWarning"),
+    pytest.mark.xdist_group("dask clusters"),
+]
 
 
 def made():
@@ -82,22 +85,11 @@ SEVERAL = {
     "mixed kernels": MultiViewKernelKMeans(K, kernel=["linear", "cosine"], init="k-means++", **SEED),
 }
 MODELS = SINGLE | SEVERAL
-# Every round to processes takes some milliseconds: what a cluster adds is shown by few fits.
-ON_WORKERS = {
-    "two_workers": ["linear", "rbf", "nystroem", "minmax", "kernel minmax", "linear views", "nystroem views"],
-    "four_workers": ["linear", "rbf", "linear views"],
-}
 
 
 @pytest.fixture(scope="module")
 def two_workers(tmp_path_factory):
     with local_cluster(2, tmp_path_factory.mktemp("two")) as client:
-        yield client
-
-
-@pytest.fixture(scope="module")
-def four_workers(tmp_path_factory):
-    with local_cluster(4, tmp_path_factory.mktemp("four")) as client:
         yield client
 
 
@@ -153,41 +145,53 @@ def test_blocks_in_this_process_end_with_the_labels_of_one_table(name):
         assert model.view_names_ == expected.view_names_
 
 
-@pytest.mark.parametrize(
-    ("workers", "name"), [(workers, name) for workers in ON_WORKERS for name in ON_WORKERS[workers]]
-)
-def test_workers_end_with_the_labels_of_one_process(workers, name, request):
-    client = request.getfixturevalue(workers)
-    with config_context(client=client):
-        model = clone(MODELS[name]).fit(lazy_data(name))
-    assert_equal_fits(model, in_one_process(name))
-    told = model.communication_
-    assert told["workers"] == len(client.nthreads())
-    assert told["blocks"] == len(CHUNKS)
-    assert min(told["rounds"], told["bytes_sent"], told["bytes_received"]) > 0
+# Every round to processes takes some milliseconds, so that these fits make few steps.
+FEW = {"max_iter": 4, "n_init": 1}
+
+
+def assert_equal_on_workers(client, names):
+    """Fit on the workers and in this process."""
+    for name in names:
+        expected = clone(MODELS[name]).set_params(**FEW).fit(data_of(name))
+        with config_context(client=client):
+            model = clone(expected).fit(lazy_data(name))
+        assert_equal_fits(model, expected)
+        told = model.communication_
+        assert told["workers"] == len(client.nthreads())
+        assert told["blocks"] == len(CHUNKS)
+        assert min(told["rounds"], told["bytes_sent"], told["bytes_received"]) > 0
+
+
+def test_two_workers_end_with_the_labels_of_one_process(two_workers):
+    assert_equal_on_workers(two_workers, ["linear", "cosine", "rbf", "nystroem", "minmax", "kernel minmax"])
+    assert_equal_on_workers(two_workers, ["linear views", "nystroem views"])
+
+
+def test_four_workers_end_with_the_labels_of_one_process(tmp_path):
+    with local_cluster(4, tmp_path) as client:
+        assert_equal_on_workers(client, ["linear", "rbf", "minmax", "linear views"])
 
 
 def test_arrays_in_memory_are_spread_over_the_workers_of_the_settings(two_workers):
     frame = pd.DataFrame(A, columns=NAMES)
-    with config_context(client=two_workers):
-        model = clone(SINGLE["linear"]).fit(frame)
-        several = clone(SEVERAL["linear views"]).fit([A, B])
-        divided = clone(SEVERAL["linear views"]).set_params(views=[slice(0, 2), slice(2, 5)]).fit(A)
-    assert_equal_fits(model, in_one_process("linear"))
-    assert model.communication_["bytes_sent"] > A.nbytes
-    assert model.feature_names_in_.tolist() == NAMES
-    assert several.labels_.tolist() == in_one_process("linear views").labels_.tolist()
-    expected = clone(divided).fit(A)
-    assert divided.labels_.tolist() == expected.labels_.tolist()
-    assert divided.view_names_ == expected.view_names_
-    assert divided.predict(A).tolist() == expected.predict(A).tolist()
+    views = [slice(0, 2), slice(2, 5)]
+    cases = [("linear", frame, {}), ("linear views", [A, B], {}), ("linear views", A, {"views": views})]
+    for name, data, changes in cases:
+        expected = clone(MODELS[name]).set_params(**FEW, **changes).fit(data)
+        with config_context(client=two_workers):
+            model = clone(expected).fit(data)
+        assert_equal_fits(model, expected)
+        assert model.communication_["bytes_sent"] > A.nbytes
+        assert getattr(model, "view_names_", None) == getattr(expected, "view_names_", None)
+        assert model.predict(data).tolist() == expected.predict(data).tolist()
 
 
 def test_collections_are_computed_with_the_default_client(two_workers):
+    expected = clone(SINGLE["linear"]).set_params(**FEW).fit(A)
     with Client(two_workers.cluster):
-        model = clone(SINGLE["linear"]).fit(lazy(A))
+        model = clone(expected).fit(lazy(A))
     assert model.communication_["bytes_sent"] > 0
-    assert_equal_fits(model, in_one_process("linear"))
+    assert_equal_fits(model, expected)
 
 
 def test_answers_can_be_computed_on_workers(two_workers):
@@ -456,7 +460,7 @@ def test_workers_keep_nothing_after_a_fit_nor_after_an_error(two_workers):
         return len(vars(dask_worker).get("_kernelweave_fits", {}))
 
     with config_context(client=two_workers):
-        clone(SINGLE["linear"]).fit(lazy(A))
+        clone(SINGLE["linear"]).set_params(**FEW).fit(lazy(A))
         assert set(two_workers.run(fits).values()) == {0}
         for fault in (FAULTS["NaN"], FAULTS["too many clusters"], FAULTS["dense linear"]):
             with pytest.raises(ParameterError):
@@ -468,7 +472,7 @@ def per_round(client, n):
     """Return the bytes of a round, sent and received, without the labels at the end."""
     rows = np.resize(A, (n, A.shape[1])) + 1e-3 * np.random.default_rng(0).standard_normal((n, A.shape[1]))
     with config_context(client=client):
-        model = KernelKMeans(K, kernel="linear", init="k-means++", n_init=1, random_state=0)
+        model = KernelKMeans(K, kernel="linear", n_init=1, max_iter=10, random_state=0)
         model.fit(da.from_array(rows, chunks=(n // 4, -1)))
     told = model.communication_
     assert told["blocks"] == 4

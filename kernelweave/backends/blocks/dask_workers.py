@@ -136,6 +136,7 @@ class DaskWorkers(Places):
 
     def _load(self) -> bool:
         """Load what blocks lack; False where a worker died meanwhile."""
+        chunks: list[Any] = []
         futures: list[Any] = []
         places: list[str] = []
         loaded: list[tuple[int, list[int]]] = []
@@ -145,12 +146,16 @@ class DaskWorkers(Places):
                 if number not in known:
                     wanted.setdefault((str(self._homes[b]), lots[b].chunk.key), []).append(b)
             for (place, _), blocks in wanted.items():
-                chunk = self.client.compute(lots[blocks[0]].chunk, workers=[place], allow_other_workers=False)
+                # What chunks are made of may be known to Dask already, and bound to a worker that died.
+                chunk = self.client.compute(lots[blocks[0]].chunk, workers=[place], allow_other_workers=True)
+                chunks.append(chunk)
                 rows = [(self.blocks[b], lots[b].lo, lots[b].hi) for b in blocks]
                 futures.append(self._submit(place, _adopt, self._session, number, rows, chunk))
                 places.append(place)
                 loaded.append((number, blocks))
         answers = self._await(futures, places)
+        for chunk in chunks:
+            chunk.release()
         for (number, blocks), answer in zip(loaded, answers, strict=True):
             if answer is None:
                 self._lose(blocks)
@@ -161,7 +166,11 @@ class DaskWorkers(Places):
 
     def _await(self, futures: Sequence[Any], places: Sequence[str]) -> list[Any]:
         """Return the results, None of workers that died; an error of the work itself is raised."""
-        return [self._result(future, place) for future, place in zip(futures, places, strict=True)]
+        try:
+            return [self._result(future, place) for future, place in zip(futures, places, strict=True)]
+        finally:
+            for future in futures:
+                future.release()  # or Dask would compute it again if its worker dies
 
     def _result(self, future: Any, place: str) -> Any:
         """Return a result; a worker may also die after it computed it and before it handed it over."""
