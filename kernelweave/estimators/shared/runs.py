@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.threads import parallel_map
@@ -18,14 +19,36 @@ Result = TypeVar("Result")
 
 
 def run_starts(
-    estimator: Any, op: KernelOperator, run: Callable[[Start], Result], starts: Sequence[Start], X: Any, y: Any
+    estimator: Any,
+    op: KernelOperator,
+    run: Callable[[Start, Keeper], Result],
+    starts: Sequence[Start],
+    X: Any,
+    y: Any,
+    kind: type[Result] | None = None,
 ) -> Iterator[Result]:
     """Yield the result of every start in order, computed side by side, with progress reported.
 
-    Kernels computed again at every pass use all threads for one start already, and hold a tile for each.
+    A run gets what it starts from and a keeper; of results of a ``kind``, a dataclass, the ends are kept. Kernels
+    computed again at every pass use all threads for one start already, and hold a tile for each.
     """
-    results = map(run, starts) if op.recomputed else parallel_map(run, starts)
+    kept = kept_run(estimator._keeper, run, kind)
+    tasks = list(enumerate(starts))
+    results = map(kept, tasks) if op.recomputed else parallel_map(kept, tasks)
     return track(estimator, results, total=len(starts), what="starts", X=X, y=y)
+
+
+def kept_run(
+    keeper: Keeper, run: Callable[[Start, Keeper], Result], kind: type[Result] | None
+) -> Callable[[tuple[int, Start]], Result]:
+    """Return the function of number and start that runs a start, or returns what is known of its end."""
+
+    def kept(task: tuple[int, Start]) -> Result:
+        number, start = task
+        part = keeper.part(f"start {number}")
+        return run(start, part) if kind is None else part.once(kind, lambda: run(start, part))
+
+    return kept
 
 
 def label_starts(init: Any, n_init: int, random_state: Any, n_samples: int, n_clusters: int) -> list[Any]:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kernelweave.foundation.array_types import Bools, Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.kernels.similarities import Similarities, StackedSimilarities
 from kernelweave.solvers.mixtures.priors import NEGLIGIBLE_SHARE, Solver, solve_priors
 
@@ -110,6 +111,7 @@ def solve_view_mixture(
     max_iter: int = 1000,
     inner_max_iter: int = 5000,
     deadline: float = np.inf,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> ViewMixture:
     """Run EM from uniform priors and ``view_weights`` until L rises by at most ``tol`` in a step.
@@ -129,6 +131,16 @@ def solve_view_mixture(
     converged = False
     gap = np.inf
     gradient = np.ones(n)
+    known = keeper.known()
+    if known is not None:
+        start = known["priors"]
+        weights = known["weights"]
+        by_sample = weights[:, None] if patterns is None else patterns.weights_by_sample(weights)
+        logs = known["logs"]
+        history = known["history"]
+        converged = known["converged"]
+        gap = known["gap"]
+        gradient = known["gradient"]
     while not converged and len(history) <= max_iter and time.monotonic() <= deadline:
         posteriors = _posteriors(logs, by_sample)
         weights = posteriors @ shares if patterns is None else patterns.best_weights(posteriors, weights)
@@ -150,6 +162,16 @@ def solve_view_mixture(
         logs = _log_mixtures(S, solution.mixture, log_normalizers)
         history.append(_likelihood(logs, by_sample, shares))
         converged = history[-1] - history[-2] <= tol
+        keeper.keep(
+            dict,
+            priors=start,
+            weights=weights,
+            logs=logs,
+            history=history,
+            converged=converged,
+            gap=gap,
+            gradient=gradient,
+        )
         if on_step is not None:
             on_step(history[-1])
     return ViewMixture(uniform if start is None else start, weights, gap, gradient, tuple(history), converged)
