@@ -269,10 +269,10 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         """
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
+        keep_run(self, views, weights)
         k = settle_n_clusters(self, lambda: views_for_graphs(views, self.kernel, self.kernel_params))
         check_cluster_count(k, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
-        keep_run(self, views, weights)
         fitted = self._fit_kernels(views, weights)
         if views.observed is not None:
             self._fit_observed(fitted, views, weights, start, X, y)

@@ -181,7 +181,7 @@ def _em(run: _Run, stopping: Stopping, n_leaders: int) -> bool:
     known = run.keeper.known()
     leaders = np.empty(0, dtype=np.intp) if known is None else known["leaders"]
     held = 0 if known is None else known["held"]
-    done = stopping == "gap" and run.solved
+    done = stopping == "gap" and run.solved if known is None else known["done"]
     while not done and not run.out_of_time:
         before = run.point.priors
         run.move_to(_em_step(run.point, drop=len(run.history) % DROP_INTERVAL == 0))
@@ -194,7 +194,7 @@ def _em(run: _Run, stopping: Stopping, n_leaders: int) -> bool:
             done = held >= STEADY_STEPS
         else:
             done = run.solved
-        run.keeper.keep(run.state, leaders=leaders, held=held)
+        run.keeper.keep(run.state, leaders=leaders, held=held, done=done)
     return done
 
 
