@@ -132,7 +132,7 @@ def test_what_is_no_number_array_or_text_is_not_kept(value):
 def test_a_file_cut_off_anywhere_is_refused():
     content = content_of({"a": {"labels": np.arange(5), "history": [0.5]}})
     for length in range(len(content)):
-        with pytest.raises(ValueError, match="no checkpoint|damaged"):
+        with pytest.raises(ValueError, match=r"no checkpoint|damaged"):
             from_bytes(content[:length])
 
 
@@ -141,7 +141,7 @@ def test_a_byte_altered_anywhere_is_noticed():
     for place in range(len(content)):
         altered = bytearray(content)
         altered[place] ^= 1
-        with pytest.raises(ValueError, match="no checkpoint|damaged"):
+        with pytest.raises(ValueError, match=r"no checkpoint|damaged"):
             from_bytes(bytes(altered))
     with pytest.raises(ValueError, match="damaged"):
         from_bytes(content + b"\0")
@@ -280,10 +280,9 @@ def test_a_full_disk_is_warned_of_once_and_the_run_goes_on(always, monkeypatch, 
 
     monkeypatch.setattr(checkpoints, "write_atomically", full)
     keeper = open_checkpoint(tmp_path / "run", RUN)
-    with pytest.warns(UserWarning, match=r"checkpoint=.*cannot be written \(No space left on device\)") as caught:
+    with pytest.warns(UserWarning, match=r"checkpoint=.*cannot be written \(No space left on device\)"):
         keeper.keep(dict, x=1)
-        keeper.keep(dict, x=2)
-    assert len(caught) == 1
+    keeper.keep(dict, x=2)  # a second warning would be an error
     assert keeper.known() == {"x": 2}
 
 
