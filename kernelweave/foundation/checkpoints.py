@@ -207,8 +207,7 @@ class _FileKeeper(Keeper):
 
     def known(self) -> State | None:
         stage = self._file.stages.get(self._stage)
-        state: State | None = None if stage is None or stage.done else stage.state()
-        return state
+        return None if stage is None or stage.done else stage.state()
 
     def keep(self, make_state: Callable[P, State], *args: P.args, **kwargs: P.kwargs) -> None:
         if self._file.due():
