@@ -1,7 +1,7 @@
 """Fits that are killed at random moments, resumed until they end, and compared with fits that nobody disturbed.
 
 ``python scripts/kill_checkpoints.py [--kills N] [--seed S] [--only PATTERN]`` starts each fit in a process of its own,
-ends it with SIGKILL up to five times, lets it go on from its checkpoint, and compares labels. It prints a Markdown
+ends it with SIGKILL up to five times, lets it go on in a new interpreter, and compares labels. It prints a Markdown
 table; the exit status is 1 if labels differ or a file is refused. Files are written twenty times a second instead of
 every three seconds, so that fits of a few seconds are enough.
 """
@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -103,44 +105,58 @@ class Row:
         return f"| {self.name} | {self.seconds:.1f} s | {counts} | {lost} |"
 
 
-def fit(name: str, folder: Path) -> None:
-    """Fit one case, in a process of its own, and write labels and seconds."""
+def warmed_up(name: str) -> Callable[[Path], None]:
+    """Return what fits one case and writes labels and seconds; what the first fit loads is loaded now."""
     estimator, parameters, samples = CASES[name]
     checkpoints.INTERVAL = INTERVAL
     checkpoints.SHARE = 1.0
     cls = getattr(kernelweave, estimator)
     X = samples()
     few = [view[:60] for view in X] if isinstance(X, list) else X[:60]
-    cls(**{**parameters, "n_clusters": 2}, random_state=0).fit(few)  # loads what is loaded at the first fit
-    print("ready", flush=True)
-    began = time.perf_counter()
-    model = cls(**parameters, random_state=0, checkpoint=folder / "run").fit(X)
-    seconds = time.perf_counter() - began
-    np.savez(folder / "end.npz", labels=model.labels_, seconds=seconds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cls(**{**parameters, "n_clusters": 2}, random_state=0).fit(few)
+
+    def fit(folder: Path) -> None:
+        warnings.simplefilter("ignore")
+        began = time.perf_counter()
+        model = cls(**parameters, random_state=0, checkpoint=folder / "run").fit(X)
+        np.savez(folder / "end.npz", labels=model.labels_, seconds=time.perf_counter() - began)
+
+    return fit
 
 
-def _fitted(name: str, folder: Path, row: Row, limit: float | None = None) -> np.ndarray | None:
-    """Start a fit and return its labels; None where it was killed after ``limit`` seconds, or failed."""
-    row.resumed += (folder / "run").exists()
-    command = [sys.executable, "-W", "ignore", __file__, "--fit", name, "--folder", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    process.stdout.readline()  # it begins
-    try:
-        process.wait(timeout=limit)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        row.kills += 1
-        row.lost += limit or 0.0
-        return None
-    errors = process.communicate()[1]
-    if process.returncode != 0:
-        row.faults.append((errors.strip().splitlines() or [f"exit status {process.returncode}"])[-1])
+def _ended(folder: Path, status: int | None, errors: str, row: Row) -> np.ndarray | None:
+    """Return the labels of a fit that has ended."""
+    if status != 0:
+        row.faults.append((errors.strip().splitlines() or [f"exit status {status}"])[-1])
         return None
     with np.load(folder / "end.npz") as end:
         row.lost += float(end["seconds"])
         return np.array(end["labels"])
+
+
+def _whole(name: str, folder: Path, row: Row) -> np.ndarray | None:
+    """Fit in a new interpreter and return the labels."""
+    row.resumed += (folder / "run").exists()
+    command = [sys.executable, __file__, "--fit", name, "--folder", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return _ended(folder, done.returncode, done.stderr, row)
+
+
+def _killed(fit: Callable[[Path], None], folder: Path, row: Row, limit: float) -> np.ndarray | None:
+    """Fit in a process of its own and kill it after ``limit`` seconds; return the labels if it came to its end."""
+    row.resumed += (folder / "run").exists()
+    process = get_context("fork").Process(target=fit, args=(folder,))
+    process.start()
+    process.join(limit)
+    if process.exitcode is not None:
+        return _ended(folder, process.exitcode, "", row)
+    process.kill()
+    process.join()
+    row.kills += 1
+    row.lost += limit
+    return None
 
 
 def check(name: str, kills: int, rng: random.Random) -> Row:
@@ -148,17 +164,18 @@ def check(name: str, kills: int, rng: random.Random) -> Row:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         row = Row(name, 0.0)
-        expected = _fitted(name, folder, row)
+        expected = _whole(name, folder, row)
+        fit = warmed_up(name)
         row.seconds = row.lost
         row.lost = 0.0
         while row.kills < kills and not row.faults:
             labels = None
             for _ in range(min(KILLS_OF_A_FIT, kills - row.kills)):
-                labels = _fitted(name, folder, row, rng.uniform(0.05, 0.6) * row.seconds)
+                labels = _killed(fit, folder, row, rng.uniform(0.05, 0.6) * row.seconds)
                 if labels is not None or row.faults:
                     break
             if labels is None and not row.faults:
-                labels = _fitted(name, folder, row)
+                labels = _whole(name, folder, row)
             row.lost -= row.seconds
             row.ends += 1
             row.equal += labels is not None and expected is not None and np.array_equal(labels, expected)
@@ -177,7 +194,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fit is not None:
-        fit(options.fit, options.folder)
+        warmed_up(options.fit)(options.folder)
         return 0
     rng = random.Random(options.seed)
     names = [name for name in CASES if re.search(options.only, name)]

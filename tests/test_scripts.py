@@ -205,3 +205,17 @@ def test_plans_leave_out_what_only_one_checkout_takes(script):
     keys = [case["key"] for case in module.cases_of("Kept", old, new)]
     assert keys == [f"Kept, {name}, seed 0" for name in ("blobs", "rings", "digits", "shares, kernel=rbf")]
     assert module.unlike(old, new) == ["kernel=poly in the old checkout only, not compared"]
+
+
+# --- killed fits -----------------------------------------------------------------------------------------------------
+
+
+def test_fits_that_are_killed_end_with_the_labels_of_those_that_are_not():
+    command = [sys.executable, str(SCRIPTS / "kill_checkpoints.py"), "--kills", "3", "--only", "^convex mixture, EM$"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    (row,) = done.stdout.splitlines()[2:]
+    name, _, kills, _, ended, equal, _ = [cell.strip() for cell in row.strip("|").split("|")]
+    assert name == "convex mixture, EM"
+    assert int(kills) == 3
+    assert int(ended) == int(equal) >= 1
