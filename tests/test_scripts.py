@@ -215,3 +215,17 @@ def test_fits_during_which_workers_are_killed_end_with_the_labels_of_others(scri
     assert sum(fit.kills for fit in fits) == 2
     assert all(fit.equal for fit in fits)
     assert {fit.method for fit in fits} == {"KernelKMeans", "MultiViewKernelKMeans"}
+
+
+# --- killed fits -----------------------------------------------------------------------------------------------------
+
+
+def test_fits_that_are_killed_end_with_the_labels_of_those_that_are_not():
+    command = [sys.executable, str(SCRIPTS / "kill_checkpoints.py"), "--kills", "3", "--only", "^convex mixture, EM$"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    (row,) = done.stdout.splitlines()[2:]
+    name, _, kills, _, ended, equal, _ = [cell.strip() for cell in row.strip("|").split("|")]
+    assert name == "convex mixture, EM"
+    assert int(kills) == 3
+    assert int(ended) == int(equal) >= 1

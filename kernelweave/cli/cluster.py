@@ -51,6 +51,9 @@ def cluster(
     ] = None,
     report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a report here.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the state of the fit here; go on from it after a stop.")
+    ] = None,
     delimiter: options.Delimiter = None,
     header: options.Header = None,
     ids: options.Ids = None,
@@ -105,9 +108,10 @@ def cluster(
 
         output_files.check_folder(output, overwrite=overwrite)
         outputs = {"--output": output_files.files_of(output), "--report": [] if report is None else [report]}
+        outputs["--checkpoint"] = [] if checkpoint is None else [checkpoint]
         output_files.check_distinct(outputs, options.input_paths([*(files or ()), kernel_matrix, graph, labels]))
         output_files.check_file(report, overwrite=overwrite, folder=output)
-        outcome = _clustered(files, arguments, labels=labels, scale=scale.value, quiet=quiet)
+        outcome = _clustered(files, arguments, labels=labels, scale=scale.value, checkpoint=checkpoint, quiet=quiet)
         places = _write(outcome, output, report)
     _show(outcome, places, quiet=quiet, as_json=as_json)
     if outcome.interrupted:
@@ -115,7 +119,13 @@ def cluster(
 
 
 def _clustered(
-    files: list[str] | None, arguments: dict[str, Any], *, labels: str | None, scale: str, quiet: bool
+    files: list[str] | None,
+    arguments: dict[str, Any],
+    *,
+    labels: str | None,
+    scale: str,
+    checkpoint: Path | None,
+    quiet: bool,
 ) -> "Outcome":
     """Read the data, fit the method for every number of clusters, and return the best."""
     from kernelweave.cli import fitting, input_data
@@ -145,8 +155,12 @@ def _clustered(
     drawn = parameters.get("random_state")
     seed = drawn if type(drawn) is int else arguments["--seed"] or 0
     X, scaler = fitting.scaled(data, scale, method, parameters)
-    models = {k: fitting.build(method, data.kind, n, parameters, seed) for k, n in _numbers(method, wanted, counts)}
+    numbers = _numbers(method, wanted, counts)
+    kept = {} if checkpoint is None else _checkpoint(checkpoint, len(numbers), wanted)
+    models = {k: fitting.build(method, data.kind, n, parameters | kept, seed) for k, n in numbers}
     fits = fitting.fit_all(models, X, data.kind, seed, quiet=quiet)
+    if kept:
+        fits.best.model.set_params(checkpoint=None)  # the fit has ended and the file is gone
     outcome = Outcome(data, method, fits.best, X, scaler, scale, seed, truth, fits.silhouettes, fits.interrupted)
     outcome.command = command_for("cluster", files or [], arguments)
     places = files or [str(arguments["--kernel-matrix"] or arguments["--graph"])]
@@ -166,6 +180,13 @@ def _numbers(method: "Method", wanted: str, counts: Sequence[int]) -> list[tuple
             "--method out.",
         )
     return [("auto", (min(counts), max(counts)) if counts else "auto")]
+
+
+def _checkpoint(path: Path, n_fits: int, wanted: str) -> dict[str, Any]:
+    """Return the parameter of the estimator; a file keeps one fit."""
+    if n_fits > 1:
+        messages.fail("cluster", f"--checkpoint keeps one fit, and -k {wanted} asks for {n_fits}; give one number.")
+    return {"checkpoint": str(path)}
 
 
 def _parameters(arguments: dict[str, Any], data: "Data") -> dict[str, Any]:

@@ -19,6 +19,7 @@ PARAMETERS = {
     "kernel_params": "--kernel-param",
     "p": "--p",
     "missing": "--missing",
+    "checkpoint": "--checkpoint",
 }
 
 
@@ -33,6 +34,7 @@ READING: dict[str, Callable[[Any], str]] = {
     "ids": lambda column: f"--ids {column}",
     "rows": lambda rows: f"--rows {rows}",
     "missing": lambda missing: f"--missing {missing}",
+    "checkpoint": lambda path: f"--checkpoint {shlex.quote(path)}",
     **{name: _column_option(name) for name in ("columns", "drop", "categorical", "dates", "ordered")},
 }
 #: What to do about faults of edge lists.

@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names as get_feature_names
 
+from kernelweave.foundation.checkpoints import NOTHING
 from kernelweave.foundation.logged_warnings import logged_warnings
 from kernelweave.foundation.registry import provided
 
@@ -55,7 +56,10 @@ def renamed_parameters(**names: str) -> Callable[[Callable[P, None]], Callable[P
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Check parameters before ``fit``, as scikit-learn does, and keep the warnings of the fit in ``warnings_``."""
+    """Check parameters before ``fit``, as scikit-learn does, and keep the warnings of the fit in ``warnings_``.
+
+    The checkpoint of a fit that ends without an error is removed.
+    """
 
     def decorate(fit: Callable[..., Any]) -> Callable[..., Any]:
         checked = checked_fit(prefer_skip_nested_validation=prefer_skip_nested_validation)(fit)
@@ -68,8 +72,12 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..
                     f"{type(estimator).__name__} does not support sample_weight: its method counts all samples alike. "
                     "Leave it out, or use an estimator whose fit takes weights, such as KernelKMeans."
                 )
-            with logged_warnings() as messages:
-                fitted = checked(estimator, *args, **kwargs)
+            try:
+                with logged_warnings() as messages:
+                    fitted = checked(estimator, *args, **kwargs)
+            finally:
+                keeper = estimator.__dict__.pop("_keeper", NOTHING)  # of this fit alone
+            keeper.remove()
             estimator.warnings_ = tuple(messages)
             return fitted
 

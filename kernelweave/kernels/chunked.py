@@ -41,6 +41,11 @@ def some_samples(X: Any, samples: Ints) -> Floats:
     return np.asarray(X.backend.at(X, samples), dtype=np.float64)
 
 
+def contents_digest(X: BlockArray) -> str:
+    """Return a digest of the samples, which depends on how they are divided."""
+    return X.backend.fingerprint(X).hex()
+
+
 # --- bringing tables to their places ---------------------------------------------------------------------------------
 
 

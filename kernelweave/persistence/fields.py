@@ -54,9 +54,13 @@ def assembled(name: str, fields: Mapping[str, Any]) -> Any:
 
 
 def fields_in(value: Any) -> Mapping[str, Any]:
-    """Return what of an object belongs into a file: all attributes, of a dataclass only its fields."""
+    """Return what of an object belongs into a file: all attributes, of a dataclass only its fields.
+
+    Where a fit kept its checkpoint is of no use elsewhere.
+    """
     if not is_dataclass(value):
-        return {key: field for key, field in vars(value).items() if not key.startswith("_skl_")}
+        kept = {key: field for key, field in vars(value).items() if not key.startswith("_skl_")}
+        return kept | {"checkpoint": None} if "checkpoint" in kept else kept
     return {field.name: vars(value)[field.name] for field in fields_of(value) if field.name in vars(value)}
 
 

@@ -16,6 +16,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from kernelweave import estimators, load_model
 from kernelweave.cli import main
 from kernelweave.cli.catalogue import DEFAULTS, METHODS
+from kernelweave.foundation import checkpoints
 from tests.estimators.discovery import blobs
 
 # Distant groups make graphs of neighbours fall apart, and there is a warning.
@@ -467,3 +468,51 @@ def test_ctrl_c_leaves_the_best_result_so_far_and_says_where(folder):
     assert 2 <= len(summary["tried"]) < 29
     assert "Stopped before the end" in err
     assert "labels: out/labels.csv" in err
+
+
+# Fits that were stopped
+
+
+STOPPED = ("cluster", *VIEWS, "-k", 3, "--method", "multi-view-kernel-kmeans", "--checkpoint", "run.ckpt")
+
+
+def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(folder, capsys, monkeypatch):
+    expected = run(capsys, *STOPPED[:-2])[1]
+    monkeypatch.setattr(checkpoints, "INTERVAL", 0.0)
+    write = checkpoints.write_atomically
+    with monkeypatch.context() as killing:
+
+        def killed(path, content):
+            write(path, content)
+            raise KeyboardInterrupt
+
+        killing.setattr(checkpoints, "write_atomically", killed)
+        run(capsys, *STOPPED)
+    assert (folder / "run.ckpt").exists()
+    code, out, err = run(capsys, *STOPPED, "--set", "n_init=3")
+    assert code == 2
+    assert out == ""
+    assert "--checkpoint run.ckpt is that of another run: n_init was" in err
+    assert err.rstrip().endswith("Delete the file, or give another name.")
+    code, out, _ = run(capsys, *STOPPED, "-o", "out")
+    assert code == 0
+    assert (folder / "out" / "labels.csv").read_text() == expected
+    assert not (folder / "run.ckpt").exists()
+    assert json.loads((folder / "out" / "summary.json").read_text())["parameters"]["checkpoint"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("genes.csv", "-k", "2:4", "--method", "kernel-kmeans", "--checkpoint", "c"), "--checkpoint keeps one fit"),
+        (("genes.csv", "-k", 3, "--checkpoint", "genes.csv"), "--checkpoint: genes.csv is one of the files to read"),
+        (("genes.csv", "-k", 3, "--checkpoint", "no/c"), "--checkpoint no/c lies in a folder that does not exist"),
+        (("--graph", "net.txt", "-k", 3, "--method", "graph-cut", "--checkpoint", "c"), "takes no --checkpoint"),
+    ],
+)
+def test_checkpoints_that_cannot_be_kept_are_refused(folder, capsys, arguments, message):
+    code, out, err = run(capsys, "cluster", *arguments)
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert len(err.strip().splitlines()) == 1

@@ -40,6 +40,7 @@ SHARED = (
     "n_components",
     "storage",
     "memory_limit",
+    "checkpoint",
     "random_state",
     "verbose",
 )

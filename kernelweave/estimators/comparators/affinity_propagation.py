@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_indefinite
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
@@ -86,6 +87,10 @@ class AffinityPropagation(CenterClusterer):
         Most steps for one preference.
     memory_limit : float, default=2048
         MiB the square matrices may take; more samples than fit (about 6,000 by default) are refused.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the tiny noise that separates equally good solutions.
     verbose : int, default=0
@@ -152,7 +157,7 @@ class AffinityPropagation(CenterClusterer):
         "preference": [Interval(Real, None, None, closed="neither"), None],
         "damping": [Interval(Real, 0.5, 1.0, closed="left")],
         "convergence_iter": [Interval(Integral, 1, None, closed="left")],
-        **rules("kernel", "kernel_params", "max_iter", "memory_limit", "random_state", "verbose"),
+        **rules("kernel", "kernel_params", "max_iter", "memory_limit", "checkpoint", "random_state", "verbose"),
     }
 
     def __init__(
@@ -166,6 +171,7 @@ class AffinityPropagation(CenterClusterer):
         kernel_params: dict[str, Any] | None = None,
         max_iter: int = 1000,
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -177,6 +183,7 @@ class AffinityPropagation(CenterClusterer):
         self.kernel_params = kernel_params
         self.max_iter = max_iter
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -200,6 +207,7 @@ class AffinityPropagation(CenterClusterer):
         ones = np.ones(table.shape[0])
         check_cluster_count(self.n_clusters or 1, ones)
         self._check_memory(len(ones))
+        keep_run(self, table)
         kernel = fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=True, weights=ones)
         op = kernel.operator("auto", self.memory_limit)
         warn_if_indefinite(op)
@@ -226,7 +234,7 @@ class AffinityPropagation(CenterClusterer):
             D = KernelDivergence(op).block(slice(None), slice(None))
         meter = Meter(self, "preferences")
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "preference": self.preference}
-        result = find_exemplars(D, slack, messages, on_run=meter, **options)
+        result = find_exemplars(D, slack, messages, keeper=self._keeper, on_run=meter, **options)
         meter.close()
         return result
 

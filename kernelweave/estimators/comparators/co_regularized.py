@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.estimators.comparators.view_features import best_run
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.embedding import round_embedding, unit_rows
 from kernelweave.estimators.shared.fit_warnings import (
@@ -26,6 +27,7 @@ from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_c
 from kernelweave.inputs import check_cluster_count, read_views
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.solvers.comparators.co_regularized import ObservedRows, co_regularized, observed_rows
+from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import MultiViewDescent
 
 
 class CoRegularizedSpectralClustering(Clusterer):
@@ -64,6 +66,10 @@ class CoRegularizedSpectralClustering(Clusterer):
         As in :class:`KernelKMeans`, for every view.
     memory_limit : float, default=2048
         MiB the stored kernel matrices of all views may take together.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -133,7 +139,7 @@ class CoRegularizedSpectralClustering(Clusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **view_rules("n_clusters", "missing", "views", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
-        **view_rules("storage", "memory_limit", "random_state", "verbose"),
+        **view_rules("storage", "memory_limit", "checkpoint", "random_state", "verbose"),
         "variant": [StrOptions({"pairwise", "centroid"})],
         "regularization": [Interval(Real, 0, None, closed="left"), list, tuple, dict],
     }
@@ -155,6 +161,7 @@ class CoRegularizedSpectralClustering(Clusterer):
         tol: float = 1e-5,
         storage: Storage = "auto",
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -170,6 +177,7 @@ class CoRegularizedSpectralClustering(Clusterer):
         self.tol = tol
         self.storage = storage
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -193,6 +201,7 @@ class CoRegularizedSpectralClustering(Clusterer):
         views = read_views(self, X, reset=True)
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
+        keep_run(self, views)
         strengths = view_numbers(self.regularization, views.names, "regularization")
         fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False, weights=ones)
         storage: dict[str, Any] = {"storage": self.storage, "memory_limit": self.memory_limit}
@@ -207,6 +216,7 @@ class CoRegularizedSpectralClustering(Clusterer):
             centroid=self.variant == "centroid",
             max_iter=self.max_iter,
             tol=self.tol,
+            keeper=self._keeper.part("sweeps"),
             on_step=meter,
         )
         meter.close()
@@ -230,13 +240,8 @@ class CoRegularizedSpectralClustering(Clusterer):
         """Set embedding and labels where samples have the eigenvectors of some views only."""
         n = len(self.observed_)
         rows = observed_rows(vectors, samples, n)
-        clusters = best_run(
-            self,
-            partial(ObservedRows(rows, samples, n).clusters, self.n_clusters),
-            streams(self.random_state, self.n_init),
-            X,
-            y,
-        )
+        run = partial(ObservedRows(rows, samples, n).clusters, self.n_clusters)
+        clusters = best_run(self, run, streams(self.random_state, self.n_init), X, y, MultiViewDescent)
         warn_if_empty(clusters.totals, self.n_clusters)
         self.labels_ = clusters.labels
         self.embedding_ = np.full((n, len(rows) * self.n_clusters), np.nan)

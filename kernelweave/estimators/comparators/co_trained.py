@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.embedding import round_embedding, unit_rows
 from kernelweave.estimators.shared.fit_warnings import warn_if_inexact
@@ -50,6 +51,10 @@ class CoTrainedSpectralClustering(Clusterer):
         As in :class:`KernelKMeans`, for every view.
     memory_limit : float, default=2048
         MiB the stored kernel matrices of all views may take together.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -112,7 +117,7 @@ class CoTrainedSpectralClustering(Clusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **view_rules("n_clusters", "views", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
-        **view_rules("storage", "memory_limit", "random_state", "verbose"),
+        **view_rules("storage", "memory_limit", "checkpoint", "random_state", "verbose"),
     }
 
     def __init__(
@@ -127,6 +132,7 @@ class CoTrainedSpectralClustering(Clusterer):
         tol: float = 1e-4,
         storage: Storage = "auto",
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -139,6 +145,7 @@ class CoTrainedSpectralClustering(Clusterer):
         self.tol = tol
         self.storage = storage
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -161,6 +168,7 @@ class CoTrainedSpectralClustering(Clusterer):
         views = read_views(self, X, reset=True)
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
+        keep_run(self, views)
         kernels = fit_view_kernels(
             views, self.kernel, self.kernel_params, centre_features=False, weights=ones
         ).operators(self.storage, self.memory_limit / len(views), check_definite=False)
@@ -168,7 +176,7 @@ class CoTrainedSpectralClustering(Clusterer):
         scale_factors(kernels, ones, views.names)  # refuses a view in which all samples are equal
         meter = Meter(self, "rounds")
         options: dict[str, Any] = {"n_vectors": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
-        result = co_trained(kernels, normalised, on_step=meter, **options)
+        result = co_trained(kernels, normalised, keeper=self._keeper.part("rounds"), on_step=meter, **options)
         meter.close()
         self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))
         self.objective_ = result.history[-1]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.embedding import EmbeddingClusterer, Extension
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.scores import CentredScores, TrainedKernel
@@ -62,6 +63,10 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         Number of directions; None takes ``n_clusters``. Fewer are kept where no more correlations are above zero.
     memory_limit : float, default=2048
         MiB that the kernels and their decompositions, which are stored, may take.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -123,7 +128,7 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         "regularization": [Interval(Real, 0, 1, closed="both"), list, tuple, dict],
         **view_rules("n_clusters", "views", "kernel", "kernel_params", "n_init"),
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        **view_rules("memory_limit", "random_state", "verbose"),
+        **view_rules("memory_limit", "checkpoint", "random_state", "verbose"),
     }
 
     def __init__(
@@ -137,6 +142,7 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         n_init: int = 10,
         n_components: int | None = None,
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -148,6 +154,7 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         self.n_init = n_init
         self.n_components = n_components
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -170,6 +177,7 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         views = read_views(self, X, reset=True)
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
+        keep_run(self, views)
         kappas = view_numbers(self.regularization, views.names, "regularization", highest=1.0)
         fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=True, weights=ones)
         operators = fitted.operators("auto", self.memory_limit)

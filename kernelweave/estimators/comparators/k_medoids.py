@@ -16,11 +16,14 @@ from kernelweave.estimators.comparators.distances import (
     measured,
     measured_among,
 )
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
 from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.runs import kept_run
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
@@ -80,6 +83,10 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Most passes over the samples of one run.
     memory_limit : float, default=2048
         MiB the matrix of distances may take; beyond it they are computed again in every pass.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -144,7 +151,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         "metric": [StrOptions({*METRICS, "precomputed"}), callable],
         "metric_params": [dict, None],
         "init": [StrOptions(set(MEDOID_INITS)), "array-like"],
-        **rules("n_clusters", "n_init", "max_iter", "memory_limit", "random_state", "verbose"),
+        **rules("n_clusters", "n_init", "max_iter", "memory_limit", "checkpoint", "random_state", "verbose"),
     }
 
     def __init__(
@@ -157,6 +164,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         n_init: int = 5,
         max_iter: int = 100,
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -167,6 +175,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -196,16 +205,17 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         X = self._read(X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
+        keep_run(self, X, weights)
         distances = self._distances(X)
         starts = self._starts(weights)
 
-        def run(start: Any) -> MedoidRun:
+        def run(start: Any, _: Keeper) -> MedoidRun:
             if isinstance(start, np.random.Generator):
                 start = start_medoids(distances, self.init, weights, self.n_clusters, start)
             return k_medoids(distances, start, weights, max_iter=self.max_iter)
 
-        runs = track(self, parallel_map(run, starts), total=len(starts), what="starts", X=X, y=y)
-        best = best_of(runs)
+        runs = parallel_map(kept_run(self._keeper, run, MedoidRun), list(enumerate(starts)))
+        best = best_of(track(self, runs, total=len(starts), what="starts", X=X, y=y))
         self.labels_: Ints = best.labels
         self.exemplar_indices_: Ints = best.medoids
         self.cluster_centers_ = None if self._is_precomputed else X[best.medoids]

@@ -20,6 +20,7 @@ from kernelweave.estimators.comparators.view_features import (
     starting_view,
     weights_of_rows,
 )
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.fit_warnings import (
@@ -30,6 +31,7 @@ from kernelweave.estimators.shared.fit_warnings import (
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.runs import first_labels, label_starts
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_views, read_weights
@@ -104,6 +106,10 @@ class MultiViewEM(Clusterer):
         Most rounds of one run.
     tol : float, default=1e-4
         Gain of the objective that counts. A run ends after five rounds without one, with one view after the first.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -178,7 +184,9 @@ class MultiViewEM(Clusterer):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         "distribution": [StrOptions(set(DISTRIBUTIONS)), list, tuple, dict],
         "covariance": [StrOptions(set(COVARIANCES))],
-        **view_rules("n_clusters", "missing", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
+        **view_rules(
+            "n_clusters", "missing", "views", "n_init", "max_iter", "tol", "checkpoint", "random_state", "verbose"
+        ),
         "init": [StrOptions(set(VIEW_INITS)), "array-like"],
     }
 
@@ -194,6 +202,7 @@ class MultiViewEM(Clusterer):
         n_init: int = 10,
         max_iter: int = 200,
         tol: float = 1e-4,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -206,6 +215,7 @@ class MultiViewEM(Clusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -237,6 +247,7 @@ class MultiViewEM(Clusterer):
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
+        keep_run(self, views, weights)
         known = known_rows(views)
         own = weights_of_rows(views, weights)
         kinds = self._kinds(views.names, known.blocks)
@@ -249,11 +260,11 @@ class MultiViewEM(Clusterer):
         first = spread_start(drawn, known.samples[v], views.n_samples)
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
 
-        def run(start: Any) -> ExchangedMixtures:
+        def run(start: Any, _: Keeper) -> ExchangedMixtures:
             return exchange_em(models, first(start), samples=known.samples, **options)
 
         starts = label_starts(self.init, self.n_init, self.random_state, views.n_samples, self.n_clusters)
-        best = best_run(self, run, starts, X, y, value=lambda result: -result.objective)
+        best = best_run(self, run, starts, X, y, ExchangedMixtures, value=lambda result: -result.objective)
         self._model = ViewMixtures(centre, best.densities)
         self.labels_: Ints = best.labels
         self.cluster_centers_ = moved_back([density.centres for density in best.densities], centre)

@@ -18,6 +18,7 @@ from kernelweave.estimators.comparators.view_features import (
     weights_of_rows,
 )
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.fit_warnings import (
     warn_if_clusters_follow_absence,
     warn_if_empty,
@@ -26,6 +27,7 @@ from kernelweave.estimators.shared.fit_warnings import (
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.runs import first_labels, label_starts
 from kernelweave.foundation.array_types import Bools, Floats, Ints
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights
 from kernelweave.kernels.features import FeatureKernel
@@ -84,6 +86,10 @@ class MultiViewKMeans(CenterClusterer):
         Most rounds of one run.
     tol : float, default=0.0
         Share of the objective that a new minimum must lie below the old one to count.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -156,7 +162,9 @@ class MultiViewKMeans(CenterClusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **view_rules("n_clusters", "missing", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
+        **view_rules(
+            "n_clusters", "missing", "views", "n_init", "max_iter", "tol", "checkpoint", "random_state", "verbose"
+        ),
         "init": [StrOptions(set(VIEW_INITS)), "array-like"],
     }
 
@@ -170,6 +178,7 @@ class MultiViewKMeans(CenterClusterer):
         n_init: int = 10,
         max_iter: int = 100,
         tol: float = 0.0,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -180,6 +189,7 @@ class MultiViewKMeans(CenterClusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -210,6 +220,7 @@ class MultiViewKMeans(CenterClusterer):
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
+        keep_run(self, views, weights)
         known = known_rows(views)
         own = weights_of_rows(views, weights)
         centre = origins(known.blocks)
@@ -219,11 +230,11 @@ class MultiViewKMeans(CenterClusterer):
         first = spread_start(drawn, known.samples[v], views.n_samples)
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
 
-        def run(start: Any) -> ExchangedMeans:
+        def run(start: Any, _: Keeper) -> ExchangedMeans:
             return exchange_kmeans(ops, first(start), weights, samples=known.samples, **options)
 
         starts = label_starts(self.init, self.n_init, self.random_state, views.n_samples, self.n_clusters)
-        best = best_run(self, run, starts, X, y)
+        best = best_run(self, run, starts, X, y, ExchangedMeans)
         self._model = JointCenters(centre, best.means, best.filled, joint_slack(ops))
         self.labels_: Ints = best.labels
         self.cluster_centers_ = moved_back(best.means, centre)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from kernelweave.estimators.comparators.view_features import best_run, check_not_negative
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.fit_warnings import (
     warn_if_clusters_follow_absence,
@@ -16,6 +17,7 @@ from kernelweave.estimators.shared.fit_warnings import (
 )
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
@@ -58,6 +60,10 @@ class MultiViewNMF(Clusterer):
         Most rounds of one run.
     tol : float, default=1e-6
         Fall of the objective in a round at which a run ends, as a share of the squares of all entries of the views.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -132,7 +138,9 @@ class MultiViewNMF(Clusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         "regularization": [Interval(Real, 0, None, closed="neither"), list, tuple, dict],
-        **view_rules("n_clusters", "missing", "views", "n_init", "max_iter", "tol", "random_state", "verbose"),
+        **view_rules(
+            "n_clusters", "missing", "views", "n_init", "max_iter", "tol", "checkpoint", "random_state", "verbose"
+        ),
     }
 
     _takes_absent = True
@@ -147,6 +155,7 @@ class MultiViewNMF(Clusterer):
         n_init: int = 5,
         max_iter: int = 1000,
         tol: float = 1e-6,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -157,6 +166,7 @@ class MultiViewNMF(Clusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -184,16 +194,17 @@ class MultiViewNMF(Clusterer):
         """
         views = read_views(self, X, reset=True)
         check_cluster_count(self.n_clusters, np.ones(views.n_samples))
+        keep_run(self, views)
         strengths = _strengths(self.regularization, views.names)
         blocks = _scaled(views)
         samples = None if views.observed is None else [views.present(v) for v in range(len(views))]
         start = _start(views.names, blocks, samples, self.n_clusters)
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
 
-        def run(rng: np.random.Generator) -> Factors:
+        def run(rng: np.random.Generator, _: Keeper) -> Factors:
             return joint_factors(blocks, strengths, start(rng), samples, **options)
 
-        best = best_run(self, run, streams(self.random_state, self.n_init), X, y)
+        best = best_run(self, run, streams(self.random_state, self.n_init), X, y, Factors)
         (rng,) = streams(self.random_state, 1, "rounding")
         with single_threaded_blas():
             self.labels_: Ints = consensus_labels(best.consensus, self.n_clusters, rng).labels

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.comparators.networks import Propagation, cut_network, fit_network, spread
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence
@@ -56,6 +57,10 @@ class NEMO(Clusterer):
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=10
         Starts of the k-means that makes clusters of the embedding.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -132,7 +137,7 @@ class NEMO(Clusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **view_rules("n_clusters", "views", "n_init", "random_state", "verbose"),
+        **view_rules("n_clusters", "views", "n_init", "checkpoint", "random_state", "verbose"),
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "mu": [Interval(Real, 0, None, closed="neither")],
         "standardize": ["boolean", StrOptions({"auto"})],
@@ -151,6 +156,7 @@ class NEMO(Clusterer):
         missing: str = "error",
         views: Any = None,
         n_init: int = 10,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -161,6 +167,7 @@ class NEMO(Clusterer):
         self.missing = missing
         self.views = views
         self.n_init = n_init
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -187,6 +194,7 @@ class NEMO(Clusterer):
         views = read_views(self, X, reset=True)
         n = views.n_samples
         check_cluster_count(self.n_clusters, np.ones(n))
+        keep_run(self, views)
         fitted = []
         shares = []
         for v in range(len(views)):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.embedding import (
     EigenvectorExtension,
     EmbeddingClusterer,
@@ -49,6 +50,10 @@ class NgSpectralClustering(EmbeddingClusterer):
         As in :class:`KernelKMeans`.
     memory_limit : float, default=2048
         MiB the stored kernel matrix may take.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -106,7 +111,7 @@ class NgSpectralClustering(EmbeddingClusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **rules("n_clusters", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
-        **rules("storage", "memory_limit", "random_state", "verbose"),
+        **rules("storage", "memory_limit", "checkpoint", "random_state", "verbose"),
     }
 
     def __init__(
@@ -120,6 +125,7 @@ class NgSpectralClustering(EmbeddingClusterer):
         tol: float = 0.0,
         storage: Storage = "auto",
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -131,6 +137,7 @@ class NgSpectralClustering(EmbeddingClusterer):
         self.tol = tol
         self.storage = storage
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -154,6 +161,7 @@ class NgSpectralClustering(EmbeddingClusterer):
         ones = np.ones(table.shape[0])
         k = self.n_clusters
         check_cluster_count(k, ones)
+        keep_run(self, table)
         kernel = fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=False, weights=ones)
         plain = kernel.operator(self.storage, self.memory_limit)
         op = DegreeKernel(ShiftedKernel(plain, -plain.diag()), ones)  # what a sample has with itself says nothing

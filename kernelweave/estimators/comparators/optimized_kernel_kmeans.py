@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh
 
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_unfinished
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.runs import run_starts
 from kernelweave.estimators.shared.view_kernels import fit_view_kernels, scale_factors, set_view_kernel_tags
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.random_streams import streams
@@ -63,6 +65,10 @@ class OptimizedKernelKMeans(Clusterer):
         The run ends when a round lowers F by at most ``tol`` times its value.
     memory_limit : float, default=2048
         MiB the kernel matrices, which are stored, may take together with two matrices more.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -123,7 +129,7 @@ class OptimizedKernelKMeans(Clusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **view_rules("n_clusters", "views", "kernel", "kernel_params", "n_init", "max_iter", "tol"),
-        **view_rules("memory_limit", "random_state", "verbose"),
+        **view_rules("memory_limit", "checkpoint", "random_state", "verbose"),
         "norm": [Interval(Integral, 1, 2, closed="both")],
         "regularization": [Interval(Real, 0, None, closed="neither")],
     }
@@ -141,6 +147,7 @@ class OptimizedKernelKMeans(Clusterer):
         max_iter: int = 100,
         tol: float = 1e-5,
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -154,6 +161,7 @@ class OptimizedKernelKMeans(Clusterer):
         self.max_iter = max_iter
         self.tol = tol
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -176,11 +184,12 @@ class OptimizedKernelKMeans(Clusterer):
         views = read_views(self, X, reset=True)
         check_cluster_count(self.n_clusters, np.ones(views.n_samples))
         self._check_memory(views)
+        keep_run(self, views)
         fusion = self._fusion(views)
         first = self._first_labels(fusion.kernels, X, y)
         meter = Meter(self, "rounds")
         options: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
-        result = optimized_kernel_kmeans(fusion, first, on_step=meter, **options)
+        result = optimized_kernel_kmeans(fusion, first, keeper=self._keeper.part("rounds"), on_step=meter, **options)
         meter.close()
         self.labels_: Ints = result.labels
         self.kernel_coefficients_: Floats = result.coefficients / result.coefficients.sum()
@@ -228,10 +237,11 @@ class OptimizedKernelKMeans(Clusterer):
         weights = np.ones(op.n_samples)
         k = self.n_clusters
 
-        def run(rng: np.random.Generator) -> Descent:
-            return kernel_kmeans(op, start_labels(op, "k-means++", weights, k, rng), weights, n_clusters=k)
+        def run(rng: np.random.Generator, keeper: Keeper) -> Descent:
+            labels = start_labels(op, "k-means++", weights, k, rng)
+            return kernel_kmeans(op, labels, weights, n_clusters=k, keeper=keeper)
 
-        return best_of(run_starts(self, op, run, streams(self.random_state, self.n_init), X, y)).labels
+        return best_of(run_starts(self, op, run, streams(self.random_state, self.n_init), X, y, Descent)).labels
 
 
 def _centred(op: KernelOperator, factor: float) -> Floats:

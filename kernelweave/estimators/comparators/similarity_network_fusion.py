@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.comparators.networks import NetworkView, Propagation, cut_network, fit_network
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.parameters import view_rules
@@ -49,6 +50,10 @@ class SimilarityNetworkFusion(Clusterer):
         Starts of the k-means that makes clusters of the embedding.
     max_iter : int, default=20
         Rounds. All of them are taken; the networks of the views hardly change after some ten.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -124,7 +129,7 @@ class SimilarityNetworkFusion(Clusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
-        **view_rules("n_clusters", "views", "n_init", "max_iter", "random_state", "verbose"),
+        **view_rules("n_clusters", "views", "n_init", "max_iter", "checkpoint", "random_state", "verbose"),
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "mu": [Interval(Real, 0, None, closed="neither")],
         "standardize": ["boolean", StrOptions({"auto"})],
@@ -140,6 +145,7 @@ class SimilarityNetworkFusion(Clusterer):
         views: Any = None,
         n_init: int = 10,
         max_iter: int = 20,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -150,6 +156,7 @@ class SimilarityNetworkFusion(Clusterer):
         self.views = views
         self.n_init = n_init
         self.max_iter = max_iter
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -171,6 +178,7 @@ class SimilarityNetworkFusion(Clusterer):
         """
         views = read_views(self, X, reset=True)
         check_cluster_count(self.n_clusters, np.ones(views.n_samples))
+        keep_run(self, views)
         fitted, self.affinity_ = self._fused(views)
         self.view_weights_ = np.full(len(views), 1.0 / len(views))
         self.n_neighbors_ = fitted[0].n_neighbors

@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
+from kernelweave.estimators.shared.runs import kept_run
 from kernelweave.estimators.shared.view_kernels import known_weights
 from kernelweave.foundation.array_types import Floats, Index, Ints, Matrix
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ParameterError, ViewError
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.threads import parallel_map, single_threaded_blas
@@ -87,11 +89,19 @@ def spread_start(drawn: Callable[[Any], Ints], samples: Index, n_samples: int) -
     return labels
 
 
-def best_run(estimator: Any, run: Callable[[Any], Run], starts: Sequence[Any], X: Any, y: Any, **value: Any) -> Run:
-    """Return the best of the runs, computed side by side, with progress reported."""
+def best_run(
+    estimator: Any,
+    run: Callable[[Any, Keeper], Run],
+    starts: Sequence[Any],
+    X: Any,
+    y: Any,
+    kind: type[Run],
+    **value: Any,
+) -> Run:
+    """Return the best of the runs, computed side by side, with progress reported; ends, of a ``kind``, are kept."""
     with single_threaded_blas():  # the same last bit whatever the number of threads
-        results = track(estimator, parallel_map(run, starts), total=len(starts), what="starts", X=X, y=y)
-        return best_of(results, **value)
+        runs = parallel_map(kept_run(estimator._keeper, run, kind), list(enumerate(starts)))
+        return best_of(track(estimator, runs, total=len(starts), what="starts", X=X, y=y), **value)
 
 
 def origins(views: Iterable[Matrix]) -> Origins:

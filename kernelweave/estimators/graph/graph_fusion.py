@@ -19,6 +19,7 @@ from kernelweave.estimators.graph.fusion_views import (
     view_types,
 )
 from kernelweave.estimators.graph.structure import FEW_SAMPLES, Judge, ViewReport, as_asked, verdict, view_warnings
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.elsewhere import answers_lazily
 from kernelweave.estimators.shared.embedding import EmbeddingClusterer, EmbeddingModel, Extension
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence, warn_if_empty, warn_if_inexact
@@ -131,6 +132,10 @@ class GraphFusionClustering(EmbeddingClusterer):
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=20
         Runs of k-means on the embedding; the one with the lowest cut is kept.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means, of the data without clusters and of subsamples. The same seed gives the same labels at any
         number of threads.
@@ -218,7 +223,9 @@ class GraphFusionClustering(EmbeddingClusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
-        **view_rules("missing", "view_weights", "init_view_weights", "views", "n_init", "random_state", "verbose"),
+        **view_rules(
+            "missing", "view_weights", "init_view_weights", "views", "n_init", "checkpoint", "random_state", "verbose"
+        ),
         "n_clusters": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), "array-like"],
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "polish": ["boolean"],
@@ -239,6 +246,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         init_view_weights: Any = None,
         views: Any = None,
         n_init: int = 20,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -252,6 +260,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         self.init_view_weights = init_view_weights
         self.views = views
         self.n_init = n_init
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -282,6 +291,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         views = read_views(self, X, reset=True)
         types = view_types(self.view_types, views)
         check_pairs(views, types)
+        keep_run(self, views)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         judge = self._judge(views, types, seed)
         count = self._count(judge)
@@ -338,7 +348,7 @@ class GraphFusionClustering(EmbeddingClusterer):
                 f"n_clusters={self.n_clusters!r} asks for {smallest} clusters or more, but {len(judge.samples)} "
                 f"samples can show {judge.most_clusters} at most. Lower the numbers, or give a single one."
             )
-        return judge.count(smallest, largest)
+        return self._keeper.part("count").once(ClusterCount, lambda: judge.count(smallest, largest))
 
     def _keep_count(self, count: ClusterCount | None, k: int, n_samples: int) -> None:
         self.n_clusters_ = k
@@ -362,7 +372,10 @@ class GraphFusionClustering(EmbeddingClusterer):
         runs = track(self, streams(seed, self.n_init), total=self.n_init, what="runs", X=X)
         # Of rings and other long clusters the first k eigenvectors alone tell more.
         first = unit_rows(fused.eigenvectors.vectors[:, :k])
-        return cut_clusters(fused.affinity, embedding, k, runs, polish=self.polish, other=first)
+        return self._keeper.part("cut").once(
+            GraphClusters,
+            lambda: cut_clusters(fused.affinity, embedding, k, runs, polish=self.polish, other=first),
+        )
 
     def _keep(self, fused: FusedGraph, embedding: Floats, clusters: GraphClusters, k: int) -> None:
         self.labels_: Ints = clusters.labels

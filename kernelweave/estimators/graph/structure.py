@@ -269,7 +269,8 @@ def settle_n_clusters(estimator: Any, judged: Callable[[], tuple[Views, Sequence
     if isinstance(estimator.n_clusters, str):
         views, types = judged()
         seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
-        count = Judge(views, types, seed).count(1, None)
+        part = estimator._keeper.part("count")
+        count = part.once(ClusterCount, lambda: Judge(views, types, seed).count(1, None))
         k = count.n_clusters
         estimator.confidence_ = count.confidence
         estimator.verdict_ = verdict(count, views.n_samples)

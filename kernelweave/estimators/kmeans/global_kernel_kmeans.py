@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite, warn_if_unfinished
 from kernelweave.estimators.shared.models import CenterModel
 from kernelweave.estimators.shared.parameters import rules
@@ -58,6 +59,10 @@ class GlobalKernelKMeans(CenterClusterer):
         kernel too where it fits.
     memory_limit : float, default=2048
         MiB a stored kernel matrix may take, and the similarities among samples that ``search="exemplars"`` works on.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error.
     random_state : int, RandomState instance or None, default=None
         Nothing is random here; accepted so that programs can pass it to every estimator.
     verbose : int, default=0
@@ -119,9 +124,11 @@ class GlobalKernelKMeans(CenterClusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         **rules("n_clusters", "n_exemplars", "kernel", "kernel_params", "max_iter", "time_budget"),
-        **rules("storage", "memory_limit", "random_state", "verbose"),
+        **rules("storage", "memory_limit", "checkpoint", "random_state", "verbose"),
         "search": [StrOptions({"exact", "fast", "exemplars"})],
     }
+
+    _draws = False
 
     def __init__(
         self,
@@ -135,6 +142,7 @@ class GlobalKernelKMeans(CenterClusterer):
         time_budget: float | None = None,
         storage: Storage = "auto",
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -147,6 +155,7 @@ class GlobalKernelKMeans(CenterClusterer):
         self.time_budget = time_budget
         self.storage = storage
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -173,6 +182,7 @@ class GlobalKernelKMeans(CenterClusterer):
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
         count = self._exemplar_count(weights)
+        keeper = keep_run(self, X, weights)
         kernel = fit_or_approximate(X, self.kernel, self.kernel_params, centre_features=True, weights=weights)
         op = self._operator(kernel, len(weights))
         warn_if_indefinite(op)
@@ -185,6 +195,7 @@ class GlobalKernelKMeans(CenterClusterer):
             max_iter=self.max_iter,
             memory_limit=self.memory_limit,
             deadline=np.inf if self.time_budget is None else began + self.time_budget,
+            keeper=keeper,
             on_stage=lambda stages: self._watched(stages, X, y),
         )
         last = path.stages[-1]

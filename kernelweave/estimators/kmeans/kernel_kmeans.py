@@ -7,6 +7,7 @@ import numpy as np
 
 from kernelweave.estimators.graph.structure import JUDGED, settle_n_clusters
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.elsewhere import letting_go, store_communication
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
 from kernelweave.estimators.shared.models import CenterModel
@@ -19,6 +20,7 @@ from kernelweave.estimators.shared.single_kernel import (
     why_without_distances,
 )
 from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, read_weights
@@ -68,6 +70,10 @@ class KernelKMeans(CenterClusterer):
         fits into ``memory_limit``. Linear kernels and graphs never need either.
     memory_limit : float, default=2048
         MiB a stored kernel matrix may take.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -133,7 +139,7 @@ class KernelKMeans(CenterClusterer):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
         "n_clusters": N_CLUSTERS_OR_AUTO,
         **rules("kernel", "kernel_params", "n_init", "max_iter", "tol", "approximation", "n_components"),
-        **rules("storage", "memory_limit", "random_state", "verbose"),
+        **rules("storage", "memory_limit", "checkpoint", "random_state", "verbose"),
         "init": [StrOptions(set(INITS)), "array-like"],
     }
 
@@ -151,6 +157,7 @@ class KernelKMeans(CenterClusterer):
         n_components: int = 200,
         storage: Storage = "auto",
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -165,6 +172,7 @@ class KernelKMeans(CenterClusterer):
         self.n_components = n_components
         self.storage = storage
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -199,6 +207,7 @@ class KernelKMeans(CenterClusterer):
         weights = read_weights(sample_weight, X.shape[0])
         if not isinstance(self.n_clusters, str):
             check_cluster_count(self.n_clusters, weights)
+        keep_run(self, X, weights)
         kernel = fit_or_approximate(
             X,
             self.kernel,
@@ -231,10 +240,11 @@ class KernelKMeans(CenterClusterer):
         first = first_labels(op, self.init, weights, self.n_clusters_)
         starts = label_starts(self.init, self.n_init, self.random_state, len(weights), self.n_clusters_)
 
-        def run(start: Any) -> Descent:
-            return kernel_kmeans(op, first(start), weights, **options)
+        def run(start: Any, keeper: Keeper) -> Descent:
+            labels = keeper.part("labels").once(np.ndarray, lambda: first(start))
+            return kernel_kmeans(op, labels, weights, keeper=keeper.part("descent"), **options)
 
-        return run_starts(self, op, run, starts, X, y)
+        return run_starts(self, op, run, starts, X, y, Descent)
 
     def _read_new(self, X: Any) -> Array:
         return read_kernel_input(self, X, reset=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 from kernelweave.estimators.kmeans.vectors import VECTOR_INITS, center_starts
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, letting_go, placed_samples, store_communication
 from kernelweave.estimators.shared.fit_warnings import warn_if_collapsed, warn_if_indefinite
 from kernelweave.estimators.shared.models import (
@@ -25,6 +26,7 @@ from kernelweave.estimators.shared.single_kernel import (
     why_without_distances,
 )
 from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count, read_samples, read_weights
@@ -40,7 +42,7 @@ MINMAX_RULES: dict[str, list[Any]] = {
     "p_step": [Interval(Real, 0, None, closed="neither")],
     "memory": [Interval(Real, 0, 1, closed="both")],
     "refine": ["boolean"],
-    **rules("n_clusters", "n_init", "max_iter", "tol", "random_state", "verbose"),
+    **rules("n_clusters", "n_init", "max_iter", "tol", "checkpoint", "random_state", "verbose"),
 }
 
 
@@ -79,6 +81,10 @@ class MinMaxKMeans(CenterClusterer):
         followed further, and ends where ``max_iter`` steps would have ended.
     tol : float, default=1e-6
         A run ends when the objective changes by at most ``tol`` times its value in a step.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -169,6 +175,7 @@ class MinMaxKMeans(CenterClusterer):
         n_init: int = 10,
         max_iter: int = 500,
         tol: float = 1e-6,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -182,6 +189,7 @@ class MinMaxKMeans(CenterClusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -212,6 +220,7 @@ class MinMaxKMeans(CenterClusterer):
         """Cluster samples that were read."""
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
+        keep_run(self, X, weights)
         offset = feature_offset(X)
         op = shifted_features(X, offset)
         starts = center_starts(self.init, self.n_init, self.random_state, op, offset, self.n_clusters)
@@ -268,6 +277,10 @@ class MinMaxKernelKMeans(CenterClusterer):
         fits into ``memory_limit``. Linear kernels and graphs never need either.
     memory_limit : float, default=2048
         MiB a stored kernel matrix may take.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -360,6 +373,7 @@ class MinMaxKernelKMeans(CenterClusterer):
         n_components: int = 200,
         storage: Storage = "auto",
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -379,6 +393,7 @@ class MinMaxKernelKMeans(CenterClusterer):
         self.n_components = n_components
         self.storage = storage
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -410,6 +425,7 @@ class MinMaxKernelKMeans(CenterClusterer):
         """Cluster samples that were read."""
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
+        keep_run(self, X, weights)
         kernel = fit_or_approximate(
             X,
             self.kernel,
@@ -470,16 +486,20 @@ def _best_run(
     first = first_labels(op, estimator.init, weights, n_clusters)
     collapsed = []
 
-    def run(start: Any) -> tuple[MinMaxRun, Descent | None]:
+    def raised(start: Any, keeper: Keeper) -> MinMaxRun:
         if drawn:
-            result = drawn_minmax(op, lambda: first(start), weights, **options)
-        else:
-            result = minmax_kmeans(op, first(start), weights, **options)
+            return drawn_minmax(op, lambda: first(start), weights, keeper=keeper, **options)
+        return minmax_kmeans(op, first(start), weights, keeper=keeper, **options)
+
+    def run(start: Any, keeper: Keeper) -> tuple[MinMaxRun, Descent | None]:
+        first_part = keeper.part("raised")
+        result = first_part.once(MinMaxRun, lambda: raised(start, first_part))
         collapsed.append(result.collapsed)
         if not estimator.refine:
             return result, None
-        refined = kernel_kmeans(op, result.labels, weights, n_clusters=n_clusters, max_iter=estimator.max_iter)
-        return result, refined
+        part = keeper.part("refined")
+        bounds: dict[str, Any] = {"n_clusters": n_clusters, "max_iter": estimator.max_iter}
+        return result, part.once(Descent, lambda: kernel_kmeans(op, result.labels, weights, keeper=part, **bounds))
 
     best = best_minmax(run_starts(estimator, op, run, starts, X, y))
     warn_if_collapsed(all(collapsed), estimator.p_init, drawn=drawn)

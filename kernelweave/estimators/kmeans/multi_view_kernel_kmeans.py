@@ -1,6 +1,6 @@
 """The multi-view kernel k-means estimator."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -9,12 +9,13 @@ import numpy as np
 from kernelweave.estimators.graph.fusion_views import views_for_graphs
 from kernelweave.estimators.graph.graph_start import graph_labels
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, letting_go, placed_views, store_communication
 from kernelweave.estimators.shared.embedding import ObservedExtension
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence, warn_if_one_view_decides
 from kernelweave.estimators.shared.models import CenterModel, ObservedCenters
 from kernelweave.estimators.shared.parameters import view_rules
-from kernelweave.estimators.shared.runs import run_starts
+from kernelweave.estimators.shared.runs import kept_run, run_starts
 from kernelweave.estimators.shared.single_kernel import why_without_distances
 from kernelweave.estimators.shared.view_kernels import (
     FittedViewKernels,
@@ -33,6 +34,7 @@ from kernelweave.estimators.shared.view_weights import (
     start_weights,
 )
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context, renamed_parameters
@@ -129,6 +131,10 @@ array of shape (n_samples,), default="global_fast"
         As in :class:`KernelKMeans`, for every view.
     memory_limit : float, default=2048
         MiB the stored kernel matrices of all views may take together.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of drawn starts, of the samples of a global search beyond ``init_size``, and of ``p="auto"``. The same seed
         gives the same labels at any number of threads. Runs that stand beside a global search are the same without one.
@@ -214,7 +220,7 @@ array of shape (n_samples,), default="global_fast"
         **view_rules("n_clusters", "p", "missing", "view_weights", "init_view_weights", "views"),
         **view_rules("kernel", "kernel_params"),
         **view_rules("n_init", "max_iter", "tol", "approximation", "n_components", "storage", "memory_limit"),
-        **view_rules("random_state", "verbose"),
+        **view_rules("checkpoint", "random_state", "verbose"),
         "normalize": ["boolean"],
         "init": [StrOptions({*SEARCHES, *DRAWN, GRAPH}), "array-like"],
         "init_size": [Interval(Integral, 1, None, closed="left")],
@@ -242,6 +248,7 @@ array of shape (n_samples,), default="global_fast"
         n_components: int = 200,
         storage: Storage = "auto",
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -263,6 +270,7 @@ array of shape (n_samples,), default="global_fast"
         self.n_components = n_components
         self.storage = storage
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -299,6 +307,7 @@ array of shape (n_samples,), default="global_fast"
         weights = read_weights(sample_weight, views.n_samples)
         check_cluster_count(self.n_clusters, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
+        keep_run(self, views, weights)
         fitted = self._fit_kernels(views, weights)
         if views.observed is not None:
             self._fit_observed(fitted, views, weights, start, X, y)
@@ -307,13 +316,8 @@ array of shape (n_samples,), default="global_fast"
             fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
         )
         op = summed.operator
-        p = choose_exponent(
-            self.p,
-            start,
-            lambda chosen, rng: self._by_exponent(op.take(chosen), weights[chosen], start.values, rng),
-            weights,
-            self.n_clusters,
-            self.random_state,
+        p = self._exponent(
+            start, lambda chosen, rng: self._by_exponent(op.take(chosen), weights[chosen], start.values, rng), weights
         )
         best = best_of(self._runs(op, views, weights, start, p.value, X, y))
         kernels, labels, known = summed.at_means(best.labels, weights, best.totals)
@@ -355,19 +359,21 @@ array of shape (n_samples,), default="global_fast"
         op = op.with_weights(first.values ** (1.0 if np.isinf(p) else p))
         if isinstance(self.init, str) and self.init in DRAWN:
 
-            def drawn(rng: np.random.Generator) -> MultiViewDescent:
-                return multi_view_kernel_kmeans(
-                    op, start_labels(op, self.init, weights, self.n_clusters, rng), weights, **options
-                )
+            def drawn(rng: np.random.Generator, keeper: Keeper) -> MultiViewDescent:
+                labels = start_labels(op, self.init, weights, self.n_clusters, rng)
+                return multi_view_kernel_kmeans(op, labels, weights, keeper=keeper, **options)
 
-            yield from run_starts(self, op, drawn, streams(self.random_state, self.n_init), X, y)
+            yield from run_starts(self, op, drawn, streams(self.random_state, self.n_init), X, y, MultiViewDescent)
             return
-        if isinstance(self.init, str):
-            labels = self._graph_start(views) if self.init == GRAPH else self._search(op, weights, X, y)
-        else:
-            labels = read_labels(self.init, len(weights), self.n_clusters)
+
+        def first_labels() -> Ints:
+            if isinstance(self.init, str):
+                return self._graph_start(views) if self.init == GRAPH else self._search(op, weights, X, y)
+            return read_labels(self.init, len(weights), self.n_clusters)
+
+        labels = self._keeper.part("search").once(np.ndarray, first_labels)
         meter = Meter(self, "steps")
-        yield multi_view_kernel_kmeans(op, labels, weights, on_step=meter, **options)
+        yield multi_view_kernel_kmeans(op, labels, weights, keeper=self._keeper.part("run"), on_step=meter, **options)
         meter.close()
 
     def _options(self, first: StartWeights, p: float) -> dict[str, Any]:
@@ -390,7 +396,7 @@ array of shape (n_samples,), default="global_fast"
         if how == "fast":
             seed = 0 if self.random_state is None else self.random_state
             rngs = streams(seed, self.n_init - 1)
-            best = best_of([best, *self._drawn(searched, chosen_weights, rngs)])
+            best = best_of([best, *self._drawn(searched, chosen_weights, rngs, self._search_keeper(searched))])
         if len(chosen) == len(weights):
             return best.labels
         return extended_labels(op, best.labels, chosen, weights, self.n_clusters)
@@ -405,9 +411,14 @@ array of shape (n_samples,), default="global_fast"
             n_exemplars=min(2 * self.n_clusters, int(np.count_nonzero(weights))),
             max_iter=self.max_iter,
             memory_limit=self.memory_limit,
+            keeper=self._search_keeper(op),
             on_stage=lambda stages: track(self, stages, total=max(0, self.n_clusters - 1), what="clusters", X=X, y=y),
         )
         return path.stages[-1]
+
+    def _search_keeper(self, op: KernelOperator) -> Keeper:
+        """Return the keeper of a search; another ``memory_limit`` may lead to one among other samples."""
+        return self._keeper.part("search").part(f"{op.n_samples} samples")
 
     def _searched(self, op: MultiViewKernel, weights: Floats, how: str) -> tuple[KernelOperator, Ints]:
         """Return the kernel that a global search works on, and the samples it holds."""
@@ -436,14 +447,28 @@ array of shape (n_samples,), default="global_fast"
         """Return of how many samples the summed kernel may be stored."""
         return max(1, int(np.sqrt(self.memory_limit * 2**20 / 8)))
 
-    def _drawn(self, op: KernelOperator, weights: Floats, rngs: Sequence[np.random.Generator]) -> Iterator[Descent]:
+    def _drawn(
+        self,
+        op: KernelOperator,
+        weights: Floats,
+        rngs: Sequence[np.random.Generator],
+        keeper: Keeper = NOTHING,
+    ) -> Iterator[Descent]:
         """Yield runs of kernel k-means from centres drawn far apart."""
+        bounds: dict[str, Any] = {"n_clusters": self.n_clusters, "max_iter": self.max_iter}
 
-        def run(rng: np.random.Generator) -> Descent:
+        def run(rng: np.random.Generator, part: Keeper) -> Descent:
             start = start_labels(op, "k-means++", weights, self.n_clusters, rng)
-            return kernel_kmeans(op, start, weights, n_clusters=self.n_clusters, max_iter=self.max_iter)
+            return kernel_kmeans(op, start, weights, keeper=part, **bounds)
 
-        return map(run, rngs) if op.backend.one_run_at_a_time else parallel_map(run, rngs)
+        each = map if op.backend.one_run_at_a_time else parallel_map
+        return each(kept_run(keeper, run, Descent), list(enumerate(rngs)))
+
+    def _exponent(self, start: StartWeights, labels_of: Callable[..., list[Ints]], weights: Floats) -> Exponent:
+        """Return the exponent of the view weights."""
+        choices = (weights, self.n_clusters, self.random_state)
+        part = self._keeper.part("exponent")
+        return part.once(Exponent, lambda: choose_exponent(self.p, start, labels_of, *choices))
 
     def _by_exponent(self, op: MultiViewKernel, weights: Floats, first: Floats, rng: np.random.Generator) -> list[Ints]:
         """Return the labels for each exponent that ``p="auto"`` tries, all from one start."""
@@ -465,13 +490,10 @@ array of shape (n_samples,), default="global_fast"
             fitted, views, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
         )
         among = kernels.among
-        p = choose_exponent(
-            self.p,
+        p = self._exponent(
             start,
             lambda chosen, rng: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, rng),
             weights,
-            self.n_clusters,
-            self.random_state,
         )
         best = best_of(self._observed_runs(among, views, weights, start, p, X, y))
         prices = best.view_weights**p.power / among.totals(weights)
@@ -492,24 +514,28 @@ array of shape (n_samples,), default="global_fast"
             chosen = self._search_samples(weights, self._stored_samples())
             near = averaged_distances(_part(among, chosen), coefficients)
 
-            def drawn(rng: np.random.Generator) -> MultiViewDescent:
+            def drawn(rng: np.random.Generator, keeper: Keeper) -> MultiViewDescent:
                 known = start_labels(near, self.init, weights[chosen], self.n_clusters, rng)
                 labels = extended_observed_labels(among, known, chosen, weights, self.n_clusters, coefficients)
-                return masked_multi_view_kernel_kmeans(among, labels, weights, **options)
+                return masked_multi_view_kernel_kmeans(among, labels, weights, keeper=keeper, **options)
 
-            yield from run_starts(self, near, drawn, streams(self.random_state, self.n_init), X, y)
+            yield from run_starts(self, near, drawn, streams(self.random_state, self.n_init), X, y, MultiViewDescent)
             return
-        if not isinstance(self.init, str):
-            labels = read_labels(self.init, len(weights), self.n_clusters)
-        elif self.init in (GRAPH, GRAPH_INSTEAD):
-            labels = self._graph_start(views)
-        else:
+
+        def first_labels() -> Ints:
+            if not isinstance(self.init, str):
+                return read_labels(self.init, len(weights), self.n_clusters)
+            if self.init in (GRAPH, GRAPH_INSTEAD):
+                return self._graph_start(views)
             chosen = self._search_samples(weights, min(self.init_size, self._stored_samples()))
             near = averaged_distances(_part(among, chosen), coefficients)
             known = self._global(near, weights[chosen], SEARCHES[self.init], X, y).labels
-            labels = extended_observed_labels(among, known, chosen, weights, self.n_clusters, coefficients)
+            return extended_observed_labels(among, known, chosen, weights, self.n_clusters, coefficients)
+
+        labels = self._keeper.part("search").once(np.ndarray, first_labels)
         meter = Meter(self, "steps")
-        yield masked_multi_view_kernel_kmeans(among, labels, weights, on_step=meter, **options)
+        steps: dict[str, Any] = {"keeper": self._keeper.part("run"), "on_step": meter}
+        yield masked_multi_view_kernel_kmeans(among, labels, weights, **steps, **options)
         meter.close()
 
     def _observed_by_exponent(

@@ -6,10 +6,12 @@ import numpy as np
 
 from kernelweave.estimators.kmeans.vectors import VECTOR_INITS, center_starts
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.models import MeanModel, cluster_means, feature_offset, shifted_features
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.runs import first_labels, run_starts
 from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count, read_samples, read_weights
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent
@@ -33,6 +35,10 @@ class PifsKMeans(CenterClusterer):
         Number of starts; the run with the least sum of squared distances is kept.
     max_iter : int, default=300
         Most passes of one run.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -91,7 +97,7 @@ class PifsKMeans(CenterClusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
-        **rules("n_clusters", "n_init", "max_iter", "random_state", "verbose"),
+        **rules("n_clusters", "n_init", "max_iter", "checkpoint", "random_state", "verbose"),
         "init": [StrOptions(set(VECTOR_INITS)), "array-like"],
     }
 
@@ -102,6 +108,7 @@ class PifsKMeans(CenterClusterer):
         init: Any = "random",
         n_init: int = 10,
         max_iter: int = 300,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -109,6 +116,7 @@ class PifsKMeans(CenterClusterer):
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -133,15 +141,17 @@ class PifsKMeans(CenterClusterer):
         X = read_samples(self, X, reset=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
+        keep_run(self, X, weights)
         offset = feature_offset(X)
         op = shifted_features(X, offset)
         first = first_labels(op, self.init, weights, self.n_clusters)
         starts = center_starts(self.init, self.n_init, self.random_state, op, offset, self.n_clusters)
 
-        def run(start: Any) -> Descent:
-            return pifs_kmeans(op, first(start), weights, n_clusters=self.n_clusters, max_iter=self.max_iter)
+        def run(start: Any, keeper: Keeper) -> Descent:
+            options = {"n_clusters": self.n_clusters, "max_iter": self.max_iter}
+            return pifs_kmeans(op, first(start), weights, keeper=keeper, **options)
 
-        best = best_of(run_starts(self, op, run, starts, X, y))
+        best = best_of(run_starts(self, op, run, starts, X, y, Descent))
         factors = np.where(best.totals > 0, best.totals / best.totals.max(), 1.0)
         self.cluster_centers_: Floats = cluster_means(X, weights, best.labels, best.totals)
         self._model = MeanModel(self.cluster_centers_, offset, best.totals > 0, factors)

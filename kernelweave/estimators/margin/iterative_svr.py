@@ -9,11 +9,14 @@ import numpy as np
 from kernelweave.estimators.margin.basis_kernels import BasisKernels
 from kernelweave.estimators.margin.dividing_clusterer import DividingClusterer
 from kernelweave.estimators.margin.division import Cut, DivisionModel, check_division, divide, largest_difference
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_indefinite, warn_if_unfinished
 from kernelweave.estimators.shared.parameters import rules
+from kernelweave.estimators.shared.runs import kept_run
 from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read_kernel_input, set_kernel_tags
 from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
@@ -68,6 +71,10 @@ class IterativeSVR(DividingClusterer):
         Accepted as in other estimators; the kernel matrix is always stored.
     memory_limit : float, default=2048
         MiB the kernel matrix may take.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     verbose : int, default=0
@@ -118,7 +125,7 @@ class IterativeSVR(DividingClusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **rules("n_clusters", "kernel", "kernel_params", "n_init", "max_iter", "storage", "memory_limit"),
-        **rules("random_state", "verbose"),
+        **rules("checkpoint", "random_state", "verbose"),
         "C": [Interval(Real, 0, None, closed="neither")],
         "balance": [Interval(Real, 0, 1, closed="both")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
@@ -141,6 +148,7 @@ class IterativeSVR(DividingClusterer):
         tol: float = 1e-5,
         storage: str = "auto",
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -156,6 +164,7 @@ class IterativeSVR(DividingClusterer):
         self.tol = tol
         self.storage = storage
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -185,6 +194,7 @@ class IterativeSVR(DividingClusterer):
                 f"The kernel matrix of {n} samples takes {n**2 * 8 / 2**20:.0f} MiB, more than "
                 f"memory_limit={self.memory_limit}. Cluster a part of the samples and predict the others, or raise it."
             )
+        keep_run(self, X)
         kernel = fit_or_approximate(X, self.kernel, self.kernel_params, centre_features=True, weights=np.ones(n))
         op = kernel.operator("dense", np.inf)
         warn_if_indefinite(op)
@@ -213,7 +223,12 @@ class IterativeSVR(DividingClusterer):
         options |= {"regression_steps": STEPS_PER_SAMPLE * len(members)}
         # Kernel k-means often ends where it did before, and a run depends on its start alone.
         starts = {start.tobytes(): np.where(start == 1, 1.0, -1.0) for start in self._starts(K, new)}
-        return best_of(iterative_svr(K, signs, **options) for signs in starts.values())
+        part = self._keeper.part(f"division {new}")
+
+        def run(signs: Floats, _: Keeper) -> SvrRun:
+            return iterative_svr(K, signs, **options)
+
+        return part.once(SvrRun, lambda: best_of(map(kept_run(part, run, SvrRun), enumerate(starts.values()))))
 
     def _starts(self, K: Floats, new: int) -> list[Ints]:
         """Return the labels that runs start from."""

@@ -9,10 +9,13 @@ import numpy as np
 from kernelweave.estimators.margin.basis_kernels import FittedBasis, fit_basis, fit_kernel_object
 from kernelweave.estimators.margin.dividing_clusterer import DividingClusterer
 from kernelweave.estimators.margin.division import Cut, DivisionModel, check_division, divide, largest_difference
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty
 from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.runs import kept_run
 from kernelweave.estimators.shared.view_kernels import set_view_kernel_tags
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
@@ -82,6 +85,10 @@ class RatioMultipleKernelClustering(DividingClusterer):
         A run ends when labels stay and a step lowers the objective by at most ``tol`` times its value.
     memory_limit : float, default=2048
         MiB the basis kernels, which are stored, may take together.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the pairs. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -148,7 +155,7 @@ class RatioMultipleKernelClustering(DividingClusterer):
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **view_rules("n_clusters", "views", "kernel_params", "n_init", "max_iter", "tol", "memory_limit"),
-        **view_rules("random_state", "verbose"),
+        **view_rules("checkpoint", "random_state", "verbose"),
         "C": [Interval(Real, 0, None, closed="neither")],
         "balance": [Interval(Real, 0, 1, closed="both")],
         "n_moves": [Interval(Integral, 1, None, closed="left")],
@@ -182,6 +189,7 @@ class RatioMultipleKernelClustering(DividingClusterer):
         max_iter: int = 100,
         tol: float = 1e-4,
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -202,6 +210,7 @@ class RatioMultipleKernelClustering(DividingClusterer):
         self.max_iter = max_iter
         self.tol = tol
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -223,6 +232,7 @@ class RatioMultipleKernelClustering(DividingClusterer):
         """
         views = read_views(self, X, reset=True, min_samples=4)
         check_division(self.n_clusters, self.balance, views.n_samples)
+        keep_run(self, views)
         basis = self._fit_basis(views)
         first = basis.family.first()
         runs: list[RatioRun] = []
@@ -261,11 +271,19 @@ class RatioMultipleKernelClustering(DividingClusterer):
         limit = largest_difference(self.balance, len(members), first=new == 1)
         options: dict[str, Any] = {"C": self.C, "limit": limit, "n_moves": self.n_moves, "learned": basis.learnable}
         options |= {"max_iter": self.max_iter, "tol": self.tol}
-        if not isinstance(self.init, str) and new == 1:
-            starts = [self._labels_of_init(len(members), limit)]
-        else:
-            starts = self._drawn_starts(family.matrix(theta), limit, new)
-        return best_of(ratio_clustering(family, theta, start, **options) for start in starts)
+        part = self._keeper.part(f"division {new}")
+
+        def run(start: Floats, _: Keeper) -> RatioRun:
+            return ratio_clustering(family, theta, start, **options)
+
+        def best() -> RatioRun:
+            if not isinstance(self.init, str) and new == 1:
+                starts = [self._labels_of_init(len(members), limit)]
+            else:
+                starts = part.part("starts").once(list, lambda: self._drawn_starts(family.matrix(theta), limit, new))
+            return best_of(map(kept_run(part, run, RatioRun), enumerate(starts)))
+
+        return part.once(RatioRun, best)
 
     def _drawn_starts(self, K: Floats, limit: float, new: int) -> list[Floats]:
         """Return the start of every run, the best of the labellings drawn for it."""

@@ -14,6 +14,7 @@ from kernelweave.estimators.mixtures.fitted_views import (
     fit_view,
 )
 from kernelweave.estimators.mixtures.mixture_clusterer import MIXTURE_RULES, MixtureClusterer, set_mixture_tags
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.foundation.array_types import Array, Floats, Matrix
 from kernelweave.foundation.progress import Meter, track
@@ -71,6 +72,10 @@ class ConvexMixture(MixtureClusterer):
         See ``stopping``.
     memory_limit : float, default=2048
         MiB the n x n similarities may take; beyond it they are computed again at every step.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error.
     random_state : int, RandomState instance or None, default=None
         Nothing is random here; accepted so that programs can pass it to any estimator.
     verbose : int, default=0
@@ -142,6 +147,8 @@ class ConvexMixture(MixtureClusterer):
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
+    _draws = False
+
     def __init__(
         self,
         n_clusters: int | None = None,
@@ -159,6 +166,7 @@ class ConvexMixture(MixtureClusterer):
         max_iter: int = 5000,
         tol: float = 1e-6,
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -176,6 +184,7 @@ class ConvexMixture(MixtureClusterer):
         self.max_iter = max_iter
         self.tol = tol
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -202,6 +211,7 @@ class ConvexMixture(MixtureClusterer):
         check_cluster_count(self.n_clusters or 1, weights)
         check_smoothing(self.smoothing, [self.divergence])
         check_normalizer(self.normalizer, self.divergence)
+        keep_run(self, X, weights)
         shares = weights / weights.sum()
         for _ in track(self, [None], total=1, what="mixture", X=X, y=y):
             view = self._fit_view(X, shares)
@@ -231,6 +241,7 @@ class ConvexMixture(MixtureClusterer):
             tol=self.tol,
             max_iter=self.max_iter,
             n_leaders=self.n_clusters or len(shares),
+            keeper=self._keeper.part("priors"),
             on_step=meter,
         )
         meter.close()

@@ -31,7 +31,7 @@ from kernelweave.solvers.mixtures.view_mixture import ViewMixture
 
 #: Rules of the parameters both mixtures have.
 MIXTURE_RULES: dict[str, list[Any]] = {
-    **rules("max_iter", "memory_limit", "random_state", "verbose"),
+    **rules("max_iter", "memory_limit", "checkpoint", "random_state", "verbose"),
     "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
     "beta_scale": [Interval(Real, 0, None, closed="neither")],
     "smoothing": [Interval(Real, 0, 1, closed="left")],

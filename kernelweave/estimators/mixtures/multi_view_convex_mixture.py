@@ -15,6 +15,7 @@ from kernelweave.estimators.mixtures.fitted_views import (
     log_normalizers,
 )
 from kernelweave.estimators.mixtures.mixture_clusterer import MIXTURE_RULES, MixtureClusterer, set_mixture_tags
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.fit_warnings import warn_if_clusters_follow_absence
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.view_weights import start_weights
@@ -89,6 +90,10 @@ class MultiViewConvexMixture(MixtureClusterer):
         source's figures belong to about 0.015. With others the optimality gap, by default 1e-6.
     memory_limit : float, default=2048
         MiB the similarities of one view may take; beyond it they are computed again at every step.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error.
     random_state : int, RandomState instance or None, default=None
         Nothing is random here; accepted so that programs can pass it to any estimator.
     verbose : int, default=0
@@ -190,6 +195,7 @@ class MultiViewConvexMixture(MixtureClusterer):
         max_iter: int = 5000,
         tol: float | None = None,
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -211,10 +217,12 @@ class MultiViewConvexMixture(MixtureClusterer):
         self.max_iter = max_iter
         self.tol = tol
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
     _takes_absent = True
+    _draws = False
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewConvexMixture":
@@ -241,6 +249,7 @@ class MultiViewConvexMixture(MixtureClusterer):
         asked_for = _view_weights_asked_for(self.view_weights, self.weighted)
         start = start_weights(asked_for, self.init_view_weights, views.names)
         learned = start.learned and len(views) > 1
+        keep_run(self, views, weights)
         shares = weights / weights.sum()
         counted = shares > 0
         observed = None if views.observed is None else views.observed[counted]
@@ -285,6 +294,7 @@ class MultiViewConvexMixture(MixtureClusterer):
             solver=self.solver,
             tol=LEARNED_TOL if self.tol is None else self.tol,
             max_iter=self.max_iter,
+            keeper=self._keeper.part("priors"),
             on_step=meter,
         )
         meter.close()
@@ -302,6 +312,7 @@ class MultiViewConvexMixture(MixtureClusterer):
             solver=self.solver,
             tol=FIXED_TOL if self.tol is None else self.tol,
             max_iter=self.max_iter,
+            keeper=self._keeper.part("priors"),
             on_step=meter,
         )
         meter.close()

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import Tags
 
 from kernelweave.foundation.array_types import Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.foundation.sklearn_internals import CallbackSupportMixin
 
 Sense = Literal["minimize", "maximize"]
@@ -28,6 +29,10 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     #: Whether ``objective_`` is minimised or maximised.
     _objective: ClassVar[Sense] = "minimize"
+    #: Whether a fit depends on ``random_state``.
+    _draws: ClassVar[bool] = True
+    #: Keeps the state of the fit under way.
+    _keeper: Keeper = NOTHING
 
     def __sklearn_tags__(self) -> ClustererTags:
         tags = super().__sklearn_tags__()

@@ -21,6 +21,7 @@ from kernelweave.estimators.shared.fit_warnings import warn_if_empty
 from kernelweave.estimators.shared.runs import run_starts
 from kernelweave.estimators.shared.view_kernels import ViewKernels, WeightedViewKernels
 from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.foundation.random_streams import streams
 from kernelweave.inputs import Views, read_weights
 from kernelweave.kernels.features import FeatureKernel
@@ -65,15 +66,13 @@ def unit_rows(E: Floats) -> Floats:
 # --- clusters of an embedding ----------------------------------------------------------------------------------------
 
 
-def _kmeans_run(
-    rows: FeatureKernel, weights: Floats, n_clusters: int, **options: Any
-) -> Callable[[np.random.Generator], Descent]:
+def _kmeans_run(rows: FeatureKernel, weights: Floats, n_clusters: int, **options: Any) -> Callable[..., Descent]:
     """Return the function that clusters embedded samples by k-means from one drawn start."""
 
-    def run(rng: np.random.Generator) -> Descent:
+    def run(rng: np.random.Generator, keeper: Keeper = NOTHING) -> Descent:
         rng = deepcopy(rng)  # a generator may serve several embeddings
         start = start_labels(rows, "k-means++", weights, n_clusters, rng)
-        return kernel_kmeans(rows, start, weights, n_clusters=n_clusters, **options)
+        return kernel_kmeans(rows, start, weights, n_clusters=n_clusters, keeper=keeper, **options)
 
     return run
 
@@ -98,7 +97,7 @@ def round_embedding(
     """Return the best clusters of an embedding by k-means; ``estimator``, ``X`` and ``y`` are for callbacks."""
     rows = FeatureKernel(embedding)
     run = _kmeans_run(rows, np.ones(len(embedding)) if weights is None else weights, n_clusters, **options)
-    clusters = best_of(run_starts(estimator, rows, run, streams(random_state, n_init), X, y))
+    clusters = best_of(run_starts(estimator, rows, run, streams(random_state, n_init), X, y, Descent))
     warn_if_empty(clusters.totals, n_clusters)
     return clusters
 

@@ -1,6 +1,7 @@
 """Rules of parameters that several estimators have, each written once."""
 
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions
@@ -25,6 +26,7 @@ _COMMON: dict[str, list[Any]] = {
     "n_components": _COUNT,
     "storage": [StrOptions({"auto", "dense", "blockwise"})],
     "memory_limit": [Interval(Real, 0, None, closed="neither")],
+    "checkpoint": [str, PathLike, None],
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }

@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
-from kernelweave.foundation.threads import cluster_map
+from kernelweave.foundation.threads import cluster_map, parallel_map
 from kernelweave.inputs import read_labels
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.solvers.kmeans.starts import start_labels
@@ -18,17 +19,41 @@ Result = TypeVar("Result")
 
 
 def run_starts(
-    estimator: Any, op: KernelOperator, run: Callable[[Start], Result], starts: Sequence[Start], X: Any, y: Any
+    estimator: Any,
+    op: KernelOperator,
+    run: Callable[[Start, Keeper], Result],
+    starts: Sequence[Start],
+    X: Any,
+    y: Any,
+    kind: type[Result] | None = None,
 ) -> Iterator[Result]:
     """Yield the result of every start in order, computed side by side, with progress reported.
 
-    ``joblib.parallel_config("dask")`` sends them to the workers of a cluster.
-
-    Kernels computed again at every pass use all threads for one start already, and hold a tile for each.
+    A run gets what it starts from and a keeper; of results of a ``kind``, a dataclass, the ends are kept. Kernels
+    computed again at every pass use all threads for one start already, and hold a tile for each. Inside
+    ``joblib.parallel_config("dask")`` starts go to the workers of a cluster, unless a checkpoint is kept here.
     """
-    alone = op.recomputed or op.backend.one_run_at_a_time
-    results = map(run, starts) if alone else cluster_map(run, starts)
+    keeper = estimator._keeper
+    kept = kept_run(keeper, run, kind)
+    tasks = list(enumerate(starts))
+    if op.recomputed or op.backend.one_run_at_a_time:
+        results: Iterator[Result] = map(kept, tasks)
+    else:
+        results = (cluster_map if keeper is NOTHING else parallel_map)(kept, tasks)
     return track(estimator, results, total=len(starts), what="starts", X=X, y=y)
+
+
+def kept_run(
+    keeper: Keeper, run: Callable[[Start, Keeper], Result], kind: type[Result] | None
+) -> Callable[[tuple[int, Start]], Result]:
+    """Return the function of number and start that runs a start, or returns what is known of its end."""
+
+    def kept(task: tuple[int, Start]) -> Result:
+        number, start = task
+        part = keeper.part(f"start {number}")
+        return run(start, part) if kind is None else part.once(kind, lambda: run(start, part))
+
+    return kept
 
 
 def label_starts(init: Any, n_init: int, random_state: Any, n_samples: int, n_clusters: int) -> list[Any]:

@@ -1,11 +1,13 @@
 """The multi-view spectral clustering estimator."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from kernelweave.estimators.graph.fusion_views import views_for_graphs
 from kernelweave.estimators.graph.structure import settle_n_clusters
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.embedding import (
     EigenvectorExtension,
     EmbeddingClusterer,
@@ -103,6 +105,10 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         As in :class:`KernelKMeans`, for every view.
     memory_limit : float, default=2048
         MiB the stored kernel matrices of all views may take together.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of k-means and of ``p="auto"``. The same seed gives the same labels at any number of threads.
     verbose : int, default=0
@@ -190,7 +196,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's own convention
         **view_rules("p", "missing", "view_weights", "init_view_weights", "views", "kernel", "kernel_params"),
         **view_rules("n_init", "max_iter", "tol", "approximation", "n_components", "storage", "memory_limit"),
-        **view_rules("random_state", "verbose"),
+        **view_rules("checkpoint", "random_state", "verbose"),
         "n_clusters": N_CLUSTERS_OR_AUTO,
         "normalize": ["boolean", StrOptions({"degrees"})],
     }
@@ -215,6 +221,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         n_components: int = 200,
         storage: Storage = "auto",
         memory_limit: float = 2048,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -234,6 +241,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self.n_components = n_components
         self.storage = storage
         self.memory_limit = memory_limit
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -261,6 +269,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         """
         views = read_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
+        keep_run(self, views, weights)
         k = settle_n_clusters(self, lambda: views_for_graphs(views, self.kernel, self.kernel_params))
         check_cluster_count(k, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
@@ -272,18 +281,15 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
         )
         op = kernels.operator
-        exponent = choose_exponent(
-            self.p,
+        exponent = self._exponent(
             start,
             lambda samples, rng: self._labels_by_exponent(op.take(samples), weights[samples], start.values, rng),
             weights,
-            self.n_clusters_,
-            self.random_state,
         )
         meter = Meter(self, "steps")
-        relaxed = self._relax(
-            op, weights, p=exponent.value, view_weights=start.values, learned=start.learned, on_step=meter
-        )
+        steps = {"keeper": self._keeper.part("weights"), "on_step": meter}
+        first = {"view_weights": start.values, "learned": start.learned}
+        relaxed = self._relax(op, weights, p=exponent.value, **first, **steps)
         meter.close()
         self._keep_relaxed(relaxed.result, exponent)
         kernel = WeightedViewKernels(kernels.new_samples, relaxed.result.view_weights**exponent.power)
@@ -335,6 +341,12 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         totals = np.full(len(op.coefficients), float(k)) if self.normalize == "degrees" else op.view_traces(weights)
         return relaxed_clusters(op, weights, totals, n_vectors=k, max_iter=self.max_iter, tol=self.tol, **options)
 
+    def _exponent(self, start: StartWeights, labels_of: Callable[..., list[Ints]], weights: Floats) -> Exponent:
+        """Return the exponent of the view weights."""
+        choices = (weights, self.n_clusters_, self.random_state)
+        part = self._keeper.part("exponent")
+        return part.once(Exponent, lambda: choose_exponent(self.p, start, labels_of, *choices))
+
     def _labels_by_exponent(
         self, op: MultiViewKernel, weights: Floats, start: Floats, rng: np.random.Generator
     ) -> list[Ints]:
@@ -358,18 +370,15 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         )
         among = kernels.among
         self._check_memory(among)
-        exponent = choose_exponent(
-            self.p,
+        exponent = self._exponent(
             start,
             lambda chosen, rng: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, rng),
             weights,
-            self.n_clusters_,
-            self.random_state,
         )
         meter = Meter(self, "steps")
-        result = self._relax_observed(
-            among, weights, p=exponent.value, view_weights=start.values, learned=start.learned, on_step=meter
-        )
+        steps = {"keeper": self._keeper.part("weights"), "on_step": meter}
+        first = {"view_weights": start.values, "learned": start.learned}
+        result = self._relax_observed(among, weights, p=exponent.value, **first, **steps)
         meter.close()
         self._keep_relaxed(result, exponent)
         pairs: Any = result.pairs

@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.cluster import affinity_propagation
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.foundation.errors import ConvergenceWarning
 from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.solvers.comparators.k_medoids import Medoids, build_medoids
@@ -80,6 +81,7 @@ def find_exemplars(
     *,
     n_clusters: int | None = None,
     preference: float | None = None,
+    keeper: Keeper = NOTHING,
     on_run: Callable[[float], object] = lambda value: None,
 ) -> Exemplars:
     """Return the exemplars for ``preference`` (None: the median), or ``n_clusters`` of them, or all distinct samples.
@@ -93,7 +95,8 @@ def find_exemplars(
     history: list[float] = []
 
     def run(value: float) -> _Run:
-        result = _pass_messages(distinct, counts, value, messages)
+        part = keeper.part(f"run {len(history)}")
+        result = part.once(_Run, lambda: _pass_messages(distinct, counts, value, messages))
         history.append(_cost(distinct, counts, result.exemplars))
         on_run(value)
         return result

@@ -12,17 +12,19 @@ Source      Kumar, Rai and Daume, NIPS 2011; PhD 1.2.3, (1.11)
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper, made
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.algebra import EPS
 from kernelweave.solvers.comparators.observed_starts import SharedDistances, masked_start
-from kernelweave.solvers.kmeans.kernel_kmeans import Descent
 from kernelweave.solvers.kmeans.masked_multi_view import masked_multi_view_kernel_kmeans
+from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import MultiViewDescent
 from kernelweave.solvers.spectral.subspaces import Subspace, gram_subspace, leading_subspace, overlap, stored_if_small
 
 #: Vectors that a view is drawn to, each set with its strength.
@@ -79,6 +81,7 @@ def co_regularized(
     centroid: bool = False,
     max_iter: int = 100,
     tol: float = 1e-5,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> CoRegularized:
     """Sweep over the views, from the eigenvectors of each by itself, until the objective rises by ``tol`` or less.
@@ -89,10 +92,16 @@ def co_regularized(
     ops = [stored_if_small(op) for op in ops]
     placed = None if samples is None else _placement(samples, n_vectors)
     counts = [min(n_vectors, op.n_samples) for op in ops]
-    subspaces = [leading_subspace(op, count) for op, count in zip(ops, counts, strict=True)]
-    center = _consensus(subspaces, strengths, n_vectors, placed) if centroid else None
-    history = [_objective(ops, subspaces, strengths, center, placed)]
-    converged = False
+    known = keeper.known()
+    if known is None:
+        subspaces = [leading_subspace(op, count) for op, count in zip(ops, counts, strict=True)]
+        center = _consensus(subspaces, strengths, n_vectors, placed) if centroid else None
+        history = [_objective(ops, subspaces, strengths, center, placed)]
+    else:
+        subspaces = [made(Subspace, each) for each in known["subspaces"]]
+        center = known["center"]
+        history = known["history"]
+    converged = known is not None and known["converged"]
     while not converged and len(history) <= max_iter:
         for v, op in enumerate(ops):
             added = _low_rank_factor(_targets(v, subspaces, strengths, center, placed))
@@ -101,6 +110,7 @@ def co_regularized(
             center = _consensus(subspaces, strengths, n_vectors, placed)
         history.append(_objective(ops, subspaces, strengths, center, placed))
         converged = history[-1] - history[-2] <= tol * abs(history[-1])
+        keeper.keep(dict, subspaces=subspaces, center=center, history=history, converged=converged)
         if on_step is not None:
             on_step(history[-1])
     vectors = tuple(subspace.vectors for subspace in subspaces)
@@ -193,10 +203,9 @@ class ObservedRows:
         counts = np.array([len(known) for known in samples], dtype=np.float64)
         self._view_weights = counts / counts.sum()  # a sample costs the same in every view
 
-    def clusters(self, n_clusters: int, rng: np.random.Generator) -> Descent:
+    def clusters(self, n_clusters: int, rng: np.random.Generator, keeper: Keeper = NOTHING) -> MultiViewDescent:
         """Return the clusters of one start, by samples drawn far apart."""
         start = masked_start(self._distances, n_clusters, rng)
         ones = np.ones(self._views.n_samples)
-        return masked_multi_view_kernel_kmeans(
-            self._views, start, ones, n_clusters=n_clusters, p=1.0, view_weights=self._view_weights, learned=False
-        )
+        fixed: dict[str, Any] = {"p": 1.0, "view_weights": self._view_weights, "learned": False}
+        return masked_multi_view_kernel_kmeans(self._views, start, ones, n_clusters=n_clusters, keeper=keeper, **fixed)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.checkpoints import NOTHING, Keeper, made
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.solvers.spectral.subspaces import Subspace, leading_subspace, overlap, significant, stored_if_small
@@ -53,13 +54,20 @@ def co_trained(
     n_vectors: int,
     max_iter: int = 5,
     tol: float = 1e-4,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> CoTrained:
     """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before."""
-    subspaces = [leading_subspace(stored_if_small(op), n_vectors) for op in normalised]
-    residual = max(subspace.residual for subspace in subspaces)
-    history = [mean_agreement(subspaces)]
-    converged = False
+    known = keeper.known()
+    if known is None:
+        subspaces = [leading_subspace(stored_if_small(op), n_vectors) for op in normalised]
+        residual = max(subspace.residual for subspace in subspaces)
+        history = [mean_agreement(subspaces)]
+    else:
+        subspaces = [made(Subspace, each) for each in known["subspaces"]]
+        residual = known["residual"]
+        history = known["history"]
+    converged = known is not None and known["converged"]
     while not converged and len(history) <= max_iter:
         before = subspaces
         if len(subspaces) > 1:
@@ -67,6 +75,7 @@ def co_trained(
         history.append(mean_agreement(subspaces))
         kept = [agreement(one, other) for one, other in zip(before, subspaces, strict=True)]
         converged = 1.0 - float(np.mean(kept)) <= tol
+        keeper.keep(dict, subspaces=subspaces, residual=residual, history=history, converged=converged)
         if on_step is not None:
             on_step(history[-1])
     return CoTrained(tuple(subspace.vectors for subspace in subspaces), tuple(history), converged, residual)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.parametric import WeightedKernels
@@ -120,13 +121,19 @@ def optimized_kernel_kmeans(
     n_clusters: int,
     max_iter: int = 100,
     tol: float = 1e-5,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> FusedClusters:
     """Alternate from ``labels`` until they stay, F does not fall, or falls by at most ``tol * F``."""
     weights = np.ones(len(labels))
-    theta, value = best_coefficients(fusion, indicators(labels, n_clusters), fusion.kernels.first())
-    history = [value]
-    converged = False
+    known = keeper.known()
+    if known is None:
+        theta, value = best_coefficients(fusion, indicators(labels, n_clusters), fusion.kernels.first())
+        known = {"labels": labels, "theta": theta, "history": [value], "converged": False}
+    labels = known["labels"]
+    theta = known["theta"]
+    history = known["history"]
+    converged = known["converged"]
     while not converged and len(history) < max_iter:
         op = DenseKernel(fusion.kernels.matrix(theta))
         moved = kernel_kmeans(op, labels, weights, n_clusters=n_clusters).labels
@@ -141,6 +148,7 @@ def optimized_kernel_kmeans(
         theta = new_theta
         history.append(value)
         converged = history[-2] - value <= tol * value
+        keeper.keep(dict, labels=labels, theta=theta, history=history, converged=converged)
         if on_step is not None:
             on_step(value)
     totals = np.bincount(labels, minlength=n_clusters).astype(np.float64)

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.partition import Partition
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, descend_from, kernel_kmeans
@@ -34,6 +35,14 @@ class Path:
     exemplars: Ints | None  # the candidates of an exemplar search, most likely first
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """The solution for one number of clusters."""
+
+    descent: Descent
+    complete: bool  # all candidates were tried
+
+
 def global_kernel_kmeans(
     op: KernelOperator,
     weights: Floats,
@@ -44,6 +53,7 @@ def global_kernel_kmeans(
     max_iter: int = 300,
     memory_limit: float = 2048,
     deadline: float = np.inf,
+    keeper: Keeper = NOTHING,
     on_stage: Callable[[Iterator[int]], Iterator[int]] = iter,
 ) -> Path:
     """Solve for 1 to ``n_clusters`` clusters in turn.
@@ -54,22 +64,33 @@ def global_kernel_kmeans(
     """
     chosen = None
     if how == "exemplars" and n_clusters > 1:
-        chosen = exemplars(op, weights, n_exemplars, deadline=deadline, memory_limit=memory_limit)
+        options = {"deadline": deadline, "memory_limit": memory_limit}
+        chosen = exemplars(op, weights, n_exemplars, keeper=keeper.part("exemplars"), **options)
     pool = np.flatnonzero(weights > 0) if how == "exact" else chosen
-    stages = [kernel_kmeans(op, np.zeros(op.n_samples, dtype=np.intp), weights, n_clusters=1)]
-    complete = True
+    one = kernel_kmeans(op, np.zeros(op.n_samples, dtype=np.intp), weights, n_clusters=1)
+    stages = [_Stage(one, complete=True)]
+
+    def one_more(k: int, part: Keeper) -> _Stage:
+        partition = op.partition(stages[-1].descent.labels, weights, k - 1)
+        return _one_more(partition, pool, max_iter, deadline, part)
+
     for k in on_stage(iter(range(2, n_clusters + 1))):
-        partition = op.partition(stages[-1].labels, weights, k - 1)
-        late = time.monotonic() > deadline
-        if pool is None or late:
-            candidate: int | None = partition.best_candidate()
-        else:
-            candidate, all_tried = _best_candidate(partition, pool, max_iter, deadline)
-            complete &= all_tried
-        complete &= not (late and how != "fast")
-        candidate = partition.best_candidate() if candidate is None else candidate
-        stages.append(descend_from(partition.with_candidate(candidate), max_iter=max_iter))
-    return Path(tuple(stages), complete, chosen)
+        part = keeper.part(f"{k} clusters")
+        stages.append(part.once(_Stage, lambda k=k, part=part: one_more(k, part)))  # type: ignore[misc]
+    return Path(tuple(stage.descent for stage in stages), all(stage.complete for stage in stages), chosen)
+
+
+def _one_more(partition: Partition, pool: Ints | None, max_iter: int, deadline: float, keeper: Keeper) -> _Stage:
+    """Return the solution with one more cluster, started by the best of the pool, or by the fast search."""
+    candidate: int | None = None
+    complete = True
+    if pool is not None:
+        complete = time.monotonic() <= deadline
+        if complete:
+            candidate, complete = _best_candidate(partition, pool, max_iter, deadline)
+    candidate = partition.best_candidate() if candidate is None else candidate
+    start = partition.with_candidate(candidate)
+    return _Stage(descend_from(start, max_iter=max_iter, keeper=keeper.part("descent")), complete)
 
 
 def _best_candidate(partition: Partition, candidates: Ints, max_iter: int, deadline: float) -> tuple[int | None, bool]:

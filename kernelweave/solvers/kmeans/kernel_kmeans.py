@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.observed import ObservedPartition
 from kernelweave.partitions.partition import Partition
@@ -63,17 +64,30 @@ def kernel_kmeans(
     n_clusters: int,
     max_iter: int = 300,
     tol: float = 0.0,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> Descent:
     """Descend from ``labels`` until no sample moves, or J falls by at most ``tol * J`` in a step."""
-    return descend_from(op.partition(labels, weights, n_clusters), max_iter=max_iter, tol=tol, on_step=on_step)
+    partition = op.partition(labels_to_go_on_from(keeper, labels), weights, n_clusters)
+    return descend_from(partition, max_iter=max_iter, tol=tol, keeper=keeper, on_step=on_step)
+
+
+def labels_to_go_on_from(keeper: Keeper, labels: Ints) -> Ints:
+    """Return the labels that a stopped run had come to, or those it starts from."""
+    known = keeper.known()
+    return labels if known is None else known["labels"]
 
 
 def descend_from(
-    partition: Partition, *, max_iter: int = 300, tol: float = 0.0, on_step: Callable[[float], object] | None = None
+    partition: Partition,
+    *,
+    max_iter: int = 300,
+    tol: float = 0.0,
+    keeper: Keeper = NOTHING,
+    on_step: Callable[[float], object] | None = None,
 ) -> Descent:
     """Take a partition down to a fixed point and return the end of the run."""
-    path = descend(partition, max_iter=max_iter, tol=tol, on_step=on_step)
+    path = descend(partition, max_iter=max_iter, tol=tol, keeper=keeper, on_step=on_step)
     return Descent(
         partition.host_labels(),
         tuple(path.history),
@@ -92,6 +106,7 @@ class DescentPath:
     history: list[float]
     converged: bool = False
     rose: bool = False
+    idle: int = 0  # steps in a row that have not changed J
 
 
 def descend(
@@ -99,12 +114,16 @@ def descend(
     *,
     max_iter: int,
     tol: float = 0.0,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> DescentPath:
     """Move samples to their nearest clusters until none moves, or J falls by at most ``tol * J`` in a step."""
     path = DescentPath([partition.objective])
+    known = keeper.known()
+    if known is not None:
+        partition.move(partition.moves_to(partition.backend.labels(known["labels"])))
+        path = DescentPath(**known["path"])
     history = path.history
-    idle = 0
     while not path.converged and len(history) <= max_iter:
         assignment = partition.nearest()
         moves = partition.moves_to(partition.reseeded(assignment))
@@ -124,10 +143,11 @@ def descend(
             if not partition.cut_back(before, moves, assignment.distances, history[-1]):
                 path.converged = True
                 break
-        idle = idle + 1 if partition.objective >= history[-1] - partition.noise else 0
+        path.idle = path.idle + 1 if partition.objective >= history[-1] - partition.noise else 0
         small = history[-1] - partition.objective <= tol * abs(partition.objective)
-        path.converged = idle >= PATIENCE or (tol > 0 and small)
+        path.converged = path.idle >= PATIENCE or (tol > 0 and small)
         history.append(partition.objective)
+        keeper.keep(lambda: {"labels": partition.host_labels(), "path": path})
         if on_step is not None:
             on_step(history[-1])
     return path

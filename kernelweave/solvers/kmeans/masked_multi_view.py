@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.partitions.observed import ObservedPartition
@@ -36,6 +37,7 @@ def masked_multi_view_kernel_kmeans(
     max_iter: int = 100,
     max_steps: int = 300,
     tol: float = 0.0,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> MultiViewDescent:
     """Descend from ``labels`` and ``view_weights``; options as in ``multi_view_kernel_kmeans``.
@@ -52,6 +54,7 @@ def masked_multi_view_kernel_kmeans(
         max_iter=max_iter,
         max_steps=max_steps,
         tol=tol,
+        keeper=keeper,
         on_step=on_step,
     )
 

@@ -11,7 +11,7 @@ Source      PhD Alg. 2.1 and 2.5; Tzortzis and Likas, Pattern Recognition 2014
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
@@ -19,10 +19,11 @@ import numpy as np
 
 from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper, made
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.partitions.partition import Partition
-from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
+from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans, labels_to_go_on_from
 from kernelweave.solvers.shared.best_run import best_of
 
 # How often a start is drawn that leaves a cluster without variance at once.
@@ -88,52 +89,47 @@ def minmax_kmeans(
     memory: float = 0.3,
     tol: float = 1e-6,
     max_iter: int = 500,
+    keeper: Keeper = NOTHING,
 ) -> MinMaxRun:
     """Run from ``labels``, the assignment to the first centres, until E_w changes by at most ``tol * E_w``."""
-    partition = op.partition(labels, weights, n_clusters)
-    start = partition.labels
-    proposal = partition.labels
+    partition = op.partition(labels_to_go_on_from(keeper, labels), weights, n_clusters)
     schedule = ExponentSchedule(p_init, p_max, p_step)
-    shares = np.full(n_clusters, 1.0 / n_clusters)
-    level = 0
-    rising = True
-    stored: list[tuple[BackendArray, Floats]] = []
-    history: list[float] = []
-    cycle = _Cycle()
-    last = max_iter
-    converged = False
-    while len(history) < last and not converged:
-        if history:
-            proposal = _assign(partition, coefficients(shares, schedule.p(level)))
+    known = keeper.known()
+    at = _Progress(np.full(n_clusters, 1.0 / n_clusters), max_iter) if known is None else made(_Progress, known["at"])
+    history = at.history
+    while len(history) < at.last and not at.converged:
+        proposal = _assign(partition, coefficients(at.shares, schedule.p(at.level))) if history else partition.labels
         variances = _go_to(partition, proposal)
         if variances is None:
-            rising = False
-            level -= 1
-            if level < 0:
-                return _collapsed(op, start, weights, n_clusters, p_init, max_iter)
-            snapshot, shares = stored[level]
-            cycle = _Cycle()
-            partition.restore(snapshot)
+            at.rising = False
+            at.level -= 1
+            if at.level < 0:
+                return _collapsed(op, labels, weights, n_clusters, p_init, max_iter)
+            at.shares = at.stored_shares[at.level]
+            at.cycle = _Cycle()
+            partition.restore(at.stored_labels[at.level])
             variances = partition.scatter()
-        if rising and level < schedule.top:
-            stored.append((partition.snapshot(), shares))
-            level += 1
-        p = schedule.p(level)
-        shares = memory * shares + (1.0 - memory) * balanced_weights(variances, p)
-        history.append(float(np.sum(shares**p * variances)))
-        converged = len(history) > 1 and abs(history[-1] - history[-2]) <= tol * abs(history[-1])
-        if not (rising and level < schedule.top) and last == max_iter:
-            period = cycle.period(partition.fingerprint(), shares)
-            last = max_iter if period is None else len(history) + (max_iter - len(history)) % period
+        if at.rising and at.level < schedule.top:
+            at.stored_labels = (*at.stored_labels, partition.snapshot())
+            at.stored_shares = (*at.stored_shares, at.shares)
+            at.level += 1
+        p = schedule.p(at.level)
+        at.shares = memory * at.shares + (1.0 - memory) * balanced_weights(variances, p)
+        history.append(float(np.sum(at.shares**p * variances)))
+        at.converged = len(history) > 1 and abs(history[-1] - history[-2]) <= tol * abs(history[-1])
+        if not (at.rising and at.level < schedule.top) and at.last == max_iter:
+            period = at.cycle.period(partition.fingerprint(), at.shares)
+            at.last = max_iter if period is None else len(history) + (max_iter - len(history)) % period
+        keeper.keep(lambda: {"labels": partition.host_labels(), "at": at.on_host(partition)})
     return MinMaxRun(
         labels=partition.host_labels(),
         history=tuple(history),
-        converged=converged,
-        circling=not converged and cycle.closed,
+        converged=at.converged,
+        circling=not at.converged and at.cycle.closed,
         collapsed=False,
         rose=False,
-        p=p,
-        cluster_weights=shares,
+        p=schedule.p(at.level),
+        cluster_weights=at.shares,
         scatter=partition.scatter(),
         totals=partition.totals,
         norms=partition.norms,
@@ -190,7 +186,7 @@ def _go_to(partition: Partition, labels: BackendArray) -> Floats | None:
 
 
 def _collapsed(
-    op: KernelOperator, labels: BackendArray, weights: Floats, n_clusters: int, p_init: float, max_iter: int
+    op: KernelOperator, labels: Ints, weights: Floats, n_clusters: int, p_init: float, max_iter: int
 ) -> MinMaxRun:
     """Return the solution of k-means from the start, as a run."""
     descent = kernel_kmeans(op, labels, weights, n_clusters=n_clusters, max_iter=max_iter)
@@ -209,6 +205,7 @@ def _collapsed(
     )
 
 
+@dataclass
 class _Cycle:
     """Partitions visited since p last changed, to notice that they come round again.
 
@@ -216,35 +213,61 @@ class _Cycle:
     the steps left can be counted instead of made.
     """
 
-    def __init__(self) -> None:
-        self._visited: dict[bytes, list[tuple[int, Floats]]] = {}
-        self._steps = 0
-        self.closed = False
+    visited: tuple[str, ...] = ()  # fingerprints of the partitions
+    shares: tuple[Floats, ...] = ()
+    closed: bool = False
 
     def period(self, fingerprint: bytes, shares: Floats) -> int | None:
         """Take note of a step; return after how many steps it came back, or None."""
-        self._steps += 1
-        visits = self._visited.setdefault(fingerprint, [])
-        for step, before in reversed(visits):
-            if np.abs(before - shares).max() <= TIE_TOLERANCE:
-                self.closed = True
-                return self._steps - step
-        visits.append((self._steps, shares))
+        here = fingerprint.hex()
+        if here in self.visited:
+            for steps, (visited, before) in enumerate(zip(self.visited[::-1], self.shares[::-1], strict=True), start=1):
+                if visited == here and np.abs(before - shares).max() <= TIE_TOLERANCE:
+                    self.closed = True
+                    return steps
+        self.visited = (*self.visited, here)
+        self.shares = (*self.shares, shares)
         return None
 
 
-def drawn_minmax(op: KernelOperator, draw: Callable[[], Ints], weights: Floats, **options: Any) -> MinMaxRun:
+@dataclass
+class _Progress:
+    """Where a run stands, beside its partition."""
+
+    shares: Floats  # (k,) the weights of clusters
+    last: int  # the step at which the run ends
+    level: int = 0  # of p
+    rising: bool = True
+    stored_labels: tuple[BackendArray, ...] = ()  # of every level of p, to come back to
+    stored_shares: tuple[Floats, ...] = ()
+    history: list[float] = field(default_factory=list)
+    cycle: _Cycle = field(default_factory=_Cycle)
+    converged: bool = False
+
+    def on_host(self, partition: Partition) -> "_Progress":
+        """Return the same with all arrays on the host."""
+        return replace(self, stored_labels=tuple(map(partition.backend.host, self.stored_labels)))
+
+
+def drawn_minmax(
+    op: KernelOperator, draw: Callable[[], Ints], weights: Floats, keeper: Keeper = NOTHING, **options: Any
+) -> MinMaxRun:
     """Run from drawn labels; a start that leaves a cluster without variance at once is drawn again, up to ``DRAWS``.
 
     Where all of them do, the best of the k-means solutions is returned.
     """
     failed: list[MinMaxRun] = []
-    for _ in range(DRAWS):
-        run = minmax_kmeans(op, draw(), weights, **options)
+    for number in range(DRAWS):
+        part = keeper.part(f"draw {number}")
+        run = _kept_minmax(op, draw(), weights, part, **options)
         if not run.collapsed:
             return run
         failed.append(run)
     return best_of(failed, attrgetter("inertia"))
+
+
+def _kept_minmax(op: KernelOperator, labels: Ints, weights: Floats, keeper: Keeper, **options: Any) -> MinMaxRun:
+    return keeper.once(MinMaxRun, lambda: minmax_kmeans(op, labels, weights, keeper=keeper, **options))
 
 
 def best_minmax(runs: Iterable[tuple[MinMaxRun, Descent | None]]) -> tuple[MinMaxRun, Descent | None]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.partitions.observed import ObservedPartition
 from kernelweave.partitions.views import ViewPartition
@@ -48,6 +49,7 @@ def multi_view_kernel_kmeans(
     max_iter: int = 100,
     max_steps: int = 300,
     tol: float = 0.0,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> MultiViewDescent:
     """Descend from ``labels`` and ``view_weights`` until nothing changes, or J falls by at most ``tol * J``.
@@ -58,7 +60,7 @@ def multi_view_kernel_kmeans(
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
     partition = op.with_weights(view_weights**p).view_partition(labels, weights, n_clusters)
     options: dict[str, Any] = {"p": p, "learned": learned, "max_iter": max_iter, "max_steps": max_steps, "tol": tol}
-    return alternate(partition, view_weights, on_step=on_step, **options)
+    return alternate(partition, view_weights, keeper=keeper, on_step=on_step, **options)
 
 
 def alternate(
@@ -70,19 +72,28 @@ def alternate(
     max_iter: int,
     max_steps: int,
     tol: float,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> MultiViewDescent:
     """Descend from a partition whose coefficients are ``view_weights ** p``; see ``multi_view_kernel_kmeans``."""
     if not learned:
-        path = descend(partition, max_iter=max_steps, tol=tol, on_step=on_step)
+        path = descend(partition, max_iter=max_steps, tol=tol, keeper=keeper, on_step=on_step)
         return _end(partition, path, view_weights, len(path.history) - 1)
     path = DescentPath([partition.objective])
     history = path.history
     n_steps = 0
     weighted: BackendArray | None = None  # the labels the weights were computed for
-    idle = 0
+    known = keeper.known()
+    if known is not None:
+        path = DescentPath(**known["path"])
+        history = path.history
+        n_steps = known["n_steps"]
+        view_weights = known["view_weights"]
+        weighted = partition.backend.labels(known["weighted"])
+        partition.move(partition.moves_to(partition.backend.labels(known["labels"])))
+        partition.reweigh(view_weights**p)
     while not path.converged and len(history) <= max_iter:
-        inner = descend(partition, max_iter=max_steps, tol=tol)
+        inner = descend(partition, max_iter=max_steps, tol=tol, keeper=keeper.part(f"step {len(history)}"))
         n_steps += len(inner.history) - 1
         path.rose = path.rose or inner.rose
         if weighted is not None and partition.moves_to(weighted).count == 0:
@@ -92,9 +103,18 @@ def alternate(
             view_weights = best_view_weights(partition.view_scatters(), p)
             partition.reweigh(view_weights**p)
             fall = history[-1] - partition.objective
-            idle = idle + 1 if fall <= partition.noise else 0  # clusters may change their names for ever
-            path.converged = idle >= PATIENCE or (tol > 0 and fall <= tol * abs(partition.objective))
+            path.idle = path.idle + 1 if fall <= partition.noise else 0  # clusters may change their names for ever
+            path.converged = path.idle >= PATIENCE or (tol > 0 and fall <= tol * abs(partition.objective))
         history.append(partition.objective)
+        keeper.store(
+            {
+                "labels": partition.host_labels(),
+                "path": path,
+                "n_steps": n_steps,
+                "view_weights": view_weights,
+                "weighted": partition.backend.host(weighted),
+            }
+        )
         if on_step is not None:
             on_step(history[-1])
     return _end(partition, path, view_weights, n_steps)

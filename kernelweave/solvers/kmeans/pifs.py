@@ -10,17 +10,27 @@ Source      PhD (2.10); Banerjee and Ghosh, IEEE TNN 2004, without the logarithm
 from dataclasses import replace
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.partitions.means import MeansPartition
-from kernelweave.solvers.kmeans.kernel_kmeans import Descent
+from kernelweave.solvers.kmeans.kernel_kmeans import Descent, labels_to_go_on_from
 
 
-def pifs_kmeans(op: FeatureKernel, labels: Ints, weights: Floats, *, n_clusters: int, max_iter: int = 300) -> Descent:
+def pifs_kmeans(
+    op: FeatureKernel,
+    labels: Ints,
+    weights: Floats,
+    *,
+    n_clusters: int,
+    max_iter: int = 300,
+    keeper: Keeper = NOTHING,
+) -> Descent:
     """Run from ``labels`` until a pass changes no label; the history holds the objective of k-means, which may rise."""
-    partition = MeansPartition(op, labels, weights, n_clusters)
+    partition = MeansPartition(op, labels_to_go_on_from(keeper, labels), weights, n_clusters)
     assignment = partition.nearest()
     partition.go_to(partition.reseeded(replace(assignment, labels=partition.labels)))
-    history = [partition.objective]
+    known = keeper.known()
+    history = [partition.objective] if known is None else known["history"]
     converged = False
     while not converged and len(history) <= max_iter:
         moves = partition.moves_to(partition.assign_by_size())
@@ -28,6 +38,7 @@ def pifs_kmeans(op: FeatureKernel, labels: Ints, weights: Floats, *, n_clusters:
         if not converged:
             partition.move(moves)
             history.append(partition.objective)
+            keeper.keep(lambda: {"labels": partition.host_labels(), "history": history})
     return Descent(
         partition.host_labels(),
         tuple(history),

@@ -10,6 +10,7 @@ Source      MSc 3.2.2, 4.2.3 and Alg. 12; Lashkari and Golland, NIPS 2007
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.sharpness import feature_space_beta
 from kernelweave.kernels.similarities import feature_space_similarities
@@ -20,7 +21,13 @@ RANKING_GAP = 1e-6
 
 
 def exemplars(
-    op: KernelOperator, weights: Floats, count: int, *, deadline: float = np.inf, memory_limit: float = 2048
+    op: KernelOperator,
+    weights: Floats,
+    count: int,
+    *,
+    deadline: float = np.inf,
+    memory_limit: float = 2048,
+    keeper: Keeper = NOTHING,
 ) -> Ints:
     """Return up to ``count`` samples with the largest priors, most likely first; ``memory_limit`` is in MiB."""
     if not weights.sum() > 0:
@@ -28,7 +35,7 @@ def exemplars(
     shares = weights / weights.sum()
     counted = np.flatnonzero(shares > 0)
     S = feature_space_similarities(op, feature_space_beta(op, shares), counted, memory_limit)
-    priors = solve_priors(S, shares[counted], tol=RANKING_GAP, deadline=deadline).values
+    priors = solve_priors(S, shares[counted], tol=RANKING_GAP, deadline=deadline, keeper=keeper).values
     # Rounded, so that equal priors keep the order of the samples.
     ranked = np.argsort(-np.round(priors, 12), kind="stable")
     # A sample of next to no weight may keep a prior for itself alone; it is no candidate.

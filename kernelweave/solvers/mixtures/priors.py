@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper, State
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.similarities import Similarities
 from kernelweave.solvers.mixtures.nonnegative import minimize_nonnegative
@@ -111,13 +112,19 @@ class _Run:
     max_iter: int
     deadline: float
     on_step: Callable[[float], object] | None
+    keeper: Keeper
     history: list[float] = field(default_factory=list)
+    trim: bool = False  # the first second-order step is to leave components out
 
     def move_to(self, point: _Point) -> None:
         self.point = point
         self.history.append(point.likelihood)
         if self.on_step is not None:
             self.on_step(point.gap)
+
+    def state(self, **more: Any) -> State:
+        """Return what the search goes on from."""
+        return {"priors": self.point.priors, "history": self.history, "trim": self.trim, **more}
 
     @property
     def solved(self) -> bool:
@@ -140,6 +147,7 @@ def solve_priors(
     n_leaders: int = 0,
     min_gain: float = 0.0,
     deadline: float = np.inf,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> Priors:
     """Maximise the likelihood from ``start`` (uniform by default) until the gap is at most ``tol``.
@@ -154,7 +162,12 @@ def solve_priors(
     # Waking threads for small products takes longer than the products.
     with single_threaded_blas() if n * n < ONE_THREAD_ENTRIES else nullcontext():
         point = _Point(S, weights, np.full(n, 1.0 / n) if start is None else start)
-        run = _Run(point, tol, max_iter, deadline, on_step, [point.likelihood])
+        run = _Run(point, tol, max_iter, deadline, on_step, keeper, [point.likelihood], start is None)
+        known = keeper.known()
+        if known is not None:
+            run.point = _Point(S, weights, known["priors"])
+            run.history = known["history"]
+            run.trim = known["trim"]
         if solver == "em":
             done = _em(run, stopping, n_leaders)
         else:
@@ -165,9 +178,10 @@ def solve_priors(
 
 def _em(run: _Run, stopping: Stopping, n_leaders: int) -> bool:
     """Take steps of EM, with small priors dropped now and then, until the stopping rule holds."""
-    leaders = np.empty(0, dtype=np.intp)
-    held = 0
-    done = stopping == "gap" and run.solved
+    known = run.keeper.known()
+    leaders = np.empty(0, dtype=np.intp) if known is None else known["leaders"]
+    held = 0 if known is None else known["held"]
+    done = stopping == "gap" and run.solved if known is None else known["done"]
     while not done and not run.out_of_time:
         before = run.point.priors
         run.move_to(_em_step(run.point, drop=len(run.history) % DROP_INTERVAL == 0))
@@ -180,6 +194,7 @@ def _em(run: _Run, stopping: Stopping, n_leaders: int) -> bool:
             done = held >= STEADY_STEPS
         else:
             done = run.solved
+        run.keeper.keep(run.state, leaders=leaders, held=held, done=done)
     return done
 
 
@@ -202,24 +217,23 @@ def _em_step(point: _Point, *, drop: bool) -> _Point:
 
 def _second_order(run: _Run, *, uniform: bool, limit: int, min_gain: float) -> bool:
     """Take second-order steps on the priors above zero, after some of EM where the start is uniform."""
-    trim = uniform
-    for _ in range(EM_STEPS if uniform else 0):
-        if run.solved or run.out_of_time:
-            break
+    while uniform and len(run.history) <= EM_STEPS and not run.solved and not run.out_of_time:
         run.move_to(_em_step(run.point, drop=False))
+        run.keeper.keep(run.state)
     while not run.solved and not run.out_of_time:
-        first = _thinned(run.point) if trim else run.point
+        first = _thinned(run.point) if run.trim else run.point
         if np.count_nonzero(first.priors) <= limit:
             after = _newton_step(first)
             gain = -np.inf if after is None else after.likelihood - run.point.likelihood
             if after is not None and gain > 0:
-                trim = False
+                run.trim = False
                 run.move_to(after)
-            if min_gain > 0 and not trim and gain <= min_gain:
+            if min_gain > 0 and not run.trim and gain <= min_gain:
                 break
             if gain > 0:
+                run.keeper.keep(run.state)
                 continue
-            trim = False  # thinning cost more than a step gained: go on with all components
+            run.trim = False  # thinning cost more than a step gained: go on with all components
         before = run.point.likelihood
         for _ in range(EM_STEPS // 2):
             run.move_to(_em_step(run.point, drop=False))
@@ -227,6 +241,7 @@ def _second_order(run: _Run, *, uniform: bool, limit: int, min_gain: float) -> b
                 break
         if run.point.likelihood - before <= NEGLIGIBLE_RISE * max(1.0, abs(before)):
             break  # a row of next to no weight keeps the gap open; what it could still add is below rounding
+        run.keeper.keep(run.state)
     return run.solved
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kernelweave.foundation.array_types import Bools, Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper, made
 from kernelweave.kernels.similarities import Similarities, StackedSimilarities
 from kernelweave.solvers.mixtures.priors import NEGLIGIBLE_SHARE, Solver, solve_priors
 
@@ -110,6 +111,7 @@ def solve_view_mixture(
     max_iter: int = 1000,
     inner_max_iter: int = 5000,
     deadline: float = np.inf,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> ViewMixture:
     """Run EM from uniform priors and ``view_weights`` until L rises by at most ``tol`` in a step.
@@ -119,40 +121,43 @@ def solve_view_mixture(
     """
     S = StackedSimilarities(views)
     n = views[0].n_columns
-    weights = view_weights
     patterns = None if observed is None else _Patterns.of(observed, shares)
-    by_sample = weights[:, None] if patterns is None else patterns.weights_by_sample(weights)
-    uniform = np.full(n, 1.0 / n)
-    start: Floats | None = None
-    logs = _log_mixtures(S, S.product(uniform), log_normalizers)
-    history = [_likelihood(logs, by_sample, shares)]
-    converged = False
-    gap = np.inf
-    gradient = np.ones(n)
-    while not converged and len(history) <= max_iter and time.monotonic() <= deadline:
-        posteriors = _posteriors(logs, by_sample)
-        weights = posteriors @ shares if patterns is None else patterns.best_weights(posteriors, weights)
-        by_sample = weights[:, None] if patterns is None else patterns.weights_by_sample(weights)
+
+    def of_samples(weights: Floats) -> Floats:
+        return weights[:, None] if patterns is None else patterns.weights_by_sample(weights)
+
+    known = keeper.known()
+    if known is None:
+        uniform = np.full(n, 1.0 / n)
+        logs = _log_mixtures(S, S.product(uniform), log_normalizers)
+        first = (_likelihood(logs, of_samples(view_weights), shares),)
+        at = ViewMixture(uniform, view_weights, np.inf, np.ones(n), first, False)
+    else:
+        logs = known["logs"]
+        at = made(ViewMixture, known["at"])
+    while not at.converged and at.n_iter < max_iter and time.monotonic() <= deadline:
+        posteriors = _posteriors(logs, of_samples(at.view_weights))
+        weights = posteriors @ shares if patterns is None else patterns.best_weights(posteriors, at.view_weights)
         solution = solve_priors(
             S,
             (posteriors * shares).ravel(),
             solver=solver,
-            start=start,
+            start=at.values if at.n_iter else None,
             tol=inner_tol,
             max_iter=inner_max_iter,
             deadline=deadline,
             min_gain=INNER_SHARE * tol,
             stopping="change" if solver == "em" else "gap",
         )
-        start = solution.values
-        gap = solution.gap
-        gradient = solution.gradient
         logs = _log_mixtures(S, solution.mixture, log_normalizers)
-        history.append(_likelihood(logs, by_sample, shares))
-        converged = history[-1] - history[-2] <= tol
+        likelihood = _likelihood(logs, of_samples(weights), shares)
+        converged = likelihood - at.log_likelihood <= tol
+        history = (*at.history, likelihood)
+        at = ViewMixture(solution.values, weights, solution.gap, solution.gradient, history, converged)
+        keeper.keep(dict, at=at, logs=logs)
         if on_step is not None:
-            on_step(history[-1])
-    return ViewMixture(uniform if start is None else start, weights, gap, gradient, tuple(history), converged)
+            on_step(likelihood)
+    return at
 
 
 def _log_mixtures(S: StackedSimilarities, mixture: Floats, log_normalizers: Floats) -> Floats:

@@ -59,10 +59,19 @@ class Eigenpairs(Protocol):
         """Return w^1/2 Y / lambda, shape (n, k): f(x) of a new sample is its kernel row times this."""
 
 
+@dataclass(frozen=True)
+class StoredBlock:
+    """What is kept of eigenpairs when a run is stopped."""
+
+    block: Floats | None  # where the next search may start
+
+
 class Spectrum(Protocol):
     """Eigenvectors of sum_v c_v K_v, for one set of coefficients after another."""
 
-    def leading(self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | None = None) -> Eigenpairs:
+    def leading(
+        self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | StoredBlock | None = None
+    ) -> Eigenpairs:
         """Return the leading ``count`` pairs; ``start`` may hold those of other coefficients."""
 
 
@@ -108,7 +117,9 @@ class GramSpectrum:
         self._gram = op.backend.gram(op.Phi, self._weights)
         self._view = np.repeat(np.arange(op.n_views), op.widths)
 
-    def leading(self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | None = None) -> GramPairs:
+    def leading(
+        self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | StoredBlock | None = None
+    ) -> GramPairs:
         """Return the leading pairs from a matrix of the size of the features; exact but for rounding."""
         op = self._op.with_weights(coefficients)
         root = np.sqrt(op.column_weights)
@@ -133,6 +144,11 @@ class KrylovPairs:
     vectors: BackendArray  # (n, k) Y
     block: BackendArray | None  # where the next search may start
 
+    @property
+    def host_block(self) -> Floats | None:
+        """The block as NumPy."""
+        return None if self.block is None else self.op.backend.host(self.block)
+
     def embedding(self) -> BackendArray:
         """Return f from one product, so that training and new samples meet the same formula."""
         return self.op.matmat(self.sources())
@@ -151,7 +167,9 @@ class KrylovSpectrum:
         self._root = op.backend.array(weights) ** 0.5
         self._views = [self._for_products(view) for view in op.view_operators()]
 
-    def leading(self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | None = None) -> KrylovPairs:
+    def leading(
+        self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | StoredBlock | None = None
+    ) -> KrylovPairs:
         """Return the leading pairs to a relative residual of ``tol``; never worse than the block it starts from."""
         n = self._op.n_samples
         count = min(count, n)
@@ -166,6 +184,7 @@ class KrylovSpectrum:
             return root[:, None] * op.matmat(root[:, None] * block)
 
         first = getattr(start, "block", None)
+        first = None if first is None else self._backend.array(first)
         values, block, residual = leading_vectors(product, n, count, tol, first, backend=self._backend)
         vectors = block[:, :count]
         return KrylovPairs(values[:count], self._traces(vectors), residual, op, root, vectors, block)

@@ -21,13 +21,14 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Bools, Floats, Matrix
+from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.partitions.views import without_rounding
 from kernelweave.solvers.graph.fusion import Background, Overlap
 from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
-from kernelweave.solvers.spectral.eigenvectors import SMALL, extension, leading_of, leading_vectors
-from kernelweave.solvers.spectral.multi_view_spectral import FINE, ROUGH, MultiViewSpectrum
+from kernelweave.solvers.spectral.eigenvectors import SMALL, StoredBlock, extension, leading_of, leading_vectors
+from kernelweave.solvers.spectral.multi_view_spectral import FINE, ROUGH, MultiViewSpectrum, state_of
 
 # Directions of the eigenvectors that hold less than this share of the longest say nothing about a view.
 NO_DIRECTION = 1e-10
@@ -66,6 +67,11 @@ class ObservedPairs:
     root: Floats  # (n,) w^1/2
     affinity: _Affinity
     block: Floats | None  # where the next search may start
+
+    @property
+    def host_block(self) -> Floats | None:
+        """The block, which is on the host."""
+        return self.block
 
     @property
     def level(self) -> float:
@@ -107,7 +113,9 @@ class ObservedSpectrum:
         pairs = zip(self._views.operators, self._views.samples, strict=True)
         return np.array([float(self._weights[samples] @ op.diag()) for op, samples in pairs])
 
-    def leading(self, coefficients: Floats, count: int, tol: float, start: ObservedPairs | None) -> ObservedPairs:
+    def leading(
+        self, coefficients: Floats, count: int, tol: float, start: ObservedPairs | StoredBlock | None
+    ) -> ObservedPairs:
         """Return the leading ``count`` pairs; ``start`` may hold those of other coefficients."""
         n = self._views.n_samples
         count = min(count, n)
@@ -183,6 +191,7 @@ def masked_multi_view_spectral(
     learned: bool = True,
     max_iter: int = 100,
     tol: float = 1e-6,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> MultiViewSpectrum:
     """Alternate from ``view_weights`` until J falls by at most ``tol * J`` or would rise.
@@ -200,8 +209,17 @@ def masked_multi_view_spectral(
 
     history: list[float] = []
     converged = False
-    pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, None)
+    pairs: ObservedPairs | None = None
+    start: ObservedPairs | StoredBlock | None = None
+    known = keeper.known()
+    if known is not None:
+        view_weights = known["view_weights"]
+        history = known["history"]
+        converged = known["converged"]
+        start = StoredBlock(known["block"])
     while not converged and len(history) < max_iter:
+        pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, start)
+        start = pairs
         scatters = scatters_of(pairs)
         weights = best_view_weights(scatters, p) if learned else view_weights
         objective = float(weights**p @ scatters)
@@ -213,10 +231,11 @@ def masked_multi_view_spectral(
         history.append(objective)
         if on_step is not None:
             on_step(objective)
-        if not converged:
-            pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH, pairs)
+        if learned:
+            keeper.keep(state_of, view_weights, history, converged, start)
     if learned:  # eigenvectors of the weights reported
-        pairs = spectrum.leading(view_weights**p, n_vectors, FINE, pairs)
+        pairs = spectrum.leading(view_weights**p, n_vectors, FINE, start)
+    assert pairs is not None  # max_iter is at least 1
     return MultiViewSpectrum(view_weights, scatters_of(pairs), pairs.values, tuple(history), converged, pairs)
 
 

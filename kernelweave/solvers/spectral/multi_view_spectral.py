@@ -12,15 +12,17 @@ Source      PhD 4.2.2 and (4.8)-(4.10); Tzortzis and Likas, ICDM 2012
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kernelweave.backends import BackendArray
 from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.checkpoints import NOTHING, Keeper, State
 from kernelweave.partitions import algebra
 from kernelweave.partitions.views import without_rounding
 from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
-from kernelweave.solvers.spectral.eigenvectors import Eigenpairs, Spectrum
+from kernelweave.solvers.spectral.eigenvectors import Eigenpairs, Spectrum, StoredBlock
 
 # Relative residual of eigenvectors on the way, where traces are right to its square, and at the end.
 ROUGH = 1e-4
@@ -72,6 +74,7 @@ def multi_view_spectral(
     learned: bool = True,
     max_iter: int = 100,
     tol: float = 1e-6,
+    keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> MultiViewSpectrum:
     """Alternate from ``view_weights`` until J falls by at most ``tol * J``; ``totals`` are the t_v.
@@ -83,8 +86,16 @@ def multi_view_spectral(
     history: list[float] = []
     converged = False
     pairs: Eigenpairs | None = None
+    start: Eigenpairs | StoredBlock | None = None
+    kept = keeper.known()
+    if kept is not None:
+        view_weights = kept["view_weights"]
+        history = kept["history"]
+        converged = kept["converged"]
+        start = StoredBlock(kept["block"])
     while not converged and len(history) < max_iter:
-        pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, pairs)
+        pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, start)
+        start = pairs
         scatters = _scatters(totals, pairs.traces)
         if learned:
             before = view_weights
@@ -100,12 +111,20 @@ def multi_view_spectral(
             converged = fall <= tol * max(abs(history[-1]), known) or bool(
                 np.abs(view_weights - before).max() <= algebra.EPS
             )
+        if learned:
+            keeper.keep(state_of, view_weights, history, converged, start)
     if learned:  # eigenvectors of the weights reported
-        pairs = spectrum.leading(view_weights**p, n_vectors, FINE, pairs)
+        pairs = spectrum.leading(view_weights**p, n_vectors, FINE, start)
     assert pairs is not None  # max_iter is at least 1
     return MultiViewSpectrum(
         view_weights, _scatters(totals, pairs.traces), pairs.values, tuple(history), converged, pairs
     )
+
+
+def state_of(view_weights: Floats, history: list[float], converged: bool, pairs: Any) -> State:
+    """Return what a run goes on from."""
+    block = getattr(pairs, "host_block", None)
+    return {"view_weights": view_weights, "history": history, "converged": converged, "block": block}
 
 
 def _scatters(totals: Floats, traces: Floats) -> Floats:
