@@ -111,7 +111,7 @@ def test_training_on_all_samples_in_blocks_or_view_by_view_is_refused():
 
 
 def test_starts_on_the_workers_of_a_cluster_end_as_they_do_here():
-    models = [KernelKMeans(5, n_init=3, random_state=0), MinMaxKMeans(3, n_init=3, random_state=0)]
+    models = [KernelKMeans(5, n_init=3, random_state=0), MinMaxKMeans(3, init="k-means++", n_init=3, random_state=0)]
     expected = [model.fit(A).labels_ for model in models]
     with (
         Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0"),
