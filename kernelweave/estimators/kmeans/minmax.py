@@ -1,6 +1,6 @@
 """MinMax k-means on feature vectors and on kernels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Real
 from typing import Any
 
@@ -484,7 +484,6 @@ def _best_run(
     names = ("n_clusters", "p_init", "p_max", "p_step", "memory", "tol", "max_iter")
     options = {name: getattr(estimator, name) for name in names}
     first = first_labels(op, estimator.init, weights, n_clusters)
-    collapsed = []
 
     def raised(start: Any, keeper: Keeper) -> MinMaxRun:
         if drawn:
@@ -494,14 +493,20 @@ def _best_run(
     def run(start: Any, keeper: Keeper) -> tuple[MinMaxRun, Descent | None]:
         first_part = keeper.part("raised")
         result = first_part.once(MinMaxRun, lambda: raised(start, first_part))
-        collapsed.append(result.collapsed)
         if not estimator.refine:
             return result, None
         part = keeper.part("refined")
         bounds: dict[str, Any] = {"n_clusters": n_clusters, "max_iter": estimator.max_iter}
         return result, part.once(Descent, lambda: kernel_kmeans(op, result.labels, weights, keeper=part, **bounds))
 
-    best = best_minmax(run_starts(estimator, op, run, starts, X, y))
+    collapsed = []
+
+    def ended() -> Iterator[tuple[MinMaxRun, Descent | None]]:
+        for pair in run_starts(estimator, op, run, starts, X, y):
+            collapsed.append(pair[0].collapsed)
+            yield pair
+
+    best = best_minmax(ended())
     warn_if_collapsed(all(collapsed), estimator.p_init, drawn=drawn)
     return best
 
