@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from kernelweave.evaluation.plan.costs import (
+    METHODS,
     MINMAX_MOVED,
     MINMAX_STEPS,
     MINMAX_SWEEPS,
@@ -16,6 +17,7 @@ from kernelweave.evaluation.plan.costs import (
     STEPS,
     SWEEPS,
     Costs,
+    added,
 )
 from kernelweave.evaluation.plan.machine import Workers
 from kernelweave.evaluation.plan.paths import FEATURES, Job, Way, ways
@@ -59,12 +61,20 @@ def spread(job: Job, workers: Workers) -> Spread:
     _memory(costs, job, way, rows, workers)
     per_step, per_start = _traffic(job, way, workers)
     _work(costs, job, way, rows, workers, per_step, per_start)
+    if runs_there(job) < job.starts:
+        chosen = min(job.n, int(job.setting("init_size")))
+        search = Job(job.estimator, chosen, job.widths, min(job.k, chosen))
+        searched = METHODS[type(job.estimator).__name__](search)
+        costs.work["search for a start here"] = added(searched)
+        per_start += 8.0 * chosen * job.width
     here = {"Python and libraries": float(PROCESS), "labels and weights": HERE * 8.0 * job.n}
     return Spread(costs, here, per_step, per_start)
 
 
 def _words(way: Way, workers: Workers, job: Job) -> str:
     kind = "inner products of explicit features" if way.kind == FEATURES else "kernel values of all pairs, never stored"
+    if not _keeps_features(job, way, math.ceil(job.n / workers.count), workers):
+        kind += ", computed again at every pass (memory_limit)"
     many = f"{workers.count:,} worker(s) of {workers.threads} thread(s)"
     return f"rows in {n_blocks(job):,} block(s) on {many}: {kind}"
 
@@ -72,6 +82,12 @@ def _words(way: Way, workers: Workers, job: Job) -> str:
 def n_blocks(job: Job) -> int:
     """Return the blocks that the rows are cut into, where the chunks of the tables are not smaller."""
     return max(1, math.ceil(job.input_bytes / BLOCK_BYTES))
+
+
+def runs_there(job: Job) -> int:
+    """Return how many runs use the workers; a global search for a start works on samples in this process."""
+    searched = str(job.setting("init", "")).startswith("global") or job.setting("init") == "graph"
+    return 1 if searched else job.starts
 
 
 def _keeps_features(job: Job, way: Way, rows: int, workers: Workers) -> bool:
@@ -107,9 +123,7 @@ def _traffic(job: Job, way: Way, workers: Workers) -> tuple[float, float]:
     return step, drawn + labels + everyone
 
 
-def _work(
-    costs: Costs, job: Job, way: Way, rows: int, workers: Workers, per_step: float, per_start: float
-) -> None:
+def _work(costs: Costs, job: Job, way: Way, rows: int, workers: Workers, per_step: float, per_start: float) -> None:
     """Add the work of a worker, and the time on the way."""
     minmax = "MinMax" in type(job.estimator).__name__
     steps = MINMAX_STEPS if minmax else STEPS
@@ -118,17 +132,18 @@ def _work(
     measured = way.rates(rows, job.k)
     slower = job.threads / workers.threads
     again = 1.0 if _keeps_features(job, way, rows, workers) else 2.0
-    often = job.starts * slower * again
+    starts = runs_there(job)
+    often = starts * slower * again
     units = float(rows) * (job.n if way.pairs else 1)
     costs.spend("first sums", often * measured.sweep * units, sweeps)
     costs.spend("rows of moved samples", often * measured.move * units, moved)
     costs.spend("assignments", often * measured.assign * rows, steps)
     wait = ROUND + ROUND_OF_WORKER * workers.count
-    costs.spend("rounds", job.starts * wait * ROUNDS, steps)
-    costs.spend("rounds", job.starts * wait * DRAWN_ROUNDS * job.k)
-    costs.spend("on the way", job.starts * per_step / NETWORK, steps)
-    costs.spend("on the way", job.starts * per_start / NETWORK)
+    costs.spend("rounds", starts * wait * ROUNDS, steps)
+    costs.spend("rounds", starts * wait * DRAWN_ROUNDS * job.k)
+    costs.spend("on the way", starts * per_step / NETWORK, steps)
+    costs.spend("on the way", starts * per_start / NETWORK)
     costs.assumptions += [
-        f"about {steps.usual:.0f} steps a start ({steps.least:.0f} to {steps.most:.0f}), {job.starts} start(s)",
+        f"about {steps.usual:.0f} steps a start ({steps.least:.0f} to {steps.most:.0f}), {starts} start(s)",
         f"threads of workers as fast as those here; {ROUND * 1000:.0f} ms a round, {NETWORK / 1e6:.0f} MB/s",
     ]

@@ -7,7 +7,7 @@ the usual one and the two ends.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,6 +78,12 @@ class Costs:
         self.work[what] = tuple(b + seconds * c for b, c in zip(before, count, strict=True))  # type: ignore[assignment]
 
 
+def added(costs: Costs) -> tuple[float, float, float]:
+    """Return the usual, least and most seconds of all work."""
+    usual, least, most = (sum(work[place] for work in costs.work.values()) for place in range(3))
+    return usual, least, most
+
+
 _WORDS = {
     STORED: "the kernel matrix is stored",
     BLOCKWISE: "kernel values are computed again at every pass, tile by tile",
@@ -123,7 +129,7 @@ _FILLING = {
 
 def _keep_runs(costs: Costs, job: Job, found: list[Way], at_once: int) -> None:
     """Add what runs keep: the sums of clusters with all samples, and numbers of each sample."""
-    sums = sum(not way.kind == FEATURES for way in found)
+    sums = sum(way.kind != FEATURES for way in found)
     costs.keep("sums of clusters", at_once * (sums + (sums > 1)) * 8.0 * job.k * job.n)
     costs.keep("labels and distances", (at_once * 6 + 4) * 8.0 * job.n)
 
@@ -192,7 +198,8 @@ def _global(job: Job) -> Costs:
         settings = tuple(job.estimator.get_params().items())
         changed = dict(settings) | {"n_clusters": min(job.k, rows), "kernel_params": None, "verbose": 0}
         hashable = tuple((name, value) for name, value in changed.items() if value is not None)
-        taken = rates.pilot_seconds(type(job.estimator), hashable, job.widths, rows)
+        make: Any = type(job.estimator)
+        taken = rates.pilot_seconds(make, hashable, job.widths, rows)
         costs.spend("runs from all samples", taken * (job.n / rows) ** EXACT_EXPONENT, PILOT)
         costs.keep("runs from all samples", 8.0 * job.k * job.n * job.threads)
         costs.assumptions.append(f"the exact search grows as n^{EXACT_EXPONENT:g} from a fit of {rows} samples")
@@ -336,7 +343,9 @@ def _convex(job: Job) -> Costs:
     costs.spend("second-order steps", rates.multiply_seconds() * flops, SECOND_ORDER)
     costs.keep("columns of second-order steps", 8.0 * (2048 * active + 2 * active**2))
     costs.path = costs.path.replace("kernel matrix", "matrix of similarities").replace("kernel values", "similarities")
-    costs.assumptions.append(f"about {often.usual:.0f} products with the similarities ({often.least:.0f} to {often.most:.0f})")
+    costs.assumptions.append(
+        f"about {often.usual:.0f} products with the similarities ({often.least:.0f} to {often.most:.0f})"
+    )
     return costs
 
 
@@ -356,7 +365,7 @@ def _graph_fusion(job: Job) -> Costs:
         turns = 2 if width >= 10 else 1
         costs.spend("neighbours", turns * rates.neighbor_seconds(width, job.n) * float(pairs))
     rows = min(job.n, PILOT_ROWS)
-    kind = type(job.estimator)
+    kind: Any = type(job.estimator)
     plain = (("n_clusters", min(job.k, rows // 2)), ("check_views", False), ("random_state", 0))
     cut = rates.pilot_seconds(kind, plain, job.widths, rows)
     costs.spend("fusion and cut", cut * job.n / rows, PILOT)

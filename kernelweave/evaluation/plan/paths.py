@@ -107,9 +107,7 @@ class Way:
             return rates.graph_rates(self.kernel, self.params, self.width, k, n)
         if self.kind == GIVEN:
             return rates.given_rates(k, n)
-        found: rates.KernelRates = rates.pair_rates(
-            self.kernel, self.params, self.width, k, n, self.kind == STORED
-        )
+        found: rates.KernelRates = rates.pair_rates(self.kernel, self.params, self.width, k, n, self.kind == STORED)
         return found
 
 

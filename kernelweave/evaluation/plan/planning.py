@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Any
 
 from kernelweave.evaluation.plan import blocks
-from kernelweave.evaluation.plan.costs import METHODS, PROCESS, Costs
+from kernelweave.evaluation.plan.costs import METHODS, PROCESS, Costs, added
 from kernelweave.evaluation.plan.machine import Workers, machine_memory, workers
 from kernelweave.evaluation.plan.paths import BLOCKWISE, FEATURES, Job, ways
 from kernelweave.evaluation.plan.result import Plan, duration, size
@@ -71,9 +71,14 @@ def plan(
     asked = getattr(estimator, "n_clusters", None)
     k = int(asked) if isinstance(asked, Integral) else CHOSEN
     there = workers(n_workers, worker_memory, worker_threads, client)
-    known = {"method": name, "n_samples": n, "n_features": widths, "n_clusters": k if asked == k else None}
+    known: dict[str, Any] = {
+        "method": name,
+        "n_samples": n,
+        "n_features": widths,
+        "n_clusters": k if asked == k else None,
+    }
     if name not in METHODS:
-        return Plan(**known, path="not known: no estimate exists for this method; there are " + ", ".join(METHODS))
+        return Plan(**known, path=f"not known; there are estimates for {', '.join(METHODS)}")
     faults = _faults(estimator, n, k, there)
     spreadable = getattr(estimator, "_takes_blocks", False)
     if there is not None and spreadable:
@@ -89,7 +94,7 @@ def plan(
 def _shape(n_samples: Any, n_features: Any) -> tuple[int, tuple[int, ...]]:
     widths = (n_features,) if isinstance(n_features, Integral) else tuple(n_features)
     for name, values in (("n_samples", (n_samples,)), ("n_features", widths)):
-        if not values or not all(isinstance(value, Integral) and value >= 1 for value in values):
+        if not values or not all(isinstance(value, Integral) and int(value) >= 1 for value in values):
             shown = values[0] if len(values) == 1 else values
             raise ParameterError(f"{name}={shown!r} must be a whole number of at least 1, or one for each view.")
     return int(n_samples), tuple(int(width) for width in widths)
@@ -109,7 +114,7 @@ def _filled(
     per_start: float = 0.0,
 ) -> Plan:
     """Return the plan of what was added up."""
-    usual, least, most = (sum(work[place] for work in costs.work.values()) for place in range(3))
+    usual, least, most = added(costs)
     return Plan(
         **known,
         path=costs.path,
@@ -193,7 +198,7 @@ def _remedy(job: Job, there: int) -> str:
 
 def _too_long(job: Job, costs: Costs) -> list[str]:
     """Return what to do where a fit takes more than a day."""
-    usual = sum(work[0] for work in costs.work.values())
+    usual, _, _ = added(costs)
     if usual <= DAY:
         return []
     text = f"the fit takes about {duration(usual)}."

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from kernelweave.backends import Moves
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.features import FeatureKernel
@@ -145,16 +144,15 @@ def _operator_rates(
     sweep = least(lambda: op.partition(labels, weights, k)) / unit
     partition = op.partition(labels, weights, k)
     assign = least(partition.nearest) / rows
-    pair = itertools.cycle(
-        [
-            Moves(len(moved), moved, labels[moved], other[moved], other),
-            Moves(len(moved), moved, other[moved], labels[moved], labels),
-        ]
-    )
-    move = least(lambda: partition.move(next(pair)), PATIENCE / 2) / (unit * len(moved) / rows)
+    pair = itertools.cycle([other, labels])
+
+    def move() -> None:
+        partition.move(partition.moves_to(next(pair)))
+
+    move_seconds = least(move, PATIENCE / 2) / (unit * len(moved) / rows)
     few = np.arange(min(4, rows))
     columns = least(lambda: op.columns(few), PATIENCE / 4) / (rows * len(few))
-    return KernelRates(fill, sweep, _gain_seconds(small or op), move, assign, columns)
+    return KernelRates(fill, sweep, _gain_seconds(small or op), move_seconds, assign, columns)
 
 
 def _gain_seconds(op: KernelOperator) -> float:
@@ -224,9 +222,7 @@ def neighbor_seconds(width: int, rows: int) -> float:
 
 
 @cache
-def pilot_seconds(
-    make: Callable[..., Any], settings: tuple[tuple[str, Any], ...], widths: tuple[int, ...], rows: int
-) -> float:
+def pilot_seconds(make: Any, settings: tuple[tuple[str, Any], ...], widths: tuple[int, ...], rows: int) -> float:
     """Return the seconds of a small fit of an estimator."""
     import warnings
 

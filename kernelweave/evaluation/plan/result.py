@@ -70,7 +70,7 @@ class Plan:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def __str__(self) -> str:
-        lines = [self._title(), f"path      {self.path}"]
+        lines = [self._title(), *_wrapped("path", self.path)]
         for process, total in self.memory.items():
             lines += _wrapped("memory", f"{size(total)} in {process}: {_shares(self.memory_parts[process], size)}")
         if self.bytes_per_step or self.bytes_per_start:
