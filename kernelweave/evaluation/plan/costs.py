@@ -27,34 +27,37 @@ class _Count(NamedTuple):
 
 ONCE = _Count(1.0, 1.0, 1.0)
 # Of a start of kernel k-means: steps, sums computed anew, and moved samples as a share of all.
-STEPS = _Count(20, 4, 40)
+STEPS = _Count(25, 4, 45)
 SWEEPS = _Count(1.1, 1, 2)
-MOVED = _Count(0.4, 0.02, 1.0)
+MOVED = _Count(0.6, 0.02, 1.2)
 # The same of MinMax kernel k-means, and of a stage of the global search.
-MINMAX_STEPS = _Count(65, 50, 100)
-MINMAX_SWEEPS = _Count(3.5, 1, 8)
-MINMAX_MOVED = _Count(2.0, 0.5, 6)
+MINMAX_STEPS = _Count(75, 50, 110)
+MINMAX_SWEEPS = _Count(8, 1, 14)
+MINMAX_MOVED = _Count(4, 0.5, 8)
 STAGE_STEPS = _Count(8, 2, 35)
 STAGE_MOVED = _Count(0.15, 0.04, 0.5)
 # Sets of eigenvectors from nothing that the outer steps of spectral clustering amount to.
-DECOMPOSITIONS = _Count(3, 1.5, 6)
+DECOMPOSITIONS = _Count(1.5, 0.6, 5)
 # Products with the similarities of a convex mixture, of one view and with weights of views to learn.
 PRODUCTS = _Count(65, 40, 150)
-VIEW_PRODUCTS = _Count(300, 100, 700)
+VIEW_PRODUCTS = _Count(400, 100, 800)
 # Share of the samples with a prior above zero in second-order steps, and how many such steps there are.
 ACTIVE = 0.2
 MOST_ACTIVE = 2000
 SECOND_ORDER = _Count(6, 4, 12)
+# The same where view weights are learned: many steps, most of them with few priors left.
+LATER_ACTIVE = 0.03
+VIEW_SECOND_ORDER = _Count(50, 15, 120)
 # Of a small fit whose time is scaled to the size of the data.
-PILOT = _Count(1, 0.4, 2.5)
+PILOT = _Count(1, 0.3, 3.0)
 PILOT_ROWS = 300
-EXACT_EXPONENT = 2.5
+EXACT_EXPONENT = 2.7
 # Bytes of the interpreter with all libraries, and of the tiles of a thread.
 PROCESS = 210 * 10**6
 TILES = 3 * 8 * 2**20
 # Samples that the number of clusters and the views are judged on, and how the time grows up to there.
 JUDGED = 1200
-JUDGED_EXPONENT = 1.3
+JUDGED_EXPONENT = 1.1
 # Bytes a sample of each view takes in graphs of neighbours.
 GRAPH_SAMPLE = 8 * 300
 
@@ -177,6 +180,7 @@ def _minmax(job: Job) -> Costs:
     found = ways(job) if hasattr(job.estimator, "kernel") else [Way(FEATURES, "linear", (), job.width)]
     costs = begin(job, found)
     _runs(costs, job, found, job.starts, MINMAX_STEPS, MINMAX_SWEEPS, MINMAX_MOVED, job.n)
+    costs.spend("assignments", 2 * job.starts * rates.step_seconds(), MINMAX_STEPS)  # weights, snapshots, digests
     at_once = _at_once(job, found)
     _keep_runs(costs, job, found, at_once)
     costs.keep("labels of each p", at_once * 50.0 * job.n)
@@ -294,7 +298,7 @@ def _kernel_spectral(job: Job) -> Costs:
     seconds = each * (float(m) ** 2 if pairs else m)
     if way.kind == BLOCKWISE:
         seconds += 14 * way.rates(m, job.k).sweep * float(m) ** 2
-    costs.spend("eigenvectors", seconds, _Count(1, 0.5, 3))
+    costs.spend("eigenvectors", seconds, _Count(0.5, 0.2, 2))
     costs.keep("blocks of vectors", (12 + 4) * (job.k + GUARD) * 8.0 * m)
     _assign_rest(costs, job, found, m)
     return costs
@@ -336,11 +340,11 @@ def _convex(job: Job) -> Costs:
     found = [Way(STORED if stored else BLOCKWISE, kernel, (), width) for width in job.widths]
     costs = begin(job, found)
     for way in found:
-        each = rates.product_seconds(job.n) if stored else way.rates(job.n, job.k).sweep
+        each = rates.product_seconds() if stored else way.rates(job.n, job.k).sweep
         costs.spend("products with similarities", each * float(job.n) ** 2, often)
-    active = min(ACTIVE * job.n, MOST_ACTIVE)
-    flops = job.views * job.n * active**2 + active**3
-    costs.spend("second-order steps", rates.multiply_seconds() * flops, SECOND_ORDER)
+    active = min((LATER_ACTIVE if learned else ACTIVE) * job.n, MOST_ACTIVE)
+    seconds = rates.multiply_seconds() * (job.views * job.n * active**2 + active**3) + 20 * rates.step_seconds()
+    costs.spend("second-order steps", seconds, VIEW_SECOND_ORDER if learned else SECOND_ORDER)
     costs.keep("columns of second-order steps", 8.0 * (2048 * active + 2 * active**2))
     costs.path = costs.path.replace("kernel matrix", "matrix of similarities").replace("kernel values", "similarities")
     costs.assumptions.append(

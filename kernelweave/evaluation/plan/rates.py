@@ -1,6 +1,6 @@
 """Seconds of the pieces that fits are made of, measured on this machine at the number of threads in force.
 
-Every piece is the loop that a fit runs, on a few thousand samples of noise, taken as the least of a few repetitions.
+Every piece is the loop that a fit runs, on a few thousand samples of noise.
 """
 
 import itertools
@@ -33,6 +33,7 @@ WIDE = 512
 MANY = 256
 # Seconds a measurement may go on being repeated.
 PATIENCE = 0.12
+PILOT_PATIENCE = 0.3
 # Samples of the measurement of what a step costs beside its arithmetic, of eigenvectors and of neighbours.
 FEW_ROWS = 60
 SPECTRAL_ROWS = 1500
@@ -55,15 +56,18 @@ class KernelRates:
     columns: float  # some columns, for each of their values
 
 
-def least(work: Callable[[], object], patience: float = PATIENCE) -> float:
-    """Return the least seconds of some repetitions; the first, which may compile, does not count."""
+def mean_seconds(work: Callable[[], object], patience: float = PATIENCE) -> float:
+    """Return the mean seconds of some repetitions; the first, which may compile, does not count.
+
+    The mean, not the least: what else the machine is busy with slows a fit down as well.
+    """
     work()
-    taken: list[float] = []
-    while not taken or sum(taken) < patience:
-        begun = time.perf_counter()
+    begun = time.perf_counter()
+    count = 0
+    while count == 0 or time.perf_counter() - begun < patience:
         work()
-        taken.append(time.perf_counter() - begun)
-    return min(taken)
+        count += 1
+    return (time.perf_counter() - begun) / count
 
 
 def noise(rows: int, width: int) -> Floats:
@@ -77,12 +81,8 @@ def pair_rates(kernel: Any, params: tuple[tuple[str, Any], ...], width: int, k: 
     rows = min(rows, PAIRED_ROWS)
     wide = min(width, WIDE)
     fitted = fit_kernel(noise(rows, wide), kernel, dict(params))
-    begun = time.perf_counter()
     op = fitted.operator("dense" if kept else "blockwise")
-    fill = 0.0
-    if kept:
-        first = time.perf_counter() - begun
-        fill = min(first, least(lambda: fitted.operator("dense"))) / rows**2
+    fill = mean_seconds(lambda: fitted.operator("dense")) / rows**2 if kept else 0.0
     found = _operator_rates(op, k, rows, rows**2, fill)
     if kept:
         return _wider(found, width / wide, ("fill",))
@@ -105,7 +105,7 @@ def feature_rates(width: int, k: int, rows: int) -> KernelRates:
     rows = max(2, few, min(rows, MOST_ROWS, FEATURE_NUMBERS // wide))
     Phi = noise(rows, wide)
     found = _operator_rates(FeatureKernel(Phi), few, rows, rows, 0.0, FeatureKernel(Phi[:SEARCHED]))
-    copy = least(lambda: Phi - Phi.mean(axis=0)) / rows
+    copy = mean_seconds(lambda: Phi - Phi.mean(axis=0)) / rows
     found = KernelRates(copy, found.sweep, found.gains, found.move, found.assign * k / few, found.columns)
     return _wider(found, width / wide, ("fill", "sweep", "gains", "move", "assign", "columns"))
 
@@ -116,7 +116,7 @@ def graph_rates(kernel: str, params: tuple[tuple[str, Any], ...], width: int, k:
     rows = min(rows, SEARCHED)
     wide = min(width, WIDE)
     X = noise(rows, wide)
-    fill = least(lambda: fit_kernel(X, kernel, dict(params))) / rows**2
+    fill = mean_seconds(lambda: fit_kernel(X, kernel, dict(params))) / rows**2
     op = fit_kernel(X, kernel, dict(params)).operator()
     return _wider(_operator_rates(op, k, rows, rows, fill), width / wide, ("fill",))
 
@@ -141,17 +141,17 @@ def _operator_rates(
     moved = rng.permutation(rows)[: max(1, rows // 20)]
     other = labels.copy()
     other[moved] = (labels[moved] + 1) % k
-    sweep = least(lambda: op.partition(labels, weights, k)) / unit
+    sweep = mean_seconds(lambda: op.partition(labels, weights, k)) / unit
     partition = op.partition(labels, weights, k)
-    assign = least(partition.nearest) / rows
+    assign = mean_seconds(partition.nearest) / rows
     pair = itertools.cycle([other, labels])
 
     def move() -> None:
         partition.move(partition.moves_to(next(pair)))
 
-    move_seconds = least(move, PATIENCE / 2) / (unit * len(moved) / rows)
+    move_seconds = mean_seconds(move, PATIENCE / 2) / (unit * len(moved) / rows)
     few = np.arange(min(4, rows))
-    columns = least(lambda: op.columns(few), PATIENCE / 4) / (rows * len(few))
+    columns = mean_seconds(lambda: op.columns(few), PATIENCE / 4) / (rows * len(few))
     return KernelRates(fill, sweep, _gain_seconds(small or op), move_seconds, assign, columns)
 
 
@@ -159,7 +159,7 @@ def _gain_seconds(op: KernelOperator) -> float:
     """Return the seconds of the gains of all samples as new centres, for each pair of samples."""
     far = np.ones(op.n_samples)
     diag = op.diag()
-    return least(lambda: op.candidate_gains(far, far, diag), PATIENCE / 4) / op.n_samples**2
+    return mean_seconds(lambda: op.candidate_gains(far, far, diag), PATIENCE / 4) / op.n_samples**2
 
 
 @cache
@@ -169,7 +169,7 @@ def step_seconds() -> float:
     labels = np.arange(FEW_ROWS) % 5
     weights = np.ones(FEW_ROWS)
     steps = max(1, kernel_kmeans(op, labels, weights, n_clusters=5).n_iter)
-    return least(lambda: kernel_kmeans(op, labels, weights, n_clusters=5), PATIENCE / 2) / (steps + 1)
+    return mean_seconds(lambda: kernel_kmeans(op, labels, weights, n_clusters=5), PATIENCE / 2) / (steps + 1)
 
 
 @cache
@@ -182,7 +182,7 @@ def eigenvector_seconds(kernel: Any, params: tuple[tuple[str, Any], ...], width:
     op = fit_kernel(noise(rows, min(width, WIDE)), kernel, dict(params)).operator("auto", np.inf)
     pairs = op.stored_matrix() is not None
     ways = spectrum(composite([op], np.ones(1)), np.ones(rows))
-    taken = least(lambda: ways.leading(np.ones(1), min(count, rows - 1), 1e-4), PATIENCE)
+    taken = mean_seconds(lambda: ways.leading(np.ones(1), min(count, rows - 1), 1e-4), PATIENCE)
     return taken / (rows**2 if pairs else rows), pairs
 
 
@@ -192,23 +192,23 @@ def decomposition_seconds() -> float:
     A = noise(DECOMPOSED, DECOMPOSED)
     A = A + A.T
     with single_threaded_blas():
-        return least(lambda: eigh(A, check_finite=False)) / DECOMPOSED**3
+        return mean_seconds(lambda: eigh(A, check_finite=False)) / DECOMPOSED**3
 
 
 @cache
-def product_seconds(rows: int) -> float:
+def product_seconds() -> float:
     """Return the seconds of a product of a stored matrix with a vector, for each of its entries."""
-    rows = min(rows, PAIRED_ROWS)
+    rows = PAIRED_ROWS
     A = noise(rows, rows)
     x = np.ones(rows)
-    return max(least(lambda: A @ x, PATIENCE / 2), least(lambda: A.T @ x, PATIENCE / 2)) / rows**2
+    return max(mean_seconds(lambda: A @ x, PATIENCE / 2), mean_seconds(lambda: A.T @ x, PATIENCE / 2)) / rows**2
 
 
 @cache
 def multiply_seconds() -> float:
     """Return the seconds of a multiplication and addition in a product of matrices."""
     A = noise(DECOMPOSED, DECOMPOSED)
-    return least(lambda: A @ A, PATIENCE / 4) / DECOMPOSED**3
+    return mean_seconds(lambda: A @ A, PATIENCE / 4) / DECOMPOSED**3
 
 
 @cache
@@ -217,7 +217,7 @@ def neighbor_seconds(width: int, rows: int) -> float:
     rows = min(rows, SEARCHED)
     wide = min(width, WIDE)
     X = noise(rows, wide)
-    taken = least(lambda: nearest_others(X, min(30, rows - 1), np.random.default_rng(0)), PATIENCE)
+    taken = mean_seconds(lambda: nearest_others(X, min(30, rows - 1), np.random.default_rng(0)), PATIENCE)
     return taken / rows**2 * width / wide
 
 
@@ -232,4 +232,4 @@ def pilot_seconds(make: Any, settings: tuple[tuple[str, Any], ...], widths: tupl
     X = views if len(views) > 1 else views[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return least(lambda: make(**dict(settings)).fit(X), 0.0)
+        return mean_seconds(lambda: make(**dict(settings)).fit(X), PILOT_PATIENCE)
