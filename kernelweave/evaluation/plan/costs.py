@@ -32,8 +32,8 @@ SWEEPS = _Count(1.1, 1, 2)
 MOVED = _Count(0.6, 0.02, 1.2)
 # The same of MinMax kernel k-means, and of a stage of the global search.
 MINMAX_STEPS = _Count(75, 50, 110)
-MINMAX_SWEEPS = _Count(8, 1, 14)
-MINMAX_MOVED = _Count(4, 0.5, 8)
+MINMAX_SWEEPS = _Count(5, 1, 14)
+MINMAX_MOVED = _Count(2.5, 0.5, 8)
 STAGE_STEPS = _Count(8, 2, 35)
 STAGE_MOVED = _Count(0.15, 0.04, 0.5)
 # Sets of eigenvectors from nothing that the outer steps of spectral clustering amount to.

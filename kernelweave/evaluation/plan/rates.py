@@ -57,17 +57,18 @@ class KernelRates:
 
 
 def mean_seconds(work: Callable[[], object], patience: float = PATIENCE) -> float:
-    """Return the mean seconds of some repetitions; the first, which may compile, does not count.
+    """Return the mean seconds of some repetitions without the slowest; the first, which may compile, does not count.
 
     The mean, not the least: what else the machine is busy with slows a fit down as well.
     """
     work()
-    begun = time.perf_counter()
-    count = 0
-    while count == 0 or time.perf_counter() - begun < patience:
+    taken: list[float] = []
+    while not taken or sum(taken) < patience:
+        begun = time.perf_counter()
         work()
-        count += 1
-    return (time.perf_counter() - begun) / count
+        taken.append(time.perf_counter() - begun)
+    kept = sorted(taken)[: max(1, len(taken) - len(taken) // 4)]
+    return sum(kept) / len(kept)
 
 
 def noise(rows: int, width: int) -> Floats:
@@ -151,7 +152,7 @@ def _operator_rates(
 
     move_seconds = mean_seconds(move, PATIENCE / 2) / (unit * len(moved) / rows)
     few = np.arange(min(4, rows))
-    columns = mean_seconds(lambda: op.columns(few), PATIENCE / 4) / (rows * len(few))
+    columns = mean_seconds(lambda: op.columns(few), PATIENCE / 2) / (rows * len(few))
     return KernelRates(fill, sweep, _gain_seconds(small or op), move_seconds, assign, columns)
 
 
