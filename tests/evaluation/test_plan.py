@@ -310,8 +310,11 @@ def test_workers_without_enough_memory_are_warned_of_and_the_number_named_is_eno
     model = KernelKMeans(5, kernel="linear")
     (warning,) = plan(model, 10**7, 50, n_workers=2, worker_memory=10**9).warnings
     assert "has 1.0 GB" in warning
-    enough = int(warning.split("about ")[1].split()[0].replace(",", ""))
-    assert plan(model, 10**7, 50, n_workers=2 * enough, worker_memory=10**9).warnings == ()
+    enough = int(warning.split("Take ")[1].split()[0].replace(",", ""))
+    assert plan(model, 10**7, 50, n_workers=enough, worker_memory=10**9).warnings == ()
+    assert plan(model, 10**7, 50, n_workers=enough // 2, worker_memory=10**9).warnings != ()
+    (warning,) = plan(model, 10**7, 50, n_workers=2, worker_memory=10**8).warnings
+    assert "Take workers with more memory" in warning
 
 
 def test_what_ends_with_an_error_is_warned_of():

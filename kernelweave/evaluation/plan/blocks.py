@@ -5,7 +5,7 @@ worker, and sums of as many numbers come back from every block.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelweave.evaluation.plan.costs import (
     METHODS,
@@ -52,10 +52,7 @@ class Spread:
 
 def spread(job: Job, workers: Workers) -> Spread:
     """Return what a fit on workers costs."""
-    found = ways(job, shared_limit=True)
-    if len(found) > 1:  # several views of pairs; passes of one after the other
-        found = [Way(found[0].kind, found[0].kernel, found[0].params, job.width)]
-    way = found[0]
+    way = _one_way(job)
     rows = math.ceil(job.n / workers.count)
     costs = Costs(_words(way, workers, job))
     _memory(costs, job, way, rows, workers)
@@ -69,6 +66,25 @@ def spread(job: Job, workers: Workers) -> Spread:
         per_start += 8.0 * chosen * job.width
     here = {"Python and libraries": float(PROCESS), "labels and weights": HERE * 8.0 * job.n}
     return Spread(costs, here, per_step, per_start)
+
+
+def enough_workers(job: Job, workers: Workers) -> int | None:
+    """Return how many such workers have memory enough, roughly the fewest; None where no number has."""
+    count = workers.count
+    while count < job.n:
+        count += max(1, count // 10)
+        more = replace(workers, count=count)
+        costs = Costs("")
+        _memory(costs, job, _one_way(job), math.ceil(job.n / count), more)
+        if sum(costs.memory.values()) <= (workers.memory or math.inf):
+            return count
+    return None
+
+
+def _one_way(job: Job) -> Way:
+    """Return how kernels are kept; several views of pairs are passed through one after the other."""
+    found = ways(job, shared_limit=True)
+    return found[0] if len(found) == 1 else replace(found[0], width=job.width)
 
 
 def _words(way: Way, workers: Workers, job: Job) -> str:

@@ -115,6 +115,8 @@ def begin(job: Job, found: list[Way]) -> Costs:
         measured = way.rates(job.n, job.k)
         pairs = job.n**2 if way.kind in (STORED, GRAPH) else job.n
         costs.spend(_FILLING[way.kind], measured.fill * pairs)
+        if way.kind == FEATURES and job.views > 1:
+            costs.keep("features side by side", way.kernel_bytes(job.n))
     if job.setting("approximation") is not None:
         costs.keep("features", 2 * 8.0 * job.n * found[0].width)
         costs.spend("features", rates.multiply_seconds() * job.n * job.width * found[0].width * 4)
@@ -273,6 +275,8 @@ def _multi_view_spectral(job: Job) -> Costs:
         if way.kind == BLOCKWISE:  # values are computed again for each of some twenty products
             seconds += 20 * way.rates(job.n, job.k).sweep * float(job.n) ** 2
         costs.spend("eigenvectors", seconds, DECOMPOSITIONS)
+    stored = sum(way.kind in (STORED, GIVEN) for way in found)
+    costs.keep("scaled kernels and their sum", (stored + 2 * (stored > 0)) * 8.0 * job.n**2)
     costs.keep("blocks of vectors", (12 + 4) * block * 8.0 * job.n)
     rounding = [Way(FEATURES, "linear", (), job.k)]
     _runs(costs, job, rounding, job.starts, STEPS, SWEEPS, MOVED, job.n)

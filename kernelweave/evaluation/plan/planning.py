@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Any
 
 from kernelweave.evaluation.plan import blocks
-from kernelweave.evaluation.plan.costs import METHODS, PROCESS, Costs, added
+from kernelweave.evaluation.plan.costs import METHODS, Costs, added
 from kernelweave.evaluation.plan.machine import Workers, machine_memory, workers
 from kernelweave.evaluation.plan.paths import BLOCKWISE, FEATURES, Job, ways
 from kernelweave.evaluation.plan.result import Plan, duration, size
@@ -137,12 +137,10 @@ def _spread_plan(known: dict[str, Any], job: Job, there: Workers, faults: list[s
     memory = {process: _whole(own) for process, own in parts.items()}
     warnings = list(faults)
     if there.memory is not None and memory[WORKER] > there.memory:
-        rows = memory[WORKER] - PROCESS
-        need = max(there.count + 1, int(there.count * rows / max(there.memory - PROCESS, 1.0)) + 1)
-        warnings.append(
-            f"each worker needs {size(memory[WORKER])} and has {size(there.memory)}. Take about {need:,} such workers, "
-            "or single precision (float32) tables."
-        )
+        need = blocks.enough_workers(job, there)
+        remedy = "Take workers with more memory" if need is None else f"Take {need:,} such workers"
+        needed = f"each worker needs {size(memory[WORKER])} and has {size(there.memory)}."
+        warnings.append(f"{needed} {remedy}, or single precision (float32) tables.")
     warnings += _too_large(job, memory[HERE])
     warnings += _too_long(job, found.costs)
     return _filled(known, found.costs, memory, parts, warnings, found.per_step, found.per_start)
@@ -187,7 +185,7 @@ def _remedy(job: Job, there: int) -> str:
         return f"storage='dense' keeps {size(square)}; use storage='auto', or approximation='nystroem'."
     if job.input_bytes > 0.5 * there and getattr(job.estimator, "_takes_blocks", False):
         return "Give the tables as files mapped into memory (np.load with mmap_mode='r'), or as Dask arrays on workers."
-    if job.limit > there:
+    if there < job.limit and hasattr(job.estimator, "memory_limit"):
         return f"Lower memory_limit, which allows {size(job.limit)}."
     if hasattr(job.estimator, "n_train_samples"):
         return "Train on some of the samples, as n_train_samples=5000; the others are assigned."
