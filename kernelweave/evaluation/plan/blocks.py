@@ -36,6 +36,8 @@ NETWORK = 125e6
 # Numbers of each sample that workers keep beside rows and features, and that this process keeps.
 KEPT = 10
 HERE = 5
+# Bytes of a client of Dask in this process.
+CLIENT = 130 * 10**6
 # Blocks that a thread has in hand, with copies.
 IN_HAND = 3
 
@@ -64,7 +66,7 @@ def spread(job: Job, workers: Workers) -> Spread:
         searched = METHODS[type(job.estimator).__name__](search)
         costs.work["search for a start here"] = added(searched)
         per_start += 8.0 * chosen * job.width
-    here = {"Python and libraries": float(PROCESS), "labels and weights": HERE * 8.0 * job.n}
+    here = {"Python and libraries": float(PROCESS + CLIENT), "labels and weights": HERE * 8.0 * job.n}
     return Spread(costs, here, per_step, per_start)
 
 
@@ -118,6 +120,8 @@ def _memory(costs: Costs, job: Job, way: Way, rows: int, workers: Workers) -> No
     costs.keep("rows", 8.0 * rows * job.width)
     if _keeps_features(job, way, rows, workers):
         costs.keep("features" if way.kind == FEATURES else "copy of the rows", 8.0 * rows * way.width)
+        if way.kind == FEATURES and job.views > 1:
+            costs.keep("features side by side", 8.0 * rows * way.width)
     if way.kind != FEATURES:
         costs.keep("sums of clusters", 3 * 8.0 * job.k * rows * job.views)
     costs.keep("labels and distances", KEPT * 8.0 * rows)
