@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         RatioMultipleKernelClustering,
         SimilarityNetworkFusion,
     )
+    from kernelweave.evaluation.plan import Plan, plan
     from kernelweave.foundation.config import config_context, get_config
     from kernelweave.foundation.errors import (
         ConvergenceWarning,
@@ -87,6 +88,7 @@ __all__ = [
     "OptimizedKernelKMeans",
     "ParameterError",
     "PifsKMeans",
+    "Plan",
     "RatioMultipleKernelClustering",
     "SimilarityNetworkFusion",
     "ViewError",
@@ -100,6 +102,7 @@ __all__ = [
     "load_model",
     "metrics",
     "model_selection",
+    "plan",
     "plots",
     "preprocessing",
     "read_notes",
@@ -127,6 +130,7 @@ _HOMES = dict.fromkeys(
 _HOMES |= dict.fromkeys(("config_context", "get_config"), "kernelweave.foundation.config")
 _HOMES["align"] = "kernelweave.inputs.arrays.alignment"
 _HOMES |= dict.fromkeys(("load_model", "read_notes", "save_model"), "kernelweave.persistence.models")
+_HOMES |= dict.fromkeys(("Plan", "plan"), "kernelweave.evaluation.plan")
 _MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing", "report")
 
 

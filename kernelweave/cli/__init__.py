@@ -59,6 +59,7 @@ def build_app() -> "typer.Typer":
     from kernelweave.cli.compare import compare
     from kernelweave.cli.data import add_data_commands
     from kernelweave.cli.methods import methods
+    from kernelweave.cli.plan import plan
     from kernelweave.cli.predict import predict
     from kernelweave.cli.report import report
     from kernelweave.cli.reproduce import reproduce
@@ -72,7 +73,7 @@ def build_app() -> "typer.Typer":
         pretty_exceptions_enable=False,
     )
     _add_start(app)
-    for command in (cluster, predict, report, methods, compare):
+    for command in (cluster, predict, report, methods, compare, plan):
         app.command()(command)
     add_data_commands(app)
     # All that follows these names belongs to the experiments, which have command lines of their own.

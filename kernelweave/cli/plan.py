@@ -1,0 +1,149 @@
+"""``kernelweave plan``: the path, the memory and the time of a clustering before it is run."""
+
+import json
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kernelweave.cli import catalogue, messages, options
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def plan(
+    shape: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="N D [D2...] | FILE...",
+            help="Samples and columns, of every view; or tables (NPY, CSV, TSV, Parquet) to take both from.",
+            show_default=False,
+        ),
+    ],
+    clusters: Annotated[
+        str, typer.Option("-k", "--clusters", metavar="K|auto", help="Number of clusters, or auto.")
+    ] = "auto",
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A method of 'kernelweave methods'; default: as 'cluster' has it."),
+    ] = None,
+    kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Kernel of all views.")] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="What a stored kernel may take, as 4GB; a number alone is MiB.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter of the estimator; may be repeated."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, metavar="W", help="Dask workers that the fit runs on.")] = None,
+    worker_memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of each worker, as 4GB.")] = None,
+    worker_threads: Annotated[int, typer.Option(min=1, metavar="T", help="Threads of each worker.")] = 1,
+    as_json: options.AsJson = False,
+) -> None:
+    """Say which path a clustering takes, how much memory each process needs, what travels and how long it may last.
+
+    Nothing is clustered. The speed of this machine is measured in a second or two; how many steps a run takes depends
+    on the data and is assumed, so that times are given with a range.
+
+    Exit codes: 0 done, also with warnings; 2 bad input.
+    """
+    with messages.guarded("plan"):
+        n, widths = _shape(shape)
+        from kernelweave.cli import fitting
+        from kernelweave.evaluation.plan import plan as planned
+
+        parameters = options.settings("plan", set_ or [])
+        if kernel is not None:
+            parameters["kernel"] = kernel
+        if memory_limit is not None:
+            parameters["memory_limit"] = _bytes("--memory-limit", memory_limit, plain=2**20) / 2**20
+        kind = catalogue.TABLE if len(widths) == 1 else catalogue.VIEWS
+        chosen = options.method_for("plan", method, kind, parameters)
+        estimator = fitting.build(chosen, kind, _count(clusters, chosen), parameters, 0)
+        memory = None if worker_memory is None else _bytes("--worker-memory", worker_memory)
+        if memory is not None and workers is None:
+            messages.fail("plan", f"--worker-memory {worker_memory}: say how many workers there are with --workers.")
+        found = planned(estimator, n, widths, n_workers=workers, worker_memory=memory, worker_threads=worker_threads)
+    if as_json:
+        messages.put("plan", json.dumps(found.to_dict(), indent=2) + "\n")
+    else:
+        messages.put("plan", f"{found}\n")
+
+
+def _count(text: str, method: catalogue.Method) -> Any:
+    """Return the number of clusters, or ``"auto"`` where the method chooses it."""
+    if text.strip() != "auto":
+        counts = options.cluster_counts("plan", text)
+        if len(counts) > 1:
+            messages.fail("plan", f"-k {text}: give one number; the plan of a range is the sum over its numbers.")
+        return counts[0]
+    if not method.chooses:
+        messages.fail("plan", f"-k is missing: {method.name} does not choose the number of clusters; give -k 3.")
+    return "auto"
+
+
+def _bytes(option: str, text: str, plain: int = 1) -> float:
+    """Return the bytes that a size such as ``4GB`` means; ``plain`` is the unit of a number alone."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)", text.strip())
+    if match is None or match[2].upper() not in _UNITS or float(match[1]) <= 0:
+        messages.fail("plan", f"{option} {text}: write a size, as 4GB or 500MiB.")
+    return float(match[1]) * (_UNITS[match[2].upper()] if match[2] else plain)
+
+
+# --- the shape --------------------------------------------------------------------------------------------------------
+
+
+def _shape(places: list[str]) -> tuple[int, list[int]]:
+    """Return the number of samples and the columns of every view, as given or of files."""
+    numbers = [place.replace(",", "").replace("_", "") for place in places]
+    if all(re.fullmatch("[0-9]{1,15}", number) for number in numbers):
+        values = [int(number) for number in numbers]
+        if len(values) < 2 or min(values) < 1:
+            messages.fail("plan", f"{' '.join(places)}: give samples and columns, both 1 or more, as 10000 50.")
+        return values[0], values[1:]
+    shapes = {place: _file_shape(Path(place)) for place in places}
+    rows = {shape[0] for shape in shapes.values()}
+    if len(rows) > 1:
+        each = ", ".join(f"{place} has {shape[0]:,}" for place, shape in shapes.items())
+        messages.fail("plan", f"all tables must hold the same samples, but {each}.")
+    return rows.pop(), [shape[1] for shape in shapes.values()]
+
+
+def _file_shape(path: Path) -> tuple[int, int]:
+    """Return rows and columns of a table without reading its values."""
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        import numpy as np
+
+        shape = np.load(path, mmap_mode="r", allow_pickle=False).shape
+        if len(shape) != 2:
+            messages.fail("plan", f"{path} has {len(shape)} dimension(s); a table has two: samples and columns.")
+        return int(shape[0]), int(shape[1])
+    if ending == ".parquet":
+        try:
+            from pyarrow import parquet
+        except ModuleNotFoundError:
+            messages.fail("plan", f"{path}: Parquet needs pyarrow (pip install pyarrow), or give numbers, as 10000 50.")
+        known = parquet.read_metadata(path)
+        return int(known.num_rows), int(known.num_columns)
+    if ending in (".csv", ".tsv"):
+        return _text_shape(path)
+    messages.fail("plan", f"{path}: give numbers, as 10000 50, or tables in NPY, CSV, TSV or Parquet.")
+
+
+def _text_shape(path: Path) -> tuple[int, int]:
+    """Return lines and columns of a text file, less a header and a column of ids, as far as the first lines tell."""
+    import tempfile
+
+    from kernelweave.inputs import read_tables
+
+    with path.open(encoding="utf-8-sig") as file:
+        head = [line for _, line in zip(range(20), file, strict=False)]
+        lines = len(head) + sum(1 for line in file if line.strip())
+    with tempfile.TemporaryDirectory() as folder:
+        start = Path(folder) / path.name
+        start.write_text("".join(head), encoding="utf-8")
+        (table,) = read_tables(str(start))
+    return lines - (len([line for line in head if line.strip()]) - table.values.shape[0]), int(table.values.shape[1])

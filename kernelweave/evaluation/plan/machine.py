@@ -1,0 +1,60 @@
+"""Memory and threads of this machine and of the workers of a cluster."""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from kernelweave.foundation.config import get_config
+from kernelweave.foundation.errors import ParameterError
+
+# Files that limit the memory of a container, version 2 and 1 of control groups.
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The workers of a cluster."""
+
+    count: int
+    threads: int  # of each
+    memory: float | None  # bytes of the smallest; None: not known
+
+
+def machine_memory() -> int | None:
+    """Return the bytes of memory this process may use, None where the system does not tell."""
+    known = [_physical(), *map(_limit, _LIMITS)]
+    return min((n_bytes for n_bytes in known if n_bytes), default=None)
+
+
+def _physical() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not on Windows
+        return None
+
+
+def _limit(path: str) -> int | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            text = file.read().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdecimal() else None
+
+
+def workers(n_workers: int | None, worker_memory: float | None, worker_threads: int, client: Any) -> Workers | None:
+    """Return the workers that a fit will use: those described, those of a client, or None for this process alone."""
+    if n_workers is not None:
+        if n_workers < 1:
+            raise ParameterError(f"n_workers={n_workers!r} must be 1 or more; leave it out for a fit in this process.")
+        return Workers(int(n_workers), int(worker_threads), worker_memory)
+    if worker_memory is not None:
+        raise ParameterError(f"worker_memory={worker_memory!r} belongs to workers; say how many with n_workers.")
+    client = get_config().client if client is None else client
+    if client is None:
+        return None
+    known = client.scheduler_info(n_workers=-1)["workers"].values()
+    if not known:
+        raise ParameterError("client has no workers yet; wait for them with client.wait_for_workers().")
+    limits = [worker.get("memory_limit") or 0 for worker in known]
+    return Workers(len(known), min(worker["nthreads"] for worker in known), float(min(limits)) or None)

@@ -1,0 +1,218 @@
+"""From an estimator, a shape and a machine to a plan."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+from kernelweave.evaluation.plan import blocks
+from kernelweave.evaluation.plan.costs import METHODS, Costs, added
+from kernelweave.evaluation.plan.machine import Workers, machine_memory, workers
+from kernelweave.evaluation.plan.paths import BLOCKWISE, FEATURES, Job, ways
+from kernelweave.evaluation.plan.result import Plan, duration, size
+from kernelweave.foundation.errors import ParameterError
+
+# Clusters where the fit chooses their number.
+CHOSEN = 10
+DAY = 86400.0
+# The process of a fit without workers, and those with.
+HERE = "this process"
+WORKER = "each worker"
+
+
+def plan(
+    estimator: Any,
+    n_samples: int,
+    n_features: int | Sequence[int],
+    *,
+    n_workers: int | None = None,
+    worker_memory: float | None = None,
+    worker_threads: int = 1,
+    client: Any = None,
+) -> Plan:
+    """Say what a fit will need before it is run.
+
+    The path is the one that ``fit`` takes. Memory follows from the shape. Time follows from the shape and from the
+    speed of this machine at the present number of threads, which is measured in a second or two; the number of steps
+    depends on the data, and is assumed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is to be fitted, with its parameters; it is not fitted.
+    n_samples : int
+        Number of samples.
+    n_features : int or sequence of int
+        Number of columns; a sequence has one for each view.
+    n_workers : int, default=None
+        Number of Dask workers; None for the client's, or for a fit in this process.
+    worker_memory : float, default=None
+        Bytes of memory of each worker.
+    worker_threads : int, default=1
+        Threads of each worker.
+    client : distributed.Client, default=None
+        The Dask client the fit will run on; by default that of the settings in force.
+
+    Returns
+    -------
+    plan : Plan
+        Path, memory, traffic, time and warnings; ``print`` shows them.
+
+    Examples
+    --------
+    >>> from kernelweave import KernelKMeans, plan
+    >>> planned = plan(KernelKMeans(10), 1_000_000, 50)
+    >>> planned.path.partition(": ")[2]
+    'kernel values are computed again at every pass, tile by tile'
+    >>> planned.seconds > 600
+    True
+    """
+    name = type(estimator).__name__
+    n, widths = _shape(n_samples, n_features)
+    asked = getattr(estimator, "n_clusters", None)
+    k = int(asked) if isinstance(asked, Integral) else CHOSEN
+    there = workers(n_workers, worker_memory, worker_threads, client)
+    known: dict[str, Any] = {
+        "method": name,
+        "n_samples": n,
+        "n_features": widths,
+        "n_clusters": k if asked == k else None,
+    }
+    if name not in METHODS:
+        return Plan(**known, path=f"not known; there are estimates for {', '.join(METHODS)}")
+    faults = _faults(estimator, n, k, there)
+    spreadable = getattr(estimator, "_takes_blocks", False)
+    if there is not None and spreadable:
+        job = Job(estimator, n, widths, min(k, n), there)
+        return _spread_plan(known, job, there, faults)
+    job = Job(estimator, n, widths, min(k, n))
+    costs = METHODS[name](job)
+    memory = {HERE: _whole(costs.memory)}
+    warnings = (*faults, *_too_large(job, memory[HERE]), *_too_long(job, costs))
+    return _filled(known, costs, memory, {HERE: costs.memory}, warnings)
+
+
+def _shape(n_samples: Any, n_features: Any) -> tuple[int, tuple[int, ...]]:
+    widths = (n_features,) if isinstance(n_features, Integral) else tuple(n_features)
+    for name, values in (("n_samples", (n_samples,)), ("n_features", widths)):
+        if not values or not all(isinstance(value, Integral) and int(value) >= 1 for value in values):
+            shown = values[0] if len(values) == 1 else values
+            raise ParameterError(f"{name}={shown!r} must be a whole number of at least 1, or one for each view.")
+    return int(n_samples), tuple(int(width) for width in widths)
+
+
+def _whole(parts: dict[str, float]) -> int:
+    return int(sum(parts.values()))
+
+
+def _filled(
+    known: dict[str, Any],
+    costs: Costs,
+    memory: dict[str, int],
+    parts: dict[str, dict[str, float]],
+    warnings: Sequence[str],
+    per_step: float = 0.0,
+    per_start: float = 0.0,
+) -> Plan:
+    """Return the plan of what was added up."""
+    usual, least, most = added(costs)
+    return Plan(
+        **known,
+        path=costs.path,
+        memory=memory,
+        memory_parts={process: {what: int(share) for what, share in own.items()} for process, own in parts.items()},
+        bytes_per_step=int(per_step),
+        bytes_per_start=int(per_start),
+        seconds=usual,
+        seconds_range=(least, most),
+        seconds_parts={what: work[0] for what, work in costs.work.items()},
+        assumptions=tuple(costs.assumptions),
+        warnings=tuple(warnings),
+    )
+
+
+def _spread_plan(known: dict[str, Any], job: Job, there: Workers, faults: list[str]) -> Plan:
+    """Return the plan of a fit on workers."""
+    found = blocks.spread(job, there)
+    parts = {WORKER: found.costs.memory, HERE: found.here}
+    memory = {process: _whole(own) for process, own in parts.items()}
+    warnings = list(faults)
+    if there.memory is not None and memory[WORKER] > there.memory:
+        need = blocks.enough_workers(job, there)
+        remedy = "Take workers with more memory" if need is None else f"Take {need:,} such workers"
+        needed = f"each worker needs {size(memory[WORKER])} and has {size(there.memory)}."
+        warnings.append(f"{needed} {remedy}, or single precision (float32) tables.")
+    warnings += _too_large(job, memory[HERE])
+    warnings += _too_long(job, found.costs)
+    return _filled(known, found.costs, memory, parts, warnings, found.per_step, found.per_start)
+
+
+# --- warnings ---------------------------------------------------------------------------------------------------------
+
+
+def _faults(estimator: Any, n: int, k: int, there: Workers | None) -> list[str]:
+    """Return why the fit would end with an error."""
+    found = []
+    if k > n:
+        found.append(f"n_clusters={k} is more than the {n:,} samples: the fit ends with an error. Lower it.")
+    if there is None:
+        return found
+    name = type(estimator).__name__
+    if not getattr(estimator, "_takes_blocks", False):
+        found.append(
+            f"{name} works in one process and refuses a client: these figures are for this process. On workers run "
+            "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans and MultiViewKernelKMeans."
+        )
+    elif getattr(estimator, "storage", "auto") == "dense":
+        found.append("storage='dense' keeps all pairs of samples, which tables on workers cannot; leave it out.")
+    return found
+
+
+def _too_large(job: Job, needed: int) -> list[str]:
+    """Return what to do where this process needs more memory than there is."""
+    there = machine_memory()
+    if there is None or needed <= there:
+        return []
+    text = f"this process needs {size(needed)}, and the machine has {size(there)}."
+    return [f"{text} {_remedy(job, there)}"]
+
+
+def _remedy(job: Job, there: int) -> str:
+    """Return how a fit takes less memory."""
+    if job.workers is not None:
+        return "Run the client on a machine with more memory: labels and weights of all samples are kept there."
+    square = 8.0 * job.n**2 * job.views
+    if job.setting("storage", "auto") == "dense" and square > 0.5 * there:
+        return f"storage='dense' keeps {size(square)}; use storage='auto', or approximation='nystroem'."
+    if job.input_bytes > 0.5 * there and getattr(job.estimator, "_takes_blocks", False):
+        return "Give the tables as files mapped into memory (np.load with mmap_mode='r'), or as Dask arrays on workers."
+    if there < job.limit and hasattr(job.estimator, "memory_limit"):
+        return f"Lower memory_limit, which allows {size(job.limit)}."
+    if hasattr(job.estimator, "n_train_samples"):
+        return "Train on some of the samples, as n_train_samples=5000; the others are assigned."
+    if hasattr(job.estimator, "approximation"):
+        return "Use approximation='nystroem', or fit on a sample and predict the others."
+    return "Fit on a sample of the data and predict the others."
+
+
+def _too_long(job: Job, costs: Costs) -> list[str]:
+    """Return what to do where a fit takes more than a day."""
+    usual, _, _ = added(costs)
+    if usual <= DAY:
+        return []
+    text = f"the fit takes about {duration(usual)}."
+    return [f"{text} {_shortcut(job)}"]
+
+
+def _shortcut(job: Job) -> str:
+    """Return how a fit takes less time."""
+    if hasattr(job.estimator, "n_train_samples"):
+        return "Train on some of the samples, as n_train_samples=5000; the others are assigned."
+    if getattr(job.estimator, "search", None) == "exact":
+        return "Use search='fast', or set time_budget."
+    if getattr(job.estimator, "approximation", "") is None:
+        kinds = {way.kind for way in ways(job, shared_limit=job.views > 1)}
+        if kinds & {BLOCKWISE}:
+            return "Its time grows with n^2: use approximation='nystroem', or fit on a sample and predict the others."
+        if kinds == {FEATURES}:
+            return "Take more workers, fewer starts (n_init), or fit on a sample and predict the others."
+    return "Fit on a sample of the data and predict the others."

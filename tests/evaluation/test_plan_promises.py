@@ -1,0 +1,109 @@
+"""What a plan promises: times within a factor of three and peaks of memory within one of 1.5 of what a fit takes."""
+
+import time
+
+import numpy as np
+import pytest
+
+from benchmarks._harness import in_fresh_process
+from kernelweave import (
+    ConvexMixture,
+    GlobalKernelKMeans,
+    GraphFusionClustering,
+    KernelKMeans,
+    KernelSpectralClustering,
+    MinMaxKernelKMeans,
+    MultiViewKernelKMeans,
+    MultiViewSpectralClustering,
+    plan,
+)
+from kernelweave.evaluation.plan import rates
+
+pytestmark = [pytest.mark.timing, pytest.mark.filterwarnings("ignore")]  # run alone: other tests would spoil the times
+
+TIMED = [
+    (KernelKMeans(10, random_state=0), 6000, [20]),
+    (KernelKMeans(5, storage="blockwise", n_init=4, random_state=0), 5000, [20]),
+    (KernelKMeans(10, kernel="linear", random_state=0), 60_000, [30]),
+    (GlobalKernelKMeans(10), 5000, [20]),
+    (MinMaxKernelKMeans(8, n_init=4, random_state=0), 4000, [20]),
+    (MultiViewKernelKMeans(8, random_state=0), 2500, [20, 10]),
+    (MultiViewSpectralClustering(8, random_state=0), 2500, [20, 10]),
+    (KernelSpectralClustering(4, random_state=0), 5000, [20]),
+    (ConvexMixture(8), 2500, [20]),
+    (GraphFusionClustering(8, random_state=0), 2000, [20, 10]),
+]
+
+
+def overlapping(n, widths, k=8):
+    """Return views of clusters that overlap: neither noise nor a matter of two steps."""
+    rng = np.random.default_rng(0)
+    member = rng.integers(k, size=n)
+    views = [rng.normal(0, 0.5, (k, d))[member] + rng.standard_normal((n, d)) for d in widths]
+    return views if len(views) > 1 else views[0]
+
+
+def forget_rates():
+    """Let the next plan measure again."""
+    for each in vars(rates).values():
+        if hasattr(each, "cache_clear"):
+            each.cache_clear()
+
+
+@pytest.mark.parametrize(("estimator", "n", "widths"), TIMED, ids=lambda value: str(value)[:40])
+def test_a_fit_takes_the_time_that_was_planned_within_a_factor_of_three(estimator, n, widths):
+    X = overlapping(n, widths)
+    estimator.fit(X)  # compiled once
+    factors = []
+    while len(factors) < 4 and (not factors or abs(np.log(factors[-1])) > np.log(3)):
+        forget_rates()
+        planned = plan(estimator, n, widths).seconds
+        taken = []
+        for _ in range(2):
+            begun = time.perf_counter()
+            estimator.fit(X)
+            taken.append(time.perf_counter() - begun)
+        factors.append(planned / min(taken))
+    assert 1 / 3 <= factors[-1] <= 3, f"planned / measured: {factors}"
+
+
+def test_a_plan_takes_a_few_seconds():
+    plan(KernelKMeans(10), 10_000, 50)  # compiled once
+    taken = []
+    for _ in range(3):
+        forget_rates()
+        begun = time.perf_counter()
+        plan(KernelKMeans(10), 10_000, 50)
+        taken.append(time.perf_counter() - begun)
+    assert min(taken) < 5
+
+
+FIT = """
+import numpy as np, kernelweave
+X = [np.random.default_rng(0).random(({n}, d)) for d in {widths}]
+kernelweave.{estimator}.fit(X if len(X) > 1 else X[0])
+"""
+
+MEASURED = [
+    ("KernelKMeans(10, n_init=4, max_iter=5)", 8000, [20]),
+    ("KernelKMeans(10, n_init=1, max_iter=2, storage='blockwise')", 10_000, [500]),
+    ("KernelKMeans(10, kernel='linear', n_init=2, max_iter=5)", 400_000, [100]),
+    ("KernelKMeans(10, approximation='nystroem', n_init=2, max_iter=5)", 150_000, [20]),
+    ("MultiViewKernelKMeans(10, n_init=2, max_iter=2, init='random')", 6000, [20, 10]),
+    ("MultiViewKernelKMeans(10, kernel='linear', max_iter=3)", 300_000, [50, 50]),
+    ("KernelSpectralClustering(2)", 8000, [3]),
+    ("MultiViewKernelSpectralClustering(2)", 2500, [3, 3]),
+    ("ConvexMixture(5)", 6000, [10]),
+    ("MultiViewSpectralClustering(5)", 5000, [10, 10]),
+    ("GraphFusionClustering(5)", 20_000, [10, 20]),
+]
+
+
+@pytest.mark.parametrize(("estimator", "n", "widths"), MEASURED, ids=lambda value: str(value)[:60])
+def test_a_fit_takes_the_memory_that_was_planned_within_a_factor_of_one_and_a_half(estimator, n, widths):
+    import kernelweave
+
+    model = eval(estimator, vars(kernelweave) | {name: getattr(kernelweave, name) for name in kernelweave.__all__})
+    planned = plan(model, n, widths).memory["this process"]
+    _, peak = in_fresh_process(FIT.format(n=n, widths=widths, estimator=estimator))
+    assert planned / 1.5 < peak * 2**20 < planned * 1.5, f"planned {planned / 2**20:.0f} MiB, peak {peak:.0f} MiB"
