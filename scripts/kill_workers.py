@@ -94,10 +94,12 @@ def disturbed_fits(
     """Yield fits during which workers were killed, until there were enough kills."""
     models = methods(n_samples)
     expected = {name: model.fit(data).labels_ for name, (model, data) in models.items()}
+    n_workers = len(client.nthreads())
     killer = Killer(client, np.random.default_rng(seed), kills, pause)
     n_fits = 0
     while killer.count < kills or n_fits < least_fits:
         for name, (model, data) in models.items():
+            client.cluster.scale(n_workers)  # a nanny gives up where a worker takes too long to start
             before = killer.count
             start = time.perf_counter()
             with config_context(client=client), killer.at_work():

@@ -84,6 +84,8 @@ def size_fault(objects: Objects) -> str | None:
             fault = _array_fault(fields.get(key), letters, sizes)
             if fault is not None:
                 return f"has {key!r} {fault}"
+    if sizes.get("t") not in (None, sizes.get("n"), sizes.get("k")):
+        return "has 'labels' of a wrong size"
     fault = _label_fault(objects, sizes) or _kernel_fault(objects, sizes) or _view_fault(objects, sizes)
     return fault or _placement_fault(objects, sizes)
 

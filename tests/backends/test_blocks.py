@@ -129,6 +129,11 @@ def test_draws_are_those_of_one_machine(mass):
     assert there.draw(there.array(mass), uniforms).tolist() == get_backend().draw(mass, uniforms).tolist()
 
 
+def test_rounding_draws_no_sample_of_a_block_without_mass():
+    there = backend()
+    assert there.draw(there.array(np.r_[np.ones(N - 1), 0.0]), np.array([1.0])).tolist() == [N - 2]
+
+
 def test_labels_come_back_as_indices_and_equal_ones_have_one_fingerprint():
     there = backend()
     labels = np.array([0, 1, 1, 300, 0, 2, 1, 0])

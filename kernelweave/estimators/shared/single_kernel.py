@@ -63,6 +63,7 @@ def fit_or_approximate(
 
     ``centre_features`` allows features to be moved by their mean, for methods that use distances alone.
     """
+    drawn: dict[str, Any] = {"n_components": n_components, "random_state": random_state}
     if in_blocks(X):
         return fit_chunked_kernel(
             X,
@@ -71,8 +72,7 @@ def fit_or_approximate(
             centre_features=centre_features,
             weights=weights,
             approximation=approximation,
-            n_components=n_components,
-            random_state=random_state,
+            **drawn,
         )
     if approximation is None:
         return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name)
@@ -81,7 +81,6 @@ def fit_or_approximate(
         kernel,
         params,
         method=approximation,  # type: ignore[arg-type]
-        n_components=n_components,
-        random_state=random_state,
         weights=weights,
+        **drawn,
     )
