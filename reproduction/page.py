@@ -146,8 +146,7 @@ def _waiting(results: Sequence[ExperimentResult]) -> str:
         rows.append([f"`{name}`", f"{len(cells)} of {len(known[name].cells)}", str(printed)])
     return f"""## Not computed again yet
 
-These cells take hours and are not in the counts above. Their figures of an earlier commit, judged by tolerances that
-were set by hand, are in the [first edition](results-first-edition.md) of this page.
+These cells are declared, nothing is stored of them, and they are not in the counts above.
 
 {_markdown(rows)}"""
 
