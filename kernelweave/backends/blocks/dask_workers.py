@@ -48,7 +48,12 @@ class DaskWorkers(Places):
         """Return what has chunks of Dask computed at the workers, now and whenever they get lost."""
         if not hasattr(loaders[0], "chunk"):
             return None
-        return lambda number: self._lots.update({number: loaders})
+
+        def remember(number: int) -> None:
+            self._lots[number] = loaders
+            self.brought.add(number)
+
+        return remember
 
     def has_room_for(self, n_bytes: int) -> bool:
         """Whether every worker may keep its share of so many bytes more."""

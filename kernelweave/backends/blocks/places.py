@@ -41,6 +41,8 @@ class Places(ABC):
         self.blocks = [Block(b, start, rows) for b, (start, rows) in enumerate(zip(starts, sizes, strict=False))]
         #: Numbers of the values that are kept with each block.
         self.known: list[set[int]] = [set() for _ in sizes]
+        #: Numbers of nodes whose values came from elsewhere; nothing could compute them again.
+        self.brought: set[int] = set()
         self.traffic = Traffic()
 
     @abstractmethod
@@ -67,7 +69,7 @@ class Places(ABC):
         self, wanted: Sequence[Node], pending: Sequence[Node], held: set[int], dropped: Iterable[int]
     ) -> list[list[Any]]:
         """Return the values of the wanted nodes, block by block; pending ones are computed and kept."""
-        gone = tuple(dropped)
+        gone = tuple(number for number in dropped if number not in self.brought)
         for known in self.known:
             known.difference_update(gone)
         results: dict[int, list[Any]] = {}
