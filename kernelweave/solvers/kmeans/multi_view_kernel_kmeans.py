@@ -106,15 +106,16 @@ def alternate(
             path.idle = path.idle + 1 if fall <= partition.noise else 0  # clusters may change their names for ever
             path.converged = path.idle >= PATIENCE or (tol > 0 and fall <= tol * abs(partition.objective))
         history.append(partition.objective)
-        keeper.store(
-            {
-                "labels": partition.host_labels(),
-                "path": path,
-                "n_steps": n_steps,
-                "view_weights": view_weights,
-                "weighted": partition.backend.host(weighted),
-            }
-        )
+        if keeper is not NOTHING:  # labels that lie elsewhere stay there
+            keeper.store(
+                {
+                    "labels": partition.host_labels(),
+                    "path": path,
+                    "n_steps": n_steps,
+                    "view_weights": view_weights,
+                    "weighted": partition.backend.host(weighted),
+                }
+            )
         if on_step is not None:
             on_step(history[-1])
     return _end(partition, path, view_weights, n_steps)
