@@ -254,6 +254,9 @@ def test_sums_by_cluster_and_what_moves_carry_between_clusters(data, case):
     assert changes.new.tolist() == new[changes.samples].tolist()
     assert changes.labels.tolist() == new.tolist()
     carried = on_both("moved_sums", changes, weights, k)
+    (again, twice) = get_backend().moved_sums_of(changes, [weights, 2.0 * weights], k)
+    np.testing.assert_allclose(again, carried)
+    np.testing.assert_allclose(twice, 2.0 * carried)
     close(carried, [weights[new == c].sum() - weights[labels == c].sum() for c in range(k)])
 
 

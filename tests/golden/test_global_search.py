@@ -51,11 +51,7 @@ def test_exemplar_search_ends_at_or_below_the_error_printed_for_the_test_digits(
         assert nmi == pytest.approx(0.749, abs=0.0005)
 
 
-@with_data
-def test_exact_search_finds_the_least_error_printed_for_the_test_digits(digits):
-    error, nmi = clustered(digits, "exact")
-    assert error == pytest.approx(1485.21, abs=0.005)
-    assert nmi == pytest.approx(0.754, abs=0.0005)
+# The exact search of the digits takes a minute: its figures are stored with the other published ones.
 
 
 def rings_found(y, labels):

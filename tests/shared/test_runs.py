@@ -11,6 +11,7 @@ from kernelweave.estimators.kmeans.vectors import center_starts
 from kernelweave.estimators.shared import runs
 from kernelweave.estimators.shared.models import feature_offset, shifted_features
 from kernelweave.estimators.shared.runs import first_labels, label_starts, run_starts
+from kernelweave.foundation.checkpoints import NOTHING
 from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.solvers.kmeans.starts import start_labels
@@ -61,11 +62,11 @@ def test_generators_draw_labels_and_labels_stay():
 def test_results_come_in_the_order_of_the_starts_and_kernels_computed_again_run_one_at_a_time(op, alone):
     threads = []
 
-    def run(start):
+    def run(start, keeper):
         threads.append(threading.get_ident())
         return 10 * start
 
-    results = list(run_starts(SimpleNamespace(verbose=0), op, run, range(6), X, None))
+    results = list(run_starts(SimpleNamespace(verbose=0, _keeper=NOTHING), op, run, range(6), X, None))
     assert results == [0, 10, 20, 30, 40, 50]
     if alone:
         assert set(threads) == {threading.get_ident()}
@@ -79,5 +80,7 @@ def test_other_seeds_draw_other_starts(cls):
 
 
 def test_runs_on_a_kernel_that_is_computed_anew_follow_each_other(monkeypatch):
-    monkeypatch.setattr(runs, "parallel_map", lambda run, starts: pytest.fail("threads would compute the kernel, too"))
-    assert list(run_starts(KernelKMeans(), LAZY, str, [1, 2], None, None)) == ["1", "2"]
+    for name in ("parallel_map", "cluster_map"):
+        monkeypatch.setattr(runs, name, lambda run, starts: pytest.fail("threads would compute the kernel, too"))
+    results = run_starts(KernelKMeans(), LAZY, lambda start, keeper: str(start), [1, 2], None, None)
+    assert list(results) == ["1", "2"]
