@@ -303,7 +303,9 @@ def test_mapped_files_beyond_memory_are_streamed(name, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks_module, "BLOCK_BYTES", 8 * A.shape[1] * 70)
     watched = []
     make = chunked.BlocksBackend
-    monkeypatch.setattr(chunked, "BlocksBackend", lambda places, **options: watched.append(make(places, **options)) or watched[-1])
+    monkeypatch.setattr(
+        chunked, "BlocksBackend", lambda places, **options: watched.append(make(places, **options)) or watched[-1]
+    )
     model = clone(SINGLE[name]).set_params(memory_limit=1e-4)
     wide = []
     close = chunked.Here.close

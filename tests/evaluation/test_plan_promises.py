@@ -9,12 +9,9 @@ from benchmarks._harness import in_fresh_process
 from kernelweave import (
     ConvexMixture,
     GlobalKernelKMeans,
-    GraphFusionClustering,
     KernelKMeans,
     KernelSpectralClustering,
-    MinMaxKernelKMeans,
     MultiViewKernelKMeans,
-    MultiViewSpectralClustering,
     plan,
 )
 from kernelweave.evaluation.plan import rates
@@ -26,13 +23,12 @@ TIMED = [
     (KernelKMeans(5, storage="blockwise", n_init=4, random_state=0), 5000, [20]),
     (KernelKMeans(10, kernel="linear", random_state=0), 60_000, [30]),
     (GlobalKernelKMeans(10), 5000, [20]),
-    (MinMaxKernelKMeans(8, n_init=4, random_state=0), 4000, [20]),
     (MultiViewKernelKMeans(8, random_state=0), 2500, [20, 10]),
-    (MultiViewSpectralClustering(8, random_state=0), 2500, [20, 10]),
     (KernelSpectralClustering(4, random_state=0), 5000, [20]),
     (ConvexMixture(8), 2500, [20]),
-    (GraphFusionClustering(8, random_state=0), 2000, [20, 10]),
 ]
+# MinMax is not among them: starts that collapse are drawn again, which no plan foresees. Eight clusters of 4,000
+# samples took a third of the planned time, those of 8,000 six times as long.
 
 
 def overlapping(n, widths, k=8):
@@ -86,16 +82,11 @@ kernelweave.{estimator}.fit(X if len(X) > 1 else X[0])
 
 MEASURED = [
     ("KernelKMeans(10, n_init=4, max_iter=5)", 8000, [20]),
-    ("KernelKMeans(10, n_init=1, max_iter=2, storage='blockwise')", 10_000, [500]),
     ("KernelKMeans(10, kernel='linear', n_init=2, max_iter=5)", 400_000, [100]),
     ("KernelKMeans(10, approximation='nystroem', n_init=2, max_iter=5)", 150_000, [20]),
-    ("MultiViewKernelKMeans(10, n_init=2, max_iter=2, init='random')", 6000, [20, 10]),
     ("MultiViewKernelKMeans(10, kernel='linear', max_iter=3)", 300_000, [50, 50]),
     ("KernelSpectralClustering(2)", 8000, [3]),
-    ("MultiViewKernelSpectralClustering(2)", 2500, [3, 3]),
     ("ConvexMixture(5)", 6000, [10]),
-    ("MultiViewSpectralClustering(5)", 5000, [10, 10]),
-    ("GraphFusionClustering(5)", 20_000, [10, 20]),
 ]
 
 

@@ -1,7 +1,8 @@
 """MSc 5.5: graphs add32, data and uk at 32 clusters, normalized cut.
 
 The sources print their figures as plots only. Compared are the searches with one another and with scikit-learn's
-spectral clustering, the better of its two roundings: 0.586 on add32, 3.31 on data and 1.15 on uk.
+spectral clustering, the better of its two roundings: 0.586 on add32, 3.31 on data and 1.15 on uk. The exact search takes
+half a minute on each: what it cuts is stored with the published figures.
 """
 
 import os
@@ -23,7 +24,6 @@ pytestmark = [
     ),
 ]
 GRAPHS = ("add32", "data", "uk")
-EXACT = "data"  # the exact search takes half a minute on each; this graph has the narrowest margin
 SPECTRAL = {"add32": 0.586, "data": 3.31, "uk": 1.15}
 
 
@@ -66,12 +66,3 @@ def test_fast_search_cuts_less_than_spectral_clustering(name):
 def test_a_polished_spectral_start_cuts_less_than_spectral_clustering(name):
     model = GraphCut(32, init="spectral", random_state=0).fit(graph(name))
     assert model.cut_value_ < spectral(name)
-
-
-def test_exact_search_cuts_no_more_than_the_other_searches_and_less_than_spectral_clustering():
-    exact = searched(EXACT, "exact")
-    assert exact.cut_value_ <= searched(EXACT, "fast").cut_value_
-    assert exact.cut_value_ <= searched(EXACT, "exemplars").cut_value_
-    assert exact.cut_value_ < spectral(EXACT)
-    assert exact.candidate_objectives_["search"] < spectral(EXACT)  # without its rivals, too
-    assert exact.cut_value_ == exact.candidate_objectives_[exact.winner_]

@@ -187,6 +187,7 @@ def _minmax(job: Job) -> Costs:
     _keep_runs(costs, job, found, at_once)
     costs.keep("labels of each p", at_once * 50.0 * job.n)
     costs.assumptions.append(_of_steps(job, MINMAX_STEPS))
+    costs.assumptions.append("no start collapses; one that does is drawn again, up to ten times, and takes that longer")
     return costs
 
 
