@@ -1,8 +1,8 @@
 """MSc 5.5: graphs add32, data and uk at 32 clusters, normalized cut.
 
 The sources print their figures as plots only. Compared are the searches with one another and with scikit-learn's
-spectral clustering, the better of its two roundings: 0.586 on add32, 3.31 on data and 1.15 on uk. The exact search takes
-half a minute on each: what it cuts is stored with the published figures.
+spectral clustering, the better of its two roundings: 0.586 on add32, 3.31 on data and 1.15 on uk. The exact search
+takes half a minute on each: what it cuts is stored with the published figures.
 """
 
 import os
