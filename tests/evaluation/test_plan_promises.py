@@ -16,12 +16,12 @@ from kernelweave import (
 )
 from kernelweave.evaluation.plan import rates
 
-pytestmark = [pytest.mark.timing, pytest.mark.filterwarnings("ignore")]  # run alone: other tests would spoil the times
+pytestmark = pytest.mark.filterwarnings("ignore")
+timing = pytest.mark.timing  # run alone: other tests would spoil the times
 
 TIMED = [
     (KernelKMeans(10, random_state=0), 6000, [20]),
     (KernelKMeans(5, storage="blockwise", n_init=4, random_state=0), 5000, [20]),
-    (KernelKMeans(10, kernel="linear", random_state=0), 60_000, [30]),
     (GlobalKernelKMeans(10), 5000, [20]),
     (MultiViewKernelKMeans(8, random_state=0), 2500, [20, 10]),
     (KernelSpectralClustering(4, random_state=0), 5000, [20]),
@@ -46,6 +46,7 @@ def forget_rates():
             each.cache_clear()
 
 
+@timing
 @pytest.mark.parametrize(("estimator", "n", "widths"), TIMED, ids=lambda value: str(value)[:40])
 def test_a_fit_takes_the_time_that_was_planned_within_a_factor_of_three(estimator, n, widths):
     X = overlapping(n, widths)
@@ -63,6 +64,7 @@ def test_a_fit_takes_the_time_that_was_planned_within_a_factor_of_three(estimato
     assert 1 / 3 <= factors[-1] <= 3, f"planned / measured: {factors}"
 
 
+@timing
 def test_a_plan_takes_a_few_seconds():
     plan(KernelKMeans(10), 10_000, 50)  # compiled once
     taken = []
@@ -81,9 +83,7 @@ kernelweave.{estimator}.fit(X if len(X) > 1 else X[0])
 """
 
 MEASURED = [
-    ("KernelKMeans(10, n_init=4, max_iter=5)", 8000, [20]),
     ("KernelKMeans(10, kernel='linear', n_init=2, max_iter=5)", 400_000, [100]),
-    ("KernelKMeans(10, approximation='nystroem', n_init=2, max_iter=5)", 150_000, [20]),
     ("MultiViewKernelKMeans(10, kernel='linear', max_iter=3)", 300_000, [50, 50]),
     ("KernelSpectralClustering(2)", 8000, [3]),
     ("ConvexMixture(5)", 6000, [10]),
