@@ -1,11 +1,19 @@
-"""Dask clusters for tests: processes on this machine, one thread each."""
+"""Dask clusters for tests: processes on this machine, one thread each; and data to compute there."""
 
 import os
 import signal
 import time
 from contextlib import contextmanager
 
+import numpy as np
 from distributed import Client, LocalCluster
+
+
+def two_views(n, k, distance):
+    """Return five and three columns of the same clusters, whose centres lie ``distance`` times as far as samples do."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(k, size=n)
+    return tuple(distance * rng.standard_normal((k, d))[truth] + rng.standard_normal((n, d)) for d in (5, 3))
 
 
 @contextmanager

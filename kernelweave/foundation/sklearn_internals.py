@@ -12,6 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names as get_feature_names
 
 from kernelweave.foundation.checkpoints import NOTHING
+from kernelweave.foundation.config import get_config
+from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.logged_warnings import logged_warnings
 from kernelweave.foundation.registry import provided
 
@@ -58,7 +60,8 @@ def renamed_parameters(**names: str) -> Callable[[Callable[P, None]], Callable[P
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Check parameters before ``fit``, as scikit-learn does, and keep the warnings of the fit in ``warnings_``.
 
-    The checkpoint of a fit that ends without an error is removed.
+    A client of the settings is an error for clusterers that need all samples in this process. The checkpoint of a fit
+    that ends without an error is removed.
     """
 
     def decorate(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,6 +74,12 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..
                 raise TypeError(
                     f"{type(estimator).__name__} does not support sample_weight: its method counts all samples alike. "
                     "Leave it out, or use an estimator whose fit takes weights, such as KernelKMeans."
+                )
+            if get_config().client is not None and not getattr(estimator, "_takes_blocks", True):
+                raise ParameterError(
+                    f"{type(estimator).__name__} works in one process and not on the workers of a client. Leave "
+                    "config_context for this fit, or use KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, "
+                    "MultiViewKernelKMeans or kernel spectral clustering."
                 )
             try:
                 with logged_warnings() as messages:

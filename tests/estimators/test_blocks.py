@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from kernelweave import (
+    ConvexMixture,
     GlobalKernelKMeans,
+    GraphFusionClustering,
     KernelKMeans,
+    KMedoids,
     MinMaxKernelKMeans,
     MinMaxKMeans,
     MultiViewKernelKMeans,
@@ -30,7 +33,7 @@ from kernelweave import (
 )
 from kernelweave.inputs.arrays import chunks as chunks_module
 from kernelweave.kernels import chunked
-from tests.dask_clusters import Client, local_cluster
+from tests.dask_clusters import Client, local_cluster, two_views
 
 N = 300
 K = 4
@@ -44,15 +47,7 @@ pytestmark = [
 ]
 
 
-def made():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(K, size=N)
-    first = 2.0 * rng.standard_normal((K, 5))[truth] + rng.standard_normal((N, 5))
-    second = 2.0 * rng.standard_normal((K, 3))[truth] + rng.standard_normal((N, 3))
-    return first, second
-
-
-A, B = made()
+A, B = two_views(N, K, distance=2.0)
 VIEWS = {"a": A, "b": B}
 WEIGHTS = np.random.default_rng(1).uniform(0.5, 2.0, N) * (np.arange(N) % 17 > 0)
 NAMES = [f"x{j}" for j in range(A.shape[1])]
@@ -398,12 +393,11 @@ def test_sparse_tables_are_not_spread_over_workers(two_workers):
                 clone(model).fit(data)
 
 
-def test_estimators_of_one_process_refuse_the_client_of_the_settings():
-    with (
-        config_context(client=object()),
-        pytest.raises(ParameterError, match="KernelKMeans works in one process"),
-    ):
-        GlobalKernelKMeans(K).fit(A)
+@pytest.mark.parametrize("model", [GlobalKernelKMeans(K), GraphFusionClustering(K), ConvexMixture(K), KMedoids(K)])
+def test_estimators_of_one_process_refuse_the_client_of_the_settings(model):
+    refused = rf"{type(model).__name__} works in one process"
+    with config_context(client=object()), pytest.raises(ParameterError, match=refused):
+        model.fit(A)
 
 
 def test_settings_end_with_their_block_and_unknown_ones_are_refused():

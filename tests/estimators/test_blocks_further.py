@@ -15,6 +15,7 @@ from kernelweave import (
     ParameterError,
 )
 from kernelweave.foundation import checkpoints
+from tests.dask_clusters import two_views
 
 N = 400
 K = 3
@@ -23,15 +24,7 @@ CHUNKS = (1, 150, 1, 90, 158)
 pytestmark = pytest.mark.xdist_group("dask clusters")
 
 
-def made():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(K, size=N)
-    first = 4.0 * rng.standard_normal((K, 5))[truth] + rng.standard_normal((N, 5))
-    second = 4.0 * rng.standard_normal((K, 3))[truth] + rng.standard_normal((N, 3))
-    return first, second
-
-
-A, B = made()
+A, B = two_views(N, K, distance=4.0)
 
 
 def in_chunks(X):

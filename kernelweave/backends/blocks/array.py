@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelweave.backends.blocks.nodes import Block, Node
+from kernelweave.backends.blocks.promised import Promised
 
 if TYPE_CHECKING:
     from kernelweave.backends.blocks.backend import BlocksBackend
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def columns_of(block: Block, values: Any, columns: slice) -> Any:
     """Return some columns of an array, or of features that are computed when they are read."""
-    return values.rows(slice(None))[:, columns] if hasattr(values, "rows") else values[:, columns]
+    return values.rows(slice(None))[:, columns] if isinstance(values, Promised) else values[:, columns]
 
 
 def applied(block: Block, function: Callable[..., Any], *args: Any) -> Any:

@@ -31,6 +31,8 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     _objective: ClassVar[Sense] = "minimize"
     #: Whether a fit depends on ``random_state``.
     _draws: ClassVar[bool] = True
+    #: Whether a fit takes tables that are not in memory as a whole.
+    _takes_blocks: ClassVar[bool] = False
     #: Keeps the state of the fit under way.
     _keeper: Keeper = NOTHING
 

@@ -25,20 +25,10 @@ DEFAULT_LIMIT = 2048.0
 
 
 def is_elsewhere(estimator: Any, X: Any) -> bool:
-    """Whether a table, or several views, are read block by block, here or on the workers of a cluster.
-
-    Estimators that need all samples in memory say so by ``_takes_blocks``; a client of the settings is an error there.
-    """
-    client = get_config().client
-    if getattr(estimator, "_takes_blocks", False):
-        return client is not None or is_chunked(X, limit_of(estimator))
-    if client is not None:
-        raise ParameterError(
-            f"{type(estimator).__name__} works in one process and not on the workers of a client. Leave config_context "
-            "for this fit, or use KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans or kernel "
-            "spectral clustering."
-        )
-    return False
+    """Whether a table, or several views, are read block by block, here or on the workers of a cluster."""
+    if not estimator._takes_blocks:
+        return False
+    return get_config().client is not None or is_chunked(X, limit_of(estimator))
 
 
 def limit_of(estimator: Any) -> float:

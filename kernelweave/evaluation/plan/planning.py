@@ -80,7 +80,7 @@ def plan(
     if name not in METHODS:
         return Plan(**known, path=f"not known; there are estimates for {', '.join(METHODS)}")
     faults = _faults(estimator, n, k, there)
-    spreadable = getattr(estimator, "_takes_blocks", False)
+    spreadable = estimator._takes_blocks
     if there is not None and spreadable:
         job = Job(estimator, n, widths, min(k, n), there)
         return _spread_plan(known, job, there, faults)
@@ -157,7 +157,7 @@ def _faults(estimator: Any, n: int, k: int, there: Workers | None) -> list[str]:
     if there is None:
         return found
     name = type(estimator).__name__
-    if not getattr(estimator, "_takes_blocks", False):
+    if not estimator._takes_blocks:
         found.append(
             f"{name} works in one process and refuses a client: these figures are for this process. On workers run "
             "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans and MultiViewKernelKMeans."
@@ -183,7 +183,7 @@ def _remedy(job: Job, there: int) -> str:
     square = 8.0 * job.n**2 * job.views
     if job.setting("storage", "auto") == "dense" and square > 0.5 * there:
         return f"storage='dense' keeps {size(square)}; use storage='auto', or approximation='nystroem'."
-    if job.input_bytes > 0.5 * there and getattr(job.estimator, "_takes_blocks", False):
+    if job.input_bytes > 0.5 * there and job.estimator._takes_blocks:
         return "Give the tables as files mapped into memory (np.load with mmap_mode='r'), or as Dask arrays on workers."
     if there < job.limit and hasattr(job.estimator, "memory_limit"):
         return f"Lower memory_limit, which allows {size(job.limit)}."

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.config import config_context
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.neighbors import nearest_others
@@ -233,4 +234,5 @@ def pilot_seconds(make: Any, settings: tuple[tuple[str, Any], ...], widths: tupl
     X = views if len(views) > 1 else views[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return mean_seconds(lambda: make(**dict(settings)).fit(X), PILOT_PATIENCE)
+        with config_context(client=None):  # rates are those of this machine
+            return mean_seconds(lambda: make(**dict(settings)).fit(X), PILOT_PATIENCE)

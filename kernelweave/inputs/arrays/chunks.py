@@ -23,7 +23,7 @@ BLOCK_BYTES = 2**26
 
 @dataclass(frozen=True)
 class Rows:
-    """Loads some rows of an array that can be sliced; a mapped file is opened again where the rows are needed."""
+    """Loads some rows of an array that can be sliced."""
 
     array: Any
     lo: int
@@ -74,7 +74,6 @@ class Chunks:
     dtype: np.dtype[Any]
     loaders: tuple[Any, ...]  # one for every block
     columns: tuple[str, ...] | None = None
-    key: str | None = None  # Dask's name of the array
 
     @property
     def n_samples(self) -> int:
@@ -213,9 +212,7 @@ def _chunks(table: Any, name: str, blocks: Sequence[tuple[int, int, int]]) -> Ch
     if is_dask(table):
         parts = table.to_delayed().ravel()
         loaders: list[Any] = [DaskRows(parts[number], lo, hi) for number, lo, hi in blocks]
-        return replace(
-            known, loaders=tuple(loaders), columns=getattr(table, "_kernelweave_columns", None), key=table.name
-        )
+        return replace(known, loaders=tuple(loaders), columns=getattr(table, "_kernelweave_columns", None))
     ends = np.cumsum([0, *sizes]).tolist()
     return replace(known, loaders=tuple(_rows(table, lo, hi) for lo, hi in itertools.pairwise(ends)))
 
