@@ -231,8 +231,8 @@ def _variance(X: BlockArray, weights: Floats | None) -> float:
     backend: BlocksBackend = X.backend
     share = backend.ones(X.shape[0]) if weights is None else backend.array(weights)
     total = backend.total(share)
-    mean = float(sum(backend.asked(work.weighted_entries, X, share, 0.0, 1))) / (total * X.shape[1])
-    variance = float(sum(backend.asked(work.weighted_entries, X, share, mean, 2))) / (total * X.shape[1])
+    mean = backend.summed(work.weighted_entries, X, share, 0.0, 1) / (total * X.shape[1])
+    variance = backend.summed(work.weighted_entries, X, share, mean, 2) / (total * X.shape[1])
     return variance if variance > 1e-28 * mean**2 else 0.0
 
 
@@ -244,20 +244,25 @@ def moved_features(X: BlockArray, offset: Floats) -> FeatureKernel:
 
 def column_means(X: BlockArray) -> Floats:
     """Return the mean of every column."""
-    return np.asarray(sum(X.backend.asked(work.column_sums, X))) / X.shape[0]
+    return np.asarray(X.backend.summed(work.column_sums, X)) / X.shape[0]
 
 
 def _mapped(X: BlockArray, transform: Any, few: Floats, *, whole: bool = False) -> BlockArray:
     """Return features of the samples, kept where they and the samples fit, else computed when they are read.
 
+    Samples less a vector are never kept: reading the samples again costs less.
+
     With ``whole`` those of a block are then computed together, not some rows at a time.
     """
     width = transform(few).shape[1]
     backend: BlocksBackend = X.backend
+    cheap = getattr(transform, "only_shifts", False)
     # Features of several views are kept side by side, if at all.
-    kept = not backend.several and backend.places.has_room_for(8 * X.shape[0] * width)
+    kept = not cheap and not backend.several and backend.places.has_room_for(8 * X.shape[0] * width)
     make = work.mapped if kept or whole else work.promised
-    return backend.made(make, X, transform, width, shape=(X.shape[0], width), kept=kept)
+    array = backend.made(make, X, transform, width, shape=(X.shape[0], width), kept=kept)
+    array.cheap = cheap
+    return array
 
 
 def _approximated(

@@ -1,12 +1,16 @@
 """Arrays in blocks: what is written down is computed in one round, kept while it is in use, and dropped after."""
 
 import gc
+import operator
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernelweave.backends import Backend, get_backend
 from kernelweave.backends.blocks import BlocksBackend, Here, work
+from kernelweave.backends.blocks.merging import merged
 from kernelweave.backends.blocks.nodes import Block, Node, PerBlock, Ref, Shard, commands, in_order
 
 SIZES = [1, 4, 2, 1]
@@ -50,11 +54,44 @@ def test_a_shard_keeps_what_commands_say_and_forgets_what_is_dropped():
     shard.take_over([Block(0, 0, 2)])
     a = Node(0, work.given, (PerBlock([np.ones(2)]),))
     b = Node(1, double, (a,))
-    answer = shard.run(commands([a, b], {0}, {1}, [0]), [1], (), [0])
-    assert answer[0][0].tolist() == [2.0, 2.0]
+    answer = dict(shard.run(commands([a, b], {0}, {1}, [0]), [1], (), [0]))
+    assert answer[0, 0][0].tolist() == [2.0, 2.0]
     assert list(shard.values[0]) == [0]
     shard.run([], [], (0,), [0])
     assert shard.values[0] == {}
+
+
+# Merging
+
+
+def outer_sum(values, lo, hi):
+    """Add up neighbours, then neighbouring pairs, ...: the slow plain form of the tree."""
+    if hi - lo == 1:
+        return values[lo]
+    width = 1
+    while 2 * width < hi - lo:
+        width *= 2
+    return outer_sum(values, lo, lo + width) + outer_sum(values, lo + width, hi)
+
+
+@given(n_blocks=st.integers(1, 40), n_places=st.integers(1, 5), seed=st.integers(0, 2**16))
+@settings(max_examples=60, deadline=None)
+def test_a_sum_along_the_tree_does_not_depend_on_who_adds_what(n_blocks, n_places, seed):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(n_blocks) * 10.0 ** rng.integers(-8, 8, n_blocks)
+    homes = rng.integers(n_places, size=n_blocks)
+    answers = {}
+    for place in range(n_places):
+        blocks = rng.permutation(np.flatnonzero(homes == place))
+        answers |= merged(n_blocks, operator.add, [((0, int(b)), [values[b]]) for b in blocks])
+    (total,) = merged(n_blocks, operator.add, answers.items()).values()
+    assert total == [outer_sum(values, 0, n_blocks)]
+
+
+def test_neighbours_that_lie_together_travel_as_few_parts():
+    parts = merged(1000, operator.add, [((0, b), [1]) for b in range(333, 667)])
+    assert sum(values[0] for values in parts.values()) == 334
+    assert len(parts) <= 2 * 10
 
 
 # Arrays

@@ -130,6 +130,17 @@ def test_room_is_divided_among_workers(client):
     assert places.has_room_for(50)
 
 
+def test_many_blocks_lie_beside_their_neighbours_and_send_few_sums(client):
+    backend = BlocksBackend(DaskWorkers(client, [3] * 64))
+    homes = backend.places.where().values()
+    assert sorted(homes) == [list(range(32)), list(range(32, 64))]
+    x = backend.array(np.arange(192.0))
+    before = backend.places.traffic.received
+    assert backend.total(x) == np.arange(192.0).sum()
+    assert backend.places.traffic.received - before < 600, "One sum of each worker travels, not one of each block."
+    backend.close()
+
+
 # Workers that die
 
 

@@ -43,6 +43,7 @@ class BlockArray:
         self.shape = shape
         self.axis = axis
         self.dtype: Any = np.dtype(np.float64)  # of what is stored; results of arithmetic do not tell
+        self.cheap = False  # whether computing it costs less than reading it would
         self._hold = backend.held(node)
 
     @property

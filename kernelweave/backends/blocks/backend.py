@@ -1,14 +1,15 @@
 """The verbs of the protocol on arrays in blocks.
 
 A verb that returns an array writes down what it is; a verb that returns numbers to the host has everything computed
-that was written down and is still in use, in one round to all places, and adds up what the blocks return in their
-order. Results depend on the blocks, which follow the data, and neither on where they lie nor on how many places there
+that was written down and is still in use, in one round to all places, and adds up what the blocks return along a fixed
+tree. Results depend on the blocks, which follow the data, and neither on where they lie nor on how many places there
 are. What travels in a round are numbers of clusters, views and features, never of samples, but for moved labels,
 labels that start a run and those that end it.
 """
 
 import hashlib
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from scipy.linalg import qr
 
 from kernelweave.backends.blocks import work
 from kernelweave.backends.blocks.array import BlockArray, Hold, applied
+from kernelweave.backends.blocks.merging import Merge
 from kernelweave.backends.blocks.nodes import Node, PerBlock
 from kernelweave.backends.blocks.places import Places
 from kernelweave.backends.host import GAIN_DIGITS, NOTHING_ADDED
@@ -82,16 +84,27 @@ class BlocksBackend:
         return self._values([self.written(function, *args)])[0]
 
     def _values(self, wanted: Sequence[Node]) -> list[list[Any]]:
-        pending = [node for node in self._pending.values() if node.kept]
-        dropped = self._dropped
-        self._dropped = []
-        values = self.places.evaluate(wanted, pending, set(self._held), dropped)
+        """Return the values of nodes, block by block."""
+        values = self.places.evaluate(wanted, *self._state())
         self._pending.clear()
         return values
 
-    def _summed(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Return what a function makes of the blocks, added up in their order."""
-        return added(self.asked(function, *args))
+    def _merged(self, wanted: Sequence[Node], merge: Merge) -> list[Any]:
+        """Return the values of nodes, those of all blocks merged where they lie."""
+        values = self.places.evaluate_merged(wanted, *self._state(), merge)
+        self._pending.clear()
+        return values
+
+    def _state(self) -> tuple[list[Node], set[int], list[int]]:
+        """Return what is to be computed and kept, what is in use, and what may go."""
+        pending = [node for node in self._pending.values() if node.kept]
+        dropped = self._dropped
+        self._dropped = []
+        return pending, set(self._held), dropped
+
+    def summed(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return what a function makes of the blocks, added up along the tree."""
+        return self._merged([self.written(function, *args)], operator.add)[0]
 
     def each(self, pieces: Sequence[Any]) -> PerBlock:
         """Return an argument that differs from block to block."""
@@ -159,11 +172,11 @@ class BlocksBackend:
 
     def total(self, values: BlockArray) -> float:
         """Return the sum."""
-        return float(self._summed(work.verb, "total", values))
+        return float(self.summed(work.verb, "total", values))
 
     def dot(self, vector: BlockArray, values: BlockArray) -> Any:
         """Return the weighted sum of rows."""
-        return self._summed(work.verb, "dot", vector, values)
+        return self.summed(work.verb, "dot", vector, values)
 
     def extremes(self, values: BlockArray) -> tuple[float, float]:
         """Return the smallest and the largest value."""
@@ -215,25 +228,25 @@ class BlocksBackend:
 
     def segment_sums(self, labels: BlockArray, values: BlockArray, n_clusters: int) -> Floats:
         """Return sums by cluster."""
-        return self._summed(work.verb, "segment_sums", labels, values, n_clusters)
+        return self.summed(work.verb, "segment_sums", labels, values, n_clusters)
 
     def moves(self, old: BlockArray, new: BlockArray) -> Moves:
         """Return where labels differ."""
         node = self.written(work.changed, old, new)
         names = ("samples", "old", "new")
         samples, before, after = (BlockArray(self, self.written(work.field, node, name), (-1,)) for name in names)
-        (counts,) = self._values([self.written(work.field, node, "count")])
-        return Moves(sum(counts), samples, before, after, new)
+        (count,) = self._merged([self.written(work.field, node, "count")], operator.add)
+        return Moves(count, samples, before, after, new)
 
     def moved_sums(self, moves: Moves, values: BlockArray, n_clusters: int) -> Floats:
         """Return what clusters win less what they lose."""
-        return self._summed(work.carried, moves.samples, moves.old, moves.new, values, n_clusters)
+        return self.summed(work.carried, moves.samples, moves.old, moves.new, values, n_clusters)
 
     def moved_sums_of(self, moves: Moves, several: list[BlockArray], n_clusters: int) -> list[Floats]:
         """Return the same for several values, in one round."""
         arrays = (moves.samples, moves.old, moves.new)
         nodes = [self.written(work.carried, *arrays, values, n_clusters) for values in several]
-        return [added(parts) for parts in self._values(nodes)]
+        return self._merged(nodes, operator.add)
 
     def best_moves(self, old: BlockArray, moves: Moves, gains: BlockArray, count: int) -> BlockArray:
         """Return labels after the most useful moves."""
@@ -282,7 +295,7 @@ class BlocksBackend:
 
     def largest_entry(self, K: BlockArray) -> float:
         """Return the largest absolute value."""
-        return max(self.asked(work.verb, "largest_entry", K))
+        return self._merged([self.written(work.verb, "largest_entry", K)], max)[0]
 
     def block(self, K: BlockArray, rows: Ints, cols: Ints) -> Array:
         """Return a dense block as NumPy."""
@@ -356,19 +369,19 @@ class BlocksBackend:
 
     def within_sums(self, sums: BlockArray, labels: BlockArray, weights: BlockArray) -> Floats:
         """Return the kernel summed over the pairs inside each cluster."""
-        return self._summed(work.within, sums, labels, weights)
+        return self.summed(work.within, sums, labels, weights)
 
     def cluster_products(self, sums: BlockArray, labels: BlockArray, weights: BlockArray) -> Floats:
         """Return the kernel summed over the pairs of two clusters."""
-        return self._summed(work.verb, "cluster_products", sums, labels, weights)
+        return self.summed(work.verb, "cluster_products", sums, labels, weights)
 
     def _assignment(self, node: Node, shape: tuple[int, ...]) -> Assignment:
         """Return an assignment of which the places keep labels and distances."""
         labels, distances = (
             BlockArray(self, self.written(work.field, node, name), shape) for name in ("labels", "distances")
         )
-        (leads,) = self._values([self.written(work.field, node, "lead")])
-        return Assignment(labels, distances, min(leads))
+        (lead,) = self._merged([self.written(work.field, node, "lead")], min)
+        return Assignment(labels, distances, lead)
 
     def nearest(
         self,
@@ -411,7 +424,7 @@ class BlocksBackend:
 
     def feature_products(self, Phi: BlockArray, H: BlockArray) -> Floats:
         """Return Phi^T H."""
-        return self._summed(work.verb, "feature_products", Phi, self.array(H))
+        return self.summed(work.verb, "feature_products", Phi, self.array(H))
 
     def spread(self, Phi: BlockArray, vectors: Floats) -> BlockArray:
         """Return Phi @ vectors."""
@@ -423,11 +436,11 @@ class BlocksBackend:
 
     def feature_sums(self, Phi: BlockArray, labels: BlockArray, weights: BlockArray, n_clusters: int) -> Floats:
         """Return the sums of rows by cluster."""
-        return self._summed(work.verb, "feature_sums", Phi, labels, weights, n_clusters)
+        return self.summed(work.verb, "feature_sums", Phi, labels, weights, n_clusters)
 
     def moved_features(self, Phi: BlockArray, moves: Moves, weights: BlockArray, n_clusters: int) -> Floats:
         """Return by how much the sums of rows change."""
-        return self._summed(work.carried_features, Phi, moves.samples, moves.old, moves.new, weights, n_clusters)
+        return self.summed(work.carried_features, Phi, moves.samples, moves.old, moves.new, weights, n_clusters)
 
     def nearest_means(
         self,
@@ -451,7 +464,7 @@ class BlocksBackend:
 
     def gram(self, Phi: BlockArray, weights: BlockArray) -> Floats:
         """Return Phi^T W Phi."""
-        return self._summed(work.verb, "gram", Phi, weights)
+        return self.summed(work.verb, "gram", Phi, weights)
 
     # Thin blocks
 
@@ -461,7 +474,7 @@ class BlocksBackend:
 
     def inner(self, block: BlockArray, other: BlockArray) -> Floats:
         """Return block^T other."""
-        return self._summed(work.verb, "inner", block, other)
+        return self.summed(work.verb, "inner", block, other)
 
     def combine(self, block: BlockArray, matrix: Floats) -> BlockArray:
         """Return block @ matrix."""
@@ -469,13 +482,14 @@ class BlocksBackend:
 
     def column_norms(self, block: BlockArray) -> Floats:
         """Return the length of every column."""
-        return np.sqrt(self._summed(applied, _squared_columns, block))
+        return np.sqrt(self.summed(applied, _squared_columns, block))
 
     def join(self, blocks: list[BlockArray]) -> BlockArray:
-        """Return blocks side by side, kept where there is room for them."""
+        """Return blocks side by side, kept where there is room for them and computing them is not cheap."""
         n = blocks[0].shape[0]
         width = sum(block.shape[1] for block in blocks)
-        kept = self.places.has_room_for(8 * n * width)
+        cheap = all(block.cheap for block in blocks)
+        kept = not cheap and self.places.has_room_for(8 * n * width)
         joined = self.made(work.side_by_side, *blocks, shape=(n, width), kept=False)
         return self.made(work.computed, joined, shape=(n, width)) if kept else joined
 
@@ -501,14 +515,6 @@ class BlocksBackend:
         ends = np.cumsum([0, *map(len, triangles)])
         pieces = PerBlock([small[lo:hi] for lo, hi in itertools.pairwise(ends)])
         return self.made(work.rotated, block, pieces, shape=(block.shape[0], small.shape[1])), R
-
-
-def added(parts: Sequence[Any]) -> Any:
-    """Return the sum of what the blocks returned, in their order."""
-    total, *others = parts
-    for other in others:
-        total = total + other
-    return total
 
 
 def _squared_columns(values: Floats) -> Floats:

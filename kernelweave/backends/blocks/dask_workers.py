@@ -20,13 +20,16 @@ from distributed.client import FutureCancelledError
 from distributed.protocol.pickle import dumps, loads
 from distributed.scheduler import KilledWorker
 
+from kernelweave.backends.blocks.merging import merged
 from kernelweave.backends.blocks.nodes import Block, Shard
-from kernelweave.backends.blocks.places import Places, Task
+from kernelweave.backends.blocks.places import Answer, Places, Task
 from kernelweave.foundation.errors import WorkersLostError
 
 # Seconds between looks at which workers are alive, and how long to wait for one when none is.
 GLANCE = 1.0
 PATIENCE = 30.0
+# Blocks for each thread from which on neighbours are kept together.
+MANY = 8
 # Programs of more bytes than this do not travel through Dask's graph.
 LARGE = 2**20
 
@@ -74,16 +77,16 @@ class DaskWorkers(Places):
             places.setdefault(str(home), []).append(b)
         return places
 
-    def send(self, tasks: Sequence[Task]) -> list[dict[int, list[Any]] | None]:
+    def send(self, tasks: Sequence[Task]) -> list[Answer | None]:
         """Run one program at each worker."""
         futures = []
         for task in tasks:
             fresh = [not self.known[b] for b in task.blocks]
             blocks = [self.blocks[b] for b in task.blocks]
-            payload = dumps((task.program, task.wanted, task.dropped, blocks, fresh))
+            payload = dumps((task.program, task.wanted, task.dropped, blocks, fresh, len(self.blocks), task.merge))
             self.traffic.sent += len(payload)
             futures.append(self._submit(task.place, _run, self._session, self._travelling(payload, task.place)))
-        answers: list[dict[int, list[Any]] | None] = []
+        answers: list[Answer | None] = []
         for task, answer in zip(tasks, self._await(futures, [task.place for task in tasks]), strict=True):
             if answer is None:  # the worker died, or began anew under the same address
                 self._lose(task.blocks)
@@ -128,16 +131,24 @@ class DaskWorkers(Places):
             time.sleep(GLANCE / 4)
 
     def _place_new_blocks(self, alive: dict[str, int]) -> None:
-        """Give blocks without a home to the workers with the fewest rows per thread."""
-        load = dict.fromkeys(alive, 0.0)
+        """Give blocks without a home to workers by their threads.
+
+        Neighbours among many blocks stay together, so that their sums travel as one; few go where the least rows are.
+        """
+        rows = dict.fromkeys(alive, 0)
         for block, home in zip(self.blocks, self._homes, strict=True):
-            if home in load:
-                load[home] += block.rows / alive[home]
+            if home in rows:
+                rows[home] += block.rows
+        share = sum(block.rows for block in self.blocks) / sum(alive.values())
+        together = len(self.blocks) >= MANY * sum(alive.values())
+        chosen = ""
         for block, home in zip(self.blocks, self._homes, strict=True):
-            if home not in load:
-                chosen = min(load, key=lambda place: (load[place], place))
-                self._homes[block.index] = chosen
-                load[chosen] += block.rows / alive[chosen]
+            if home in rows:
+                continue
+            if not (chosen and together and rows[chosen] + block.rows / 2 <= share * alive[chosen]):
+                chosen = min(rows, key=lambda place: (rows[place] / alive[place], place))
+            self._homes[block.index] = chosen
+            rows[chosen] += block.rows
 
     def _load(self) -> bool:
         """Load what blocks lack; False where a worker died meanwhile."""
@@ -224,7 +235,7 @@ def _adopt(session: str, number: int, rows: Iterable[tuple[Block, int, int]], ch
 
 def _run(session: str, payload: bytes) -> bytes | None:
     """Run a program on some blocks; None where values are missing that should be here."""
-    program, wanted, dropped, blocks, fresh = loads(payload)
+    program, wanted, dropped, blocks, fresh, n_blocks, merge = loads(payload)
     kept = _kept(session)
     with kept.lock:
         shard = kept.shard
@@ -235,7 +246,8 @@ def _run(session: str, payload: bytes) -> bytes | None:
                 shard.take_over([block])
         threads = max(1, get_worker().state.nthreads)
         with ThreadPoolExecutor(threads) as pool:
-            answer = shard.run(program, wanted, dropped, [block.index for block in blocks], pool.map)
+            values = shard.run(program, wanted, dropped, [block.index for block in blocks], pool.map)
+            answer = dict(values) if merge is None else merged(n_blocks, merge, values)
     return dumps(answer)
 
 

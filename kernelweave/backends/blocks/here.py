@@ -1,10 +1,10 @@
 """Blocks in this process: arrays larger than memory, read block by block from files."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from kernelweave.backends.blocks.merging import merged
 from kernelweave.backends.blocks.nodes import Shard
-from kernelweave.backends.blocks.places import Places, Task
+from kernelweave.backends.blocks.places import Answer, Places, Task
 from kernelweave.foundation.threads import parallel_map
 
 
@@ -32,9 +32,13 @@ class Here(Places):
         """Return all blocks."""
         return {"here": list(range(len(self.blocks)))}
 
-    def send(self, tasks: Sequence[Task]) -> list[dict[int, list[Any]] | None]:
+    def send(self, tasks: Sequence[Task]) -> list[Answer | None]:
         """Run the programs, blocks side by side on all threads; nothing travels, and nothing gets lost."""
-        return [self._shard.run(task.program, task.wanted, task.dropped, task.blocks, parallel_map) for task in tasks]
+        return [self._answer(task) for task in tasks]
+
+    def _answer(self, task: Task) -> Answer:
+        values = self._shard.run(task.program, task.wanted, task.dropped, task.blocks, parallel_map)
+        return dict(values) if task.merge is None else merged(len(self.blocks), task.merge, values)
 
     def close(self) -> None:
         """Forget all values."""

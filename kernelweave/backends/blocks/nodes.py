@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernelweave.backends.blocks.merging import Part
+
 
 @dataclass(frozen=True)
 class Block:
@@ -114,7 +116,7 @@ class Shard:
         dropped: Iterable[int],
         blocks: Sequence[int],
         each: Callable[..., Iterable[Any]] = map,
-    ) -> dict[int, list[Any]]:
+    ) -> Iterable[tuple[Part, list[Any]]]:
         """Compute, block after block unless ``each`` does it side by side; return the wanted values of every block."""
         for values in self.values.values():
             for number in dropped:
@@ -123,7 +125,7 @@ class Shard:
         def work(b: int) -> list[Any]:
             return self._run_block(self.blocks[b], program, wanted)
 
-        return dict(zip(blocks, each(work, blocks), strict=True))
+        return zip([(0, b) for b in blocks], each(work, blocks), strict=True)
 
     def _run_block(self, block: Block, program: Sequence[Command], wanted: Sequence[int]) -> list[Any]:
         stored = self.values[block.index]

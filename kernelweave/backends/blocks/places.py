@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kernelweave.backends.blocks.merging import Merge, Part, merged
 from kernelweave.backends.blocks.nodes import Block, Command, Node, commands, in_order
 
 
@@ -26,6 +27,11 @@ class Task:
     wanted: list[int]  # numbers of the values to return
     dropped: tuple[int, ...]
     blocks: list[int]
+    merge: Merge | None = None  # what makes one of the values of two blocks
+
+
+#: What a place returns: the wanted values of single blocks, or of parts of the tree along which blocks are merged.
+Answer = dict[Part, list[Any]]
 
 
 class Places(ABC):
@@ -50,8 +56,8 @@ class Places(ABC):
         """Return the blocks at every place; what was lost has been moved to places that are alive."""
 
     @abstractmethod
-    def send(self, tasks: Sequence[Task]) -> list[dict[int, list[Any]] | None]:
-        """Run programs, one at each place; return the wanted values block by block, None from a place that is lost."""
+    def send(self, tasks: Sequence[Task]) -> list[Answer | None]:
+        """Run programs, one at each place; return the wanted values, None from a place that is lost."""
 
     def bring(self, loaders: Sequence[Any]) -> Callable[[int], None] | None:
         """Return what has rows loaded under the number of a node, None where the loaders travel themselves."""
@@ -69,21 +75,48 @@ class Places(ABC):
         self, wanted: Sequence[Node], pending: Sequence[Node], held: set[int], dropped: Iterable[int]
     ) -> list[list[Any]]:
         """Return the values of the wanted nodes, block by block; pending ones are computed and kept."""
+        answers = self._answers(wanted, pending, held, dropped, None)
+        return [[answers[0, b][place] for b in range(len(self.blocks))] for place in range(len(wanted))]
+
+    def evaluate_merged(
+        self,
+        wanted: Sequence[Node],
+        pending: Sequence[Node],
+        held: set[int],
+        dropped: Iterable[int],
+        merge: Merge,
+    ) -> list[Any]:
+        """Return the values of the wanted nodes, those of all blocks merged along the tree."""
+        answers = self._answers(wanted, pending, held, dropped, merge)
+        (values,) = merged(len(self.blocks), merge, answers.items()).values()
+        return values
+
+    def _answers(
+        self,
+        wanted: Sequence[Node],
+        pending: Sequence[Node],
+        held: set[int],
+        dropped: Iterable[int],
+        merge: Merge | None,
+    ) -> Answer:
+        """Return what the places return for all blocks; those of places that are lost are asked of others."""
         gone = tuple(number for number in dropped if number not in self.brought)
         for known in self.known:
             known.difference_update(gone)
-        results: dict[int, list[Any]] = {}
-        while len(results) < len(self.blocks):
-            tasks = self._tasks(wanted, pending, held, gone, results)
+        answers: Answer = {}
+        done: set[int] = set()
+        while len(done) < len(self.blocks):
+            tasks = self._tasks(wanted, pending, held, gone, done, merge)
             for task, answer in zip(tasks, self.send(tasks), strict=True):
                 if answer is None:
                     continue
-                results |= answer
+                answers |= answer
+                done.update(task.blocks)
                 kept = {command.number for command in task.program if command.keep}
                 for b in task.blocks:
                     self.known[b] |= kept
             self.traffic.rounds += 1
-        return [[results[b][place] for b in range(len(self.blocks))] for place in range(len(wanted))]
+        return answers
 
     def _tasks(
         self,
@@ -91,7 +124,8 @@ class Places(ABC):
         pending: Sequence[Node],
         held: set[int],
         gone: tuple[int, ...],
-        results: dict[int, list[Any]],
+        done: set[int],
+        merge: Merge | None,
     ) -> list[Task]:
         """Return what every place has to do; blocks that know different values get programs of their own."""
         numbers = [node.number for node in wanted]
@@ -99,9 +133,10 @@ class Places(ABC):
         for place, blocks in self.where().items():
             groups: dict[frozenset[int], list[int]] = {}
             for b in blocks:
-                if b not in results:
+                if b not in done:
                     groups.setdefault(frozenset(self.known[b]), []).append(b)
             for known, group in groups.items():
                 nodes = in_order([*pending, *wanted], set(known))
-                tasks.append(Task(place, commands(nodes, held, set(numbers), group), numbers, gone, group))
+                program = commands(nodes, held, set(numbers), group)
+                tasks.append(Task(place, program, numbers, gone, group, merge))
         return tasks

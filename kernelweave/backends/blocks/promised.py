@@ -1,7 +1,8 @@
 """Features that are computed some rows at a time whenever they are read, and never kept.
 
 Samples stay as they are stored, in single precision for instance; a few rows of features fit into the caches, so that
-computing them costs less than reading them would.
+computing them costs less than reading them would. A function of samples that only subtracts a vector says so
+(``only_shifts``, and ``shift`` for the vector): it is then done in place.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,19 +33,36 @@ class Promised:
 
     def rows(self, index: Any) -> Floats:
         """Return the features of some samples."""
-        samples = [np.asarray(X[index], dtype=np.float64) for X, _, _ in self.parts]
-        if len(samples[0]) == 0:
-            return np.empty((0, self.shape[1]))
-        blocks = [transform(part) for part, (_, transform, _) in zip(samples, self.parts, strict=True)]
-        return np.ascontiguousarray(blocks[0] if len(blocks) == 1 else np.hstack(blocks), dtype=np.float64)
+        samples = [X[index] for X, _, _ in self.parts]
+        return self._written(samples, np.empty((len(samples[0]), self.shape[1])))
 
     def tiles(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield the features some rows at a time."""
+        """Yield the features some rows at a time, in memory that the next ones overwrite."""
         n, width = self.shape
         step = max(1, TILE_BYTES // (8 * width * FEATURE_TILE)) * FEATURE_TILE
+        # Memory of this size goes back to the system when it is freed, and getting it again costs as much as the work.
+        room = np.empty((min(step, n), width))
         for start in range(0, n, step):
             rows = slice(start, min(start + step, n))
-            yield rows, self.rows(rows)
+            yield rows, self._written([X[rows] for X, _, _ in self.parts], room[: rows.stop - start])
+
+    def _written(self, samples: list[Array], out: Floats) -> Floats:
+        """Return the features of samples, written into ``out``."""
+        if len(out) == 0:
+            return out
+        shift = np.zeros(out.shape[1])
+        end = 0
+        for part, (_, transform, width) in zip(samples, self.parts, strict=True):
+            columns = slice(end, end + width)
+            end += width
+            if getattr(transform, "only_shifts", False):
+                out[:, columns] = part
+                shift[columns] = transform.shift  # type: ignore[attr-defined]
+            else:
+                out[:, columns] = transform(np.asarray(part, dtype=np.float64))
+        if shift.any():  # of all columns together: short rows make a slow loop
+            out -= shift
+        return out
 
 
 def _column_sums(host: HostBackend, Phi: Promised) -> Floats:

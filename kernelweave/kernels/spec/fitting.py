@@ -165,6 +165,16 @@ class LinearFeatures:
         X = normalize(X) if self.unit_length else X
         return X if self.centre is None else X - self.centre
 
+    @property
+    def only_shifts(self) -> bool:
+        """Whether the features are the samples less a vector."""
+        return not self.unit_length and self.constant is None
+
+    @property
+    def shift(self) -> Floats | float:
+        """What is subtracted."""
+        return 0.0 if self.centre is None else self.centre
+
 
 @dataclass(frozen=True)
 class FourierFeatures:
