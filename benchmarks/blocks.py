@@ -139,9 +139,9 @@ def fit_file(path, n, width, memory_limit):
 
 
 def file_report(options):
-    width = 100
+    width = options.width
     n = int(options.gib * 2**30 / 4 / width)
-    path = options.folder / f"features-{options.gib:g}.f32"
+    path = options.folder / f"features-{options.gib:g}-{width}.f32"
     if not path.exists():
         options.folder.mkdir(parents=True, exist_ok=True)
         centres = np.random.default_rng(0).standard_normal((K, width)).astype(np.float32)
@@ -164,6 +164,7 @@ def main():
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--memory-limit", type=float, default=1024.0)
     parser.add_argument("--gib", type=float, default=20.0)
+    parser.add_argument("--width", type=int, default=768, help="columns of the file")
     parser.add_argument("--peer", action="store_true", help="also dask-ml's KMeans")
     options = parser.parse_args()
     (workers_report if options.what == "workers" else file_report)(options)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -310,6 +311,32 @@ def test_mapped_files_are_read_by_their_name_and_copies_are_not(tmp_path):
     copied[0] = 5.0
     _, (changed,) = as_chunks(copied)
     np.testing.assert_array_equal(changed.loaders[0]()[0], np.full(A.shape[1], 5.0))
+
+
+def test_mapped_views_count_together(tmp_path):
+    views = [mapped(tmp_path, A), mapped(tmp_path, B, "F")]
+    limit = (A.nbytes + B.nbytes) / 2**20
+    assert not chunks_module.is_chunked(views, limit)
+    assert chunks_module.is_chunked(views, 0.99 * limit)
+    assert not chunks_module.is_chunked([A, B], -1.0)
+
+
+def test_blocks_of_one_chunk_compute_it_once(monkeypatch):
+    monkeypatch.setattr(chunks_module, "BLOCK_BYTES", 8 * A.shape[1] * 30)
+    computed = []
+
+    def rows(block):
+        computed.append(len(block))
+        return block
+
+    table = da.from_array(A, chunks=(150, -1)).map_blocks(rows, dtype=A.dtype, meta=np.empty((0, 0)))
+    _, (chunks,) = as_chunks(table)
+    computed.clear()
+    with ThreadPoolExecutor(4) as pool:
+        parts = list(pool.map(lambda load: load(), chunks.loaders))
+    np.testing.assert_array_equal(np.concatenate(parts), A)
+    assert len(parts) == 10
+    assert computed == [150, 150]
 
 
 def test_a_draw_of_a_start_reads_the_table_once(tmp_path, monkeypatch):

@@ -87,12 +87,14 @@ class BlockArray:
             return self.backend.made(columns_of, self, columns, shape=shape)
         return self.of(operator.getitem, key, shape=shape)
 
-    def _binary(self, other: Any, function: Callable[..., Any], *, swapped: bool = False) -> "BlockArray":
+    def _binary(
+        self, other: Any, function: Callable[..., Any], *, swapped: bool = False, kept: bool = True
+    ) -> "BlockArray":
         theirs = other.shape if isinstance(other, BlockArray) else np.shape(other)
         shape = np.broadcast_shapes(self.shape, theirs)
         axis = max(self.axis, other.axis) if isinstance(other, BlockArray) else self.axis
         pair = (other, self) if swapped else (self, other)
-        return self.backend.made(applied, function, *pair, shape=shape, axis=axis)
+        return self.backend.made(applied, function, *pair, shape=shape, axis=axis, kept=kept)
 
     def _in_place(self, other: Any, function: Callable[..., Any]) -> "BlockArray":
         self.become(self.backend.written(applied, function, self, other))

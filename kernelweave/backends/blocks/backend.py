@@ -161,8 +161,8 @@ class BlocksBackend:
         return self.made(applied, np.where, condition, values, others, shape=condition.shape)
 
     def minimum(self, values: BlockArray, others: Any) -> BlockArray:
-        """Return the smaller of two."""
-        return values._binary(others, np.minimum)
+        """Return the smaller of two; of two arrays that are at hand it is not kept."""
+        return values._binary(others, np.minimum, kept=not isinstance(others, BlockArray))
 
     def maximum(self, values: BlockArray, others: Any) -> BlockArray:
         """Return the larger of two."""

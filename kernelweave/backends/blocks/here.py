@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from kernelweave.backends.blocks.merging import merged
 from kernelweave.backends.blocks.nodes import Shard
 from kernelweave.backends.blocks.places import Answer, Places, Task
+from kernelweave.foundation.memory import return_freed_memory
 from kernelweave.foundation.threads import parallel_map
 
 
@@ -34,7 +35,10 @@ class Here(Places):
 
     def send(self, tasks: Sequence[Task]) -> list[Answer | None]:
         """Run the programs, blocks side by side on all threads; nothing travels, and nothing gets lost."""
-        return [self._answer(task) for task in tasks]
+        answers: list[Answer | None] = [self._answer(task) for task in tasks]
+        if self.streams:  # blocks come and go in pieces, of which the allocator would keep several times what is used
+            return_freed_memory()
+        return answers
 
     def _answer(self, task: Task) -> Answer:
         values = self._shard.run(

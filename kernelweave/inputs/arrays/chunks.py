@@ -8,7 +8,9 @@ all rows in memory.
 import itertools
 import mmap
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +19,7 @@ import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Array
 from kernelweave.foundation.errors import ParameterError, ViewError
+from kernelweave.foundation.threads import thread_count
 
 #: Bytes of a block of all views as float64: small enough for several copies on the way, large enough for a loop.
 BLOCK_BYTES = 2**26
@@ -53,6 +56,34 @@ class FileRows:
         return np.asarray(np.memmap(self.path, **kind)[self.lo : self.hi])
 
 
+class RecentChunks:
+    """The chunks that Dask computed last, for blocks that are parts of one chunk and read one after the other."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._chunks: dict[str, Future[Array]] = {}
+
+    def rows(self, chunk: Any, lo: int, hi: int) -> Array:
+        """Return rows of a chunk, computed in this thread unless it was or another one is at it."""
+        with self._lock:
+            known = self._chunks.pop(chunk.key, None)
+            values: Future[Array] = Future() if known is None else known
+            self._chunks[chunk.key] = values
+            while len(self._chunks) > thread_count():
+                self._chunks.pop(next(iter(self._chunks)))
+        if known is None:
+            try:
+                values.set_result(np.asarray(chunk.compute(scheduler="synchronous")))
+            except BaseException as error:
+                values.set_exception(error)
+                with self._lock:
+                    self._chunks.pop(chunk.key, None)
+        return values.result()[lo:hi].copy()
+
+    def __reduce__(self) -> Any:
+        return RecentChunks, ()
+
+
 @dataclass(frozen=True)
 class DaskRows:
     """Some rows of a chunk that Dask computes, here or on a worker."""
@@ -60,10 +91,11 @@ class DaskRows:
     chunk: Any  # dask.delayed.Delayed
     lo: int
     hi: int
+    recent: RecentChunks
 
     def __call__(self) -> Array:
-        """Compute the chunk in this thread and return the rows."""
-        return np.asarray(self.chunk.compute(scheduler="synchronous"))[self.lo : self.hi]
+        """Return the rows, computed in this thread."""
+        return self.recent.rows(self.chunk, self.lo, self.hi)
 
 
 @dataclass(frozen=True)
@@ -115,14 +147,15 @@ def refuse_dask(X: Any, reader: str) -> None:
 
 
 def is_chunked(X: Any, memory_limit: float = np.inf) -> bool:
-    """Whether X, or a view of it, is a table to be read block by block; mapped files are if larger than the limit."""
-    if isinstance(X, Mapping):
-        return any(is_chunked(view, memory_limit) for view in X.values())
-    if isinstance(X, list | tuple):
-        return any(is_chunked(view, memory_limit) for view in X)
-    if isinstance(X, np.memmap):
-        return X.ndim == 2 and X.nbytes > memory_limit * 2**20
-    return is_dask(X) or _is_zarr(X)
+    """Whether X, or a view of it, is a table to be read block by block.
+
+    Mapped files are if all of them together are larger than the limit.
+    """
+    several = isinstance(X, Mapping | list | tuple)
+    tables = list(X.values() if isinstance(X, Mapping) else X) if several else [X]
+    mapped = [table.nbytes for table in tables if isinstance(table, np.memmap) and table.ndim == 2]
+    too_large = bool(mapped) and sum(mapped) > memory_limit * 2**20
+    return too_large or any(is_dask(table) or _is_zarr(table) for table in tables)
 
 
 def _is_zarr(X: Any) -> bool:
@@ -212,7 +245,8 @@ def _chunks(table: Any, name: str, blocks: Sequence[tuple[int, int, int]]) -> Ch
     known = Chunks(sizes, int(table.shape[1]), np.dtype(table.dtype), ())
     if is_dask(table):
         parts = table.to_delayed().ravel()
-        loaders: list[Any] = [DaskRows(parts[number], lo, hi) for number, lo, hi in blocks]
+        recent = RecentChunks()
+        loaders: list[Any] = [DaskRows(parts[number], lo, hi, recent) for number, lo, hi in blocks]
         return replace(known, loaders=tuple(loaders), columns=getattr(table, "_kernelweave_columns", None))
     ends = np.cumsum([0, *sizes]).tolist()
     return replace(known, loaders=tuple(_rows(table, lo, hi) for lo, hi in itertools.pairwise(ends)))

@@ -76,4 +76,5 @@ def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng
         nearer = best < closest
         labels = backend.where(nearer, c, labels)
         closest = backend.where(nearer, best, closest)
+        del distances, best, nearer  # or they would lie beside those of the next draw
     return labels
