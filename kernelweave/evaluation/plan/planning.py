@@ -1,12 +1,15 @@
 """From an estimator, a shape and a machine to a plan."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
+from os import PathLike, fspath
+from os.path import isdir
 from typing import Any
 
-from kernelweave.evaluation.plan import blocks
+from kernelweave.evaluation.plan import spreading, streaming, trained
 from kernelweave.evaluation.plan.costs import METHODS, Costs, added
-from kernelweave.evaluation.plan.machine import Workers, machine_memory, workers
+from kernelweave.evaluation.plan.machine import Tables, Workers, machine_memory, workers
 from kernelweave.evaluation.plan.paths import BLOCKWISE, FEATURES, Job, ways
 from kernelweave.evaluation.plan.result import Plan, duration, size
 from kernelweave.foundation.errors import ParameterError
@@ -28,6 +31,9 @@ def plan(
     worker_memory: float | None = None,
     worker_threads: int = 1,
     client: Any = None,
+    from_disk: bool | str | PathLike[str] = False,
+    disk_rate: float | None = None,
+    value_bytes: int = 8,
 ) -> Plan:
     """Say what a fit will need before it is run.
 
@@ -51,6 +57,15 @@ def plan(
         Threads of each worker.
     client : distributed.Client, default=None
         The Dask client the fit will run on; by default that of the settings in force.
+    from_disk : bool or path-like, default=False
+        Whether the tables are files, mapped into memory (``np.load`` with ``mmap_mode="r"``) or Zarr arrays, that are
+        read in blocks where one is larger than ``memory_limit``. A path names the folder that they are in, whose disk
+        is then measured.
+    disk_rate : float, default=None
+        Bytes a second that are read from the disk, or by each worker; by default they are measured here and assumed
+        of workers.
+    value_bytes : int, default=8
+        Bytes of a stored value: 4 in single precision.
 
     Returns
     -------
@@ -71,6 +86,7 @@ def plan(
     asked = getattr(estimator, "n_clusters", None)
     k = int(asked) if isinstance(asked, Integral) else CHOSEN
     there = workers(n_workers, worker_memory, worker_threads, client)
+    tables = _tables(from_disk, disk_rate, value_bytes)
     known: dict[str, Any] = {
         "method": name,
         "n_samples": n,
@@ -80,15 +96,30 @@ def plan(
     if name not in METHODS:
         return Plan(**known, path=f"not known; there are estimates for {', '.join(METHODS)}")
     faults = _faults(estimator, n, k, there)
-    spreadable = estimator._takes_blocks
-    if there is not None and spreadable:
-        job = Job(estimator, n, widths, min(k, n), there)
-        return _spread_plan(known, job, there, faults)
-    job = Job(estimator, n, widths, min(k, n))
-    costs = METHODS[name](job)
+    job = Job(estimator, n, widths, min(k, n), there if estimator._takes_blocks else None, tables)
+    if job.workers is not None:
+        return _spread_plan(known, job, job.workers, faults + _without_sample(job))
+    per_step = 0.0
+    if job.streams:
+        faults += _without_sample(job)
+        costs, per_step = streaming.stream(job)
+    else:
+        costs = METHODS[name](job)
     memory = {HERE: _whole(costs.memory)}
     warnings = (*faults, *_too_large(job, memory[HERE]), *_too_long(job, costs))
-    return _filled(known, costs, memory, {HERE: costs.memory}, warnings)
+    return replace(_filled(known, costs, memory, {HERE: costs.memory}, warnings), bytes_read_per_step=int(per_step))
+
+
+def _tables(from_disk: Any, disk_rate: float | None, value_bytes: int) -> Tables:
+    """Return how samples are stored."""
+    if disk_rate is not None and not disk_rate > 0:
+        raise ParameterError(f"disk_rate={disk_rate!r} must be above 0, in bytes a second; leave it out to measure it.")
+    if not isinstance(value_bytes, Integral) or not 1 <= int(value_bytes) <= 8:
+        raise ParameterError(f"value_bytes={value_bytes!r} must be 1 to 8: 4 for single precision, 8 for double.")
+    folder = None if isinstance(from_disk, bool) else fspath(from_disk)
+    if folder is not None and not isdir(folder):
+        raise ParameterError(f"from_disk={folder!r} is not a folder; name the one that holds the tables, or give True.")
+    return Tables(int(value_bytes), from_disk is not False, folder, disk_rate)
 
 
 def _shape(n_samples: Any, n_features: Any) -> tuple[int, tuple[int, ...]]:
@@ -132,12 +163,12 @@ def _filled(
 
 def _spread_plan(known: dict[str, Any], job: Job, there: Workers, faults: list[str]) -> Plan:
     """Return the plan of a fit on workers."""
-    found = blocks.spread(job, there)
+    found = spreading.spread(job, there)
     parts = {WORKER: found.costs.memory, HERE: found.here}
     memory = {process: _whole(own) for process, own in parts.items()}
     warnings = list(faults)
     if there.memory is not None and memory[WORKER] > there.memory:
-        need = blocks.enough_workers(job, there)
+        need = spreading.enough_workers(job, there)
         remedy = "Take workers with more memory" if need is None else f"Take {need:,} such workers"
         needed = f"each worker needs {size(memory[WORKER])} and has {size(there.memory)}."
         warnings.append(f"{needed} {remedy}, or single precision (float32) tables.")
@@ -160,11 +191,21 @@ def _faults(estimator: Any, n: int, k: int, there: Workers | None) -> list[str]:
     if not estimator._takes_blocks:
         found.append(
             f"{name} works in one process and refuses a client: these figures are for this process. On workers run "
-            "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans and MultiViewKernelKMeans."
+            "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans and, trained on a sample, "
+            "KernelSpectralClustering and MultiViewKernelSpectralClustering."
         )
     elif getattr(estimator, "storage", "auto") == "dense":
         found.append("storage='dense' keeps all pairs of samples, which tables on workers cannot; leave it out.")
     return found
+
+
+def _without_sample(job: Job) -> list[str]:
+    """Return why a method that is trained on samples in memory refuses rows that lie elsewhere."""
+    if not trained.on_a_sample(job) or trained.training_samples(job) < job.n:
+        return []
+    wanted = job.setting("n_train_samples")
+    text = f"n_train_samples={wanted} trains on all samples, which lie elsewhere: the fit ends with an error."
+    return [f"{text} Train on some of them, as n_train_samples=5000."]
 
 
 def _too_large(job: Job, needed: int) -> list[str]:

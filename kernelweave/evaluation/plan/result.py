@@ -31,6 +31,8 @@ class Plan:
     bytes_per_step, bytes_per_start : int
         What travels between this process and all workers in a step of a run, and beside that once a start; 0 where
         everything is in one process.
+    bytes_read_per_step : int
+        What a step reads from files, where these are larger than the memory limit; 0 elsewhere.
     seconds : float or None
         About how long the fit takes, None where no estimate exists.
     seconds_range : tuple of float or None
@@ -52,6 +54,7 @@ class Plan:
     memory_parts: dict[str, dict[str, int]] = field(default_factory=dict)
     bytes_per_step: int = 0
     bytes_per_start: int = 0
+    bytes_read_per_step: int = 0
     seconds: float | None = None
     seconds_range: tuple[float, float] | None = None
     seconds_parts: dict[str, float] = field(default_factory=dict)
@@ -75,6 +78,8 @@ class Plan:
             lines += _wrapped("memory", f"{size(total)} in {process}: {_shares(self.memory_parts[process], size)}")
         if self.bytes_per_step or self.bytes_per_start:
             lines.append(f"travels   {size(self.bytes_per_step)} a step, and {size(self.bytes_per_start)} a start")
+        if self.bytes_read_per_step:
+            lines.append(f"reads     {size(self.bytes_read_per_step)} a step from files")
         lines += self._time()
         for assumption in self.assumptions:
             lines += _wrapped("assumed", assumption)
