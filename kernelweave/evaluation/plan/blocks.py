@@ -16,12 +16,12 @@ from kernelweave.inputs.arrays.chunks import BLOCK_BYTES
 FIRST_PASSES = 6.0
 VIEW_PASSES = 2.0
 STEP_PASSES = 2.0
-DRAWN_PASSES = 3.5
+DRAWN_PASSES = 2.5
 # What a pass over promised features takes, in copies of them: of one table, and of several side by side.
 PROMISED = 0.5
 PROMISED_VIEWS = 1.0
 # How much longer than in one array: centres that are drawn, and sums over all pairs of samples.
-SLOWER_DRAWS = 6.0
+SLOWER_DRAWS = 3.0
 SLOWER_PAIRS = 3.0
 # Rows that travel together to meet all others.
 SOURCE_ROWS = 8192

@@ -27,7 +27,7 @@ class Runs(NamedTuple):
 
 
 ONCE = Count(1.0, 1.0, 1.0)
-DESCENT = Runs(Count(25, 4, 45), Count(1.1, 1, 2), Count(0.6, 0.02, 1.2))
+DESCENT = Runs(Count(30, 4, 180), Count(1.1, 1, 2), Count(0.6, 0.02, 1.2))
 # Of a stage of the global search.
 STAGE = Runs(Count(8, 2, 35), Count(2, 2, 2.2), Count(0.15, 0.04, 0.5))
 

@@ -95,7 +95,8 @@ def plan(
     }
     if name not in METHODS:
         return Plan(**known, path=f"not known; there are estimates for {', '.join(METHODS)}")
-    faults = _faults(estimator, n, k, there)
+    estimator._validate_params()
+    faults = _faults(estimator, n, widths, k, there)
     job = Job(estimator, n, widths, min(k, n), there if estimator._takes_blocks else None, tables)
     if job.workers is not None:
         return _spread_plan(known, job, job.workers, faults + _without_sample(job))
@@ -105,9 +106,18 @@ def plan(
         costs, per_step = streaming.stream(job)
     else:
         costs = METHODS[name](job)
+        if tables.on_disk:
+            costs.assumptions.append(_why_loaded(job))
     memory = {HERE: _whole(costs.memory)}
     warnings = (*faults, *_too_large(job, memory[HERE]), *_too_long(job, costs))
     return replace(_filled(known, costs, memory, {HERE: costs.memory}, warnings), bytes_read_per_step=int(per_step))
+
+
+def _why_loaded(job: Job) -> str:
+    """Return why tables in files are read into memory as a whole."""
+    if job.estimator._takes_blocks:
+        return f"files are read into memory: none is larger than memory_limit, {size(job.block_limit)}"
+    return f"files are read into memory: {type(job.estimator).__name__} needs all samples there"
 
 
 def _tables(from_disk: Any, disk_rate: float | None, value_bytes: int) -> Tables:
@@ -171,7 +181,8 @@ def _spread_plan(known: dict[str, Any], job: Job, there: Workers, faults: list[s
         need = spreading.enough_workers(job, there)
         remedy = "Take workers with more memory" if need is None else f"Take {need:,} such workers"
         needed = f"each worker needs {size(memory[WORKER])} and has {size(there.memory)}."
-        warnings.append(f"{needed} {remedy}, or single precision (float32) tables.")
+        single = "" if job.value_bytes < 8 else ", or tables in single precision (float32)"
+        warnings.append(f"{needed} {remedy}{single}.")
     warnings += _too_large(job, memory[HERE])
     warnings += _too_long(job, found.costs)
     return _filled(known, found.costs, memory, parts, warnings, found.per_step, found.per_start)
@@ -180,9 +191,16 @@ def _spread_plan(known: dict[str, Any], job: Job, there: Workers, faults: list[s
 # --- warnings ---------------------------------------------------------------------------------------------------------
 
 
-def _faults(estimator: Any, n: int, k: int, there: Workers | None) -> list[str]:
+def _faults(estimator: Any, n: int, widths: tuple[int, ...], k: int, there: Workers | None) -> list[str]:
     """Return why the fit would end with an error."""
     found = []
+    if n == 1:
+        found.append("n_samples=1: the fit ends with an error, since it needs at least 2 samples.")
+    if getattr(estimator, "kernel", None) == "precomputed" and set(widths) != {n}:
+        found.append(
+            f"kernel='precomputed' takes matrices of {n:,} x {n:,} values, and n_features has {min(widths):,}: the fit "
+            f"ends with an error. Give {n} columns, or another kernel."
+        )
     if k > n:
         found.append(f"n_clusters={k} is more than the {n:,} samples: the fit ends with an error. Lower it.")
     if there is None:
@@ -255,5 +273,6 @@ def _shortcut(job: Job) -> str:
         if kinds & {BLOCKWISE}:
             return "Its time grows with n^2: use approximation='nystroem', or fit on a sample and predict the others."
         if kinds == {FEATURES}:
-            return "Take more workers, fewer starts (n_init), or fit on a sample and predict the others."
+            more = "Run it on workers" if job.workers is None else "Take more workers"
+            return f"{more}, take fewer starts (n_init), or fit on a sample and predict the others."
     return "Fit on a sample of the data and predict the others."

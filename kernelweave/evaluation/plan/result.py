@@ -90,7 +90,8 @@ class Plan:
         if len(self.n_features) > 3 and len(set(self.n_features)) == 1:
             wide = f"{len(self.n_features)} views of {self.n_features[0]:,}"
         clusters = "number of clusters chosen by the fit" if self.n_clusters is None else f"k = {self.n_clusters:,}"
-        return f"{self.method}, {self.n_samples:,} samples x {wide} columns, {clusters}"
+        many = "1 sample" if self.n_samples == 1 else f"{self.n_samples:,} samples"
+        return f"{self.method}, {many} x {wide} columns, {clusters}"
 
     def _time(self) -> list[str]:
         if self.seconds is None or self.seconds_range is None:

@@ -107,7 +107,9 @@ def _words(way: Way, workers: Workers, job: Job, share: blocks.Share) -> str:
     kind = "inner products of explicit features" if way.kind == FEATURES else "kernel values of all pairs, never stored"
     if not share.kept:
         kind += ", computed again at every pass (memory_limit)"
-    many = f"{workers.count:,} worker(s) of {workers.threads} thread(s)"
+    busy = used(job, workers)
+    idle = f"{busy:,} of " if busy < workers.count else ""
+    many = f"{idle}{workers.count:,} worker(s) of {workers.threads} thread(s)"
     return f"rows in {blocks.n_blocks(job):,} block(s) on {many}: {kind}"
 
 

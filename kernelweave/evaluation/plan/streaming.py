@@ -23,7 +23,7 @@ def stream(job: Job) -> tuple[Costs, float]:
     costs = Costs("")
     costs.keep("Python and libraries", PROCESS)
     if trained.on_a_sample(job):
-        costs.path = f"in this process: {trained.words(job)}; all rows get labels, read from files in {many}"
+        costs.path = f"{trained.words(job)}; all rows get labels, read from files in {many}"
         learned = trained.training(job)
         costs.memory.update(learned.memory)
         costs.work["training"] = added(learned)
