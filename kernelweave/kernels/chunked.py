@@ -30,6 +30,11 @@ from kernelweave.kernels.spec.fitting import (
     fit_kernel,
 )
 
+TOO_MANY = (
+    "New samples would have to meet all training samples, which lie elsewhere and are more than memory_limit allows. "
+    "Raise it, or use approximation='nystroem', whose centres are small."
+)
+
 
 def in_blocks(X: Any) -> bool:
     """Whether samples lie in blocks elsewhere."""
@@ -126,6 +131,7 @@ class ChunkedFeatures(FittedKernel):
 
     transform: Any
     features: BlockArray
+    memory_limit: float = 2048  # MiB of features of training samples that may be kept for new ones
 
     def operator(self, storage: Any = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the inner products."""
@@ -134,14 +140,20 @@ class ChunkedFeatures(FittedKernel):
         return FeatureKernel(self.features, backend=self.features.backend)
 
     def cross(self, X: Matrix) -> KernelOperator:
-        """Refuse: new samples meet the centres, not the training samples."""
-        raise KernelError("The training samples lie elsewhere; fit again to use them.")
+        """Refuse: the training samples are too many to be kept here, where new samples would have to meet them."""
+        raise KernelError(TOO_MANY)
 
     def at_means(self, op: Any, labels: Ints, weights: Floats, totals: Floats) -> tuple[FittedKernel, Ints, Floats]:
         """Return the kernel with the means of clusters, their labels and weights in place of the training samples."""
         sums = op.feature_sums(op.backend.labels(labels), op.backend.array(weights), len(totals))
         means = sums / np.where(totals > 0, totals, 1.0)[:, None]
         return self.centres(means), np.arange(len(totals)), totals
+
+    def kept_here(self) -> FittedKernel:
+        """Return the kernel with the features of all training samples here, where they fit."""
+        if not _fits_here(self.features, self.memory_limit):
+            return replace(self, features=None)  # type: ignore[arg-type]
+        return FeatureMap(self.transform, _computed(self.features))
 
     def centres(self, means: Floats) -> FeatureMap:
         """Return the kernel between new samples and centres that stand for the training samples."""
@@ -164,17 +176,28 @@ class ChunkedFormula(FittedKernel):
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Refuse: the training samples are too many to be kept here."""
-        raise KernelError(
-            "New samples would have to meet all training samples, which lie elsewhere and are more than memory_limit "
-            "allows. Raise it, or use approximation='nystroem', whose centres are small."
-        )
+        raise KernelError(TOO_MANY)
 
     def at_means(self, op: Any, labels: Ints, weights: Floats, totals: Floats) -> tuple[FittedKernel, Ints, Floats]:
         """Return the kernel with all training samples here, where they fit, their labels and weights."""
-        n, width = self.prepared.shape
-        if 8 * n * width > self.memory_limit * 2**20:
-            return replace(self, prepared=None), labels, weights  # type: ignore[arg-type]
-        return FormulaKernel(self.formula, self.prepared.backend.host(self.prepared)), labels, weights
+        return self.kept_here(), labels, weights
+
+    def kept_here(self) -> FittedKernel:
+        """Return the kernel with all training samples here, where they fit."""
+        if not _fits_here(self.prepared, self.memory_limit):
+            return replace(self, prepared=None)  # type: ignore[arg-type]
+        return FormulaKernel(self.formula, _computed(self.prepared))
+
+
+def _fits_here(array: BlockArray, memory_limit: float) -> bool:
+    n, width = array.shape
+    return bool(8 * n * width <= memory_limit * 2**20)
+
+
+def _computed(array: BlockArray) -> Floats:
+    """Return features of all samples here, computed now where they were promised."""
+    backend: BlocksBackend = array.backend
+    return np.asarray(backend.host(backend.made(work.computed, array, shape=array.shape, kept=False)))
 
 
 def fit_chunked_kernel(
@@ -316,8 +339,8 @@ class PairKernel(KernelOperator):
         return self.X.of(self.formula.diag, shape=self.shape[:1])
 
     def matmat(self, H: BackendArray) -> BackendArray:
-        """Refuse: spectral methods on all pairs in blocks are not available."""
-        raise KernelError("Products with an exact kernel in blocks are not available; use an approximation.")
+        """Return K @ H; all samples travel to all places."""
+        return self.X.backend.pair_products(self.formula.tile, self.X, H)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the kernel between some samples."""

@@ -347,6 +347,16 @@ class BlocksBackend:
             self._values([])  # now, so that no more than these rows travel at a time
         return sums
 
+    def pair_products(self, tile: Callable[[Array, Array], Array], X: BlockArray, H: BlockArray) -> BlockArray:
+        """Return the kernel of all pairs times a thin matrix; all samples travel as for the cluster sums."""
+        products: Any = None
+        for lo in range(0, self.n_samples, SOURCE_ROWS):
+            samples = np.arange(lo, min(lo + SOURCE_ROWS, self.n_samples))
+            sources = (self.at(X, samples), self.at(H, samples))
+            products = self.made(work.tile_products, products, X, tile, *sources, shape=H.shape)
+            self._values([])
+        return products
+
     def pair_moves(
         self,
         sums: BlockArray,

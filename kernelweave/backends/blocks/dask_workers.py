@@ -152,7 +152,6 @@ class DaskWorkers(Places):
 
     def _load(self) -> bool:
         """Load what blocks lack; False where a worker died meanwhile."""
-        chunks: list[Any] = []
         futures: list[Any] = []
         places: list[str] = []
         loaded: list[tuple[int, list[int]]] = []
@@ -164,14 +163,12 @@ class DaskWorkers(Places):
             for (place, _), blocks in wanted.items():
                 # What chunks are made of may be known to Dask already, and bound to a worker that died.
                 chunk = self.client.compute(lots[blocks[0]].chunk, workers=[place], allow_other_workers=True)
-                chunks.append(chunk)
                 rows = [(self.blocks[b], lots[b].lo, lots[b].hi) for b in blocks]
                 futures.append(self._submit(place, _adopt, self._session, number, rows, chunk))
+                chunk.release()  # what adopts it still holds it; from then on it may go
                 places.append(place)
                 loaded.append((number, blocks))
         answers = self._await(futures, places)
-        for chunk in chunks:
-            chunk.release()
         for (number, blocks), answer in zip(loaded, answers, strict=True):
             if answer is None:
                 self._lose(blocks)

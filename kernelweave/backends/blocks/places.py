@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kernelweave.backends.blocks.merging import Merge, Part, merged
@@ -13,9 +13,14 @@ from kernelweave.backends.blocks.nodes import Block, Command, Node, commands, in
 class Traffic:
     """What has travelled between this process and the places."""
 
-    rounds: int = 0
     sent: int = 0  # bytes
     received: int = 0  # bytes
+    by_round: list[int] = field(default_factory=list)  # bytes of every round, in both directions
+
+    @property
+    def rounds(self) -> int:
+        """How often all places were asked."""
+        return len(self.by_round)
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class Places(ABC):
         answers: Answer = {}
         done: set[int] = set()
         while len(done) < len(self.blocks):
+            before = self.traffic.sent + self.traffic.received
             tasks = self._tasks(wanted, pending, held, gone, done, merge)
             for task, answer in zip(tasks, self.send(tasks), strict=True):
                 if answer is None:
@@ -115,7 +121,7 @@ class Places(ABC):
                 kept = {command.number for command in task.program if command.keep}
                 for b in task.blocks:
                     self.known[b] |= kept
-            self.traffic.rounds += 1
+            self.traffic.by_round.append(self.traffic.sent + self.traffic.received - before)
         return answers
 
     def _tasks(

@@ -13,6 +13,9 @@ from kernelweave.backends.protocol import Assignment, Moves
 from kernelweave.backends.registry import get_backend
 from kernelweave.foundation.array_types import Array, Floats, Ints
 
+# Bytes of kernel values that are formed together for a product.
+PRODUCT_BYTES = 2**23
+
 
 def given(block: Block, piece: Any) -> Any:
     """Return what came with the question."""
@@ -184,6 +187,22 @@ def tile_sums(
 
     added = host.tiled_cluster_sums(part, (block.rows, len(sources)), labels.astype(np.intp), weights, n_clusters)
     return added if sums is None else sums + added
+
+
+def tile_products(
+    block: Block,
+    products: Floats | None,
+    X: Array,
+    tile: Callable[[Array, Array], Array],
+    sources: Array,
+    H: Floats,
+) -> Floats:
+    """Return the products of a block's rows of a kernel and a thin matrix, with those of some sources added."""
+    added = np.empty((block.rows, H.shape[1]))
+    step = max(1, PRODUCT_BYTES // (8 * len(sources)))
+    for lo in range(0, block.rows, step):
+        added[lo : lo + step] = tile(sources, X[lo : lo + step]).T @ H
+    return added if products is None else products + added
 
 
 def tile_moves(

@@ -104,6 +104,7 @@ def store_communication(estimator: Any, op: Any) -> None:
         "rounds": traffic.rounds,
         "bytes_sent": traffic.sent,
         "bytes_received": traffic.received,
+        "bytes_of_a_round": int(np.median(traffic.by_round)) if traffic.by_round else 0,
         "blocks": len(places.blocks),
         "workers": len(places.where()),
     }

@@ -75,6 +75,10 @@ class ViewKernels:
         pairs = zip(self.kernels, blocks, strict=True)
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.with_features(block)) for kernel, block in pairs))
 
+    def kept_here(self) -> "ViewKernels":
+        """Return the kernels with the training samples in this process, where they lay elsewhere and fit."""
+        return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.kept_here()) for kernel in self.kernels))
+
     def of_samples(self, samples: Sequence[Ints]) -> "ViewKernels":
         """Return kernels of views that have these training samples; rows of precomputed ones are about all samples."""
         pairs = zip(self.kernels, samples, strict=True)
@@ -133,7 +137,7 @@ class SummedKernels:
         """Return what new samples meet, with labels and weights: the training samples, or what stands for them."""
         means = view_means(self.operator, labels, weights, totals)
         if means is None:
-            return self.new_samples, labels, weights
+            return self.new_samples.kept_here(), labels, weights
         pairs = zip(self.new_samples.kernels, means, strict=True)
         kernels = tuple(replace(kernel, kernel=kernel.kernel.centres(own)) for kernel, own in pairs)  # type: ignore[attr-defined]
         return ViewKernels(kernels), np.arange(len(totals)), totals

@@ -50,6 +50,10 @@ class FittedKernel(ABC):
         """Return it with its features in another place of memory; kernels without features stay as they are."""
         return self
 
+    def kept_here(self) -> "FittedKernel":
+        """Return it with the training samples in this process, where they lay elsewhere and fit."""
+        return self
+
     def at_means(self, op: Any, labels: Ints, weights: Floats, totals: Floats) -> tuple["FittedKernel", Ints, Floats]:
         """Return what new samples meet, with labels and weights: the training samples, or what stands for them."""
         return self.for_new_samples(), labels, weights
