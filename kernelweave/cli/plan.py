@@ -88,13 +88,8 @@ def plan(
             "value_bytes": 4 if single else _value_bytes(shape),
         }
         with _client(scheduler) as client:
-            there: dict[str, Any] = {
-                "n_workers": workers,
-                "worker_memory": memory,
-                "worker_threads": worker_threads,
-                "client": client,
-            }
-            found = planned(estimator, n, widths, **there, **tables)
+            there: dict[str, Any] = {"n_workers": workers, "worker_memory": memory, "worker_threads": worker_threads}
+            found = planned(estimator, n, widths, client=client, **there, **tables)
     if as_json:
         messages.put("plan", json.dumps(found.to_dict(), indent=2) + "\n")
     else:

@@ -20,10 +20,12 @@ STEP_ROUNDS = 5
 DRAWN_ROUNDS = 6
 # Rounds for each part of the rows that travel to meet all others, where all pairs count.
 SOURCE_ROUNDS = 4
-# Bytes of a round for each worker; of what a step returns from each block for its own sake, and for each cluster.
+# Bytes of a round for each worker, of a step for each block, and of an answer for each cluster.
 ROUND_BYTES = 600
-BLOCK_ANSWER = 150
+BLOCK_BYTES = 150
 CLUSTER_ANSWER = 40
+# Blocks for each thread from which on neighbours lie together, and their sums travel as one.
+MANY = 8
 # Assumed where no client tells: seconds of a round, beside those for each worker.
 ROUND = 0.012
 ROUND_OF_WORKER = 0.001
@@ -53,7 +55,7 @@ def spread(job: Job, workers: Workers) -> Spread:
     share = _share(job, way, workers)
     costs = Costs(_words(way, workers, job, share))
     _memory(costs, job, way, share)
-    per_step, per_start = _traffic(job, way, busy)
+    per_step, per_start = _traffic(job, way, workers)
     runs = blocks.work(costs, job, way, share)
     starts = blocks.runs_there(job)
     wait = workers.round_seconds or ROUND + ROUND_OF_WORKER * busy
@@ -124,10 +126,19 @@ def _memory(costs: Costs, job: Job, way: Way, share: blocks.Share) -> None:
     blocks.keep_in_hand(costs, job, share.rows, share.threads)
 
 
-def _traffic(job: Job, way: Way, busy: int) -> tuple[float, float]:
+def _answers(job: Job, workers: Workers) -> float:
+    """Return how many sums come back: of every block, or where these are many, of some neighbours at once."""
+    many = blocks.n_blocks(job)
+    if many < MANY * workers.count * workers.threads:
+        return many
+    return workers.count * (1.0 + math.log2(many / workers.count))
+
+
+def _traffic(job: Job, way: Way, workers: Workers) -> tuple[float, float]:
     """Return the bytes of a step, and of a start beside them."""
-    answers = blocks.n_blocks(job)
-    round_bytes = busy * ROUND_BYTES + answers * BLOCK_ANSWER / STEP_ROUNDS
+    busy = used(job, workers)
+    answers = _answers(job, workers)
+    round_bytes = busy * ROUND_BYTES + blocks.n_blocks(job) * BLOCK_BYTES / STEP_ROUNDS
     answer = CLUSTER_ANSWER * job.k
     drawn = job.k * (DRAWN_ROUNDS * round_bytes + 4 * 8.0 * way.width * busy)
     labels = 3.0 * job.n * (1 if job.k <= 256 else 2)
