@@ -390,6 +390,11 @@ def test_too_little_memory_is_warned_of_with_a_remedy(small_machine, estimator, 
     assert said in warning
 
 
+def test_labels_that_do_not_fit_are_warned_of_where_rows_stay_in_files(small_machine):
+    (warning,) = plan(KernelKMeans(5, kernel="linear", n_init=1), 10**8, 5, from_disk=True).warnings
+    assert "spread the rows over workers" in warning
+
+
 def test_a_run_that_fits_is_not_warned_of(small_machine):
     assert plan(KernelKMeans(5), 10_000, 5).warnings == ()
 
@@ -465,7 +470,7 @@ def test_parameters_that_fit_refuses_are_refused(settings):
 
 
 def test_an_unknown_kernel_is_refused():
-    with pytest.raises(ValueError, match="kernel.*gauss"):
+    with pytest.raises(ValueError, match=r"kernel.*gauss"):
         plan(KernelKMeans(3, kernel="gauss"), 100, 5)
 
 

@@ -239,6 +239,8 @@ def _remedy(job: Job, there: int) -> str:
     """Return how a fit takes less memory."""
     if job.workers is not None:
         return "Run the client on a machine with more memory: labels and weights of all samples are kept there."
+    if job.streams:
+        return "Numbers of all samples are kept, as labels: spread the rows over workers, or fit on a sample of them."
     square = 8.0 * job.n**2 * job.views
     if job.setting("storage", "auto") == "dense" and square > 0.5 * there:
         return f"storage='dense' keeps {size(square)}; use storage='auto', or approximation='nystroem'."
