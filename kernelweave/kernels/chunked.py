@@ -103,8 +103,11 @@ def _array(backend: BlocksBackend, table: Chunks) -> BlockArray:
     shape = (table.n_samples, table.width)
     brought = backend.places.bring(table.loaders)
     if brought is None:
-        kept = not backend.places.streams
-        array = backend.made(work.loaded, backend.each(table.loaders), shape=shape, kept=kept)
+        loaders = backend.each(table.loaders)
+        if backend.places.streams:
+            array = backend.made(work.opened, loaders, table.width, shape=shape, kept=False)
+        else:
+            array = backend.made(work.loaded, loaders, shape=shape)
     else:
         array = backend.made(work.brought, shape=shape)
         brought(array.node.number)

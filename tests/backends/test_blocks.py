@@ -54,10 +54,15 @@ def test_a_shard_keeps_what_commands_say_and_forgets_what_is_dropped():
     shard.take_over([Block(0, 0, 2)])
     a = Node(0, work.given, (PerBlock([np.ones(2)]),))
     b = Node(1, double, (a,))
-    answer = dict(shard.run(commands([a, b], {0}, {1}, [0]), [1], (), [0]))
+    answer = dict(shard.run(commands([a, b], {0}, {1}, [0]), [1], [0]))
     assert answer[0, 0][0].tolist() == [2.0, 2.0]
     assert list(shard.values[0]) == [0]
-    shard.run([], [], (0,), [0])
+    program = commands([b], set(), {1}, [0])
+    (answer,) = shard.run(program, [1], [0], dropped_after=[0])
+    assert answer[1][0].tolist() == [2.0, 2.0], "The program reads what goes after it."
+    assert shard.values[0] == {}
+    shard.values[0][0] = np.ones(2)
+    list(shard.run([], [], [0], dropped=[0]))
     assert shard.values[0] == {}
 
 

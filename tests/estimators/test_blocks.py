@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from kernelweave import (
+    ConvergenceWarning,
     ConvexMixture,
     GlobalKernelKMeans,
     GraphFusionClustering,
@@ -31,7 +33,9 @@ from kernelweave import (
     get_config,
     save_model,
 )
+from kernelweave.backends.blocks.opened import Opened
 from kernelweave.inputs.arrays import chunks as chunks_module
+from kernelweave.inputs.arrays.chunks import FileRows, as_chunks
 from kernelweave.kernels import chunked
 from tests.dask_clusters import Client, local_cluster, two_views
 
@@ -295,6 +299,43 @@ def mapped(tmp_path, table, order="C"):
     return np.load(path, mmap_mode="r")
 
 
+def test_mapped_files_are_read_by_their_name_and_copies_are_not(tmp_path):
+    table = mapped(tmp_path, A)
+    _, (chunks,) = as_chunks(table)
+    assert {type(load) for load in chunks.loaders} == {FileRows}
+    np.testing.assert_array_equal(np.concatenate([load() for load in chunks.loaders]), A)
+    _, (part,) = as_chunks(table[7:])
+    np.testing.assert_array_equal(np.concatenate([load() for load in part.loaders]), A[7:])
+    copied = np.load(table.filename, mmap_mode="c")
+    copied[0] = 5.0
+    _, (changed,) = as_chunks(copied)
+    np.testing.assert_array_equal(changed.loaders[0]()[0], np.full(A.shape[1], 5.0))
+
+
+def test_a_draw_of_a_start_reads_the_table_once(tmp_path, monkeypatch):
+    reads = []
+    load = Opened._loaded
+
+    def counted(opened):
+        if opened._rows is None:
+            reads.append(len(opened))
+        return load(opened)
+
+    monkeypatch.setattr(Opened, "_loaded", counted)
+    monkeypatch.setattr(chunks_module, "BLOCK_BYTES", 8 * A.shape[1] * 20)
+    table = mapped(tmp_path, np.repeat(A, 10, axis=0))
+    options = {"kernel": "linear", "n_init": 1, "memory_limit": 0.01, "random_state": 0}
+
+    def passes(k):
+        reads.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            KernelKMeans(k, max_iter=1, **options).fit(table)
+        return sum(reads) / len(table)
+
+    assert passes(8) - passes(3) == pytest.approx(5.0, abs=0.5), "One pass for each draw, and the blocks of drawn rows."
+
+
 @pytest.mark.parametrize("name", ["linear", "rbf", "nystroem", "kernel minmax"])
 def test_mapped_files_beyond_memory_are_streamed(name, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks_module, "BLOCK_BYTES", 8 * A.shape[1] * 70)
@@ -308,7 +349,8 @@ def test_mapped_files_beyond_memory_are_streamed(name, tmp_path, monkeypatch):
     close = chunked.Here.close
 
     def look(places):
-        wide.extend(value.shape for values in places._shard.values.values() for value in values.values())
+        kept = [value for values in places._shard.values.values() for value in values.values()]
+        wide.extend(value.shape for value in kept if isinstance(value, np.ndarray))
         close(places)
 
     monkeypatch.setattr(chunked.Here, "close", look)

@@ -133,7 +133,7 @@ class BlocksBackend:
             return values
         values = np.asarray(values, dtype=dtype)
         if values.ndim == 1 and len(values) and values.min() == values.max():
-            return self.made(work.full, values[0], dtype, shape=values.shape)
+            return self.made(work.full, values[0], dtype, shape=values.shape, kept=False)
         array = self.made(work.given, self._divided(values), shape=values.shape)
         array.dtype = values.dtype
         return array
@@ -154,7 +154,7 @@ class BlocksBackend:
 
     def ones(self, n: int) -> BlockArray:
         """Return n ones."""
-        return self.made(work.full, 1.0, np.float64, shape=(n,))
+        return self.made(work.full, 1.0, np.float64, shape=(n,), kept=False)
 
     def where(self, condition: BlockArray, values: Any, others: Any) -> BlockArray:
         """Return values by a condition."""

@@ -83,7 +83,8 @@ class DaskWorkers(Places):
         for task in tasks:
             fresh = [not self.known[b] for b in task.blocks]
             blocks = [self.blocks[b] for b in task.blocks]
-            payload = dumps((task.program, task.wanted, task.dropped, blocks, fresh, len(self.blocks), task.merge))
+            dropped = (task.dropped, task.dropped_after)
+            payload = dumps((task.program, task.wanted, dropped, blocks, fresh, len(self.blocks), task.merge))
             self.traffic.sent += len(payload)
             futures.append(self._submit(task.place, _run, self._session, self._travelling(payload, task.place)))
         answers: list[Answer | None] = []
@@ -232,7 +233,7 @@ def _adopt(session: str, number: int, rows: Iterable[tuple[Block, int, int]], ch
 
 def _run(session: str, payload: bytes) -> bytes | None:
     """Run a program on some blocks; None where values are missing that should be here."""
-    program, wanted, dropped, blocks, fresh, n_blocks, merge = loads(payload)
+    program, wanted, (before, after), blocks, fresh, n_blocks, merge = loads(payload)
     kept = _kept(session)
     with kept.lock:
         shard = kept.shard
@@ -243,7 +244,8 @@ def _run(session: str, payload: bytes) -> bytes | None:
                 shard.take_over([block])
         threads = max(1, get_worker().state.nthreads)
         with ThreadPoolExecutor(threads) as pool:
-            values = shard.run(program, wanted, dropped, [block.index for block in blocks], pool.map)
+            own = [block.index for block in blocks]
+            values = shard.run(program, wanted, own, dropped=before, dropped_after=after, each=pool.map)
             answer = dict(values) if merge is None else merged(n_blocks, merge, values)
     return dumps(answer)
 

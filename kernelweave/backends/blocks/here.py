@@ -37,7 +37,14 @@ class Here(Places):
         return [self._answer(task) for task in tasks]
 
     def _answer(self, task: Task) -> Answer:
-        values = self._shard.run(task.program, task.wanted, task.dropped, task.blocks, parallel_map)
+        values = self._shard.run(
+            task.program,
+            task.wanted,
+            task.blocks,
+            dropped=task.dropped,
+            dropped_after=task.dropped_after,
+            each=parallel_map,
+        )
         return dict(values) if task.merge is None else merged(len(self.blocks), task.merge, values)
 
     def close(self) -> None:

@@ -4,9 +4,12 @@ A node is a function and its arguments, among them other nodes. Nodes never chan
 whatever a place has lost can be computed again from the nodes behind it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kernelweave.backends.blocks.merging import Part
 
@@ -113,19 +116,27 @@ class Shard:
         self,
         program: Sequence[Command],
         wanted: Sequence[int],
-        dropped: Iterable[int],
         blocks: Sequence[int],
+        *,
+        dropped: Iterable[int] = (),
+        dropped_after: Sequence[int] = (),
         each: Callable[..., Iterable[Any]] = map,
-    ) -> Iterable[tuple[Part, list[Any]]]:
-        """Compute, block after block unless ``each`` does it side by side; return the wanted values of every block."""
+    ) -> Iterator[tuple[Part, list[Any]]]:
+        """Compute, block after block unless ``each`` does it side by side; yield the wanted values of every block.
+
+        Values are forgotten before the program or, where it reads them, block by block after it.
+        """
         for values in self.values.values():
             for number in dropped:
                 values.pop(number, None)
 
         def work(b: int) -> list[Any]:
-            return self._run_block(self.blocks[b], program, wanted)
+            results = self._run_block(self.blocks[b], program, wanted)
+            for number in dropped_after:
+                self.values[b].pop(number, None)
+            return results
 
-        return zip([(0, b) for b in blocks], each(work, blocks), strict=True)
+        yield from zip([(0, b) for b in blocks], each(work, blocks), strict=True)
 
     def _run_block(self, block: Block, program: Sequence[Command], wanted: Sequence[int]) -> list[Any]:
         stored = self.values[block.index]
@@ -133,14 +144,32 @@ class Shard:
 
         def value(arg: Any) -> Any:
             if isinstance(arg, Ref):
-                return passing[arg.number] if arg.number in passing else stored[arg.number]
+                return passing[arg.number] if arg.number in passing else _unpacked(stored[arg.number])
             return arg.pieces[block.index] if isinstance(arg, PerBlock) else arg
 
         for command in program:
             result = command.function(block, *map(value, command.args))
             passing[command.number] = result
             if command.keep:
-                stored[command.number] = result
+                stored[command.number] = _packed(result)
             for number in command.done_with:
                 passing.pop(number, None)
         return [value(Ref(number)) for number in wanted]
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """Indices, labels for instance, in the fewest bytes."""
+
+    values: NDArray[Any]
+
+
+def _packed(value: Any) -> Any:
+    """Return a value as it is kept."""
+    if not (isinstance(value, np.ndarray) and value.dtype == np.intp and value.size and value.min() >= 0):
+        return value
+    return _Packed(value.astype(np.min_scalar_type(value.max())))
+
+
+def _unpacked(kept: Any) -> Any:
+    return kept.values.astype(np.intp) if isinstance(kept, _Packed) else kept

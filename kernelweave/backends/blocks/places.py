@@ -30,7 +30,8 @@ class Task:
     place: str
     program: list[Command]
     wanted: list[int]  # numbers of the values to return
-    dropped: tuple[int, ...]
+    dropped: tuple[int, ...]  # numbers of values that may go at once
+    dropped_after: tuple[int, ...]  # of values that the program still reads
     blocks: list[int]
     merge: Merge | None = None  # what makes one of the values of two blocks
 
@@ -105,9 +106,7 @@ class Places(ABC):
         merge: Merge | None,
     ) -> Answer:
         """Return what the places return for all blocks; those of places that are lost are asked of others."""
-        gone = tuple(number for number in dropped if number not in self.brought)
-        for known in self.known:
-            known.difference_update(gone)
+        gone = {number for number in dropped if number not in self.brought}
         answers: Answer = {}
         done: set[int] = set()
         while len(done) < len(self.blocks):
@@ -121,6 +120,7 @@ class Places(ABC):
                 kept = {command.number for command in task.program if command.keep}
                 for b in task.blocks:
                     self.known[b] |= kept
+                    self.known[b] -= gone
             self.traffic.by_round.append(self.traffic.sent + self.traffic.received - before)
         return answers
 
@@ -129,7 +129,7 @@ class Places(ABC):
         wanted: Sequence[Node],
         pending: Sequence[Node],
         held: set[int],
-        gone: tuple[int, ...],
+        gone: set[int],
         done: set[int],
         merge: Merge | None,
     ) -> list[Task]:
@@ -144,5 +144,6 @@ class Places(ABC):
             for known, group in groups.items():
                 nodes = in_order([*pending, *wanted], set(known))
                 program = commands(nodes, held, set(numbers), group)
-                tasks.append(Task(place, program, numbers, gone, group, merge))
+                read = {parent.number for node in nodes for parent in node.parents()} | set(numbers)
+                tasks.append(Task(place, program, numbers, tuple(gone - read), tuple(gone & read), group, merge))
         return tasks

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.backends.blocks.nodes import Block
+from kernelweave.backends.blocks.opened import Opened
 from kernelweave.backends.blocks.promised import TILED, Promised
 from kernelweave.backends.host import GAIN_DIGITS
 from kernelweave.backends.protocol import Assignment, Moves
@@ -23,8 +24,14 @@ def given(block: Block, piece: Any) -> Any:
 
 
 def loaded(block: Block, load: Callable[[], Array]) -> Array:
-    """Return the rows of a block from where they come from."""
-    return load()
+    """Return the rows of a block from where they come from, in memory."""
+    rows = load()
+    return rows if rows.base is None else rows.copy()
+
+
+def opened(block: Block, load: Callable[[], Array], width: int) -> Opened:
+    """Return rows that are loaded when they are read."""
+    return Opened(load, block.rows, width)
 
 
 def full(block: Block, value: Any, dtype: Any) -> Array:
@@ -139,7 +146,7 @@ def column_sums(block: Block, X: Array) -> Floats:
     """Return the sum of every column."""
     if isinstance(X, Promised):
         return verb(block, "column_sums", X)
-    return X.sum(axis=0, dtype=np.float64)
+    return np.asarray(X).sum(axis=0, dtype=np.float64)
 
 
 def weighted_entries(block: Block, X: Array, weights: Floats, centre: float, power: int) -> float:
@@ -149,6 +156,7 @@ def weighted_entries(block: Block, X: Array, weights: Floats, centre: float, pow
 
 def faults(block: Block, X: Array) -> tuple[int, int, bool]:
     """Return row and column of the first value that is not finite and whether it is NaN; (-1, -1, False) if all are."""
+    X = np.asarray(X)
     with np.errstate(invalid="ignore", over="ignore"):
         if np.isfinite(X.sum(dtype=np.float64)):
             return -1, -1, False

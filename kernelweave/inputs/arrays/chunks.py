@@ -6,6 +6,7 @@ all rows in memory.
 """
 
 import itertools
+import mmap
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Loads some rows of an array in a file, so that no more than these are in memory."""
+    """Maps some rows of an array in a file, so that no more than these are in memory, and only what is read of them."""
 
     path: str
     dtype: str
@@ -47,9 +48,9 @@ class FileRows:
     hi: int
 
     def __call__(self) -> Array:
-        """Return a copy of the rows."""
+        """Return the rows, which lie in memory no longer than what is returned."""
         kind: Any = {"mode": "r", "dtype": self.dtype, "offset": self.offset, "shape": self.shape, "order": self.order}
-        return np.array(np.memmap(self.path, **kind)[self.lo : self.hi])
+        return np.asarray(np.memmap(self.path, **kind)[self.lo : self.hi])
 
 
 @dataclass(frozen=True)
@@ -219,7 +220,8 @@ def _chunks(table: Any, name: str, blocks: Sequence[tuple[int, int, int]]) -> Ch
 
 def _rows(table: Any, lo: int, hi: int) -> Any:
     """Return what loads some rows; of a mapped file by its name, so that neither this process nor a copy holds it."""
-    if isinstance(table, np.memmap) and table.filename is not None and isinstance(table.base, np.memmap | type(None)):
+    whole = isinstance(table, np.memmap) and isinstance(table.base, np.memmap | mmap.mmap)
+    if whole and table.filename is not None and table.mode != "c":  # what was changed in a copy is not in the file
         order = "C" if table.flags.c_contiguous else "F"
         if table.flags.c_contiguous or table.flags.f_contiguous:
             return FileRows(str(table.filename), table.dtype.str, _file_offset(table), table.shape, order, lo, hi)
