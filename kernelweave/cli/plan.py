@@ -2,8 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,9 +11,6 @@ from kernelweave.cli import catalogue, messages, options
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-
-# Seconds to wait for a scheduler.
-REACHED_WITHIN = 5
 
 
 def plan(
@@ -45,9 +40,6 @@ def plan(
     workers: Annotated[int | None, typer.Option(min=1, metavar="W", help="Dask workers that the fit runs on.")] = None,
     worker_memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of each worker, as 4GB.")] = None,
     worker_threads: Annotated[int, typer.Option(min=1, metavar="T", help="Threads of each worker.")] = 1,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="A running Dask cluster instead, as tcp://host:8786.")
-    ] = None,
     from_disk: Annotated[
         bool, typer.Option("--from-disk", help="Tables stay in files, which are read in blocks where memory is short.")
     ] = False,
@@ -66,8 +58,6 @@ def plan(
     """
     with messages.guarded("plan"):
         n, widths = _shape(shape)
-        if scheduler is not None and workers is not None:
-            messages.fail("plan", "--scheduler tells how many workers there are; leave out --workers.")
         from kernelweave.cli import fitting
         from kernelweave.evaluation.plan import plan as planned
 
@@ -87,9 +77,8 @@ def plan(
             "disk_rate": None if disk_rate is None else _bytes("--disk-rate", disk_rate),
             "value_bytes": 4 if single else _value_bytes(shape),
         }
-        with _client(scheduler) as client:
-            there: dict[str, Any] = {"n_workers": workers, "worker_memory": memory, "worker_threads": worker_threads}
-            found = planned(estimator, n, widths, client=client, **there, **tables)
+        there: dict[str, Any] = {"n_workers": workers, "worker_memory": memory, "worker_threads": worker_threads}
+        found = planned(estimator, n, widths, **there, **tables)
     if as_json:
         messages.put("plan", json.dumps(found.to_dict(), indent=2) + "\n")
     else:
@@ -114,27 +103,6 @@ def _bytes(option: str, text: str, plain: int = 1) -> float:
     if match is None or match[2].upper() not in _UNITS or float(match[1]) <= 0:
         messages.fail("plan", f"{option} {text}: write a size, as 4GB or 500MiB.")
     return float(match[1]) * (_UNITS[match[2].upper()] if match[2] else plain)
-
-
-@contextmanager
-def _client(scheduler: str | None) -> Iterator[Any]:
-    """Yield a client of a Dask cluster, None where there is no address."""
-    if scheduler is None:
-        yield None
-        return
-    try:
-        from distributed import Client
-    except ModuleNotFoundError:
-        messages.fail("plan", f'--scheduler {scheduler}: Dask is missing; pip install "kernelweave[dask]".')
-    try:
-        client = Client(scheduler, timeout=REACHED_WITHIN)
-    except (OSError, ValueError) as error:
-        reason = "no answer" if isinstance(error, OSError) else error
-        messages.fail(
-            "plan", f"--scheduler {scheduler}: {reason}; give the address of a running scheduler, as tcp://host:8786."
-        )
-    with client:
-        yield client
 
 
 # --- the shape --------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelweave.cli import main, plan
+from kernelweave.cli import main
 from kernelweave.evaluation.plan import rates
 
 
@@ -18,7 +18,6 @@ def quick_rates(monkeypatch):
     monkeypatch.setattr(rates, "FEATURE_NUMBERS", 1000)
     monkeypatch.setattr(rates, "PATIENCE", 0.0)
     monkeypatch.setattr(rates, "DISK_BYTES", 2**20)
-    monkeypatch.setattr(plan, "REACHED_WITHIN", 0.5)
 
 
 def run(capsys, *arguments):
@@ -85,16 +84,6 @@ def test_tables_on_disk_are_planned_for(tmp_path, capsys):
     assert "read at 500 MB/s (given) at every pass" in given["assumptions"][-1]
 
 
-def test_a_running_cluster_is_asked(capsys):
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, protocol="tcp://", dashboard_address=None
-    ) as cluster:
-        found = as_json(capsys, 1000, 5, "-k", 3, "--kernel", "linear", "--scheduler", cluster.scheduler_address)
-    assert "1 worker(s) of 2 thread(s)" in found["path"]
-    assert "(measured)" in found["assumptions"][-1]
-
-
 def test_the_shape_is_read_from_files(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values = np.random.default_rng(0).random((50, 4))
@@ -131,9 +120,6 @@ def test_a_method_without_an_estimate_says_so(capsys):
         ((1000, 5.5, "-k", 3), "5.5: give whole numbers"),
         ((1000, 5, "-k", 3, "--kernel", "rbf", "--memory-limit", "4 gigs"), "--memory-limit 4 gigs: write a size"),
         ((1000, 5, "-k", 3, "--kernel", "linear", "--disk-rate", "fast"), "--disk-rate fast: write a size"),
-        ((1000, 5, "-k", 3, "--kernel", "linear", "--scheduler", "nowhere"), "as tcp://host:8786"),
-        ((1000, 5, "-k", 3, "--kernel", "linear", "--scheduler", "tcp://127.0.0.1:9"), "no answer"),
-        ((1000, 5, "-k", 3, "--kernel", "linear", "--scheduler", "tcp://a:9", "--workers", 2), "leave out --workers"),
         ((1000, 5, "-k", 3, "--method", "kernel-kmeans", "--set", "n_components=abc"), "n_components"),
         ((1000, 5, "-k", 3, "--kernel", "linear", "--set", "approximation=nystroem"), "not for kernel='linear'"),
     ],
