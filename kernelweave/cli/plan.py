@@ -40,6 +40,13 @@ def plan(
     workers: Annotated[int | None, typer.Option(min=1, metavar="W", help="Dask workers that the fit runs on.")] = None,
     worker_memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of each worker, as 4GB.")] = None,
     worker_threads: Annotated[int, typer.Option(min=1, metavar="T", help="Threads of each worker.")] = 1,
+    from_disk: Annotated[
+        bool, typer.Option("--from-disk", help="Tables stay in files, which are read in blocks where memory is short.")
+    ] = False,
+    disk_rate: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Bytes a second from the disk, as 500MB; default: measured.")
+    ] = None,
+    single: Annotated[bool, typer.Option("--float32", help="Values are stored in single precision.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Say which path a clustering takes, how much memory each process needs, what travels and how long it may last.
@@ -65,7 +72,13 @@ def plan(
         memory = None if worker_memory is None else _bytes("--worker-memory", worker_memory)
         if memory is not None and workers is None:
             messages.fail("plan", f"--worker-memory {worker_memory}: say how many workers there are with --workers.")
-        found = planned(estimator, n, widths, n_workers=workers, worker_memory=memory, worker_threads=worker_threads)
+        tables: dict[str, Any] = {
+            "from_disk": _folder(shape) if from_disk else False,
+            "disk_rate": None if disk_rate is None else _bytes("--disk-rate", disk_rate),
+            "value_bytes": 4 if single else _value_bytes(shape),
+        }
+        there: dict[str, Any] = {"n_workers": workers, "worker_memory": memory, "worker_threads": worker_threads}
+        found = planned(estimator, n, widths, **there, **tables)
     if as_json:
         messages.put("plan", json.dumps(found.to_dict(), indent=2) + "\n")
     else:
@@ -97,9 +110,12 @@ def _bytes(option: str, text: str, plain: int = 1) -> float:
 
 def _shape(places: list[str]) -> tuple[int, list[int]]:
     """Return the number of samples and the columns of every view, as given or of files."""
-    numbers = [place.replace(",", "").replace("_", "") for place in places]
-    if all(re.fullmatch("[0-9]{1,15}", number) for number in numbers):
-        values = [int(number) for number in numbers]
+    numbers = [_number(place) for place in places]
+    if numbers[0] is not None or all(number is not None for number in numbers):
+        wrong = [place for place, number in zip(places, numbers, strict=True) if number is None]
+        if wrong:
+            messages.fail("plan", f"{wrong[0]}: give whole numbers of samples and columns, as 10000 50.")
+        values = [number for number in numbers if number is not None]
         if len(values) < 2 or min(values) < 1:
             messages.fail("plan", f"{' '.join(places)}: give samples and columns, both 1 or more, as 10000 50.")
         return values[0], values[1:]
@@ -109,6 +125,12 @@ def _shape(places: list[str]) -> tuple[int, list[int]]:
         each = ", ".join(f"{place} has {shape[0]:,}" for place, shape in shapes.items())
         messages.fail("plan", f"all tables must hold the same samples, but {each}.")
     return rows.pop(), [shape[1] for shape in shapes.values()]
+
+
+def _number(text: str) -> int | None:
+    """Return a whole number such as 1000, 1,000 or 1e9; None where it is none."""
+    match = re.fullmatch("([0-9]{1,15})(?:[eE]([0-9]{1,2}))?", text.replace(",", "").replace("_", ""))
+    return None if match is None else int(match[1]) * 10 ** int(match[2] or 0)
 
 
 def _file_shape(path: Path) -> tuple[int, int]:
@@ -147,3 +169,23 @@ def _text_shape(path: Path) -> tuple[int, int]:
         start.write_text("".join(head), encoding="utf-8")
         (table,) = read_tables(str(start))
     return lines - (len([line for line in head if line.strip()]) - table.values.shape[0]), int(table.values.shape[1])
+
+
+def _files(places: list[str]) -> list[Path]:
+    """Return the files among what describes the shape."""
+    return [Path(place) for place in places if Path(place).is_file()]
+
+
+def _folder(places: list[str]) -> Any:
+    """Return the folder of the files, or True where numbers are given."""
+    found = _files(places)
+    return found[0].resolve().parent if found else True
+
+
+def _value_bytes(places: list[str]) -> int:
+    """Return the bytes of a stored value: those of NPY files, else of double precision."""
+    import numpy as np
+
+    tables = [path for path in _files(places) if path.suffix.lower() == ".npy"]
+    widths = [np.load(path, mmap_mode="r", allow_pickle=False).dtype.itemsize for path in tables]
+    return min(8, max(widths, default=8))

@@ -17,6 +17,7 @@ def quick_rates(monkeypatch):
         monkeypatch.setattr(rates, name, 100)
     monkeypatch.setattr(rates, "FEATURE_NUMBERS", 1000)
     monkeypatch.setattr(rates, "PATIENCE", 0.0)
+    monkeypatch.setattr(rates, "DISK_BYTES", 2**20)
 
 
 def run(capsys, *arguments):
@@ -72,6 +73,17 @@ def test_workers_are_planned_for(capsys):
     assert "has 500 MB" in found["warnings"][0]
 
 
+def test_tables_on_disk_are_planned_for(tmp_path, capsys):
+    np.save(tmp_path / "X.npy", np.zeros((100_000, 5), dtype=np.float32))
+    options = ("-k", 4, "--kernel", "linear", "--memory-limit", "1MiB", "--from-disk")
+    found = as_json(capsys, tmp_path / "X.npy", *options)
+    assert "rows read from files" in found["path"]
+    assert found["bytes_read_per_step"] == 2 * 4 * 5 * 100_000
+    given = as_json(capsys, "1e9", 5, *options, "--float32", "--disk-rate", "500MB")
+    assert given["n_samples"] == 10**9
+    assert "read at 500 MB/s (given) at every pass" in given["assumptions"][-1]
+
+
 def test_the_shape_is_read_from_files(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values = np.random.default_rng(0).random((50, 4))
@@ -102,9 +114,14 @@ def test_a_method_without_an_estimate_says_so(capsys):
         ((1000, 5, "--method", "minmax-kmeans"), "-k is missing"),
         ((1000, 5, "-k", "2:5"), "give one number"),
         ((1000, 5, "-k", 3, "--method", "nothing"), "there is no such method"),
-        ((1000, 5, "-k", 3, "--kernel", "gauss"), "is unknown"),
+        ((1000, 5, "-k", 3, "--kernel", "gauss"), "gauss"),
         ((1000, 5, "-k", 3, "--kernel", "rbf", "--memory-limit", "much"), "--memory-limit much: write a size"),
         ((1000, 5, "-k", 3, "--worker-memory", "4GB"), "--workers"),
+        ((1000, 5.5, "-k", 3), "5.5: give whole numbers"),
+        ((1000, 5, "-k", 3, "--kernel", "rbf", "--memory-limit", "4 gigs"), "--memory-limit 4 gigs: write a size"),
+        ((1000, 5, "-k", 3, "--kernel", "linear", "--disk-rate", "fast"), "--disk-rate fast: write a size"),
+        ((1000, 5, "-k", 3, "--method", "kernel-kmeans", "--set", "n_components=abc"), "n_components"),
+        ((1000, 5, "-k", 3, "--kernel", "linear", "--set", "approximation=nystroem"), "not for kernel='linear'"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_in_one_line(tmp_path, monkeypatch, capsys, arguments, said):

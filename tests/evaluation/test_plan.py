@@ -22,9 +22,11 @@ from kernelweave import (
     ParameterError,
     plan,
 )
-from kernelweave.evaluation.plan import machine, planning, rates
+from kernelweave.evaluation.plan import machine, planning, rates, streaming
 from kernelweave.evaluation.plan.costs import METHODS
+from kernelweave.evaluation.plan.counts import minmax_runs
 from kernelweave.evaluation.plan.result import duration, size
+from kernelweave.inputs.arrays import chunks
 from kernelweave.kernels.spec.fitting import fit_kernel
 
 ONE_TABLE = [
@@ -75,6 +77,9 @@ def fixed_rates(request, monkeypatch):
     monkeypatch.setattr(rates, "feature_rates", features)
     monkeypatch.setattr(rates, "graph_rates", lambda kernel, params, width, k, rows: features(width, k, rows))
     monkeypatch.setattr(rates, "eigenvector_seconds", lambda kernel, params, width, count, rows: (1e-9 * count, True))
+    monkeypatch.setattr(rates, "map_seconds", lambda method, kernel, params, width, components: 1e-9 * width)
+    monkeypatch.setattr(rates, "disk_rate", lambda folder: 1e8)
+    monkeypatch.setattr(rates, "copy_rate", lambda: 1e9)
     monkeypatch.setattr(rates, "neighbor_seconds", lambda width, rows: 1e-10 * width)
     monkeypatch.setattr(rates, "pilot_seconds", lambda make, settings, widths, rows: 1e-4 * rows * len(widths))
     for name in ("step_seconds", "decomposition_seconds", "product_seconds", "multiply_seconds"):
@@ -185,10 +190,10 @@ def test_more_clusters_take_more(estimator):
 
 def test_starts_are_counted():
     one, ten = (plan(KernelKMeans(5, n_init=n_init), 2_000, 20).seconds_parts for n_init in (1, 10))
-    assert ten["first sums"] == pytest.approx(10 * one["first sums"])
+    assert ten["sums"] == pytest.approx(10 * one["sums"])
     assert ten["kernel matrix"] == one["kernel matrix"]
     labels = np.arange(2_000) % 5
-    assert plan(KernelKMeans(5, init=labels), 2_000, 20).seconds_parts["first sums"] == one["first sums"]
+    assert plan(KernelKMeans(5, init=labels), 2_000, 20).seconds_parts["sums"] == one["sums"]
 
 
 def test_memory_holds_the_kernel_matrix_and_the_sums():
@@ -212,8 +217,8 @@ def test_rows_are_divided_among_workers():
 
 
 def test_threads_of_workers_count():
-    one, two = (plan(KernelKMeans(5), 10**5, 50, n_workers=2, worker_threads=count) for count in (1, 2))
-    assert two.seconds_parts["first sums"] == pytest.approx(one.seconds_parts["first sums"] / 2)
+    one, two = (plan(KernelKMeans(5), 10**6, 50, n_workers=2, worker_threads=count) for count in (1, 2))
+    assert two.seconds_parts["sums"] == pytest.approx(one.seconds_parts["sums"] / 2)
 
 
 def test_all_rows_travel_to_all_workers_where_all_pairs_count():
@@ -226,6 +231,34 @@ def test_features_that_do_not_fit_are_computed_again():
     found = plan(KernelKMeans(5, kernel="linear", memory_limit=100), 10**6, 50, n_workers=4)
     assert "computed again at every pass" in found.path
     assert "features" not in found.memory_parts["each worker"]
+
+
+def test_workers_without_a_block_are_idle():
+    one, five = (plan(KernelKMeans(5, kernel="linear"), 10**5, 50, n_workers=count) for count in (1, 5))
+    assert "rows in 1 block(s) on 1 of 5 worker(s)" in five.path
+    assert five.seconds_parts["assignments"] == one.seconds_parts["assignments"]
+    assert five.memory["each worker"] == one.memory["each worker"]
+
+
+def test_sums_of_many_blocks_travel_together():
+    few, many = (plan(KernelKMeans(20, kernel="linear"), n, 100, n_workers=200).bytes_per_step for n in (10**8, 10**9))
+    assert many < 2 * few
+
+
+def test_minmax_of_vectors_never_meets_all_pairs():
+    found = plan(MinMaxKMeans(5), 10**6, 50, n_workers=4)
+    assert "explicit features" in found.path
+    assert found.bytes_per_start < 8 * 50 * 10**6
+
+
+@pytest.mark.parametrize("model", [KernelSpectralClustering, MultiViewKernelSpectralClustering])
+def test_methods_trained_on_a_sample_label_all_rows_on_workers(model):
+    found = plan(model(5, n_train_samples=1000), 10**7, [20, 30], n_workers=4)
+    assert found.path.startswith("trained in this process on 1,000 samples")
+    assert found.memory["each worker"] < 2 * 10**9
+    assert found.seconds_parts["labels of all samples"] > 0
+    (warning,) = plan(model(5), 10**4, [20, 30], n_workers=4).warnings
+    assert "n_train_samples=5000" in warning
 
 
 def test_a_global_start_is_searched_here():
@@ -252,8 +285,84 @@ def test_the_traffic_of_a_step_is_what_travels():
                 travelled = model.fit(X).communication_
             sent[steps] = travelled["bytes_sent"] + travelled["bytes_received"]
     measured = (sent[4] - sent[1]) / 3
-    assert planned.path.startswith("rows in 1 block(s) on 2 worker(s) of 1 thread(s)")
+    assert planned.path.startswith("rows in 1 block(s) on 1 of 2 worker(s) of 1 thread(s)")
     assert measured / 3 < planned.bytes_per_step < 3 * measured
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def from_disk(n, memory_limit=100, disk_rate=1e8, **settings):
+    model = KernelKMeans(5, kernel="linear", memory_limit=memory_limit, n_init=1)
+    return plan(model, n, 50, from_disk=True, disk_rate=disk_rate, value_bytes=4, **settings)
+
+
+def test_files_larger_than_the_limit_are_read_in_blocks():
+    few, many = (from_disk(n) for n in (10**6, 10**7))
+    assert "rows read from files in 60 block(s)" in many.path
+    assert many.bytes_read_per_step == 10 * few.bytes_read_per_step == 2 * 4 * 50 * 10**7
+    assert "reads     4.0 GB a step from files" in str(many)
+    assert many.memory["this process"] < 4 * 50 * 10**7
+    assert many.bytes_per_step == 0
+
+
+def test_files_within_the_limit_are_read_into_memory():
+    found = from_disk(10**6, memory_limit=1000)
+    assert found.path.startswith("in this process, on")
+    assert found.bytes_read_per_step == 0
+    assert "none is larger than memory_limit" in found.assumptions[-1]
+    graphs = plan(GraphFusionClustering(5), 10**6, 50, from_disk=True)
+    assert "GraphFusionClustering needs all samples there" in graphs.assumptions[-1]
+
+
+def test_the_speed_of_the_disk_counts_at_every_pass_unless_the_files_fit_into_memory(monkeypatch):
+    times = {}
+    for memory in (10**9, 10**12):
+        monkeypatch.setattr(streaming, "machine_memory", lambda memory=memory: memory)
+        times[memory] = [from_disk(10**7, disk_rate=rate).seconds_parts["reading files"] for rate in (1e8, 2e8)]
+    assert times[10**9][0] == pytest.approx(2 * times[10**9][1])
+    once = 4 * 50 * 10**7 * (1 / 1e8 - 1 / 2e8)
+    assert times[10**12][0] - times[10**12][1] == pytest.approx(once)
+
+
+def test_as_many_passes_read_a_file_as_planned(tmp_path, monkeypatch):
+    X = np.random.default_rng(0).random((20_000, 20))
+    np.save(tmp_path / "X.npy", X)
+    read = []
+    for loader in (chunks.Rows, chunks.FileRows):
+        load = loader.__call__
+
+        def counted(self, load=load):
+            read.append(self.hi - self.lo)
+            return load(self)
+
+        monkeypatch.setattr(loader, "__call__", counted)
+    passes = {}
+    for steps in (1, 6):
+        read.clear()
+        model = KernelKMeans(5, kernel="linear", n_init=1, max_iter=steps, init="random_partition", memory_limit=1)
+        with pytest.warns(kernelweave.ConvergenceWarning):
+            model.set_params(random_state=0).fit(np.load(tmp_path / "X.npy", mmap_mode="r"))
+        passes[steps] = sum(read) / len(X)
+    planned = plan(model, *X.shape, from_disk=tmp_path).bytes_read_per_step / X.nbytes
+    assert planned / 3 < (passes[6] - passes[1]) / 5 < 3 * planned
+
+
+# --- MinMax -----------------------------------------------------------------------------------------------------------
+
+
+def test_steps_of_minmax_follow_its_exponents():
+    steps = minmax_runs(MinMaxKMeans(5, p_max=0.3, p_step=0.1, max_iter=100), 1000, pairs=False).steps
+    assert (steps.least, steps.most) == (4, 100)
+    assert 4 < steps.usual < 30
+    assert minmax_runs(MinMaxKMeans(5, max_iter=20), 1000, pairs=True).steps == (20, 20, 20)
+
+
+def test_refinement_and_starts_by_minmax_take_longer():
+    plain, refined = (plan(MinMaxKernelKMeans(5, refine=refine), 2000, 20).seconds for refine in (False, True))
+    assert plain < refined
+    drawn, raised = (plan(KernelKMeans(5, init=init), 2000, 20).seconds for init in ("random", "minmax"))
+    assert drawn < raised
 
 
 # --- warnings ---------------------------------------------------------------------------------------------------------
@@ -281,6 +390,11 @@ def test_too_little_memory_is_warned_of_with_a_remedy(small_machine, estimator, 
     assert said in warning
 
 
+def test_labels_that_do_not_fit_are_warned_of_where_rows_stay_in_files(small_machine):
+    (warning,) = plan(KernelKMeans(5, kernel="linear", n_init=1), 10**8, 5, from_disk=True).warnings
+    assert "spread the rows over workers" in warning
+
+
 def test_a_run_that_fits_is_not_warned_of(small_machine):
     assert plan(KernelKMeans(5), 10_000, 5).warnings == ()
 
@@ -296,7 +410,7 @@ def test_a_machine_that_does_not_tell_its_memory_is_not_warned_of(monkeypatch):
         (KernelKMeans(5), 10**7, "approximation='nystroem'"),
         (GlobalKernelKMeans(5, search="exact"), 10**5, "search='fast'"),
         (KernelSpectralClustering(5), 10**7, "n_train_samples=5000"),
-        (KernelKMeans(5, kernel="linear"), 10**11, "more workers"),
+        (KernelKMeans(5, kernel="linear"), 10**11, "Run it on workers"),
     ],
 )
 def test_more_than_a_day_is_warned_of_with_a_remedy(monkeypatch, estimator, n, said):
@@ -321,6 +435,8 @@ def test_what_ends_with_an_error_is_warned_of():
     assert "more than the 5 samples" in plan(KernelKMeans(8), 5, 2).warnings[0]
     assert "refuses a client" in plan(GraphFusionClustering(3), 1000, 5, n_workers=2).warnings[0]
     assert "storage='dense'" in plan(KernelKMeans(3, storage="dense"), 1000, 5, n_workers=2).warnings[0]
+    assert "at least 2 samples" in plan(KernelKMeans(1), 1, 5).warnings[0]
+    assert "Give 100 columns" in plan(KernelKMeans(3, kernel="precomputed"), 100, 5).warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -332,6 +448,9 @@ def test_what_ends_with_an_error_is_warned_of():
         (10, 2.5, {}, "n_features"),
         (10, 5, {"n_workers": 0}, "n_workers=0"),
         (10, 5, {"worker_memory": 1e9}, "say how many with n_workers"),
+        (10, 5, {"disk_rate": 0}, "disk_rate=0 must be above 0"),
+        (10, 5, {"value_bytes": 16}, "value_bytes=16 must be 1 to 8"),
+        (10, 5, {"from_disk": "no/such/folder"}, "is not a folder"),
     ],
 )
 def test_a_shape_or_machine_that_cannot_be_is_refused(n, d, settings, said):
@@ -344,8 +463,14 @@ def test_one_kernel_too_many_is_refused():
         plan(MultiViewKernelKMeans(3, kernel=["rbf"] * 3), 100, [5, 5])
 
 
+@pytest.mark.parametrize("settings", [{"init": "elsewhere"}, {"n_components": "many"}, {"n_clusters": 0}])
+def test_parameters_that_fit_refuses_are_refused(settings):
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        plan(KernelKMeans(**settings), 100, 5)
+
+
 def test_an_unknown_kernel_is_refused():
-    with pytest.raises(ParameterError, match="kernel='gauss' is unknown"):
+    with pytest.raises(ValueError, match=r"kernel.*gauss"):
         plan(KernelKMeans(3, kernel="gauss"), 100, 5)
 
 

@@ -2,7 +2,10 @@
 
 planning ──▶ plan()      from an estimator, a shape and a machine to a Plan
 paths                    which way the kernel of each view goes: stored, computed again, features, graph, blocks
-costs                    memory and work of each method on such a path
+counts                   how often steps, sums and moves happen
+costs                    memory and work of each method in one process
+blocks                   the same for rows in blocks
+spreading, streaming     blocks on workers, and in files; trained: where a sample is trained on
 rates                    seconds of the pieces of that work, measured here in a second or two
 machine                  memory and threads of this machine and of workers
 result   ──▶ Plan        what was worked out, as text and as a dict

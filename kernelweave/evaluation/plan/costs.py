@@ -1,55 +1,35 @@
 """Memory and work of each method.
 
-Work is a number of passes times what a pass takes. How many passes, steps and moves there are depends on the data; the
-numbers here were counted on noise, on clusters that overlap and on clear ones, and the three figures of ``_Count`` are
-the usual one and the two ends.
+Work is a number of passes times what a pass takes. How many passes, steps and moves there are depends on the data: see
+``counts``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from kernelweave.evaluation.plan import rates
+from kernelweave.evaluation.plan.counts import DESCENT, ONCE, STAGE, Count, Runs, both, capped, minmax_runs
 from kernelweave.evaluation.plan.paths import BLOCKWISE, FEATURES, GIVEN, GRAPH, STORED, Job, Way, ways
 from kernelweave.kernels.neighbors import EXACT_LIMIT
 from kernelweave.solvers.spectral.eigenvectors import GUARD
 
-
-class _Count(NamedTuple):
-    """How often something happens: usually, at least and at most, as far as seen."""
-
-    usual: float
-    least: float
-    most: float
-
-
-ONCE = _Count(1.0, 1.0, 1.0)
-# Of a start of kernel k-means: steps, sums computed anew, and moved samples as a share of all.
-STEPS = _Count(25, 4, 45)
-SWEEPS = _Count(1.1, 1, 2)
-MOVED = _Count(0.6, 0.02, 1.2)
-# The same of MinMax kernel k-means, and of a stage of the global search.
-MINMAX_STEPS = _Count(75, 50, 110)
-MINMAX_SWEEPS = _Count(5, 1, 14)
-MINMAX_MOVED = _Count(2.5, 0.5, 8)
-STAGE_STEPS = _Count(8, 2, 35)
-STAGE_MOVED = _Count(0.15, 0.04, 0.5)
 # Sets of eigenvectors from nothing that the outer steps of spectral clustering amount to.
-DECOMPOSITIONS = _Count(1.5, 0.6, 5)
+DECOMPOSITIONS = Count(1.5, 0.6, 5)
 # Products with the similarities of a convex mixture, of one view and with weights of views to learn.
-PRODUCTS = _Count(65, 40, 150)
-VIEW_PRODUCTS = _Count(400, 100, 800)
+PRODUCTS = Count(65, 40, 150)
+VIEW_PRODUCTS = Count(400, 100, 800)
 # Share of the samples with a prior above zero in second-order steps, and how many such steps there are.
 ACTIVE = 0.2
 MOST_ACTIVE = 2000
-SECOND_ORDER = _Count(6, 4, 12)
+SECOND_ORDER = Count(6, 4, 12)
 # The same where view weights are learned: many steps, most of them with few priors left.
 LATER_ACTIVE = 0.03
-VIEW_SECOND_ORDER = _Count(50, 15, 120)
+VIEW_SECOND_ORDER = Count(50, 15, 120)
 # Of a small fit whose time is scaled to the size of the data.
-PILOT = _Count(1, 0.3, 3.0)
+PILOT = Count(1, 0.3, 3.0)
 PILOT_ROWS = 300
 EXACT_EXPONENT = 2.7
 # Bytes of the interpreter with all libraries, and of the tiles of a thread.
@@ -75,7 +55,7 @@ class Costs:
         """Add memory."""
         self.memory[what] = self.memory.get(what, 0.0) + n_bytes
 
-    def spend(self, what: str, seconds: float, count: _Count = ONCE) -> None:
+    def spend(self, what: str, seconds: float, count: Count = ONCE) -> None:
         """Add work: so many seconds, so often."""
         before = self.work.get(what, (0.0, 0.0, 0.0))
         self.work[what] = tuple(b + seconds * c for b, c in zip(before, count, strict=True))  # type: ignore[assignment]
@@ -119,7 +99,7 @@ def begin(job: Job, found: list[Way]) -> Costs:
             costs.keep("features side by side", way.kernel_bytes(job.n))
     if job.setting("approximation") is not None:
         costs.keep("features", 2 * 8.0 * job.n * found[0].width)
-        costs.spend("features", rates.multiply_seconds() * job.n * job.width * found[0].width * 4)
+        costs.spend("features", found[0].map_seconds(job) * job.n)
     return costs
 
 
@@ -145,16 +125,14 @@ def _at_once(job: Job, found: list[Way]) -> int:
     return 1 if alone or job.starts < job.threads else job.threads
 
 
-def _runs(
-    costs: Costs, job: Job, found: list[Way], often: float, steps: _Count, sweeps: _Count, moved: _Count, n: int
-) -> None:
+def _run(costs: Costs, job: Job, found: list[Way], often: float, runs: Runs, n: int) -> None:
     """Add the work of descents on n samples."""
     for way in found:
         measured = way.rates(n, job.k)
-        costs.spend("first sums", often * measured.sweep * way.units(n), sweeps)
-        costs.spend("rows of moved samples", often * measured.move * way.units(n), moved)
-        costs.spend("assignments", often * measured.assign * n, steps)
-    costs.spend("assignments", often * rates.step_seconds() * len(found), steps)
+        costs.spend("sums", often * measured.sweep * way.units(n), runs.sweeps)
+        costs.spend("rows of moved samples", often * measured.move * way.units(n), runs.moved)
+        costs.spend("assignments", often * measured.assign * n, runs.steps)
+    costs.spend("assignments", often * rates.step_seconds() * len(found), runs.steps)
 
 
 def _draw(costs: Costs, job: Job, found: list[Way], often: float, n: int) -> None:
@@ -164,30 +142,43 @@ def _draw(costs: Costs, job: Job, found: list[Way], often: float, n: int) -> Non
         costs.spend("starts", often * way.rates(n, job.k).columns * n * (1 + trials * (job.k - 1)))
 
 
-def _of_steps(job: Job, steps: _Count, what: str = "a start") -> str:
-    return f"about {steps.usual:.0f} steps {what} ({steps.least:.0f} to {steps.most:.0f}), {job.starts} start(s)"
+def steps_in_words(runs: Runs, starts: int) -> str:
+    """Return how many steps are assumed."""
+    usual, least, most = runs.steps
+    return f"about {usual:.0f} steps a start ({least:.0f} to {most:.0f}), {starts} start(s)"
+
+
+def named_start(job: Job) -> str:
+    """Return the name of how runs start; empty where labels are given."""
+    init = job.setting("init", "k-means++")
+    return init if isinstance(init, str) else ""
+
+
+def runs_of(job: Job, pairs: bool) -> Runs:
+    """Return what happens in a start of a method of the family of kernel k-means."""
+    name = type(job.estimator).__name__
+    if name.startswith("MinMax"):
+        raised = minmax_runs(job.estimator, job.n, pairs)
+        return both(raised, DESCENT) if job.setting("refine") else raised
+    if named_start(job) == "minmax":
+        return both(minmax_runs(None, job.n, pairs), DESCENT)
+    return capped(DESCENT, job.setting("max_iter", 300)) if name == "KernelKMeans" else DESCENT
 
 
 def _kernel_kmeans(job: Job) -> Costs:
     found = ways(job)
     costs = begin(job, found)
-    _draw(costs, job, found, job.starts, job.n)
-    _runs(costs, job, found, job.starts, STEPS, SWEEPS, MOVED, job.n)
-    _keep_runs(costs, job, found, _at_once(job, found))
-    costs.assumptions.append(_of_steps(job, STEPS))
-    return costs
-
-
-def _minmax(job: Job) -> Costs:
-    found = ways(job) if hasattr(job.estimator, "kernel") else [Way(FEATURES, "linear", (), job.width)]
-    costs = begin(job, found)
-    _runs(costs, job, found, job.starts, MINMAX_STEPS, MINMAX_SWEEPS, MINMAX_MOVED, job.n)
-    costs.spend("assignments", 2 * job.starts * rates.step_seconds(), MINMAX_STEPS)  # weights, snapshots, digests
+    if named_start(job) == "k-means++":
+        _draw(costs, job, found, job.starts, job.n)
+    runs = runs_of(job, found[0].pairs)
+    _run(costs, job, found, job.starts, runs, job.n)
     at_once = _at_once(job, found)
     _keep_runs(costs, job, found, at_once)
-    costs.keep("labels of each p", at_once * 50.0 * job.n)
-    costs.assumptions.append(_of_steps(job, MINMAX_STEPS))
-    costs.assumptions.append("no start collapses; one that does is drawn again, up to ten times, and takes that longer")
+    costs.assumptions.append(steps_in_words(runs, job.starts))
+    if "minmax" in (named_start(job), type(job.estimator).__name__[:6].lower()):
+        costs.spend("assignments", 2 * job.starts * rates.step_seconds(), runs.steps)  # weights, snapshots, digests
+        costs.keep("labels of each p", at_once * 50.0 * job.n)
+        costs.assumptions.append("a run of MinMax may rest when p is at its largest, or go on until max_iter")
     return costs
 
 
@@ -199,7 +190,7 @@ def _global(job: Job) -> Costs:
     costs = begin(job, found)
     _stages(costs, job, found, job.n)
     _keep_runs(costs, job, found, 1)
-    costs.assumptions.append(f"about {STAGE_STEPS.usual:.0f} steps for each number of clusters up to {job.k}")
+    costs.assumptions.append(f"about {STAGE.steps.usual:.0f} steps for each number of clusters up to {job.k}")
     if exact:
         rows = min(job.n, PILOT_ROWS)
         settings = tuple(job.estimator.get_params().items())
@@ -218,7 +209,7 @@ def _stages(costs: Costs, job: Job, found: list[Way], n: int) -> None:
     more = job.k - 1
     for way in found:
         costs.spend("gains of candidates", more * way.rates(n, job.k).gains * float(n) * n)
-    _runs(costs, job, found, more, STAGE_STEPS, _Count(2, 2, 2.2), STAGE_MOVED, n)
+    _run(costs, job, found, more, STAGE, n)
 
 
 def _multi_view_kernel_kmeans(job: Job) -> Costs:
@@ -228,15 +219,15 @@ def _multi_view_kernel_kmeans(job: Job) -> Costs:
         costs.spend("scales of the views", way.rates(job.n, job.k).sweep * way.units(job.n))
     init = job.setting("init")
     if not isinstance(init, str) or init == "graph":
-        _runs(costs, job, found, 1, STEPS, SWEEPS, MOVED, job.n)
+        _run(costs, job, found, 1, DESCENT, job.n)
     elif not init.startswith("global"):
         _draw(costs, job, found, job.starts, job.n)
-        _runs(costs, job, found, job.starts, STEPS, SWEEPS, MOVED, job.n)
+        _run(costs, job, found, job.starts, DESCENT, job.n)
     else:
         _search(costs, job, found)
-        _runs(costs, job, found, 1, STEPS, SWEEPS, MOVED, job.n)
+        _run(costs, job, found, 1, DESCENT, job.n)
     _keep_runs(costs, job, found, _at_once(job, found))
-    costs.assumptions.append(_of_steps(job, STEPS))
+    costs.assumptions.append(steps_in_words(DESCENT, job.starts))
     return costs
 
 
@@ -251,11 +242,11 @@ def _search(costs: Costs, job: Job, found: list[Way]) -> None:
             measured = way.rates(job.n, job.k)
             each = measured.fill if way.kind == STORED else measured.sweep
             costs.spend("kernel of the search", each * size**2 if way.pairs else 0.0)
-            costs.spend("first sums", measured.sweep * way.units(job.n))
+            costs.spend("sums", measured.sweep * way.units(job.n))
     _stages(costs, job, searched, size)
     often = job.starts - 1
     _draw(costs, job, searched, often, size)
-    _runs(costs, job, searched, often, STEPS, SWEEPS, MOVED, size)
+    _run(costs, job, searched, often, DESCENT, size)
     if size < job.n:
         costs.assumptions.append(f"the start is searched among {size:,} samples (init_size)")
 
@@ -267,7 +258,7 @@ def _multi_view_spectral(job: Job) -> Costs:
     for way in found:
         if way.kind == FEATURES:
             costs.spend("Gram matrix", rates.multiply_seconds() * job.n * float(way.width) ** 2)
-            costs.spend("eigenvectors", rates.decomposition_seconds() * float(way.width) ** 3, _Count(5, 3, 20))
+            costs.spend("eigenvectors", rates.decomposition_seconds() * float(way.width) ** 3, Count(5, 3, 20))
             costs.keep("Gram matrix", 4 * 8.0 * way.width**2)
             continue
         kernel = "rbf" if way.kind == GIVEN else way.kernel
@@ -280,7 +271,7 @@ def _multi_view_spectral(job: Job) -> Costs:
     costs.keep("scaled kernels and their sum", (stored + 2 * (stored > 0)) * 8.0 * job.n**2)
     costs.keep("blocks of vectors", (12 + 4) * block * 8.0 * job.n)
     rounding = [Way(FEATURES, "linear", (), job.k)]
-    _runs(costs, job, rounding, job.starts, STEPS, SWEEPS, MOVED, job.n)
+    _run(costs, job, rounding, job.starts, DESCENT, job.n)
     _keep_runs(costs, job, rounding, job.threads)
     costs.assumptions.append("view weights settle after about 4 sets of eigenvectors (2 to 10)")
     return costs
@@ -303,7 +294,7 @@ def _kernel_spectral(job: Job) -> Costs:
     seconds = each * (float(m) ** 2 if pairs else m)
     if way.kind == BLOCKWISE:
         seconds += 14 * way.rates(m, job.k).sweep * float(m) ** 2
-    costs.spend("eigenvectors", seconds, _Count(0.5, 0.2, 2))
+    costs.spend("eigenvectors", seconds, Count(0.5, 0.2, 2))
     costs.keep("blocks of vectors", (12 + 4) * (job.k + GUARD) * 8.0 * m)
     _assign_rest(costs, job, found, m)
     return costs
@@ -329,9 +320,9 @@ def _multi_view_kernel_spectral(job: Job) -> Costs:
     costs = begin(trained, found)
     costs.keep("samples", 8.0 * (job.n - m) * job.width)
     costs.keep("centred kernels and their eigenvectors", (2 * job.views + 2) * 8.0 * m**2)
-    costs.spend("all eigenvectors", job.views * rates.decomposition_seconds() * float(m) ** 3, _Count(1, 0.7, 1.5))
+    costs.spend("all eigenvectors", job.views * rates.decomposition_seconds() * float(m) ** 3, Count(1, 0.7, 1.5))
     products = 36 * 2 * job.views * (job.k + GUARD) * float(m) ** 2
-    costs.spend("coupled eigenvectors", rates.multiply_seconds() * products, _Count(1, 0.1, 2))
+    costs.spend("coupled eigenvectors", rates.multiply_seconds() * products, Count(1, 0.1, 2))
     _assign_rest(costs, job, found, m)
     return costs
 
@@ -391,8 +382,8 @@ def _graph_fusion(job: Job) -> Costs:
 METHODS: dict[str, Callable[[Job], Costs]] = {
     "KernelKMeans": _kernel_kmeans,
     "GlobalKernelKMeans": _global,
-    "MinMaxKMeans": _minmax,
-    "MinMaxKernelKMeans": _minmax,
+    "MinMaxKMeans": _kernel_kmeans,
+    "MinMaxKernelKMeans": _kernel_kmeans,
     "MultiViewKernelKMeans": _multi_view_kernel_kmeans,
     "MultiViewSpectralClustering": _multi_view_spectral,
     "KernelSpectralClustering": _kernel_spectral,

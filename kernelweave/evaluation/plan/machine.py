@@ -9,6 +9,8 @@ from kernelweave.foundation.errors import ParameterError
 
 # Files that limit the memory of a container, version 2 and 1 of control groups.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+# Rounds to the workers of a client that are timed.
+ROUNDS_TIMED = 10
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,17 @@ class Workers:
     count: int
     threads: int  # of each
     memory: float | None  # bytes of the smallest; None: not known
+    round_seconds: float | None = None  # of a task to all of them and back; None: not measured
+
+
+@dataclass(frozen=True)
+class Tables:
+    """How samples are stored."""
+
+    value_bytes: int = 8
+    on_disk: bool = False
+    folder: str | None = None  # where the files are; None for the folder of temporary files
+    disk_rate: float | None = None  # bytes a second; None: to be measured
 
 
 def machine_memory() -> int | None:
@@ -57,4 +70,23 @@ def workers(n_workers: int | None, worker_memory: float | None, worker_threads: 
     if not known:
         raise ParameterError("client has no workers yet; wait for them with client.wait_for_workers().")
     limits = [worker.get("memory_limit") or 0 for worker in known]
-    return Workers(len(known), min(worker["nthreads"] for worker in known), float(min(limits)) or None)
+    threads = min(worker["nthreads"] for worker in known)
+    return Workers(len(known), threads, float(min(limits)) or None, _round_seconds(client))
+
+
+def _round_seconds(client: Any) -> float:
+    """Return the seconds of a round: a task to every worker, and its answer."""
+    import time
+
+    addresses = list(client.nthreads())
+    taken = []
+    for number in range(1 + ROUNDS_TIMED):
+        begun = time.perf_counter()
+        futures = [client.submit(_answer, number, workers=[place], pure=False) for place in addresses]
+        client.gather(futures)
+        taken.append(time.perf_counter() - begun)
+    return sum(taken[1:]) / ROUNDS_TIMED
+
+
+def _answer(number: int) -> int:
+    return number

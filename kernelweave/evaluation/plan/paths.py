@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave.estimators.shared.elsewhere import limit_of
 from kernelweave.evaluation.plan import rates
-from kernelweave.evaluation.plan.machine import Workers
+from kernelweave.evaluation.plan.machine import Tables, Workers
 from kernelweave.foundation.errors import KernelError, ParameterError
 from kernelweave.foundation.threads import thread_count
 from kernelweave.kernels.spec.fitting import FeatureMap, GraphFit, fit_kernel
@@ -35,6 +36,7 @@ class Job:
     widths: tuple[int, ...]
     k: int
     workers: Workers | None = None
+    tables: Tables | None = None
 
     def setting(self, name: str, default: Any = None) -> Any:
         """Return a parameter of the estimator."""
@@ -54,6 +56,34 @@ class Job:
     def input_bytes(self) -> int:
         """Bytes of the samples, in double precision."""
         return 8 * self.n * self.width
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the samples as they are stored."""
+        return self.n * self.width * self.value_bytes
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a stored value."""
+        return 8 if self.tables is None else self.tables.value_bytes
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether rows lie in blocks: on workers, or in files larger than the memory limit."""
+        return self.workers is not None or self.streams
+
+    @property
+    def streams(self) -> bool:
+        """Whether rows are read from files at every pass: where one table is larger than the memory limit."""
+        if self.workers is not None or self.tables is None or not self.tables.on_disk:
+            return False
+        largest = self.n * max(self.widths) * self.value_bytes
+        return bool(self.estimator._takes_blocks) and largest > self.block_limit
+
+    @property
+    def block_limit(self) -> float:
+        """Bytes that rows in blocks and their features may take in memory."""
+        return limit_of(self.estimator) * 2**20
 
     @property
     def threads(self) -> int:
@@ -95,6 +125,13 @@ class Way:
             return 8 * n * self.width
         return 24 * 2 * 30 * n if self.kind == GRAPH else 0
 
+    def map_seconds(self, job: Job) -> float:
+        """Return the seconds of the features of a sample where they approximate a kernel, else 0."""
+        method = job.setting("approximation")
+        if method is None:
+            return 0.0
+        return rates.map_seconds(method, self.kernel, self.params, job.width, self.width)
+
     def units(self, n: int) -> float:
         """Return by what the rates of sums and moves are multiplied."""
         return float(n) * n if self.pairs else float(n)
@@ -116,6 +153,8 @@ def ways(job: Job, shared_limit: bool = False) -> list[Way]:
 
     ``shared_limit`` divides the memory limit among the views.
     """
+    if not hasattr(job.estimator, "kernel"):  # of vectors
+        return [Way(FEATURES, "linear", (), job.width)]
     limit = job.limit / job.views if shared_limit else job.limit
     found = [
         _way(job, width, kernel, params, limit)
@@ -153,7 +192,7 @@ def _way(job: Job, width: int, kernel: Any, params: Any, limit: float) -> Way:
         stored = storage == "dense" or (storage == "auto" and width > job.n and fits)
         return Way(STORED if stored else FEATURES, kernel, options, wide)
     if kind == STORED:
-        stored = job.workers is None and (storage == "dense" or (storage == "auto" and fits))
+        stored = not job.in_blocks and (storage == "dense" or (storage == "auto" and fits))
         return Way(STORED if stored else BLOCKWISE, kernel, options, width)
     return Way(GRAPH, kernel, options, width)
 

@@ -1,12 +1,15 @@
 """From an estimator, a shape and a machine to a plan."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
+from os import PathLike, fspath
+from os.path import isdir
 from typing import Any
 
-from kernelweave.evaluation.plan import blocks
+from kernelweave.evaluation.plan import spreading, streaming, trained
 from kernelweave.evaluation.plan.costs import METHODS, Costs, added
-from kernelweave.evaluation.plan.machine import Workers, machine_memory, workers
+from kernelweave.evaluation.plan.machine import Tables, Workers, machine_memory, workers
 from kernelweave.evaluation.plan.paths import BLOCKWISE, FEATURES, Job, ways
 from kernelweave.evaluation.plan.result import Plan, duration, size
 from kernelweave.foundation.errors import ParameterError
@@ -28,6 +31,9 @@ def plan(
     worker_memory: float | None = None,
     worker_threads: int = 1,
     client: Any = None,
+    from_disk: bool | str | PathLike[str] = False,
+    disk_rate: float | None = None,
+    value_bytes: int = 8,
 ) -> Plan:
     """Say what a fit will need before it is run.
 
@@ -51,6 +57,15 @@ def plan(
         Threads of each worker.
     client : distributed.Client, default=None
         The Dask client the fit will run on; by default that of the settings in force.
+    from_disk : bool or path-like, default=False
+        Whether the tables are files, mapped into memory (``np.load`` with ``mmap_mode="r"``) or Zarr arrays, that are
+        read in blocks where one is larger than ``memory_limit``. A path names the folder that they are in, whose disk
+        is then measured.
+    disk_rate : float, default=None
+        Bytes a second that are read from the disk, or by each worker; by default they are measured here and assumed
+        of workers.
+    value_bytes : int, default=8
+        Bytes of a stored value: 4 in single precision.
 
     Returns
     -------
@@ -71,6 +86,7 @@ def plan(
     asked = getattr(estimator, "n_clusters", None)
     k = int(asked) if isinstance(asked, Integral) else CHOSEN
     there = workers(n_workers, worker_memory, worker_threads, client)
+    tables = _tables(from_disk, disk_rate, value_bytes)
     known: dict[str, Any] = {
         "method": name,
         "n_samples": n,
@@ -79,16 +95,41 @@ def plan(
     }
     if name not in METHODS:
         return Plan(**known, path=f"not known; there are estimates for {', '.join(METHODS)}")
-    faults = _faults(estimator, n, k, there)
-    spreadable = estimator._takes_blocks
-    if there is not None and spreadable:
-        job = Job(estimator, n, widths, min(k, n), there)
-        return _spread_plan(known, job, there, faults)
-    job = Job(estimator, n, widths, min(k, n))
-    costs = METHODS[name](job)
+    estimator._validate_params()
+    faults = _faults(estimator, n, widths, k, there)
+    job = Job(estimator, n, widths, min(k, n), there if estimator._takes_blocks else None, tables)
+    if job.workers is not None:
+        return _spread_plan(known, job, job.workers, faults + _without_sample(job))
+    per_step = 0.0
+    if job.streams:
+        faults += _without_sample(job)
+        costs, per_step = streaming.stream(job)
+    else:
+        costs = METHODS[name](job)
+        if tables.on_disk:
+            costs.assumptions.append(_why_loaded(job))
     memory = {HERE: _whole(costs.memory)}
     warnings = (*faults, *_too_large(job, memory[HERE]), *_too_long(job, costs))
-    return _filled(known, costs, memory, {HERE: costs.memory}, warnings)
+    return replace(_filled(known, costs, memory, {HERE: costs.memory}, warnings), bytes_read_per_step=int(per_step))
+
+
+def _why_loaded(job: Job) -> str:
+    """Return why tables in files are read into memory as a whole."""
+    if job.estimator._takes_blocks:
+        return f"files are read into memory: none is larger than memory_limit, {size(job.block_limit)}"
+    return f"files are read into memory: {type(job.estimator).__name__} needs all samples there"
+
+
+def _tables(from_disk: Any, disk_rate: float | None, value_bytes: int) -> Tables:
+    """Return how samples are stored."""
+    if disk_rate is not None and not disk_rate > 0:
+        raise ParameterError(f"disk_rate={disk_rate!r} must be above 0, in bytes a second; leave it out to measure it.")
+    if not isinstance(value_bytes, Integral) or not 1 <= int(value_bytes) <= 8:
+        raise ParameterError(f"value_bytes={value_bytes!r} must be 1 to 8: 4 for single precision, 8 for double.")
+    folder = None if isinstance(from_disk, bool) else fspath(from_disk)
+    if folder is not None and not isdir(folder):
+        raise ParameterError(f"from_disk={folder!r} is not a folder; name the one that holds the tables, or give True.")
+    return Tables(int(value_bytes), from_disk is not False, folder, disk_rate)
 
 
 def _shape(n_samples: Any, n_features: Any) -> tuple[int, tuple[int, ...]]:
@@ -132,15 +173,16 @@ def _filled(
 
 def _spread_plan(known: dict[str, Any], job: Job, there: Workers, faults: list[str]) -> Plan:
     """Return the plan of a fit on workers."""
-    found = blocks.spread(job, there)
+    found = spreading.spread(job, there)
     parts = {WORKER: found.costs.memory, HERE: found.here}
     memory = {process: _whole(own) for process, own in parts.items()}
     warnings = list(faults)
     if there.memory is not None and memory[WORKER] > there.memory:
-        need = blocks.enough_workers(job, there)
+        need = spreading.enough_workers(job, there)
         remedy = "Take workers with more memory" if need is None else f"Take {need:,} such workers"
         needed = f"each worker needs {size(memory[WORKER])} and has {size(there.memory)}."
-        warnings.append(f"{needed} {remedy}, or single precision (float32) tables.")
+        single = "" if job.value_bytes < 8 else ", or tables in single precision (float32)"
+        warnings.append(f"{needed} {remedy}{single}.")
     warnings += _too_large(job, memory[HERE])
     warnings += _too_long(job, found.costs)
     return _filled(known, found.costs, memory, parts, warnings, found.per_step, found.per_start)
@@ -149,9 +191,16 @@ def _spread_plan(known: dict[str, Any], job: Job, there: Workers, faults: list[s
 # --- warnings ---------------------------------------------------------------------------------------------------------
 
 
-def _faults(estimator: Any, n: int, k: int, there: Workers | None) -> list[str]:
+def _faults(estimator: Any, n: int, widths: tuple[int, ...], k: int, there: Workers | None) -> list[str]:
     """Return why the fit would end with an error."""
     found = []
+    if n == 1:
+        found.append("n_samples=1: the fit ends with an error, since it needs at least 2 samples.")
+    if getattr(estimator, "kernel", None) == "precomputed" and set(widths) != {n}:
+        found.append(
+            f"kernel='precomputed' takes matrices of {n:,} x {n:,} values, and n_features has {min(widths):,}: the fit "
+            f"ends with an error. Give {n} columns, or another kernel."
+        )
     if k > n:
         found.append(f"n_clusters={k} is more than the {n:,} samples: the fit ends with an error. Lower it.")
     if there is None:
@@ -160,11 +209,21 @@ def _faults(estimator: Any, n: int, k: int, there: Workers | None) -> list[str]:
     if not estimator._takes_blocks:
         found.append(
             f"{name} works in one process and refuses a client: these figures are for this process. On workers run "
-            "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans and MultiViewKernelKMeans."
+            "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans and, trained on a sample, "
+            "KernelSpectralClustering and MultiViewKernelSpectralClustering."
         )
     elif getattr(estimator, "storage", "auto") == "dense":
         found.append("storage='dense' keeps all pairs of samples, which tables on workers cannot; leave it out.")
     return found
+
+
+def _without_sample(job: Job) -> list[str]:
+    """Return why a method that is trained on samples in memory refuses rows that lie elsewhere."""
+    if not trained.on_a_sample(job) or trained.training_samples(job) < job.n:
+        return []
+    wanted = job.setting("n_train_samples")
+    text = f"n_train_samples={wanted} trains on all samples, which lie elsewhere: the fit ends with an error."
+    return [f"{text} Train on some of them, as n_train_samples=5000."]
 
 
 def _too_large(job: Job, needed: int) -> list[str]:
@@ -180,6 +239,8 @@ def _remedy(job: Job, there: int) -> str:
     """Return how a fit takes less memory."""
     if job.workers is not None:
         return "Run the client on a machine with more memory: labels and weights of all samples are kept there."
+    if job.streams:
+        return "Numbers of all samples are kept, as labels: spread the rows over workers, or fit on a sample of them."
     square = 8.0 * job.n**2 * job.views
     if job.setting("storage", "auto") == "dense" and square > 0.5 * there:
         return f"storage='dense' keeps {size(square)}; use storage='auto', or approximation='nystroem'."
@@ -214,5 +275,6 @@ def _shortcut(job: Job) -> str:
         if kinds & {BLOCKWISE}:
             return "Its time grows with n^2: use approximation='nystroem', or fit on a sample and predict the others."
         if kinds == {FEATURES}:
-            return "Take more workers, fewer starts (n_init), or fit on a sample and predict the others."
+            more = "Run it on workers" if job.workers is None else "Take more workers"
+            return f"{more}, take fewer starts (n_init), or fit on a sample and predict the others."
     return "Fit on a sample of the data and predict the others."

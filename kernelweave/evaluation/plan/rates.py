@@ -4,6 +4,8 @@ Every piece is the loop that a fit runs, on a few thousand samples of noise.
 """
 
 import itertools
+import os
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.neighbors import nearest_others
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.kernels.spec.fitting import approximate_kernel, fit_kernel
 from kernelweave.kernels.weighted_sum import composite
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.spectral.eigenvectors import spectrum
@@ -40,6 +42,9 @@ FEW_ROWS = 60
 SPECTRAL_ROWS = 1500
 DECOMPOSED = 400
 SEARCHED = 1500
+# Samples of the measurement of features that approximate a kernel, and bytes of that of the disk.
+MAPPED = 2000
+DISK_BYTES = 2**25
 
 
 @dataclass(frozen=True)
@@ -211,6 +216,40 @@ def multiply_seconds() -> float:
     """Return the seconds of a multiplication and addition in a product of matrices."""
     A = noise(DECOMPOSED, DECOMPOSED)
     return mean_seconds(lambda: A @ A, PATIENCE / 4) / DECOMPOSED**3
+
+
+@cache
+def map_seconds(method: Any, kernel: Any, params: tuple[tuple[str, Any], ...], width: int, n_components: int) -> float:
+    """Return the seconds of the features of one sample that approximate a kernel."""
+    wide = min(width, WIDE)
+    few = min(n_components, SEARCHED)
+    rows = noise(max(few, MAPPED), wide)
+    fitted: Any = approximate_kernel(rows, kernel, dict(params), method=method, n_components=few, random_state=0)
+    taken = mean_seconds(lambda: fitted.transform(rows[:MAPPED]), PATIENCE / 2) / len(rows[:MAPPED])
+    return taken * width / wide * n_components / few
+
+
+@cache
+def disk_rate(folder: str | None) -> float:
+    """Return the bytes a second that are read from a file in a folder, which the system does not have in memory."""
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".kernelweave-") as file:
+        file.write(np.random.default_rng(0).bytes(DISK_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        begun = time.perf_counter()
+        with open(file.name, "rb", buffering=0) as again:
+            while again.read(2**20):
+                pass
+        return DISK_BYTES / (time.perf_counter() - begun)
+
+
+@cache
+def copy_rate() -> float:
+    """Return the bytes a second that are copied in memory."""
+    values = np.ones(2**20)
+    return values.nbytes / mean_seconds(values.copy, PATIENCE / 4)
 
 
 @cache

@@ -31,6 +31,8 @@ class Plan:
     bytes_per_step, bytes_per_start : int
         What travels between this process and all workers in a step of a run, and beside that once a start; 0 where
         everything is in one process.
+    bytes_read_per_step : int
+        What a step reads from files, where these are larger than the memory limit; 0 elsewhere.
     seconds : float or None
         About how long the fit takes, None where no estimate exists.
     seconds_range : tuple of float or None
@@ -52,6 +54,7 @@ class Plan:
     memory_parts: dict[str, dict[str, int]] = field(default_factory=dict)
     bytes_per_step: int = 0
     bytes_per_start: int = 0
+    bytes_read_per_step: int = 0
     seconds: float | None = None
     seconds_range: tuple[float, float] | None = None
     seconds_parts: dict[str, float] = field(default_factory=dict)
@@ -75,6 +78,8 @@ class Plan:
             lines += _wrapped("memory", f"{size(total)} in {process}: {_shares(self.memory_parts[process], size)}")
         if self.bytes_per_step or self.bytes_per_start:
             lines.append(f"travels   {size(self.bytes_per_step)} a step, and {size(self.bytes_per_start)} a start")
+        if self.bytes_read_per_step:
+            lines.append(f"reads     {size(self.bytes_read_per_step)} a step from files")
         lines += self._time()
         for assumption in self.assumptions:
             lines += _wrapped("assumed", assumption)
@@ -85,7 +90,8 @@ class Plan:
         if len(self.n_features) > 3 and len(set(self.n_features)) == 1:
             wide = f"{len(self.n_features)} views of {self.n_features[0]:,}"
         clusters = "number of clusters chosen by the fit" if self.n_clusters is None else f"k = {self.n_clusters:,}"
-        return f"{self.method}, {self.n_samples:,} samples x {wide} columns, {clusters}"
+        many = "1 sample" if self.n_samples == 1 else f"{self.n_samples:,} samples"
+        return f"{self.method}, {many} x {wide} columns, {clusters}"
 
     def _time(self) -> list[str]:
         if self.seconds is None or self.seconds_range is None:
