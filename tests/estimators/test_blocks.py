@@ -1,10 +1,11 @@
 """Fits of tables in blocks end with the labels of one process, wherever the blocks lie and however they are cut."""
 
+import pickle
 import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
@@ -311,6 +312,14 @@ def test_mapped_files_are_read_by_their_name_and_copies_are_not(tmp_path):
     copied[0] = 5.0
     _, (changed,) = as_chunks(copied)
     np.testing.assert_array_equal(changed.loaders[0]()[0], np.full(A.shape[1], 5.0))
+
+
+def test_only_the_rows_of_a_block_travel():
+    _, (chunks,) = as_chunks(np.resize(A, (3000, A.shape[1])))
+    load = replace(chunks.loaders[0], lo=100, hi=110)
+    sent = pickle.dumps(load)
+    assert len(sent) < 2 * 10 * A.shape[1] * 8
+    np.testing.assert_array_equal(pickle.loads(sent)(), load())
 
 
 def test_mapped_views_count_together(tmp_path):

@@ -228,9 +228,18 @@ def test_all_rows_travel_to_all_workers_where_all_pairs_count():
 
 
 def test_features_that_do_not_fit_are_computed_again():
-    found = plan(KernelKMeans(5, kernel="linear", memory_limit=100), 10**6, 50, n_workers=4)
+    model = KernelKMeans(5, approximation="random_features", memory_limit=100)
+    found = plan(model, 10**6, 50, n_workers=4)
     assert "computed again at every pass" in found.path
     assert "features" not in found.memory_parts["each worker"]
+    roomy = plan(model.set_params(memory_limit=10**5), 10**6, 50, n_workers=4)
+    assert "features" in roomy.memory_parts["each worker"]
+
+
+def test_rows_less_a_vector_are_not_kept_twice():
+    found = plan(KernelKMeans(5, kernel="linear", memory_limit=10**5), 10**6, 50, n_workers=4)
+    assert "features" not in found.memory_parts["each worker"]
+    assert "again" not in found.path
 
 
 def test_workers_without_a_block_are_idle():

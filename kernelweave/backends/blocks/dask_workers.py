@@ -28,7 +28,7 @@ from kernelweave.foundation.errors import WorkersLostError
 # Seconds between looks at which workers are alive, and how long to wait for one when none is.
 GLANCE = 1.0
 PATIENCE = 30.0
-# Blocks for each thread from which on neighbours are kept together.
+# Blocks for each worker from which on neighbours are kept together.
 MANY = 8
 # Programs of more bytes than this do not travel through Dask's graph.
 LARGE = 2**20
@@ -141,7 +141,7 @@ class DaskWorkers(Places):
             if home in rows:
                 rows[home] += block.rows
         share = sum(block.rows for block in self.blocks) / sum(alive.values())
-        together = len(self.blocks) >= MANY * sum(alive.values())
+        together = len(self.blocks) >= MANY * len(alive)
         chosen = ""
         for block, home in zip(self.blocks, self._homes, strict=True):
             if home in rows:

@@ -16,12 +16,12 @@ from kernelweave.inputs.arrays.chunks import BLOCK_BYTES
 FIRST_PASSES = 6.0
 VIEW_PASSES = 2.0
 STEP_PASSES = 2.0
-DRAWN_PASSES = 2.5
+DRAWN_PASSES = 1.2
 # What a pass over promised features takes, in copies of them: of one table, and of several side by side.
-PROMISED = 0.5
-PROMISED_VIEWS = 1.0
+PROMISED = 0.4
+PROMISED_VIEWS = 0.6
 # How much longer than in one array: centres that are drawn, and sums over all pairs of samples.
-SLOWER_DRAWS = 3.0
+SLOWER_DRAWS = 1.5
 SLOWER_PAIRS = 3.0
 # Rows that travel together to meet all others.
 SOURCE_ROWS = 8192
@@ -45,6 +45,11 @@ def one_way(job: Job) -> Way:
     """Return how kernels are kept; several views of pairs are passed through one after the other."""
     found = ways(job, shared_limit=True)
     return found[0] if len(found) == 1 else replace(found[0], width=job.width)
+
+
+def only_shifts(job: Job, way: Way) -> bool:
+    """Whether features are the rows less a vector, which are never kept."""
+    return way.kind == FEATURES and way.kernel == "linear" and job.setting("approximation") is None
 
 
 def n_blocks(job: Job) -> int:

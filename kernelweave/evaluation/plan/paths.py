@@ -74,11 +74,11 @@ class Job:
 
     @property
     def streams(self) -> bool:
-        """Whether rows are read from files at every pass: where one table is larger than the memory limit."""
+        """Whether rows are read from files at every pass: where all tables are larger than the memory limit."""
         if self.workers is not None or self.tables is None or not self.tables.on_disk:
             return False
-        largest = self.n * max(self.widths) * self.value_bytes
-        return bool(self.estimator._takes_blocks) and largest > self.block_limit
+        together = self.n * sum(self.widths) * self.value_bytes
+        return bool(self.estimator._takes_blocks) and together > self.block_limit
 
     @property
     def block_limit(self) -> float:

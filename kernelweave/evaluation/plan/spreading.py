@@ -24,7 +24,7 @@ SOURCE_ROUNDS = 4
 ROUND_BYTES = 600
 BLOCK_BYTES = 150
 CLUSTER_ANSWER = 40
-# Blocks for each thread from which on neighbours lie together, and their sums travel as one.
+# Blocks for each worker from which on neighbours lie together, and their sums travel as one.
 MANY = 8
 # Assumed where no client tells: seconds of a round, beside those for each worker.
 ROUND = 0.012
@@ -100,14 +100,15 @@ def _share(job: Job, way: Way, workers: Workers) -> blocks.Share:
     busy = used(job, workers)
     rows = math.ceil(job.n / busy)
     # Features of several views are kept side by side, if at all.
-    kept = 8.0 * rows * way.width <= job.block_limit - job.stored_bytes / busy
+    fits = 8.0 * rows * way.width <= job.block_limit - job.stored_bytes / busy
+    kept = fits and not blocks.only_shifts(job, way)
     threads = min(workers.threads, math.ceil(blocks.n_blocks(job) / busy))
     return blocks.Share(rows, threads, kept)
 
 
 def _words(way: Way, workers: Workers, job: Job, share: blocks.Share) -> str:
     kind = "inner products of explicit features" if way.kind == FEATURES else "kernel values of all pairs, never stored"
-    if not share.kept:
+    if not share.kept and not blocks.only_shifts(job, way):
         kind += ", computed again at every pass (memory_limit)"
     busy = used(job, workers)
     idle = f"{busy:,} of " if busy < workers.count else ""
@@ -129,7 +130,7 @@ def _memory(costs: Costs, job: Job, way: Way, share: blocks.Share) -> None:
 def _answers(job: Job, workers: Workers) -> float:
     """Return how many sums come back: of every block, or where these are many, of some neighbours at once."""
     many = blocks.n_blocks(job)
-    if many < MANY * workers.count * workers.threads:
+    if many < MANY * workers.count:
         return many
     return workers.count * (1.0 + math.log2(many / workers.count))
 

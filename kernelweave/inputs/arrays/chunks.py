@@ -37,6 +37,12 @@ class Rows:
         """Return the rows."""
         return np.asarray(self.array[self.lo : self.hi])
 
+    def __reduce__(self) -> Any:
+        """Have only these rows of an array in memory travel."""
+        if not isinstance(self.array, np.ndarray):
+            return Rows, (self.array, self.lo, self.hi)
+        return Rows, (self.array[self.lo : self.hi], 0, self.hi - self.lo)
+
 
 @dataclass(frozen=True)
 class FileRows:
