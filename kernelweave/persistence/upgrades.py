@@ -62,7 +62,12 @@ ADDED: dict[str, Fields] = {
     "estimator/ConvexMixture": {"checkpoint": None},
     "estimator/CorrelationalSpectralClustering": {"checkpoint": None},
     "estimator/GlobalKernelKMeans": {"checkpoint": None},
-    "estimator/GraphFusionClustering": {"checkpoint": None, "missing": "error"},
+    "estimator/GraphFusionClustering": {
+        "checkpoint": None,
+        "missing": "error",
+        "neighbor_search": "auto",
+        "memory_limit": None,
+    },
     "estimator/IterativeSVR": {"checkpoint": None},
     "estimator/KMedoids": {"checkpoint": None},
     "estimator/KernelKMeans": {"checkpoint": None},
