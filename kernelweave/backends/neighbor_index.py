@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 
 from kernelweave.foundation.array_types import Array, Ints
+from kernelweave.foundation.errors import MissingPackageError
 from kernelweave.foundation.registry import package
 
 #: Fewer rows than this are compared with all.
 FEW_ROWS = 1000
 # Links of a row in every layer, rows in hand while one is entered, and the least of them during a search.
 LINKS = 16
-BUILD_BREADTH = 100
-SEARCH_BREADTH = 64
+BUILD_BREADTH = 60
+SEARCH_BREADTH = 32
 # Rows in hand during a search for each one that is wanted.
 BREADTH_PER_NEIGHBOR = 3
 
@@ -67,7 +68,7 @@ def library() -> Any:
     try:
         return package("faiss")
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             "neighbor_search='approximate' needs Faiss, and it is not installed: install kernelweave[neighbors], or "
             "use neighbor_search='exact'."
         ) from error

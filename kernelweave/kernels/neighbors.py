@@ -13,6 +13,9 @@ approximate     asks an index of a library, whose rows are entered in a drawn or
 many neighbours the last two find is measured on some rows.
 """
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +24,7 @@ import scipy.sparse as sp
 
 from kernelweave.backends.neighbor_index import build_index, library, search_index
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
-from kernelweave.foundation.threads import for_ranges, single_threaded_blas
+from kernelweave.foundation.threads import for_ranges, single_threaded_blas, thread_count
 
 Search = Literal["auto", "exact", "approximate"]
 #: How neighbours can be searched.
@@ -87,10 +90,26 @@ def nearest_others(
     if sp.issparse(Z):
         return _sparse_neighbors(Z, Z, m, turn)
     if search == "approximate":
-        return _by_index(Z, m, turn)
+        return _by_index(Z, m, turn, _index_of(Z, turn))
     if search == "auto" and n > exact_limit:
         return _in_cells(Z, m, rng)
     return _dense_neighbors(Z, Z, m, turn)
+
+
+def nearest_in_all(tables: Sequence[Matrix], counts: Sequence[int], rng: np.random.Generator, search: Search) -> Any:
+    """Yield the nearest others of the rows of several tables, with the same draws for all of them.
+
+    An index is built on one thread, so those of all tables are built side by side.
+    """
+    if search != "approximate":
+        yield from (nearest_others(Z, m, deepcopy(rng), search=search) for Z, m in zip(tables, counts, strict=True))
+        return
+    turns = [deepcopy(rng).permutation(Z.shape[0]) for Z in tables]
+    with ThreadPoolExecutor(thread_count()) as pool:
+        indexes = list(pool.map(_index_of, tables, turns))
+    for Z, m, turn, index in zip(tables, counts, turns, indexes, strict=True):
+        m = min(m, Z.shape[0] - 1)
+        yield _sparse_neighbors(Z, Z, m, turn) if index is None else _by_index(Z, m, turn, index)
 
 
 def check_search(search: Search) -> None:
@@ -228,9 +247,13 @@ def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, turn: Ints |
 # --- approximate -----------------------------------------------------------------------------------------------------
 
 
-def _by_index(Z: Floats, m: int, order: Ints) -> Neighbors:
-    """Return approximate neighbours by an index, whose rows are entered in this order: that of a file may be sorted."""
-    index = build_index(Z[order])
+def _index_of(Z: Matrix, order: Ints) -> Any:
+    """Return the index of rows, entered in this order since that of a file may be sorted; None of sparse rows."""
+    return None if sp.issparse(Z) else build_index(Z[order])
+
+
+def _by_index(Z: Floats, m: int, order: Ints, index: Any) -> Neighbors:
+    """Return approximate neighbours by an index, whose rows were entered in this order."""
     indices = np.empty((len(Z), m), dtype=np.intp)
     distances = np.empty((len(Z), m))
 
@@ -359,14 +382,13 @@ def _roughly_nearest(Z: Array, known: Array, lengths: Array, candidates: Ints, m
 def _first_nearest(squares: Floats, lengths: Floats, m: int, own: Ints | None, turn: Ints | None) -> Ints:
     """Return the places of the m least values of every row, in order; between equal ones at the limit see ``_tied``."""
     last, tolerance = limits(squares, lengths, m)
-    within = squares <= (last + tolerance)[:, None]
-    counts = np.count_nonzero(within, axis=1)
-    rows, columns = np.nonzero(within)
+    rows, columns = np.divmod(np.flatnonzero(squares <= (last + tolerance)[:, None]), squares.shape[1])
+    ends = np.cumsum(np.bincount(rows, minlength=len(squares)))
+    clear = np.diff(ends, prepend=0) == m
     near = np.empty((len(squares), m), dtype=np.intp)
-    clear = counts == m
     near[clear] = columns[clear[rows]].reshape(-1, m)
     for row in np.flatnonzero(~clear):
-        there = np.flatnonzero(within[row])
+        there = columns[ends[row - 1] if row else 0 : ends[row]]
         nearer = squares[row, there] < last[row] - tolerance[row]
         tied = np.flatnonzero(~nearer)
         chosen = _tied(there[tied], m - np.count_nonzero(nearer), None if own is None else own[row], turn)

@@ -319,7 +319,8 @@ def test_workers_without_enough_memory_are_warned_of_and_the_number_named_is_eno
 
 def test_what_ends_with_an_error_is_warned_of():
     assert "more than the 5 samples" in plan(KernelKMeans(8), 5, 2).warnings[0]
-    assert "refuses a client" in plan(GraphFusionClustering(3), 1000, 5, n_workers=2).warnings[0]
+    assert "refuses a client" in plan(ConvexMixture(3), 1000, 5, n_workers=2).warnings[0]
+    assert "no estimate for GraphFusionClustering" in plan(GraphFusionClustering(3), 1000, 5, n_workers=2).warnings[0]
     assert "storage='dense'" in plan(KernelKMeans(3, storage="dense"), 1000, 5, n_workers=2).warnings[0]
 
 

@@ -12,14 +12,19 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
+from kernelweave.backends import neighbor_index
 from kernelweave.foundation import threads as threading_rules
-from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.errors import MissingPackageError, ParameterError
 from kernelweave.kernels import neighbors as fusion_neighbors
 from kernelweave.kernels.neighbors import (
     Neighbors,
+    check_search,
+    is_exact,
+    measured_recall,
     nearest_by_distances,
     nearest_known,
     nearest_others,
+    recall_by_distances,
     self_tuned_graph,
 )
 from kernelweave.kernels.spec.fitting import fit_kernel
@@ -394,6 +399,99 @@ def test_neighbours_are_the_same_at_any_number_of_threads(search, monkeypatch):
             results.append(in_cells(X, 8) if search == "cells" else exact)
     np.testing.assert_array_equal(results[0].indices, results[1].indices)
     np.testing.assert_array_equal(results[0].distances, results[1].distances)
+
+
+# --- an index
+
+
+def by_index(X, m, seed=0):
+    return nearest_others(X, m, np.random.default_rng(seed), search="approximate")
+
+
+@pytest.mark.parametrize("order", ["drawn", "sorted"])
+def test_an_index_finds_nine_of_ten_neighbours_also_where_rows_are_sorted(order):
+    X = clustered(1500, d=8)
+    X = X[np.argsort(X[:, 0])] if order == "sorted" else X
+    near = by_index(X, 10)
+    exact = nearest_others(X, 10, RNG, search="exact")
+    assert recall(near.indices, exact.indices) >= 0.95
+    assert measured_recall(X, near, np.random.default_rng(0)) >= 0.95
+    np.testing.assert_allclose(near.distances, np.linalg.norm(X[:, None] - X[near.indices], axis=2))
+    assert not (near.indices == np.arange(len(X))[:, None]).any()
+    assert all(len(set(row)) == 10 for row in near.indices.tolist())
+
+
+def test_an_index_is_the_same_at_any_number_of_threads_and_follows_the_seed(monkeypatch):
+    monkeypatch.setattr(threading_rules, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(fusion_neighbors, "ASKED_ROWS", 100)
+    X = np.random.default_rng(0).standard_normal((1500, 20))
+    found = []
+    for count in (1, 2, 4):
+        with threadpool_limits(count):
+            found.append(by_index(X, 8))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].indices, other.indices)
+        np.testing.assert_array_equal(found[0].distances, other.distances)
+    assert (by_index(X, 8, seed=1).indices != found[0].indices).any()
+
+
+def test_few_rows_have_their_exact_neighbours_by_an_index_too():
+    X = clustered(300)
+    near = by_index(X, 7)
+    np.testing.assert_array_equal(near.indices, nearest_others(X, 7, RNG).indices)
+    assert by_index(X[:3], 9).indices.shape == (3, 2)
+
+
+def test_many_equal_rows_have_each_other_as_neighbours_by_an_index():
+    X = np.vstack([np.zeros((1200, 2)), np.ones((50, 2))])
+    near = by_index(X, 5)
+    assert not (near.indices == np.arange(1250)[:, None]).any()
+    assert measured_recall(X, near, np.random.default_rng(0)) > 0.95  # any of the equal ones will do
+
+
+def test_sparse_rows_are_searched_exactly_whatever_is_asked_for():
+    Z = unit_counts()
+    for search in ("exact", "approximate"):
+        near = nearest_others(Z, 4, np.random.default_rng(0), search=search)
+        np.testing.assert_array_equal(near.indices, nearest_others(Z, 4, np.random.default_rng(0)).indices)
+        assert is_exact(Z, search)
+
+
+def test_exact_search_is_exact_beyond_the_limit_of_auto(monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "TILE_ENTRIES", 2**12)  # more than one tile of few rows
+    X = clustered(700)
+    near = nearest_others(X, 6, np.random.default_rng(0), exact_limit=100, search="exact")
+    np.testing.assert_array_equal(near.indices, nearest_others(X, 6, np.random.default_rng(0)).indices)
+
+
+def test_recall_is_the_share_of_neighbours_that_are_near_enough():
+    wanted = np.array([[1.0, 2.0], [1.0, 1.0]])
+    assert recall_by_distances(np.array([[1.0, 3.0], [1.0, 1.0]]), wanted) == 0.75
+    assert recall_by_distances(np.array([[2.0, 2.0], [np.inf, 2.0]]), wanted) == 0.5
+    assert recall_by_distances(np.empty((3, 0)), np.empty((3, 0))) == 1.0
+    X = clustered(400)
+    wrong = Neighbors(np.zeros((400, 3), dtype=int), np.full((400, 3), 1e9))
+    assert measured_recall(X, wrong, np.random.default_rng(0)) == 0.0
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch):
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(neighbor_index, "package", absent)
+    with pytest.raises(MissingPackageError, match=r"Faiss(.|\n)*kernelweave\[neighbors\](.|\n)*'exact'"):
+        check_search("approximate")
+    check_search("exact")
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10_000), st.sampled_from([1 / 3, 0.7, 1e5]))
+def test_rounding_does_not_change_the_order_of_others_equally_far_away(seed, unit):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(4, size=(40, 3)).astype(float)
+    plain = nearest_others(X, 9, np.random.default_rng(0))
+    scaled = nearest_others(X * unit, 9, np.random.default_rng(0))
+    np.testing.assert_array_equal(scaled.indices, plain.indices)
 
 
 # --- the self-tuned graph

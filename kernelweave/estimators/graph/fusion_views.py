@@ -7,7 +7,7 @@ view        of a table or counts   ComparedView   neighbours by one or two repre
 All three know ``edges(block)``, the weights from new samples to the training samples.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -26,8 +26,8 @@ from kernelweave.kernels.neighbors import (
     is_exact,
     measured_recall,
     nearest_by_distances,
+    nearest_in_all,
     nearest_known,
-    nearest_others,
     self_tuned_edges,
     self_tuned_graph,
 )
@@ -211,33 +211,43 @@ class NeighborSearch:
     recall_rng: np.random.Generator | None = None  # draws the samples that recall is measured on; None: not measured
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a view that are searched for neighbours."""
+
+    kind: str
+    representations: tuple[Representation, ...]
+    rows: tuple[Matrix, ...]  # by every representation
+    sizes: tuple[int, ...]
+    samples: Ints  # which of all samples these are
+
+
 def fit_views(
     views: Views, types: Sequence[ViewType], n_clusters: int, search: NeighborSearch
 ) -> tuple[list[FusionView], list[sp.csr_array], list[float]]:
     """Return every view with the graph of its samples, edges of all views on one scale, and the share of neighbours."""
-    fitted: list[FusionView] = []
-    graphs: list[sp.csr_array] = []
-    recalls: list[float] = []
-    for v, kind in enumerate(types):
-        view, graph, recall = _fit_view(views, v, kind, n_clusters, search)
-        fitted.append(view)
-        graphs.append(graph)
-        recalls.append(recall)
+    found = [_fit_view(views, v, kind, n_clusters, search) for v, kind in enumerate(types)]
+    compared = [each for each in found if isinstance(each, _Rows)]
+    tables = [Z for each in compared for Z in each.rows]
+    counts = [max(each.sizes) for each in compared for _ in each.rows]
+    near = nearest_in_all(tables, counts, search.rng, search.kind)
+    complete = [_joined(each, near, search, views.n_samples) if isinstance(each, _Rows) else each for each in found]
+    fitted, graphs, recalls = (list(column) for column in zip(*complete, strict=True))
     usual = np.mean(
         [g.data.mean() for g, kind in zip(graphs, types, strict=True) if kind != "graph" and g.nnz] or [1.0]
     )
     for position, (graph, kind) in enumerate(zip(graphs, types, strict=True)):
         if kind == "graph" and graph.nnz:
             scale = float(usual / graph.data.mean())
-            fitted[position] = replace(fitted[position], scale=scale)  # type: ignore[arg-type]
+            fitted[position] = replace(fitted[position], scale=scale)
             graphs[position] = graph * scale
     return fitted, graphs, recalls
 
 
 def _fit_view(
     views: Views, position: int, kind: ViewType, n_clusters: int, search: NeighborSearch
-) -> tuple[FusionView, sp.csr_array, float]:
-    """Return a view with the graph of its samples, where absent ones have no edges, and the share of neighbours."""
+) -> _Rows | tuple[FusionView, sp.csr_array, float]:
+    """Return the rows of a view that are compared; of a kernel or graph the view, its graph and the share."""
     n = views.n_samples
     block = of_present(views, position, kind)
     there = None if views.observed is None else views.present(position)
@@ -254,10 +264,17 @@ def _fit_view(
     present = block if len(samples) == block.shape[0] else block[samples]
     fitted = representations(present, kind)
     rows = tuple(representation.transform(present) for representation in fitted)
-    near = [nearest_others(Z, max(sizes), deepcopy(search.rng), search=search.kind) for Z in rows]
-    recall = min(_recall(Z, each, search) for Z, each in zip(rows, near, strict=True))
-    samples = samples if there is None else there[samples]
-    view, graph = joined_view(kind, fitted, rows, near, sizes, samples, n)
+    return _Rows(kind, fitted, rows, sizes, samples if there is None else there[samples])
+
+
+def _joined(
+    found: _Rows, near: Iterator[Neighbors], search: NeighborSearch, n_samples: int
+) -> tuple[FusionView, sp.csr_array, float]:
+    """Return a view with its graph from the next neighbours, one search for each representation."""
+    theirs = [next(near) for _ in found.rows]
+    recall = min(_recall(Z, each, search) for Z, each in zip(found.rows, theirs, strict=True))
+    parts = (found.kind, found.representations, found.rows)
+    view, graph = joined_view(*parts, theirs, found.sizes, found.samples, n_samples)
     return view, graph, recall
 
 

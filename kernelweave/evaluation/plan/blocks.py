@@ -23,6 +23,8 @@ from kernelweave.evaluation.plan.machine import Workers
 from kernelweave.evaluation.plan.paths import FEATURES, Job, Way, ways
 from kernelweave.inputs.arrays.chunks import BLOCK_BYTES
 
+#: Estimators that take blocks and whose costs there are not known.
+WITHOUT_ESTIMATE = ("GraphFusionClustering",)
 # Rounds of a step and of a centre that is drawn; bytes of a round for each worker, and of a step for each block.
 ROUNDS = 7
 DRAWN_ROUNDS = 6

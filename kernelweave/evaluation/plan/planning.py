@@ -80,7 +80,7 @@ def plan(
     if name not in METHODS:
         return Plan(**known, path=f"not known; there are estimates for {', '.join(METHODS)}")
     faults = _faults(estimator, n, k, there)
-    spreadable = estimator._takes_blocks
+    spreadable = estimator._takes_blocks and name not in blocks.WITHOUT_ESTIMATE
     if there is not None and spreadable:
         job = Job(estimator, n, widths, min(k, n), there)
         return _spread_plan(known, job, there, faults)
@@ -160,7 +160,12 @@ def _faults(estimator: Any, n: int, k: int, there: Workers | None) -> list[str]:
     if not estimator._takes_blocks:
         found.append(
             f"{name} works in one process and refuses a client: these figures are for this process. On workers run "
-            "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans and MultiViewKernelKMeans."
+            "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans and GraphFusionClustering."
+        )
+    elif name in blocks.WITHOUT_ESTIMATE:
+        found.append(
+            f"there is no estimate for {name} on workers: these figures are for this process, which keeps the graphs "
+            "also where neighbours are searched on workers."
         )
     elif getattr(estimator, "storage", "auto") == "dense":
         found.append("storage='dense' keeps all pairs of samples, which tables on workers cannot; leave it out.")
