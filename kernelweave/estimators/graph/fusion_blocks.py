@@ -33,7 +33,7 @@ from kernelweave.kernels.representations import FEW_COLUMNS, Representation
 from kernelweave.solvers.spectral.eigenvectors import GUARD
 
 # Bytes that each neighbour of a sample takes in lists and graphs, by every representation, with copies on the way.
-NEIGHBOR_BYTES = 80
+NEIGHBOR_BYTES = 140
 # Numbers of each sample for each eigenvector: those of a search that is restarted.
 EIGEN_NUMBERS = 16
 

@@ -190,7 +190,7 @@ def _remedy(job: Job, there: int) -> str:
         return f"storage='dense' keeps {size(square)}; use storage='auto', or approximation='nystroem'."
     if job.input_bytes > 0.5 * there and job.estimator._takes_blocks:
         return "Give the tables as files mapped into memory (np.load with mmap_mode='r'), or as Dask arrays on workers."
-    if there < job.limit and hasattr(job.estimator, "memory_limit"):
+    if there < job.limit and getattr(job.estimator, "memory_limit", None) is not None:
         return f"Lower memory_limit, which allows {size(job.limit)}."
     if hasattr(job.estimator, "n_train_samples"):
         return "Train on some of the samples, as n_train_samples=5000; the others are assigned."
