@@ -93,8 +93,7 @@ def nearest_in_blocks(
         args = (rows.each(range(len(rows.sizes))), rows.each(rows.starts[:-1].tolist()), rows.divided(turn))
         parts = rows.asked(_candidates, representation, *args, sources, m, n)
         known = _merged(known, parts, lengths, m, turn)
-    nearest = known.chosen(_nearest(known.squares, known.indices, lengths, m, np.arange(n), turn, n, spare=False))
-    return sorted_by_distance(nearest.indices, nearest.distances, lengths)
+    return sorted_by_distance(known.indices, known.distances, lengths)
 
 
 def recall_in_blocks(
@@ -174,7 +173,7 @@ def _merged(known: Candidates, parts: list[Candidates], lengths: Floats, m: int,
     n = len(lengths)
     if joined.indices.shape[1] == 0:
         return joined
-    return joined.chosen(_nearest(joined.squares, joined.indices, lengths, m, np.arange(n), turn, n, spare=True))
+    return joined.chosen(_nearest(joined.squares, joined.indices, lengths, m, np.arange(n), turn, n))
 
 
 def _fields(candidates: Candidates) -> tuple[Array, Array, Array]:
@@ -201,21 +200,11 @@ def _joined(near: Neighbors, parts: list[Neighbors], lengths: Floats, m: int) ->
     return sorted_by_distance(np.hstack([near.indices, indices]), joined, lengths).first(m)
 
 
-def _nearest(
-    squares: Floats,
-    samples: Ints,
-    lengths: Floats,
-    m: int,
-    own: Ints,
-    turn: Ints,
-    n: int,
-    *,
-    spare: bool,
-) -> Bools:
-    """Return which candidates are the m nearest of every row.
+def _nearest(squares: Floats, samples: Ints, lengths: Floats, m: int, own: Ints, turn: Ints, n: int) -> Bools:
+    """Return which candidates are the m nearest of every row; rows with fewer candidates keep all they have.
 
-    With ``spare`` up to m of those at the limit are kept, since which of them are equal to the last may still change.
-    ``turn`` is that of all samples; rows with fewer candidates keep all they have.
+    Between equal ones at the limit turns decide, as in memory: whoever has no turn among some candidates has none among
+    more of them. ``samples`` and ``own`` are places in ``turn``, and n is the number of all samples.
     """
     there = np.isfinite(squares)
     if squares.shape[1] <= m:
@@ -228,9 +217,8 @@ def _nearest(
     for row in np.flatnonzero(enough & (np.count_nonzero(keep, axis=1) > m)):
         nearer = squares[row] < last[row] - tolerance[row]
         tied = np.flatnonzero(keep[row] & ~nearer)
-        count = m if spare else m - np.count_nonzero(nearer)
         waiting = (turn[samples[row, tied]] - turn[own[row]]) % n
-        nearer[tied[np.argsort(waiting, kind="stable")[:count]]] = True
+        nearer[tied[np.argsort(waiting, kind="stable")[: m - np.count_nonzero(nearer)]]] = True
         keep[row] = nearer
     return keep
 
@@ -277,7 +265,7 @@ def _candidates(
             squares[np.arange(stop - start), np.arange(start, stop) + first - sources.first] = np.inf
         own = len(known) + np.arange(start, stop)
         samples = np.broadcast_to(numbers, squares.shape)
-        keep = _nearest(squares, samples, np.einsum("ij,ij->i", part, part), count, own, turns, n, spare=True)
+        keep = _nearest(squares, samples, np.einsum("ij,ij->i", part, part), count, own, turns, n)
         found = Candidates(samples, squares, np.empty(squares.shape)).chosen(keep)
         distances = np.where(np.isfinite(found.squares), distances_to(part, known, found.indices), np.inf)
         return Candidates(found.indices + sources.first, found.squares, distances)

@@ -86,6 +86,7 @@ ADDED: dict[str, Fields] = {
     "estimator/RatioMultipleKernelClustering": {"checkpoint": None},
     "estimator/SimilarityNetworkFusion": {"checkpoint": None},
     "extension/FusedGraph": {"observed": None, "level": 0.0},
+    "kernel/NeighborGraph": {"recall": 1.0},
     "kernel/ViewKernel": {"columns": None},
     "model/Centers": {"view_norms": None},
     "view/Kernel": {"samples": None},

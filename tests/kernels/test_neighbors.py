@@ -12,9 +12,10 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
+from kernelweave import MultiViewSpectralClustering, NgSpectralClustering
 from kernelweave.backends import neighbor_index
 from kernelweave.foundation import threads as threading_rules
-from kernelweave.foundation.errors import MissingPackageError, ParameterError
+from kernelweave.foundation.errors import MissingPackageError, ParameterError, ViewWarning
 from kernelweave.kernels import neighbors as fusion_neighbors
 from kernelweave.kernels.neighbors import (
     Neighbors,
@@ -492,6 +493,51 @@ def test_rounding_does_not_change_the_order_of_others_equally_far_away(seed, uni
     plain = nearest_others(X, 9, np.random.default_rng(0))
     scaled = nearest_others(X * unit, 9, np.random.default_rng(0))
     np.testing.assert_array_equal(scaled.indices, plain.indices)
+
+
+# --- the neighbour kernel by an index
+
+
+@pytest.mark.parametrize("weights", ["connectivity", "self_tuning"])
+def test_the_neighbour_kernel_by_an_index_is_that_of_exact_search_where_that_finds_all(weights):
+    X = clustered(400)
+    params = {"n_neighbors": 6, "weights": weights}
+    exact = fit_kernel(X, "nearest_neighbors", params)
+    near = fit_kernel(X, "nearest_neighbors", params | {"neighbor_search": "approximate"})
+    assert (exact.neighbor_recall, near.neighbor_recall) == (1.0, 1.0)
+    np.testing.assert_allclose(near.operator().A.toarray(), exact.operator().A.toarray(), atol=1e-6)
+    np.testing.assert_allclose(near.cross(X[:9] + 0.1).A.toarray(), exact.cross(X[:9] + 0.1).A.toarray(), atol=1e-6)
+    assert np.isnan(fit_kernel(X, "rbf").neighbor_recall)
+
+
+def test_places_without_a_neighbour_are_no_edges(monkeypatch):
+    nothing = Neighbors(np.zeros((50, 3), dtype=int), np.full((50, 3), np.inf))
+    monkeypatch.setattr("kernelweave.kernels.spec.neighbors.nearest_others", lambda *args, **options: nothing)
+    params = {"n_neighbors": 3, "neighbor_search": "approximate"}
+    with pytest.warns(ViewWarning, match="found 0% of the nearest"):
+        fitted = fit_kernel(clustered(50), "nearest_neighbors", params)
+    np.testing.assert_array_equal(fitted.operator().A.toarray(), np.eye(50))
+
+
+@pytest.mark.parametrize(
+    ("X", "params", "match"),
+    [
+        (unit_counts(), {}, "compares dense samples"),
+        (GRID, {"metric": "manhattan"}, "metric='euclidean'"),
+        (GRID, {"neighbor_search": "auto"}, "neighbor_search='auto'"),
+    ],
+)
+def test_other_samples_and_metrics_are_refused_by_an_index(X, params, match):
+    with pytest.raises(ParameterError, match=match):
+        fit_kernel(X, "nearest_neighbors", {"neighbor_search": "approximate"} | params)
+
+
+def test_spectral_clustering_keeps_the_recall_of_its_graphs():
+    X = clustered(300)
+    settings = {"kernel": "nearest_neighbors", "kernel_params": {"neighbor_search": "approximate"}, "random_state": 0}
+    several = MultiViewSpectralClustering(3, n_init=1, normalize="degrees", **settings).fit([X, X[:, ::-1]])
+    assert several.neighbor_recall_.tolist() == [1.0, 1.0]
+    assert NgSpectralClustering(3, n_init=1, **settings).fit(X).neighbor_recall_ == 1.0
 
 
 # --- the self-tuned graph
