@@ -23,6 +23,7 @@ from kernelweave.kernels.neighbors import (
     is_exact,
     measured_recall,
     nearest_by_distances,
+    nearest_in_all,
     nearest_known,
     nearest_others,
     recall_by_distances,
@@ -434,6 +435,16 @@ def test_an_index_is_the_same_at_any_number_of_threads_and_follows_the_seed(monk
         np.testing.assert_array_equal(found[0].indices, other.indices)
         np.testing.assert_array_equal(found[0].distances, other.distances)
     assert (by_index(X, 8, seed=1).indices != found[0].indices).any()
+
+
+@pytest.mark.parametrize("search", ["exact", "approximate"])
+def test_several_tables_are_searched_as_each_by_itself(search):
+    tables = [clustered(1100), unit_counts(), clustered(60)]
+    found = list(nearest_in_all(tables, [5, 4, 99], np.random.default_rng(0), search))
+    for Z, m, near in zip(tables, [5, 4, 99], found, strict=True):
+        alone = nearest_others(Z, m, np.random.default_rng(0), search=search)
+        np.testing.assert_array_equal(near.indices, alone.indices)
+        np.testing.assert_array_equal(near.distances, alone.distances)
 
 
 def test_few_rows_have_their_exact_neighbours_by_an_index_too():
