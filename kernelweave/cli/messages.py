@@ -37,7 +37,7 @@ def tell(line: str) -> None:
 def guarded(command: str) -> Iterator[None]:
     """End with one line and exit code 2 at errors that users can correct."""
     from kernelweave.cli.wording import error_text, with_options
-    from kernelweave.foundation.errors import DataError, KernelError, ParameterError, ViewError
+    from kernelweave.foundation.errors import DataError, KernelError, MissingPackageError, ParameterError, ViewError
 
     about_parameters = with_options if command == "cluster" else str
     try:
@@ -48,7 +48,7 @@ def guarded(command: str) -> Iterator[None]:
         fail(command, f"There is not enough memory: {error or 'the data are too large'}.")
     except DataError as error:
         fail(command, error_text(error))
-    except (KernelError, ParameterError, ViewError) as error:
+    except (KernelError, MissingPackageError, ParameterError, ViewError) as error:
         fail(command, about_parameters(error_text(error)) or type(error).__name__)
     except ValueError as error:  # of scikit-learn, whose first line is enough
         first = next(iter(str(error).splitlines()), "")

@@ -60,6 +60,10 @@ class WorkersLostError(RuntimeError):
     """Every worker of a cluster is gone, and none came back."""
 
 
+class MissingPackageError(ImportError):
+    """A package that an option needs and that is not installed; the message names the extra that brings it."""
+
+
 class NotPSDWarning(UserWarning):
     """A kernel with negative eigenvalues: no feature space stands behind it."""
 

@@ -24,6 +24,7 @@ PURPOSES: dict[str, tuple[int, ...]] = {
     "annealing": (10, 0),  # moves of a parameter search
     "view checks": (11, 0),  # what single views have to do with joint clusters
     "cells": (12, 0),  # where an approximate search for neighbours looks
+    "recall": (13, 0),  # the samples whose neighbours are compared with the exact ones
 }
 
 

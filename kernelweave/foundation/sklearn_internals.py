@@ -79,7 +79,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..
                 raise ParameterError(
                     f"{type(estimator).__name__} works in one process and not on the workers of a client. Leave "
                     "config_context for this fit, or use KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, "
-                    "MultiViewKernelKMeans or kernel spectral clustering."
+                    "MultiViewKernelKMeans, GraphFusionClustering or kernel spectral clustering."
                 )
             try:
                 with logged_warnings() as messages:

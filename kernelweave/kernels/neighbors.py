@@ -3,25 +3,44 @@
 Dense rows are compared by Euclidean distance, sparse rows of unit length by cosine: there, rows that share no column
 are no neighbours at all. Between samples equally far away drawn turns decide, for new samples their order.
 
-Exact search reads all pairs. Beyond some ten thousand dense rows the search is approximate: rows are put into cells
-around sampled centres, and only the cells nearest to a cell are searched. Libraries for approximate neighbours are
-faster still, but what they return depends on the number of threads, and labels must not.
+Dense rows are searched in one of three ways:
+
+exact           reads all pairs
+in cells        rows are put into cells around sampled centres, and only the cells nearest to a cell are searched
+approximate     asks an index of a library, whose rows are entered in a drawn order
+
+"auto" is exact up to some ten thousand rows and looks into cells beyond. Sparse rows are always searched exactly. How
+many neighbours the last two find is measured on some rows.
 """
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
+from kernelweave.backends.neighbor_index import build_index, library, search_index
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
-from kernelweave.foundation.threads import for_ranges, single_threaded_blas
+from kernelweave.foundation.threads import for_ranges, single_threaded_blas, thread_count
 
-#: Dense rows up to this number are searched exactly.
+Search = Literal["auto", "exact", "approximate"]
+#: How neighbours can be searched.
+SEARCHES = ("auto", "exact", "approximate")
+#: Dense rows up to this number are searched exactly where nothing else is asked for.
 EXACT_LIMIT = 10_000
+#: Rows whose neighbours are compared with the exact ones, and the share below which too few were found.
+RECALL_ROWS = 300
+ENOUGH_RECALL = 0.9
 # Rows of a tile of dense products, and of a sparse product.
 TILE_ROWS = 256
 SPARSE_ROWS = 500
+# Most entries of a tile of dense products; among so many rows tiles have fewer.
+TILE_ENTRIES = 2**25
+# Rows that an index is asked about at a time.
+ASKED_ROWS = 4096
 # Squared distances that differ by no more than this share of a row's squared length are equal: rounding of products.
 TIE = 64.0 * float(np.finfo(np.float64).eps)
 # Cosines below this are rounding.
@@ -36,6 +55,8 @@ CELL_SAMPLE = 50
 DIFFERENCES = 2_000_000
 # Distances from rounding alone, as a share of the largest one.
 SMALLEST_RADIUS = 1e-12
+# A neighbour is as near as another one if it is farther by no more than this share.
+AS_NEAR = 1.0 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -56,16 +77,71 @@ class Neighbors:
         return np.asarray(known.max(axis=1, initial=0.0))
 
 
-def nearest_others(Z: Matrix, m: int, rng: np.random.Generator, exact_limit: int = EXACT_LIMIT) -> Neighbors:
-    """Return the m nearest other samples of every sample; ``rng`` places the cells of an approximate search."""
+def nearest_others(
+    Z: Matrix, m: int, rng: np.random.Generator, exact_limit: int = EXACT_LIMIT, search: Search = "auto"
+) -> Neighbors:
+    """Return the m nearest other samples of every sample; ``rng`` draws turns, places of cells and orders of rows.
+
+    ``exact_limit`` is that of "auto".
+    """
     n = Z.shape[0]
     m = min(m, n - 1)
     turn = rng.permutation(n)
     if sp.issparse(Z):
         return _sparse_neighbors(Z, Z, m, turn)
-    if n > exact_limit:
+    if search == "approximate":
+        return _by_index(Z, m, turn, _index_of(Z, turn))
+    if search == "auto" and n > exact_limit:
         return _in_cells(Z, m, rng)
     return _dense_neighbors(Z, Z, m, turn)
+
+
+def nearest_in_all(tables: Sequence[Matrix], counts: Sequence[int], rng: np.random.Generator, search: Search) -> Any:
+    """Yield the nearest others of the rows of several tables, with the same draws for all of them.
+
+    An index is built on one thread, so those of all tables are built side by side.
+    """
+    if search != "approximate":
+        yield from (nearest_others(Z, m, deepcopy(rng), search=search) for Z, m in zip(tables, counts, strict=True))
+        return
+    turns = [deepcopy(rng).permutation(Z.shape[0]) for Z in tables]
+    with ThreadPoolExecutor(thread_count()) as pool:
+        indexes = list(pool.map(_index_of, tables, turns))
+    for Z, m, turn, index in zip(tables, counts, turns, indexes, strict=True):
+        m = min(m, Z.shape[0] - 1)
+        yield _sparse_neighbors(Z, Z, m, turn) if index is None else _by_index(Z, m, turn, index)
+
+
+def check_search(search: Search) -> None:
+    """Raise ImportError where the library that a search needs is missing."""
+    if search == "approximate":
+        library()
+
+
+def is_exact(Z: Matrix, search: Search) -> bool:
+    """Whether a search finds all nearest neighbours, whatever the values."""
+    return sp.issparse(Z) or search == "exact" or (search == "auto" and Z.shape[0] <= EXACT_LIMIT)
+
+
+def measured_recall(Z: Floats, near: Neighbors, rng: np.random.Generator) -> float:
+    """Return the share of the nearest neighbours of some rows that were found."""
+    rows = recall_rows(len(Z), rng)
+    m = near.indices.shape[1]
+    wanted = without_own(nearest_known(Z[rows], Z, m + 1), rows)
+    return recall_by_distances(near.distances[rows], wanted.distances)
+
+
+def recall_rows(n: int, rng: np.random.Generator) -> Ints:
+    """Return the rows that recall is measured on."""
+    return np.sort(rng.choice(n, min(n, RECALL_ROWS), replace=False))
+
+
+def recall_by_distances(found: Floats, wanted: Floats) -> float:
+    """Return the share of neighbours that are as near as the wanted ones: of equally far samples any will do."""
+    if wanted.size == 0:
+        return 1.0
+    last = wanted.max(axis=1, keepdims=True)
+    return float(np.mean(found <= last * AS_NEAR))
 
 
 def nearest_known(Z: Matrix, known: Matrix, m: int) -> Neighbors:
@@ -122,8 +198,13 @@ def _dense_neighbors(Z: Floats, known: Floats, m: int, turn: Ints | None = None)
         indices[rows], distances[rows] = _nearest_candidates(Z[rows], known, lengths, candidates, m, own, turn)
 
     with single_threaded_blas():
-        for_ranges(search, n, width=TILE_ROWS, elements=n * len(known))
+        for_ranges(search, n, width=tile_rows(len(known)), elements=n * len(known))
     return Neighbors(indices, distances)
+
+
+def tile_rows(n_known: int) -> int:
+    """Return the rows of a tile of products with so many known ones."""
+    return max(1, min(TILE_ROWS, TILE_ENTRIES // n_known))
 
 
 def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, turn: Ints | None = None) -> Neighbors:
@@ -164,6 +245,44 @@ def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, turn: Ints |
 
 
 # --- approximate -----------------------------------------------------------------------------------------------------
+
+
+def _index_of(Z: Matrix, order: Ints) -> Any:
+    """Return the index of rows, entered in this order since that of a file may be sorted; None of sparse rows."""
+    return None if sp.issparse(Z) else build_index(Z[order])
+
+
+def _by_index(Z: Floats, m: int, order: Ints, index: Any) -> Neighbors:
+    """Return approximate neighbours by an index, whose rows were entered in this order."""
+    indices = np.empty((len(Z), m), dtype=np.intp)
+    distances = np.empty((len(Z), m))
+
+    def search(start: int, stop: int) -> None:
+        rows = np.arange(start, stop)
+        near = without_own(answers(index, Z[start:stop], Z, order, m + 1), rows)
+        indices[start:stop] = near.indices
+        distances[start:stop] = near.distances
+
+    for_ranges(search, len(Z), width=ASKED_ROWS, elements=len(Z) * ASKED_ROWS)
+    return Neighbors(indices, distances)
+
+
+def answers(index: Any, Z: Floats, known: Floats, order: Ints, count: int) -> Neighbors:
+    """Return what an index of known rows, entered in some order, says is nearest; infinitely far where it is silent."""
+    places = search_index(index, Z, count)
+    there = places >= 0
+    chosen = np.where(there, order[places], 0)
+    distances = np.where(there, distances_to(Z, known, chosen), np.inf)
+    return sorted_by_distance(chosen, distances, np.einsum("ij,ij->i", Z, Z))
+
+
+def without_own(near: Neighbors, rows: Ints) -> Neighbors:
+    """Return all but the row itself, and all but the last where it is not among them."""
+    m = near.indices.shape[1] - 1
+    own = near.indices == rows[:, None]
+    own[~own.any(axis=1), m] = True
+    own &= np.cumsum(own, axis=1) == 1  # entries without a neighbour may have the number of the row, too
+    return Neighbors(near.indices[~own].reshape(-1, m), near.distances[~own].reshape(-1, m))
 
 
 def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
@@ -211,7 +330,34 @@ def _nearest_candidates(
 
 
 def _in_order(Z: Floats, known: Floats, chosen: Ints) -> tuple[Ints, Floats]:
-    """Return the chosen samples of every row in order of distance, and the distances.
+    """Return the chosen samples of every row in order of distance, and the distances."""
+    near = sorted_by_distance(chosen, distances_to(Z, known, chosen), np.einsum("ij,ij->i", Z, Z))
+    return near.indices, near.distances
+
+
+def sorted_by_distance(indices: Ints, distances: Floats, lengths: Floats) -> Neighbors:
+    """Return neighbours in order of distance; those equally far, but for rounding, in the order of the data."""
+    order = np.lexsort((indices, distances), axis=-1)
+    distances = np.take_along_axis(distances, order, axis=1)
+    indices = np.take_along_axis(indices, order, axis=1)
+    if distances.shape[1] < 2:
+        return Neighbors(indices, distances)
+    nearer = distances[:, :-1]
+    there = np.isfinite(nearer)
+    steps = np.where(there, distances[:, 1:] - np.where(there, nearer, 0.0), 0.0)
+    apart = (steps > TIE * (np.sqrt(lengths)[:, None] + np.where(there, nearer, 0.0))) & there
+    tied = np.flatnonzero(~apart.all(axis=1))
+    if len(tied):
+        groups = np.zeros((len(tied), distances.shape[1]), dtype=np.intp)
+        np.cumsum(apart[tied], axis=1, out=groups[:, 1:])
+        order = np.lexsort((indices[tied], groups), axis=-1)
+        indices[tied] = np.take_along_axis(indices[tied], order, axis=1)
+        distances[tied] = np.take_along_axis(distances[tied], order, axis=1)
+    return Neighbors(indices, distances)
+
+
+def distances_to(Z: Floats, known: Floats, chosen: Ints) -> Floats:
+    """Return the distances of every row from its chosen known ones.
 
     Products lose digits where samples lie close together, so distances are taken from differences.
     """
@@ -221,8 +367,7 @@ def _in_order(Z: Floats, known: Floats, chosen: Ints) -> tuple[Ints, Floats]:
         rows = slice(start, start + step)
         difference = known[chosen[rows]] - Z[rows, None]
         distances[rows] = np.sqrt(np.einsum("ijk,ijk->ij", difference, difference))
-    order = np.argsort(distances, axis=1, kind="stable")
-    return np.take_along_axis(chosen, order, axis=1), np.take_along_axis(distances, order, axis=1)
+    return distances
 
 
 def _roughly_nearest(Z: Array, known: Array, lengths: Array, candidates: Ints, m: int, own: Ints) -> Ints:
@@ -236,19 +381,26 @@ def _roughly_nearest(Z: Array, known: Array, lengths: Array, candidates: Ints, m
 
 def _first_nearest(squares: Floats, lengths: Floats, m: int, own: Ints | None, turn: Ints | None) -> Ints:
     """Return the places of the m least values of every row, in order; between equal ones at the limit see ``_tied``."""
-    last = np.partition(squares, m - 1, axis=1)[:, m - 1]
-    tolerance = TIE * (lengths + np.maximum(last + lengths, 0.0))
+    last, tolerance = limits(squares, lengths, m)
+    rows, columns = np.divmod(np.flatnonzero(squares <= (last + tolerance)[:, None]), squares.shape[1])
+    ends = np.cumsum(np.bincount(rows, minlength=len(squares)))
+    clear = np.diff(ends, prepend=0) == m
     near = np.empty((len(squares), m), dtype=np.intp)
-    for row, values in enumerate(squares):
-        within = np.flatnonzero(values <= last[row] + tolerance[row])
-        if len(within) > m:
-            nearer = values[within] < last[row] - tolerance[row]
-            tied = np.flatnonzero(~nearer)
-            chosen = _tied(within[tied], m - np.count_nonzero(nearer), None if own is None else own[row], turn)
-            nearer[tied[chosen]] = True
-            within = within[nearer]
-        near[row] = within
+    near[clear] = columns[clear[rows]].reshape(-1, m)
+    for row in np.flatnonzero(~clear):
+        there = columns[ends[row - 1] if row else 0 : ends[row]]
+        nearer = squares[row, there] < last[row] - tolerance[row]
+        tied = np.flatnonzero(~nearer)
+        chosen = _tied(there[tied], m - np.count_nonzero(nearer), None if own is None else own[row], turn)
+        nearer[tied[chosen]] = True
+        near[row] = there[nearer]
     return near
+
+
+def limits(squares: Floats, lengths: Floats, m: int) -> tuple[Floats, Floats]:
+    """Return the m-th least value of every row, and how far others may be from it to count as equal."""
+    last = np.partition(squares, m - 1, axis=1)[:, m - 1]
+    return last, TIE * (lengths + np.maximum(last + lengths, 0.0))
 
 
 def _tied(samples: Ints, count: Any, own: int | None, turn: Ints | None) -> Ints:

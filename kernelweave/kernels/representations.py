@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.foundation.array_types import Floats, Matrix
+from kernelweave.foundation.array_types import Array, Floats, Matrix
 
 ViewKind = Literal["table", "counts"]
 
@@ -37,14 +37,24 @@ CONSTANT = 1e-12
 
 def view_kind(X: Matrix) -> ViewKind:
     """Return whether a view holds counts (or links: practically no negative values, mostly zeros) or other numbers."""
-    values = entries(X).data if sp.issparse(X) else X
-    squares = float(np.square(values).sum())
+    return kind_by_sums(kind_sums(entries(X).data if sp.issparse(X) else X), X.shape)
+
+
+def kind_sums(values: Array) -> Floats:
+    """Return what tells the kind of a view and can be added up: entries that are not zero, squares, negative ones."""
+    values = np.asarray(values, dtype=np.float64)
+    squares = np.square(values).sum()
+    return np.array([np.count_nonzero(values), squares, np.square(np.minimum(values, 0.0)).sum()])
+
+
+def kind_by_sums(sums: Floats, shape: tuple[int, int]) -> ViewKind:
+    """Return the kind of a view of this shape."""
+    filled, squares, negative = sums
     if squares == 0.0:
         return "table"
-    filled = np.count_nonzero(values) / (X.shape[0] * X.shape[1])
-    negative = float(np.square(np.minimum(values, 0.0)).sum())
-    limit = COUNTS_FILLED_WIDE if X.shape[1] >= WIDE else COUNTS_FILLED
-    return "counts" if filled < limit and negative <= NEGATIVE_SHARE * squares else "table"
+    limit = COUNTS_FILLED_WIDE if shape[1] >= WIDE else COUNTS_FILLED
+    few = filled / (shape[0] * shape[1]) < limit
+    return "counts" if few and negative <= NEGATIVE_SHARE * squares else "table"
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ class Hellinger:
 
     def transform(self, X: Matrix) -> Matrix:
         """Return the rows as they are compared; a new value below zero counts as zero."""
-        return _unit_rows(_root_shares(_dense(X)) - self.center)
+        return _unit_rows(root_shares(_dense(X)) - self.center)
 
 
 @dataclass(frozen=True)
@@ -109,12 +119,12 @@ def representations(X: Matrix, kind: ViewKind) -> tuple[Representation, ...]:
     if kind == "counts":
         return (Counts(_inverse_frequencies(X)), Counts(np.ones(X.shape[1])))
     table = _dense(X)
-    plain = _standardized(table)
+    plain = standardized(table.mean(axis=0), table.std(axis=0), float(np.abs(table).max()))
     if X.shape[1] < FEW_COLUMNS:
         return (plain,)
     if table.min() < 0:
         return (plain, Standardized(plain.center, plain.factor, unit=True))
-    return (plain, Hellinger(_root_shares(table).mean(axis=0)))
+    return (plain, Hellinger(root_shares(table).mean(axis=0)))
 
 
 def entries(X: Matrix) -> sp.csr_array:
@@ -125,11 +135,11 @@ def entries(X: Matrix) -> sp.csr_array:
     return Z
 
 
-def _standardized(X: Floats) -> Standardized:
-    spread = X.std(axis=0)
-    varies = spread > CONSTANT * max(float(np.abs(X).max()), np.finfo(np.float64).tiny)
+def standardized(mean: Floats, spread: Floats, largest: float) -> Standardized:
+    """Return z-scores by mean and spread of the columns, of which the largest value says which are constant."""
+    varies = spread > CONSTANT * max(largest, np.finfo(np.float64).tiny)
     factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
-    return Standardized(X.mean(axis=0), factor, unit=False)
+    return Standardized(mean, factor, unit=False)
 
 
 def _inverse_frequencies(X: Matrix) -> Floats:
@@ -139,7 +149,8 @@ def _inverse_frequencies(X: Matrix) -> Floats:
     return np.asarray(np.log((1 + X.shape[0]) / (1 + rows)) + 1.0)
 
 
-def _root_shares(X: Floats) -> Floats:
+def root_shares(X: Floats) -> Floats:
+    """Return square roots of the shares of every row's total."""
     X = np.maximum(X, 0.0)
     totals = X.sum(axis=1, keepdims=True)
     return np.sqrt(np.divide(X, totals, out=np.zeros_like(X), where=totals > 0))

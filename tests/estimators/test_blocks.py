@@ -466,6 +466,18 @@ def test_each_fault_has_its_error(name):
         clone(fault.model).fit(fault.data)
 
 
+@pytest.mark.parametrize("search", ["exact", "approximate"])
+def test_graph_fusion_on_workers_ends_with_the_labels_of_one_process(search, two_workers):
+    model = GraphFusionClustering(K, neighbor_search=search, n_init=3, check_views=False, random_state=0)
+    expected = clone(model).set_params(neighbor_search="exact").fit(VIEWS)
+    with config_context(client=two_workers):
+        spread = clone(model).fit({"a": lazy(A), "b": lazy(B, OTHER)})
+        np.testing.assert_array_equal(clone(model).fit(VIEWS).labels_, expected.labels_)  # from memory to the workers
+    np.testing.assert_array_equal(spread.labels_, expected.labels_)
+    assert spread.neighbor_recall_.min() >= 0.95
+    assert spread.communication_["workers"] == 2
+
+
 def test_sparse_tables_are_not_spread_over_workers(two_workers):
     with config_context(client=two_workers):
         for model, data in ((LINEAR, sp.csr_array(A)), (BOTH, [sp.csr_array(A), B])):
@@ -473,7 +485,7 @@ def test_sparse_tables_are_not_spread_over_workers(two_workers):
                 clone(model).fit(data)
 
 
-@pytest.mark.parametrize("model", [GlobalKernelKMeans(K), GraphFusionClustering(K), ConvexMixture(K), KMedoids(K)])
+@pytest.mark.parametrize("model", [GlobalKernelKMeans(K), ConvexMixture(K), KMedoids(K)])
 def test_estimators_of_one_process_refuse_the_client_of_the_settings(model):
     refused = rf"{type(model).__name__} works in one process"
     with config_context(client=object()), pytest.raises(ParameterError, match=refused):
@@ -493,7 +505,9 @@ def test_settings_end_with_their_block_and_unknown_ones_are_refused():
 # What is left after a fit
 
 
-@pytest.mark.parametrize("cls", [KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans])
+@pytest.mark.parametrize(
+    "cls", [KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans, GraphFusionClustering]
+)
 def test_communication_is_documented(cls):
     assert "communication_ : dict" in cls.__doc__
 

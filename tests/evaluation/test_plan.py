@@ -319,9 +319,9 @@ def test_files_within_the_limit_are_read_into_memory():
     found = from_disk(10**6, memory_limit=1000)
     assert found.path.startswith("in this process, on")
     assert found.bytes_read_per_step == 0
-    assert "none is larger than memory_limit" in found.assumptions[-1]
-    graphs = plan(GraphFusionClustering(5), 10**6, 50, from_disk=True)
-    assert "GraphFusionClustering needs all samples there" in graphs.assumptions[-1]
+    assert "they are within memory_limit" in found.assumptions[-1]
+    searched = plan(GlobalKernelKMeans(5, kernel="linear"), 10**6, 50, from_disk=True)
+    assert "GlobalKernelKMeans needs all samples there" in searched.assumptions[-1]
 
 
 def test_the_speed_of_the_disk_counts_at_every_pass_unless_the_files_fit_into_memory(monkeypatch):
@@ -442,7 +442,8 @@ def test_workers_without_enough_memory_are_warned_of_and_the_number_named_is_eno
 
 def test_what_ends_with_an_error_is_warned_of():
     assert "more than the 5 samples" in plan(KernelKMeans(8), 5, 2).warnings[0]
-    assert "refuses a client" in plan(GraphFusionClustering(3), 1000, 5, n_workers=2).warnings[0]
+    assert "refuses a client" in plan(ConvexMixture(3), 1000, 5, n_workers=2).warnings[0]
+    assert "no estimate for GraphFusionClustering" in plan(GraphFusionClustering(3), 1000, 5, n_workers=2).warnings[0]
     assert "storage='dense'" in plan(KernelKMeans(3, storage="dense"), 1000, 5, n_workers=2).warnings[0]
     assert "at least 2 samples" in plan(KernelKMeans(1), 1, 5).warnings[0]
     assert "Give 100 columns" in plan(KernelKMeans(3, kernel="precomputed"), 100, 5).warnings[0]

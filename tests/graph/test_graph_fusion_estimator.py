@@ -230,7 +230,9 @@ def test_a_graph_is_cut_the_same_whatever_its_unit_and_beside_a_table():
     one, other = (fitted([scale * A, table], view_types=["graph", "table"]) for scale in (1.0, 50.0))
     np.testing.assert_allclose(one.affinity_.toarray(), other.affinity_.toarray(), atol=1e-9)
     mean = fitted(table).affinity_.data.mean()
-    assert fusion_views.fit_views(one_view(A), ["graph"], 3, None)[1][0].data.mean() == pytest.approx(1.0)
+    assert fusion_views.fit_views(one_view(A), ["graph"], 3, fusion_views.NeighborSearch(None))[1][
+        0
+    ].data.mean() == pytest.approx(1.0)
     linked = one.affinity_.toarray()[(A > 0) & (fitted(table).affinity_.toarray() == 0)]
     np.testing.assert_allclose(linked, one.view_weights_[0] * 2 * mean)
 

@@ -12,14 +12,21 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
+from kernelweave import MultiViewSpectralClustering, NgSpectralClustering
+from kernelweave.backends import neighbor_index
 from kernelweave.foundation import threads as threading_rules
-from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.errors import MissingPackageError, ParameterError, ViewWarning
 from kernelweave.kernels import neighbors as fusion_neighbors
 from kernelweave.kernels.neighbors import (
     Neighbors,
+    check_search,
+    is_exact,
+    measured_recall,
     nearest_by_distances,
+    nearest_in_all,
     nearest_known,
     nearest_others,
+    recall_by_distances,
     self_tuned_graph,
 )
 from kernelweave.kernels.spec.fitting import fit_kernel
@@ -394,6 +401,154 @@ def test_neighbours_are_the_same_at_any_number_of_threads(search, monkeypatch):
             results.append(in_cells(X, 8) if search == "cells" else exact)
     np.testing.assert_array_equal(results[0].indices, results[1].indices)
     np.testing.assert_array_equal(results[0].distances, results[1].distances)
+
+
+# --- an index
+
+
+def by_index(X, m, seed=0):
+    return nearest_others(X, m, np.random.default_rng(seed), search="approximate")
+
+
+@pytest.mark.parametrize("order", ["drawn", "sorted"])
+def test_an_index_finds_nine_of_ten_neighbours_also_where_rows_are_sorted(order):
+    X = clustered(1500, d=8)
+    X = X[np.argsort(X[:, 0])] if order == "sorted" else X
+    near = by_index(X, 10)
+    exact = nearest_others(X, 10, RNG, search="exact")
+    assert recall(near.indices, exact.indices) >= 0.95
+    assert measured_recall(X, near, np.random.default_rng(0)) >= 0.95
+    np.testing.assert_allclose(near.distances, np.linalg.norm(X[:, None] - X[near.indices], axis=2))
+    assert not (near.indices == np.arange(len(X))[:, None]).any()
+    assert all(len(set(row)) == 10 for row in near.indices.tolist())
+
+
+def test_an_index_is_the_same_at_any_number_of_threads_and_follows_the_seed(monkeypatch):
+    monkeypatch.setattr(threading_rules, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(fusion_neighbors, "ASKED_ROWS", 100)
+    X = np.random.default_rng(0).standard_normal((1500, 20))
+    found = []
+    for count in (1, 2, 4):
+        with threadpool_limits(count):
+            found.append(by_index(X, 8))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].indices, other.indices)
+        np.testing.assert_array_equal(found[0].distances, other.distances)
+    assert (by_index(X, 8, seed=1).indices != found[0].indices).any()
+
+
+@pytest.mark.parametrize("search", ["exact", "approximate"])
+def test_several_tables_are_searched_as_each_by_itself(search):
+    tables = [clustered(1100), unit_counts(), clustered(60)]
+    found = list(nearest_in_all(tables, [5, 4, 99], np.random.default_rng(0), search))
+    for Z, m, near in zip(tables, [5, 4, 99], found, strict=True):
+        alone = nearest_others(Z, m, np.random.default_rng(0), search=search)
+        np.testing.assert_array_equal(near.indices, alone.indices)
+        np.testing.assert_array_equal(near.distances, alone.distances)
+
+
+def test_few_rows_have_their_exact_neighbours_by_an_index_too():
+    X = clustered(300)
+    near = by_index(X, 7)
+    np.testing.assert_array_equal(near.indices, nearest_others(X, 7, RNG).indices)
+    assert by_index(X[:3], 9).indices.shape == (3, 2)
+
+
+def test_many_equal_rows_have_each_other_as_neighbours_by_an_index():
+    X = np.vstack([np.zeros((1200, 2)), np.ones((50, 2))])
+    near = by_index(X, 5)
+    assert not (near.indices == np.arange(1250)[:, None]).any()
+    assert measured_recall(X, near, np.random.default_rng(0)) > 0.95  # any of the equal ones will do
+
+
+def test_sparse_rows_are_searched_exactly_whatever_is_asked_for():
+    Z = unit_counts()
+    for search in ("exact", "approximate"):
+        near = nearest_others(Z, 4, np.random.default_rng(0), search=search)
+        np.testing.assert_array_equal(near.indices, nearest_others(Z, 4, np.random.default_rng(0)).indices)
+        assert is_exact(Z, search)
+
+
+def test_exact_search_is_exact_beyond_the_limit_of_auto(monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "TILE_ENTRIES", 2**12)  # more than one tile of few rows
+    X = clustered(700)
+    near = nearest_others(X, 6, np.random.default_rng(0), exact_limit=100, search="exact")
+    np.testing.assert_array_equal(near.indices, nearest_others(X, 6, np.random.default_rng(0)).indices)
+
+
+def test_recall_is_the_share_of_neighbours_that_are_near_enough():
+    wanted = np.array([[1.0, 2.0], [1.0, 1.0]])
+    assert recall_by_distances(np.array([[1.0, 3.0], [1.0, 1.0]]), wanted) == 0.75
+    assert recall_by_distances(np.array([[2.0, 2.0], [np.inf, 2.0]]), wanted) == 0.5
+    assert recall_by_distances(np.empty((3, 0)), np.empty((3, 0))) == 1.0
+    X = clustered(400)
+    wrong = Neighbors(np.zeros((400, 3), dtype=int), np.full((400, 3), 1e9))
+    assert measured_recall(X, wrong, np.random.default_rng(0)) == 0.0
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch):
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(neighbor_index, "package", absent)
+    with pytest.raises(MissingPackageError, match=r"Faiss(.|\n)*kernelweave\[neighbors\](.|\n)*'exact'"):
+        check_search("approximate")
+    check_search("exact")
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10_000), st.sampled_from([1 / 3, 0.7, 1e5]))
+def test_rounding_does_not_change_the_order_of_others_equally_far_away(seed, unit):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(4, size=(40, 3)).astype(float)
+    plain = nearest_others(X, 9, np.random.default_rng(0))
+    scaled = nearest_others(X * unit, 9, np.random.default_rng(0))
+    np.testing.assert_array_equal(scaled.indices, plain.indices)
+
+
+# --- the neighbour kernel by an index
+
+
+@pytest.mark.parametrize("weights", ["connectivity", "self_tuning"])
+def test_the_neighbour_kernel_by_an_index_is_that_of_exact_search_where_that_finds_all(weights):
+    X = clustered(400)
+    params = {"n_neighbors": 6, "weights": weights}
+    exact = fit_kernel(X, "nearest_neighbors", params)
+    near = fit_kernel(X, "nearest_neighbors", params | {"neighbor_search": "approximate"})
+    assert (exact.neighbor_recall, near.neighbor_recall) == (1.0, 1.0)
+    np.testing.assert_allclose(near.operator().A.toarray(), exact.operator().A.toarray(), atol=1e-6)
+    np.testing.assert_allclose(near.cross(X[:9] + 0.1).A.toarray(), exact.cross(X[:9] + 0.1).A.toarray(), atol=1e-6)
+    assert np.isnan(fit_kernel(X, "rbf").neighbor_recall)
+
+
+def test_places_without_a_neighbour_are_no_edges(monkeypatch):
+    nothing = Neighbors(np.zeros((50, 3), dtype=int), np.full((50, 3), np.inf))
+    monkeypatch.setattr("kernelweave.kernels.spec.neighbors.nearest_others", lambda *args, **options: nothing)
+    params = {"n_neighbors": 3, "neighbor_search": "approximate"}
+    with pytest.warns(ViewWarning, match="found 0% of the nearest"):
+        fitted = fit_kernel(clustered(50), "nearest_neighbors", params)
+    np.testing.assert_array_equal(fitted.operator().A.toarray(), np.eye(50))
+
+
+@pytest.mark.parametrize(
+    ("X", "params", "match"),
+    [
+        (unit_counts(), {}, "compares dense samples"),
+        (GRID, {"metric": "manhattan"}, "metric='euclidean'"),
+        (GRID, {"neighbor_search": "auto"}, "neighbor_search='auto'"),
+    ],
+)
+def test_other_samples_and_metrics_are_refused_by_an_index(X, params, match):
+    with pytest.raises(ParameterError, match=match):
+        fit_kernel(X, "nearest_neighbors", {"neighbor_search": "approximate"} | params)
+
+
+def test_spectral_clustering_keeps_the_recall_of_its_graphs():
+    X = clustered(300)
+    settings = {"kernel": "nearest_neighbors", "kernel_params": {"neighbor_search": "approximate"}, "random_state": 0}
+    several = MultiViewSpectralClustering(3, n_init=1, normalize="degrees", **settings).fit([X, X[:, ::-1]])
+    assert several.neighbor_recall_.tolist() == [1.0, 1.0]
+    assert NgSpectralClustering(3, n_init=1, **settings).fit(X).neighbor_recall_ == 1.0
 
 
 # --- the self-tuned graph

@@ -63,6 +63,9 @@ class NgSpectralClustering(EmbeddingClusterer):
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters-1.
+    neighbor_recall_ : float or None
+        Share of the nearest neighbours that the search of ``kernel="nearest_neighbors"`` found, below 1 only for
+        ``"neighbor_search": "approximate"`` in ``kernel_params``; None for other kernels.
     eigenvalues_ : ndarray of shape (n_clusters,)
         Leading eigenvalues, largest first; at most 1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
@@ -163,6 +166,8 @@ class NgSpectralClustering(EmbeddingClusterer):
         check_cluster_count(k, ones)
         keep_run(self, table)
         kernel = fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=False, weights=ones)
+        recall = kernel.neighbor_recall
+        self.neighbor_recall_: float | None = None if np.isnan(recall) else recall
         plain = kernel.operator(self.storage, self.memory_limit)
         op = DegreeKernel(ShiftedKernel(plain, -plain.diag()), ones)  # what a sample has with itself says nothing
         # With one kernel there are no weights to learn, and one eigenproblem gives the relaxed clusters.

@@ -7,7 +7,7 @@ view        of a table or counts   ComparedView   neighbours by one or two repre
 All three know ``edges(block)``, the weights from new samples to the training samples.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -16,15 +16,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
-from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.errors import KernelError, ParameterError
 from kernelweave.inputs import Views, absent_rows, as_edges, per_view, takes_missing_cells
 from kernelweave.kernels.checks import check_kernel_matrix
 from kernelweave.kernels.neighbors import (
     EXACT_LIMIT,
     Neighbors,
+    Search,
+    is_exact,
+    measured_recall,
     nearest_by_distances,
+    nearest_in_all,
     nearest_known,
-    nearest_others,
     self_tuned_edges,
     self_tuned_graph,
 )
@@ -57,7 +60,7 @@ class ComparedView:
 
     kind: str
     representations: tuple[Representation, ...]
-    rows: tuple[Matrix, ...]  # the training samples that are present, by representation
+    rows: tuple[Matrix, ...]  # the training samples that are present, by representation; none where too many to keep
     sizes: tuple[int, ...]  # of the neighbourhoods
     radii: tuple[Floats, ...]  # (n_sizes, n_present) of every representation
     samples: Ints  # (n_present,) which training samples these are
@@ -72,6 +75,11 @@ class ComparedView:
         shape = (block.shape[0], self.n_samples)
         if len(new) == 0 or len(self.samples) == 0:
             return sp.csr_array(shape)
+        if any(rows.shape[0] < len(self.samples) for rows in self.rows):
+            raise KernelError(
+                "New samples would have to meet all training samples, which lay in blocks and are more than "
+                "memory_limit allows. Raise it and fit again."
+            )
         total = sp.csr_array((len(new), len(self.samples)))
         for representation, rows, radii in zip(self.representations, self.rows, self.radii, strict=True):
             near = nearest_known(representation.transform(block[new]), rows, max(self.sizes))
@@ -193,53 +201,103 @@ def neighborhood_sizes(n_samples: int, n_clusters: int, kind: str, n_neighbors: 
     return tuple(sorted({min(max(1, round(share * m)), n_samples - 1) for share in SIZES[kind]}))
 
 
+@dataclass(frozen=True)
+class NeighborSearch:
+    """How the nearest neighbours of samples are searched."""
+
+    rng: np.random.Generator  # draws turns, cells and orders; the same for all views, so that their order plays no part
+    n_neighbors: int | None = None
+    kind: Search = "auto"
+    recall_rng: np.random.Generator | None = None  # draws the samples that recall is measured on; None: not measured
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a view that are searched for neighbours."""
+
+    kind: str
+    representations: tuple[Representation, ...]
+    rows: tuple[Matrix, ...]  # by every representation
+    sizes: tuple[int, ...]
+    samples: Ints  # which of all samples these are
+
+
 def fit_views(
-    views: Views, types: Sequence[ViewType], n_clusters: int, rng: np.random.Generator, n_neighbors: int | None = None
-) -> tuple[list[FusionView], list[sp.csr_array]]:
-    """Return every view with the graph of its samples, edges of all views on one scale."""
-    fitted: list[FusionView] = []
-    graphs: list[sp.csr_array] = []
-    for v, kind in enumerate(types):
-        view, graph = _fit_view(views, v, kind, n_clusters, rng, n_neighbors)
-        fitted.append(view)
-        graphs.append(graph)
+    views: Views, types: Sequence[ViewType], n_clusters: int, search: NeighborSearch
+) -> tuple[list[FusionView], list[sp.csr_array], list[float]]:
+    """Return every view with the graph of its samples, edges of all views on one scale, and the share of neighbours."""
+    found = [_fit_view(views, v, kind, n_clusters, search) for v, kind in enumerate(types)]
+    compared = [each for each in found if isinstance(each, _Rows)]
+    tables = [Z for each in compared for Z in each.rows]
+    counts = [max(each.sizes) for each in compared for _ in each.rows]
+    near = nearest_in_all(tables, counts, search.rng, search.kind)
+    complete = [_joined(each, near, search, views.n_samples) if isinstance(each, _Rows) else each for each in found]
+    fitted, graphs, recalls = (list(column) for column in zip(*complete, strict=True))
     usual = np.mean(
         [g.data.mean() for g, kind in zip(graphs, types, strict=True) if kind != "graph" and g.nnz] or [1.0]
     )
     for position, (graph, kind) in enumerate(zip(graphs, types, strict=True)):
         if kind == "graph" and graph.nnz:
             scale = float(usual / graph.data.mean())
-            fitted[position] = replace(fitted[position], scale=scale)  # type: ignore[arg-type]
+            fitted[position] = replace(fitted[position], scale=scale)
             graphs[position] = graph * scale
-    return fitted, graphs
+    return fitted, graphs, recalls
 
 
 def _fit_view(
-    views: Views, position: int, kind: ViewType, n_clusters: int, rng: np.random.Generator, n_neighbors: int | None
-) -> tuple[FusionView, sp.csr_array]:
-    """Return a view with the graph of its samples; those that are absent have no edges."""
+    views: Views, position: int, kind: ViewType, n_clusters: int, search: NeighborSearch
+) -> _Rows | tuple[FusionView, sp.csr_array, float]:
+    """Return the rows of a view that are compared; of a kernel or graph the view, its graph and the share."""
     n = views.n_samples
     block = of_present(views, position, kind)
     there = None if views.observed is None else views.present(position)
     if kind == "graph":
         links = as_edges(block, f"view {views.names[position]!r}")
-        return LinkedView(1.0, there), links if there is None else _spread(links, there, there, (n, n))
-    sizes = neighborhood_sizes(block.shape[0], n_clusters, kind, n_neighbors)
+        return LinkedView(1.0, there), links if there is None else _spread(links, there, there, (n, n)), np.nan
+    sizes = neighborhood_sizes(block.shape[0], n_clusters, kind, search.n_neighbors)
     if kind == "kernel":
         kernel, graph = _fit_kernel(block, sizes)
-        return replace(kernel, samples=there), graph if there is None else _spread(graph, there, there, (n, n))
+        return replace(kernel, samples=there), graph if there is None else _spread(graph, there, there, (n, n)), 1.0
     samples = present_rows(block, kind)
     if len(samples) < 2:
         samples = np.arange(block.shape[0])  # nothing to tell: all rows are equal
     present = block if len(samples) == block.shape[0] else block[samples]
     fitted = representations(present, kind)
     rows = tuple(representation.transform(present) for representation in fitted)
-    # The same draws for all views, so that their order plays no part.
-    near = [nearest_others(Z, max(sizes), deepcopy(rng)) for Z in rows]
+    return _Rows(kind, fitted, rows, sizes, samples if there is None else there[samples])
+
+
+def _joined(
+    found: _Rows, near: Iterator[Neighbors], search: NeighborSearch, n_samples: int
+) -> tuple[FusionView, sp.csr_array, float]:
+    """Return a view with its graph from the next neighbours, one search for each representation."""
+    theirs = [next(near) for _ in found.rows]
+    recall = min(_recall(Z, each, search) for Z, each in zip(found.rows, theirs, strict=True))
+    parts = (found.kind, found.representations, found.rows)
+    view, graph = joined_view(*parts, theirs, found.sizes, found.samples, n_samples)
+    return view, graph, recall
+
+
+def _recall(Z: Matrix, near: Neighbors, search: NeighborSearch) -> float:
+    """Return the share of the nearest neighbours that were found, NaN where it is not to be measured."""
+    if is_exact(Z, search.kind):
+        return 1.0
+    return np.nan if search.recall_rng is None else measured_recall(Z, near, deepcopy(search.recall_rng))
+
+
+def joined_view(
+    kind: str,
+    fitted: tuple[Representation, ...],
+    rows: tuple[Matrix, ...],
+    near: Sequence[Neighbors],
+    sizes: tuple[int, ...],
+    samples: Ints,
+    n_samples: int,
+) -> tuple[ComparedView, sp.csr_array]:
+    """Return a view and its graph from the neighbours of its samples by every representation."""
     radii = tuple(np.stack([neighbors.first(m).radii for m in sizes]) for neighbors in near)
-    samples = samples if there is None else there[samples]
-    graph = _spread(mean_graph(near, sizes), samples, samples, (n, n))
-    return ComparedView(kind, fitted, rows, sizes, radii, samples, n), graph
+    graph = _spread(mean_graph(near, sizes), samples, samples, (n_samples, n_samples))
+    return ComparedView(kind, fitted, rows, sizes, radii, samples, n_samples), graph
 
 
 def present_rows(block: Matrix, kind: str) -> Ints:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.graph.fusion_views import ViewType, fit_views
+from kernelweave.estimators.graph.fusion_views import NeighborSearch, ViewType, fit_views
 from kernelweave.foundation.array_types import Ints
 from kernelweave.foundation.random_streams import streams
 from kernelweave.inputs import Views
@@ -24,7 +24,7 @@ def graph_labels(views: Views, types: Sequence[ViewType], n_clusters: int, rando
     if n_clusters == 1:
         return np.zeros(views.n_samples, dtype=np.intp)
     seed = 0 if random_state is None else random_state
-    graphs = fit_views(views, types, n_clusters, streams(seed, 1, "cells")[0])[1]
+    graphs = fit_views(views, types, n_clusters, NeighborSearch(streams(seed, 1, "cells")[0]))[1]
     fused = fuse_graphs(graphs, n_clusters, observed=views.observed)
     vectors = fused.eigenvectors.vectors
     embedding = unit_rows(vectors * damping(fused.eigenvectors.values, n_clusters))

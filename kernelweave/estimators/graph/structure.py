@@ -14,10 +14,17 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import adjusted_mutual_info_score
 from sklearn.utils import check_random_state
 
-from kernelweave.estimators.graph.fusion_views import FEWEST_NEIGHBORS, ViewType, fit_views, of_present
+from kernelweave.estimators.graph.fusion_views import (
+    FEWEST_NEIGHBORS,
+    NeighborSearch,
+    ViewType,
+    fit_views,
+    of_present,
+)
 from kernelweave.foundation.array_types import Ints, Matrix
 from kernelweave.foundation.random_streams import streams
 from kernelweave.inputs import Views
+from kernelweave.kernels.chunked import in_blocks, some_samples
 from kernelweave.kernels.structureless import (
     Structureless,
     StructurelessCounts,
@@ -95,7 +102,8 @@ class Judge:
         self._types = list(types)
         self._seed = random_state
         self._cells = drawing
-        self.views = _part(views, types, self.samples) if n > JUDGED else views
+        whole = n <= JUDGED and not in_blocks(views.blocks[0])
+        self.views = views if whole else _part(views, types, self.samples)
         self._overlap = None if self.views.observed is None else Overlap.of(self.views.observed)
         self.graphs = self._graphs(self.views)
         self.fused = self._sum(self.graphs)
@@ -119,7 +127,7 @@ class Judge:
         return weighted_sum([graphs[position] for position in chosen], np.ones(len(chosen)), overlap)
 
     def _graphs(self, views: Views) -> list[sp.csr_array]:
-        return fit_views(views, self._types, len(self.samples), self._cells, FEWEST_NEIGHBORS)[1]
+        return fit_views(views, self._types, len(self.samples), NeighborSearch(self._cells, FEWEST_NEIGHBORS))[1]
 
     def null_graphs(self, rng: np.random.Generator) -> list[sp.csr_array]:
         """Return the graphs of all views of data without clusters."""
@@ -372,6 +380,8 @@ def _share(part: float, whole: float) -> float:
 
 def _part(views: Views, types: Sequence[ViewType], samples: Ints) -> Views:
     """Return some samples of every view; of kernels and graphs rows and columns."""
+    if in_blocks(views.blocks[0]):
+        return Views(views.names, tuple(some_samples(block, samples) for block in views.blocks))
     part = views.take(samples)
     blocks = []
     for block, kind in zip(part.blocks, types, strict=True):

@@ -33,7 +33,8 @@ def is_elsewhere(estimator: Any, X: Any) -> bool:
 
 def limit_of(estimator: Any) -> float:
     """Return the MiB that tables may take in memory."""
-    return float(getattr(estimator, "memory_limit", DEFAULT_LIMIT))
+    limit = getattr(estimator, "memory_limit", None)
+    return DEFAULT_LIMIT if limit is None else float(limit)
 
 
 def placed_samples(estimator: Any, X: Any) -> Any:
@@ -94,9 +95,9 @@ def all_labels(estimator: Any, X: Any) -> Any:
 
 
 def store_communication(estimator: Any, op: Any) -> None:
-    """Store what travelled in a fit, where data lay elsewhere."""
+    """Store what travelled in a fit, where data lay elsewhere; ``op`` is a kernel or an array."""
     vars(estimator).pop("communication_", None)
-    places = getattr(op.backend, "places", None)
+    places = getattr(getattr(op, "backend", None), "places", None)
     if places is None:
         return
     traffic = places.traffic

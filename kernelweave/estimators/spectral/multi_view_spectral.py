@@ -136,6 +136,9 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         The exponent used; infinity stands for equal weights, which ``p="auto"`` can choose.
     p_path_ : dict of str to ndarray
         With ``p="auto"``: the exponents tried (``"p"``) and their ``"stability"``.
+    neighbor_recall_ : ndarray of shape (n_views,)
+        Share of the nearest neighbours that the search of ``kernel="nearest_neighbors"`` found in each view, below 1
+        only for ``"neighbor_search": "approximate"`` in ``kernel_params``; NaN for other kernels.
     eigenvalues_ : ndarray of shape (n_vectors,)
         Leading eigenvalues of the weighted sum, largest first.
     embedding_ : ndarray of shape (n_samples, n_vectors)
@@ -274,6 +277,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         check_cluster_count(k, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
         fitted = self._fit_kernels(views, weights)
+        self.neighbor_recall_ = np.array([kernel.neighbor_recall for kernel in fitted.kernels])
         if views.observed is not None:
             self._fit_observed(fitted, views, weights, start, X, y)
             return self

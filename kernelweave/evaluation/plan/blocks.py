@@ -12,6 +12,8 @@ from kernelweave.evaluation.plan.counts import Count, Runs
 from kernelweave.evaluation.plan.paths import FEATURES, Job, Way, ways
 from kernelweave.inputs.arrays.chunks import BLOCK_BYTES
 
+#: Estimators that take blocks and whose costs there are not known.
+WITHOUT_ESTIMATE = ("GraphFusionClustering",)
 # Passes over rows that are not kept: before the first step, for another view, in a step, and for a centre drawn.
 FIRST_PASSES = 6.0
 VIEW_PASSES = 2.0

@@ -38,6 +38,8 @@ TILES = 3 * 8 * 2**20
 # Samples that the number of clusters and the views are judged on, and how the time grows up to there.
 JUDGED = 1200
 JUDGED_EXPONENT = 1.1
+# Samples that take as long to be compared with one as that takes to be entered into an index and looked up.
+INDEX_PAIRS = 5000
 # Bytes a sample of each view takes in graphs of neighbours.
 GRAPH_SAMPLE = 8 * 300
 
@@ -349,10 +351,23 @@ def _convex(job: Job) -> Costs:
     return costs
 
 
+#: How neighbours are searched, in words.
+_SEARCHED = {"exact": "", "auto": ", found in nearby cells", "approximate": ", found by indexes"}
+
+
+def _compared_pairs(search: str, n: int) -> float:
+    """Return the pairs of samples whose comparison takes as long as a search of neighbours."""
+    if search == "exact":
+        return float(n) ** 2
+    return n**1.5 * EXACT_LIMIT**0.5 if search == "auto" else float(n) * min(n, INDEX_PAIRS)
+
+
 def _graph_fusion(job: Job) -> Costs:
+    asked = str(job.setting("neighbor_search", "auto"))
+    search = "exact" if asked == "auto" and job.n <= EXACT_LIMIT else asked
     costs = Costs(
         f"in this process, on {job.threads} thread(s): graphs of neighbours"
-        + ("" if job.n <= EXACT_LIMIT else ", found in nearby cells")
+        + _SEARCHED[search]
         + ", fused, then cut; the number of clusters and the views are judged on at most 1,200 samples"
     )
     costs.keep("Python and libraries", PROCESS)
@@ -361,9 +376,8 @@ def _graph_fusion(job: Job) -> Costs:
     costs.keep("eigenvectors", 16 * (job.k + GUARD) * 8.0 * job.n)
     costs.keep("judged samples", 6 * 8.0 * min(job.n, JUDGED) ** 2)
     for width in job.widths:
-        pairs = job.n**2 if job.n <= EXACT_LIMIT else job.n**1.5 * EXACT_LIMIT**0.5
         turns = 2 if width >= 10 else 1
-        costs.spend("neighbours", turns * rates.neighbor_seconds(width, job.n) * float(pairs))
+        costs.spend("neighbours", turns * rates.neighbor_seconds(width, job.n) * _compared_pairs(search, job.n))
     rows = min(job.n, PILOT_ROWS)
     kind: Any = type(job.estimator)
     plain = (("n_clusters", min(job.k, rows // 2)), ("check_views", False), ("random_state", 0))

@@ -99,7 +99,8 @@ class Job:
     @cached_property
     def limit(self) -> float:
         """Bytes that ``memory_limit`` allows."""
-        return float(self.setting("memory_limit", np.inf)) * 2**20
+        limit = self.setting("memory_limit", np.inf)
+        return (np.inf if limit is None else float(limit)) * 2**20
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from os.path import isdir
 from typing import Any
 
-from kernelweave.evaluation.plan import spreading, streaming, trained
+from kernelweave.evaluation.plan import blocks, spreading, streaming, trained
 from kernelweave.evaluation.plan.costs import METHODS, Costs, added
 from kernelweave.evaluation.plan.machine import Tables, Workers, machine_memory, workers
 from kernelweave.evaluation.plan.paths import BLOCKWISE, FEATURES, Job, ways
@@ -97,11 +97,12 @@ def plan(
         return Plan(**known, path=f"not known; there are estimates for {', '.join(METHODS)}")
     estimator._validate_params()
     faults = _faults(estimator, n, widths, k, there)
-    job = Job(estimator, n, widths, min(k, n), there if estimator._takes_blocks else None, tables)
+    spreadable = estimator._takes_blocks and name not in blocks.WITHOUT_ESTIMATE
+    job = Job(estimator, n, widths, min(k, n), there if spreadable else None, tables)
     if job.workers is not None:
         return _spread_plan(known, job, job.workers, faults + _without_sample(job))
     per_step = 0.0
-    if job.streams:
+    if job.streams and spreadable:
         faults += _without_sample(job)
         costs, per_step = streaming.stream(job)
     else:
@@ -116,7 +117,7 @@ def plan(
 def _why_loaded(job: Job) -> str:
     """Return why tables in files are read into memory as a whole."""
     if job.estimator._takes_blocks:
-        return f"files are read into memory: none is larger than memory_limit, {size(job.block_limit)}"
+        return f"files are read into memory: they are within memory_limit, {size(job.block_limit)}"
     return f"files are read into memory: {type(job.estimator).__name__} needs all samples there"
 
 
@@ -209,8 +210,13 @@ def _faults(estimator: Any, n: int, widths: tuple[int, ...], k: int, there: Work
     if not estimator._takes_blocks:
         found.append(
             f"{name} works in one process and refuses a client: these figures are for this process. On workers run "
-            "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans and, trained on a sample, "
-            "KernelSpectralClustering and MultiViewKernelSpectralClustering."
+            "KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans, GraphFusionClustering and, trained "
+            "on a sample, KernelSpectralClustering and MultiViewKernelSpectralClustering."
+        )
+    elif name in blocks.WITHOUT_ESTIMATE:
+        found.append(
+            f"there is no estimate for {name} on workers: these figures are for this process, which keeps the graphs "
+            "also where neighbours are searched on workers."
         )
     elif getattr(estimator, "storage", "auto") == "dense":
         found.append("storage='dense' keeps all pairs of samples, which tables on workers cannot; leave it out.")
@@ -246,7 +252,7 @@ def _remedy(job: Job, there: int) -> str:
         return f"storage='dense' keeps {size(square)}; use storage='auto', or approximation='nystroem'."
     if job.input_bytes > 0.5 * there and job.estimator._takes_blocks:
         return "Give the tables as files mapped into memory (np.load with mmap_mode='r'), or as Dask arrays on workers."
-    if there < job.limit and hasattr(job.estimator, "memory_limit"):
+    if there < job.limit and getattr(job.estimator, "memory_limit", None) is not None:
         return f"Lower memory_limit, which allows {size(job.limit)}."
     if hasattr(job.estimator, "n_train_samples"):
         return "Train on some of the samples, as n_train_samples=5000; the others are assigned."

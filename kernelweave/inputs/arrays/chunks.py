@@ -147,8 +147,8 @@ def refuse_dask(X: Any, reader: str) -> None:
         raise ParameterError(
             f"X is a Dask collection, and {reader} needs all samples in memory. Pass X.compute() if they fit, or fit "
             "on a sample of them and call predict with the collection, which is then computed in blocks. KernelKMeans, "
-            "MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans and kernel spectral clustering are fitted in "
-            "blocks."
+            "MinMaxKMeans, MinMaxKernelKMeans, MultiViewKernelKMeans, GraphFusionClustering and kernel spectral "
+            "clustering are fitted in blocks."
         )
 
 

@@ -42,6 +42,11 @@ class FittedKernel(ABC):
     def cross(self, X: Matrix) -> KernelOperator:
         """Return the kernel between new samples (rows) and the training samples (columns)."""
 
+    @property
+    def neighbor_recall(self) -> float:
+        """The share of the nearest neighbours that a graph was made of; NaN for kernels that are none."""
+        return np.nan
+
     def for_new_samples(self) -> "FittedKernel":
         """Return what ``cross`` needs and a fitted model keeps."""
         return self
@@ -120,6 +125,11 @@ class GraphFit(FittedKernel):
     """Affinities of a nearest-neighbour graph."""
 
     graph: NeighborGraph
+
+    @property
+    def neighbor_recall(self) -> float:
+        """The share of the nearest neighbours that were found."""
+        return self.graph.recall
 
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the sparse operator, whatever the storage asked for."""
@@ -391,11 +401,23 @@ def _nearest_neighbors(
     metric: str = "euclidean",
     weights: str = "connectivity",
     symmetrize: str = "mean",
+    neighbor_search: str = "exact",
 ) -> FittedKernel:
     bandwidths.one_of("metric", metric, METRICS)
+    bandwidths.one_of("neighbor_search", neighbor_search, ("exact", "approximate"))
+    if neighbor_search == "approximate" and (sp.issparse(X) or metric != "euclidean"):
+        raise ParameterError(
+            "neighbor_search='approximate' in kernel_params compares dense samples by metric='euclidean'; use "
+            "neighbor_search='exact' for sparse ones and other metrics."
+        )
     bandwidths.one_of("weights", weights, ("connectivity", "self_tuning"))
     bandwidths.one_of("symmetrize", symmetrize, ("mean", "max"))
-    options: dict[str, Any] = {"metric": metric, "weights": weights, "symmetrize": symmetrize}
+    options: dict[str, Any] = {
+        "metric": metric,
+        "weights": weights,
+        "symmetrize": symmetrize,
+        "search": neighbor_search,
+    }
     return GraphFit(NeighborGraph(X, n_neighbors=_neighbors(X, n_neighbors, 10), **options))
 
 
@@ -428,7 +450,7 @@ KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
     "chi2": (_chi2, ("gamma",)),
     "gower": (_gower, ("categorical", "weights")),
     "intensity_histogram": (_intensity_histogram, ("sigma", "n_intensities")),
-    "nearest_neighbors": (_nearest_neighbors, (*_NEIGHBOR_PARAMS, "weights", "symmetrize")),
+    "nearest_neighbors": (_nearest_neighbors, (*_NEIGHBOR_PARAMS, "weights", "symmetrize", "neighbor_search")),
     "self_tuning": (_self_tuning, _NEIGHBOR_PARAMS),
     "precomputed": (_precomputed, ()),
 }

@@ -17,7 +17,10 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import row_norms
 
 from kernelweave.foundation.array_types import Array, Floats, Matrix
+from kernelweave.foundation.errors import ViewWarning
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.kernels.graph import GraphKernel
+from kernelweave.kernels.neighbors import ENOUGH_RECALL, measured_recall, nearest_others
 from kernelweave.kernels.spec import distances as distances_
 
 # Rounding allowance when a distance is compared with a radius that was computed another way.
@@ -43,6 +46,7 @@ class NeighborGraph:
         metric: str,
         weights: Literal["connectivity", "self_tuning"],
         symmetrize: Literal["mean", "max"],
+        search: Literal["exact", "approximate"] = "exact",
     ) -> None:
         self.n_neighbors = n_neighbors
         self.weights = weights
@@ -52,7 +56,11 @@ class NeighborGraph:
         X = distances_.moved(X, self._centre)
         self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(X)
         self.n_samples = X.shape[0]
-        distances, neighbors = nearest(self._index, X)
+        self.recall = 1.0  # the share of the nearest neighbours that were found
+        if search == "exact":
+            distances, neighbors = nearest(self._index, X)
+        else:
+            distances, neighbors, self.recall = _nearly_nearest(X, n_neighbors)
         self.radii = distances[:, -1]
         self._directed = self._matrix(distances, neighbors)
 
@@ -107,6 +115,27 @@ class NeighborGraph:
         with np.errstate(divide="ignore", invalid="ignore"):
             exponent = lengths * lengths / (here * there)
         return np.exp(-np.nan_to_num(exponent, nan=0.0, posinf=np.inf))
+
+
+def _nearly_nearest(X: Floats, count: int) -> tuple[Floats, Array, float]:
+    """Return distances and indices of every sample itself and of others that an index finds, and the recall of these.
+
+    A place without a neighbour has the sample itself. Draws are always the same: a kernel has no seed.
+    """
+    near = nearest_others(X, count, np.random.default_rng(0), search="approximate")
+    recall = measured_recall(X, near, np.random.default_rng(0))
+    own = np.arange(len(X))[:, None]
+    there = np.isfinite(near.distances)
+    distances = np.hstack([np.zeros(own.shape), np.where(there, near.distances, 0.0)])
+    neighbors = np.hstack([own, np.where(there, near.indices, own)])
+    order = np.argsort(distances, axis=1, kind="stable")
+    if recall < ENOUGH_RECALL:
+        warn(
+            f"The approximate search of kernel='nearest_neighbors' found {recall:.0%} of the nearest neighbours. "
+            "kernel_params={'neighbor_search': 'exact'} finds all.",
+            ViewWarning,
+        )
+    return np.take_along_axis(distances, order, axis=1), np.take_along_axis(neighbors, order, axis=1), recall
 
 
 def nearest(index: NearestNeighbors, X: Matrix) -> tuple[Floats, Array]:
