@@ -106,6 +106,7 @@ def store_communication(estimator: Any, op: Any) -> None:
         "bytes_received": traffic.received,
         "blocks": len(places.blocks),
         "workers": len(places.where()),
+        "workers_lost": len(places.lost),
     }
 
 
