@@ -23,7 +23,7 @@ import numpy as np
 
 from kernelweave.foundation.array_types import Array
 from kernelweave.foundation.errors import Argument, ParameterError
-from kernelweave.foundation.files import write_atomically
+from kernelweave.foundation.files import remove_leftovers, write_atomically
 from kernelweave.foundation.logged_warnings import warn
 
 MAGIC = b"KWEAVE-C"
@@ -227,6 +227,7 @@ class _FileKeeper(Keeper):
 
     def remove(self) -> None:
         self._file.path.unlink(missing_ok=True)
+        remove_leftovers(self._file.path)
 
 
 class _File:

@@ -2,19 +2,43 @@
 
 A reader never meets half a file, and what was there before stays until the new one is complete: it is written under
 another name in the same folder, flushed to the disk, and only then moved into place.
+
+A process that is killed leaves that other file behind. Its name begins with a digest of the name of the file that it
+was for, and whoever writes that file next removes it. Not so what a living process writes: it holds a lock, which the
+system gives back when the process ends, however it ends. Locks also hold between containers, where process numbers say
+nothing.
 """
 
 import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from pathlib import Path
 
 #: What temporary files begin and end with. The name is short, so that it fits wherever the name of the file fits.
 PREFIX = ".kernelweave-"
 SUFFIX = ".partial"
+
+if sys.platform == "win32":
+
+    def _locked(handle: int, *, wait: bool) -> bool:
+        """Return False: an open file could not be moved into place there, so nothing is locked and nothing removed."""
+        return False
+
+else:
+    import fcntl
+
+    def _locked(handle: int, *, wait: bool) -> bool:
+        """Lock an open file; False where somebody else has the lock, or where the file system has no locks."""
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path:
@@ -37,17 +61,17 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[Path]:
     system gives to new files. A symbolic link is followed, as opening it would.
     """
     target = Path(os.path.realpath(path))
-    partial = target.with_name(f"{PREFIX}{secrets.token_hex(8)}{SUFFIX}")
+    partial = target.with_name(f"{_beginning(target)}{secrets.token_hex(8)}{SUFFIX}")
+    remove_leftovers(target)
     try:
         permissions = _permissions(target)
-        # created with all bits, of which the system takes away what the user's mask forbids
-        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        yield partial
-        _flush(partial)
-        if permissions is not None:
-            with suppress(OSError):  # file systems without permissions
-                partial.chmod(permissions)
-        os.replace(partial, target)
+        with _created(partial):
+            yield partial
+            _flush(partial)
+            if permissions is not None:
+                with suppress(OSError):  # file systems without permissions
+                    partial.chmod(permissions)
+            os.replace(partial, target)
         _flush_folder(target.parent)
     except OSError as error:
         about_others = error.filename is not None and str(error.filename) not in (str(partial), str(target))
@@ -56,6 +80,51 @@ def replacement(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what processes that were killed have left of this file; what a living process writes stays."""
+    target = Path(os.path.realpath(path))
+    beginning = _beginning(target)
+    with suppress(OSError):  # a folder that is missing or cannot be listed
+        for name in os.listdir(target.parent):
+            if name.startswith(beginning) and name.endswith(SUFFIX):
+                _remove_unless_held(target.with_name(name))
+
+
+def _beginning(target: Path) -> str:
+    """Return what the names of temporary files for a file begin with."""
+    return f"{PREFIX}{blake2b(os.fsencode(target.name), digest_size=8).hexdigest()}-"
+
+
+@contextmanager
+def _created(partial: Path) -> Iterator[None]:
+    """Create a file, and hold its lock while the block runs, where the system has locks."""
+    while True:
+        # with all bits, of which the system takes away what the user's mask forbids
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        locked = _locked(handle, wait=True)
+        if not locked or partial.exists():
+            break
+        os.close(handle)  # somebody who cleaned up was quicker than the lock
+    if not locked:
+        os.close(handle)
+    try:
+        yield
+    finally:
+        if locked:
+            os.close(handle)
+
+
+def _remove_unless_held(leftover: Path) -> None:
+    """Remove an ordinary file whose lock nobody holds."""
+    with suppress(OSError):  # it is gone, belongs to somebody else, or is no file
+        handle = os.open(leftover, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        try:
+            if stat.S_ISREG(os.fstat(handle).st_mode) and _locked(handle, wait=False):
+                leftover.unlink()
+        finally:
+            os.close(handle)
 
 
 def _permissions(target: Path) -> int | None:

@@ -12,6 +12,7 @@ import pytest
 from kernelweave.foundation import checkpoints
 from kernelweave.foundation.checkpoints import NOTHING, Stage, from_bytes, made, open_checkpoint, to_bytes
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.files import replacement
 
 RUN = {"the estimator": "Some", "n_clusters": "3"}
 
@@ -189,6 +190,18 @@ def test_a_run_goes_on_from_what_was_written(always, tmp_path):
     again.remove()
     assert not path.exists()
     again.remove()
+
+
+def test_the_end_of_a_run_removes_what_a_killed_write_left(always, tmp_path):
+    path = tmp_path / "run"
+    with replacement(path) as partial:
+        left = partial.name
+    path.unlink()
+    keeper = open_checkpoint(path, RUN)
+    keeper.keep(dict, x=1)
+    (tmp_path / left).write_text("half")
+    keeper.remove()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_written_and_no_state_is_made_before_the_time(tmp_path):
