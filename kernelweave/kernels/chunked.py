@@ -17,6 +17,7 @@ from kernelweave.backends.blocks import BlockArray, BlocksBackend, Here, Places,
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints, Matrix
 from kernelweave.foundation.config import get_config
 from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.inputs.arrays.chunks import Chunks, DaskRows
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.operator import KernelOperator
@@ -148,31 +149,39 @@ class ChunkedFeatures(FittedKernel):
         return FeatureMap(self.transform, means)
 
 
+NOT_HERE = (
+    "would have to meet all training samples, which lie elsewhere and are more than memory_limit allows. Raise it, or "
+    "use approximation='nystroem', whose centres are small."
+)
+
+
 @dataclass(frozen=True)
 class ChunkedFormula(FittedKernel):
     """Kernel values of all pairs of samples in blocks, computed from features by a formula."""
 
     formula: formulas.Formula
     prepared: BlockArray
-    memory_limit: float = 2048  # MiB of training samples that may be kept for new ones
 
     def operator(self, storage: Any = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the kernel, computed tile by tile."""
         if storage == "dense":
             raise ParameterError("storage='dense' keeps all pairs of samples, which tables in blocks cannot.")
-        return PairKernel(self.formula, self.prepared)
+        return PairKernel(self.formula, self.prepared, memory_limit)
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Refuse: the training samples are too many to be kept here."""
-        raise KernelError(
-            "New samples would have to meet all training samples, which lie elsewhere and are more than memory_limit "
-            "allows. Raise it, or use approximation='nystroem', whose centres are small."
-        )
+        raise KernelError(f"New samples {NOT_HERE}")
+
+    @property
+    def why_not_saved(self) -> str:
+        """Say why a model with this kernel is not saved."""
+        return f"After loading, new samples {NOT_HERE} labels_ and other arrays can be saved as they are."
 
     def at_means(self, op: Any, labels: Ints, weights: Floats, totals: Floats) -> tuple[FittedKernel, Ints, Floats]:
         """Return the kernel with all training samples here, where they fit, their labels and weights."""
         n, width = self.prepared.shape
-        if 8 * n * width > self.memory_limit * 2**20:
+        if 8 * n * width > op.memory_limit * 2**20:
+            warn(f"The model has labels, but cannot be saved, nor predict: new samples {NOT_HERE}", UserWarning)
             return replace(self, prepared=None), labels, weights  # type: ignore[arg-type]
         return FormulaKernel(self.formula, self.prepared.backend.host(self.prepared)), labels, weights
 
@@ -294,10 +303,11 @@ def view_means(op: Any, labels: Ints, weights: Floats, totals: Floats) -> list[F
 class PairKernel(KernelOperator):
     """k(x_i, x_j) of samples in blocks: every value is computed when it is needed, where the row lies."""
 
-    def __init__(self, formula: formulas.Formula, X: BlockArray) -> None:
+    def __init__(self, formula: formulas.Formula, X: BlockArray, memory_limit: float = 2048) -> None:
         self.backend = X.backend
         self.formula = formula
         self.X = X
+        self.memory_limit = memory_limit  # MiB of training samples that may be kept for new ones
         self.shape = (X.shape[0], X.shape[0])
         self.psd = formula.psd
 
