@@ -14,7 +14,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -33,9 +33,11 @@ else:
     import fcntl
 
     def _locked(handle: int, *, wait: bool) -> bool:
-        """Lock an open file; False where somebody else has the lock, or where the file system has no locks."""
+        """Lock an open file; BlockingIOError where somebody has the lock, False where the file system has no locks."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
         except OSError:
             return False
         return True
@@ -92,6 +94,47 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
                 _remove_unless_held(target.with_name(name))
 
 
+def claimed(path: str | os.PathLike[str]) -> Callable[[], None]:
+    """Claim a file until the function that is returned is called, or until the process ends.
+
+    BlockingIOError where somebody has claimed it; another error of the system where its folder cannot be written to.
+    Where there are no locks, every claim is granted.
+    """
+    target = Path(os.path.realpath(path))
+    lock = target.with_name(f"{_beginning(target)}lock")
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            locked = _locked(handle, wait=False)
+        except BlockingIOError:
+            os.close(handle)
+            raise
+        if not locked or _is_at(handle, lock):
+            break
+        os.close(handle)  # its owner removed it before it was locked here
+
+    owner = os.getpid()
+
+    def give_back() -> None:
+        if os.getpid() == owner:  # not a process that was forked from it
+            with suppress(OSError):
+                lock.unlink(missing_ok=True)
+        os.close(handle)
+
+    if not locked:
+        give_back()
+        return lambda: None
+    return give_back
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Whether an open file is the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
 def _beginning(target: Path) -> str:
     """Return what the names of temporary files for a file begin with."""
     return f"{PREFIX}{blake2b(os.fsencode(target.name), digest_size=8).hexdigest()}-"
@@ -104,7 +147,7 @@ def _created(partial: Path) -> Iterator[None]:
         # with all bits, of which the system takes away what the user's mask forbids
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         locked = _locked(handle, wait=True)
-        if not locked or partial.exists():
+        if not locked or _is_at(handle, partial):
             break
         os.close(handle)  # somebody who cleaned up was quicker than the lock
     if not locked:
@@ -118,7 +161,7 @@ def _created(partial: Path) -> Iterator[None]:
 
 def _remove_unless_held(leftover: Path) -> None:
     """Remove an ordinary file whose lock nobody holds."""
-    with suppress(OSError):  # it is gone, belongs to somebody else, or is no file
+    with suppress(OSError):  # it is gone, held, belongs to somebody else, or is no file
         handle = os.open(leftover, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         try:
             if stat.S_ISREG(os.fstat(handle).st_mode) and _locked(handle, wait=False):

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from kernelweave.foundation import files
-from kernelweave.foundation.files import remove_leftovers, replacement, write_atomically
+from kernelweave.foundation.files import claimed, remove_leftovers, replacement, write_atomically
 
 NEEDS_POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
 
@@ -189,7 +189,8 @@ def test_the_content_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from kernelweave.foundation.files import replacement
+from kernelweave.foundation.files import claimed, replacement
+claimed(sys.argv[1])
 with replacement(sys.argv[1]) as partial:
     partial.write_text("half of the n")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -201,7 +202,7 @@ def killed_write(path):
     before = set(names(path.parent))
     done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
-    (left,) = set(names(path.parent)) - before
+    (left,) = [name for name in set(names(path.parent)) - before if name.endswith(files.SUFFIX)]
     return path.with_name(left)
 
 
@@ -212,6 +213,8 @@ def test_what_a_killed_process_left_is_removed_by_the_next_write_of_the_same_fil
     write_atomically(tmp_path / "other", "new")
     assert left.exists()
     write_atomically(tmp_path / "file", "new")
+    assert not left.exists()
+    claimed(tmp_path / "file")()  # that of the process is void
     assert names(tmp_path) == ["file", "other"]
 
 
@@ -248,6 +251,39 @@ def test_a_lock_that_comes_too_late_means_a_new_file(tmp_path, monkeypatch):
 
 
 @NEEDS_POSIX
+def test_a_file_is_claimed_once_by_whatever_name(tmp_path):
+    path = tmp_path / "file"
+    (tmp_path / "link").symlink_to(path)
+    give_back = claimed(path)
+    for name in (path, tmp_path / "link"):
+        with pytest.raises(BlockingIOError):
+            claimed(name)
+    give_back()
+    assert names(tmp_path) == ["link"]
+    claimed(tmp_path / "link")()
+    assert names(tmp_path) == ["link"]
+
+
+@NEEDS_POSIX
+def test_a_claim_of_a_file_that_its_owner_removed_meanwhile_is_made_again(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    locked = files._locked
+    before = [claimed(path)]
+
+    def late(handle, *, wait):
+        while before:
+            before.pop()()
+        return locked(handle, wait=wait)
+
+    monkeypatch.setattr(files, "_locked", late)
+    give_back = claimed(path)
+    with pytest.raises(BlockingIOError):
+        claimed(path)
+    give_back()
+    assert names(tmp_path) == []
+
+
+@NEEDS_POSIX
 def test_only_ordinary_files_are_removed_and_missing_folders_do_not_matter(tmp_path):
     path = tmp_path / "file"
     with replacement(path) as partial:
@@ -272,6 +308,7 @@ def test_where_there_are_no_locks_nothing_is_removed_and_files_are_written(tmp_p
         write_atomically(path, "second")
         assert partial.exists()
     assert path.read_text() == "first"
+    assert [claimed(path)() for _ in range(2)] == [None, None]
     assert names(tmp_path) == ["file"]
 
 
