@@ -245,7 +245,10 @@ def test_a_lock_that_comes_too_late_means_a_new_file(tmp_path, monkeypatch):
         return locked(handle, wait=wait)
 
     monkeypatch.setattr(files, "_locked", late)
-    write_atomically(path, "new")
+    with replacement(path) as partial:
+        partial.write_text("new")
+        remove_leftovers(path)
+        assert partial.exists()
     assert len(quicker) == 1
     assert path.read_text() == "new"
 
