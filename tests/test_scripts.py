@@ -211,8 +211,8 @@ def test_plans_leave_out_what_only_one_checkout_takes(script):
 def test_fits_during_which_workers_are_killed_end_with_the_labels_of_others(script):
     module = script("kill_workers")
     with module.cluster(2) as client:
-        fits = list(module.disturbed_fits(client, kills=2, n_samples=1500, pause=0.2))
-    assert sum(fit.kills for fit in fits) == 2
+        fits = list(module.disturbed_fits(client, kills=2, n_samples=1500, length=0.5))
+    assert sum(fit.kills for fit in fits) >= 2
     assert all(fit.equal for fit in fits)
     assert {fit.method for fit in fits} == {"KernelKMeans", "MultiViewKernelKMeans"}
 

@@ -10,9 +10,12 @@ arrays one after the other, and the BLAKE2b checksum of everything before it. Nu
 
 import json
 import os
+import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -23,7 +26,7 @@ import numpy as np
 
 from kernelweave.foundation.array_types import Array
 from kernelweave.foundation.errors import Argument, ParameterError
-from kernelweave.foundation.files import write_atomically
+from kernelweave.foundation.files import claimed, remove_leftovers, write_atomically
 from kernelweave.foundation.logged_warnings import warn
 
 MAGIC = b"KWEAVE-C"
@@ -92,6 +95,14 @@ def from_bytes(content: bytes) -> tuple[dict[str, str], dict[str, Stage]]:
     version = int.from_bytes(body[8:12], "little")
     if version != VERSION:
         raise ValueError(f"has version {version} of the format, and this version of kernelweave reads {VERSION}")
+    try:
+        return _parsed(body)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ValueError(f"is damaged: what it holds does not fit its description ({error})") from error
+
+
+def _parsed(body: bytes) -> tuple[dict[str, str], dict[str, Stage]]:
+    """Return what a file holds, without its checksum."""
     place = 20 + int.from_bytes(body[12:20], "little")
     header = json.loads(body[20:place])
     stages = {}
@@ -192,6 +203,9 @@ class Keeper:
     def remove(self) -> None:
         """Remove the file: the run has ended."""
 
+    def release(self) -> None:
+        """Leave the file to other runs."""
+
 
 #: The keeper of runs without a checkpoint.
 NOTHING = Keeper()
@@ -226,15 +240,21 @@ class _FileKeeper(Keeper):
         return result
 
     def remove(self) -> None:
-        self._file.path.unlink(missing_ok=True)
+        self._file.remove()
+
+    def release(self) -> None:
+        self._file.release()
 
 
 class _File:
     """The stages of a run, shared by all its threads, and the file they are written to from time to time."""
 
-    def __init__(self, path: Path, identity: Mapping[str, str], stages: dict[str, Stage]) -> None:
+    def __init__(
+        self, path: Path, identity: Mapping[str, str], stages: dict[str, Stage], give_back: Callable[[], None]
+    ) -> None:
         self.path = path
         self.stages = stages
+        self.release = weakref.finalize(self, give_back)
         self._identity = identity
         self._lock = threading.Lock()
         self._next = time.monotonic() + INTERVAL
@@ -256,6 +276,16 @@ class _File:
             ended = time.monotonic()
             self._next = ended + max(INTERVAL, (ended - began) / SHARE)
 
+    def remove(self) -> None:
+        """Remove the file; a run that has ended does not fail for its sake."""
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            message = f"cannot be removed ({error.strerror}). The fit has ended; delete the file."
+            warn(f"checkpoint={str(self.path)!r} {message}", UserWarning)
+        remove_leftovers(self.path)
+        self.release()
+
     def _write(self) -> None:
         """Write the file; a full disk does not end the run."""
         try:
@@ -264,7 +294,7 @@ class _File:
             if not self._warned:
                 warn(
                     f"checkpoint={str(self.path)!r} cannot be written ({error.strerror}): the run goes on, but a stop "
-                    "now would lose what it has done since the last write.",
+                    "now would lose what it has done since the last write. It is tried again every few seconds.",
                     UserWarning,
                 )
             self._warned = True
@@ -274,18 +304,56 @@ def open_checkpoint(path: str | os.PathLike[str], identity: Mapping[str, str]) -
     """Return the keeper of a run, which goes on from the file where there is one.
 
     ``identity`` says in words, by argument, what the run depends on. ParameterError where the file is that of another
-    run or cannot be read, or where its folder does not exist.
+    run, is in use or cannot be read, or where nothing can be written to its folder.
     """
-    file = Path(path)
     here = Argument("checkpoint", os.fspath(path))
+    give_back = _claimed(path, here)
+    try:
+        stages = _stages_in(Path(path), here, identity)
+    except BaseException:
+        give_back()
+        raise
+    return _FileKeeper(_File(Path(path), identity, stages, give_back), "")
+
+
+def _claimed(path: str | os.PathLike[str], here: Argument) -> Callable[[], None]:
+    """Claim a file that can be read, or written where there is none; return what gives it back."""
+    mode = stat.S_IFREG
+    try:
+        file = Path(os.path.realpath(path))
+        with suppress(FileNotFoundError, NotADirectoryError):
+            mode = file.stat().st_mode
+    except OSError as error:
+        raise ParameterError(here, f" cannot be read ({error.strerror}). Give another name.") from error
+    except ValueError as error:  # a null byte
+        raise ParameterError(here, f" is no name of a file ({error}). Give another name.") from error
+    if stat.S_ISDIR(mode):
+        raise ParameterError(here, " is a folder. Name a file in it.")
+    if not stat.S_ISREG(mode):
+        raise ParameterError(here, " is no ordinary file. Give another name.")
     if not file.parent.is_dir():
         raise ParameterError(
             here, f" lies in a folder that does not exist, {os.fspath(file.parent)!r}. Make the folder."
         )
     try:
+        return claimed(file)
+    except BlockingIOError as error:
+        raise ParameterError(
+            here, " is in use: another fit keeps its state there. Wait until it has ended, or give another name."
+        ) from error
+    except OSError as error:
+        raise ParameterError(
+            here,
+            f" lies in a folder that cannot be written to ({error.strerror}). Change that, or name a file elsewhere.",
+        ) from error
+
+
+def _stages_in(file: Path, here: Argument, identity: Mapping[str, str]) -> dict[str, Stage]:
+    """Return the stages that a file holds, none where there is no file; that of another run is refused."""
+    try:
         content = file.read_bytes()
     except FileNotFoundError:
-        return _FileKeeper(_File(file, identity, {}), "")
+        return {}
     except OSError as error:
         raise ParameterError(here, f" cannot be read ({error.strerror}). Give another name.") from error
     try:
@@ -295,7 +363,7 @@ def open_checkpoint(path: str | os.PathLike[str], identity: Mapping[str, str]) -
     difference = _difference(stored, identity)
     if difference is not None:
         raise ParameterError(here, f" is that of another run: {difference}. {REMEDY}")
-    return _FileKeeper(_File(file, identity, stages), "")
+    return stages
 
 
 def _difference(stored: Mapping[str, str], identity: Mapping[str, str]) -> str | None:

@@ -84,9 +84,9 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..
             try:
                 with logged_warnings() as messages:
                     fitted = checked(estimator, *args, **kwargs)
+                    vars(estimator).get("_keeper", NOTHING).remove()
             finally:
-                keeper = estimator.__dict__.pop("_keeper", NOTHING)  # of this fit alone
-            keeper.remove()
+                vars(estimator).pop("_keeper", NOTHING).release()  # of this fit alone
             estimator.warnings_ = tuple(messages)
             return fitted
 

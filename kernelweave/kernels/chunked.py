@@ -17,6 +17,7 @@ from kernelweave.backends.blocks import BlockArray, BlocksBackend, Here, Places,
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints, Matrix
 from kernelweave.foundation.config import get_config
 from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.inputs.arrays.chunks import Chunks, DaskRows
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.operator import KernelOperator
@@ -30,10 +31,11 @@ from kernelweave.kernels.spec.fitting import (
     fit_kernel,
 )
 
-TOO_MANY = (
-    "New samples would have to meet all training samples, which lie elsewhere and are more than memory_limit allows. "
-    "Raise it, or use approximation='nystroem', whose centres are small."
+NOT_HERE = (
+    "would have to meet all training samples, which lie elsewhere and are more than memory_limit allows. Raise it, or "
+    "use approximation='nystroem', whose centres are small."
 )
+WHY_NOT_SAVED = f"After loading, new samples {NOT_HERE} labels_ and other arrays can be saved as they are."
 
 
 def in_blocks(X: Any) -> bool:
@@ -134,7 +136,6 @@ class ChunkedFeatures(FittedKernel):
 
     transform: Any
     features: BlockArray
-    memory_limit: float = 2048  # MiB of features of training samples that may be kept for new ones
 
     def operator(self, storage: Any = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the inner products."""
@@ -144,7 +145,12 @@ class ChunkedFeatures(FittedKernel):
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Refuse: the training samples are too many to be kept here, where new samples would have to meet them."""
-        raise KernelError(TOO_MANY)
+        raise KernelError(f"New samples {NOT_HERE}")
+
+    @property
+    def why_not_saved(self) -> str:
+        """Say why a model with this kernel is not saved."""
+        return WHY_NOT_SAVED
 
     def at_means(self, op: Any, labels: Ints, weights: Floats, totals: Floats) -> tuple[FittedKernel, Ints, Floats]:
         """Return the kernel with the means of clusters, their labels and weights in place of the training samples."""
@@ -152,9 +158,9 @@ class ChunkedFeatures(FittedKernel):
         means = sums / np.where(totals > 0, totals, 1.0)[:, None]
         return self.centres(means), np.arange(len(totals)), totals
 
-    def kept_here(self) -> FittedKernel:
+    def kept_here(self, memory_limit: float) -> FittedKernel:
         """Return the kernel with the features of all training samples here, where they fit."""
-        if not _fits_here(self.features, self.memory_limit):
+        if not _fits_here(self.features, memory_limit):
             return replace(self, features=None)  # type: ignore[arg-type]
         return FeatureMap(self.transform, _computed(self.features))
 
@@ -169,32 +175,40 @@ class ChunkedFormula(FittedKernel):
 
     formula: formulas.Formula
     prepared: BlockArray
-    memory_limit: float = 2048  # MiB of training samples that may be kept for new ones
 
     def operator(self, storage: Any = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the kernel, computed tile by tile."""
         if storage == "dense":
             raise ParameterError("storage='dense' keeps all pairs of samples, which tables in blocks cannot.")
-        return PairKernel(self.formula, self.prepared)
+        return PairKernel(self.formula, self.prepared, memory_limit)
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Refuse: the training samples are too many to be kept here."""
-        raise KernelError(TOO_MANY)
+        raise KernelError(f"New samples {NOT_HERE}")
+
+    @property
+    def why_not_saved(self) -> str:
+        """Say why a model with this kernel is not saved."""
+        return WHY_NOT_SAVED
 
     def at_means(self, op: Any, labels: Ints, weights: Floats, totals: Floats) -> tuple[FittedKernel, Ints, Floats]:
         """Return the kernel with all training samples here, where they fit, their labels and weights."""
-        return self.kept_here(), labels, weights
+        return self.kept_here(op.memory_limit), labels, weights
 
-    def kept_here(self) -> FittedKernel:
+    def kept_here(self, memory_limit: float) -> FittedKernel:
         """Return the kernel with all training samples here, where they fit."""
-        if not _fits_here(self.prepared, self.memory_limit):
+        if not _fits_here(self.prepared, memory_limit):
             return replace(self, prepared=None)  # type: ignore[arg-type]
         return FormulaKernel(self.formula, _computed(self.prepared))
 
 
 def _fits_here(array: BlockArray, memory_limit: float) -> bool:
+    """Whether training samples may be kept in this process for new ones; a warning where not."""
     n, width = array.shape
-    return bool(8 * n * width <= memory_limit * 2**20)
+    if 8 * n * width <= memory_limit * 2**20:
+        return True
+    warn(f"The model has labels, but cannot be saved, nor predict: new samples {NOT_HERE}", UserWarning)
+    return False
 
 
 def _computed(array: BlockArray) -> Floats:
@@ -325,10 +339,11 @@ def view_means(op: Any, labels: Ints, weights: Floats, totals: Floats) -> list[F
 class PairKernel(KernelOperator):
     """k(x_i, x_j) of samples in blocks: every value is computed when it is needed, where the row lies."""
 
-    def __init__(self, formula: formulas.Formula, X: BlockArray) -> None:
+    def __init__(self, formula: formulas.Formula, X: BlockArray, memory_limit: float = 2048) -> None:
         self.backend = X.backend
         self.formula = formula
         self.X = X
+        self.memory_limit = memory_limit  # MiB of training samples that may be kept for new ones
         self.shape = (X.shape[0], X.shape[0])
         self.psd = formula.psd
 

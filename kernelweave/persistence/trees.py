@@ -119,7 +119,9 @@ class Writer:
             )
         name = name_of(type(value))
         if name is None:
-            raise ParameterError(f"{where} holds a {type(value).__name__}, which cannot be saved.")
+            reason = getattr(value, "why_not_saved", None)
+            told = f"holds a {type(value).__name__}, which cannot be saved."
+            raise ParameterError(f"{where} {told if reason is None else f'cannot be saved. {reason}'}")
         # Objects in its fields come first: what is said about this one relies on them.
         trees = {key: self.encoded(field, f"{where}.{key}") for key, field in fields_in(value).items()}
         fault = fault_of(value)

@@ -62,6 +62,7 @@ ADDED: dict[str, Fields] = {
     "estimator/ConvexMixture": {"checkpoint": None},
     "estimator/CorrelationalSpectralClustering": {"checkpoint": None},
     "estimator/GlobalKernelKMeans": {"checkpoint": None},
+    "estimator/GraphCut": {"checkpoint": None},
     "estimator/GraphFusionClustering": {
         "checkpoint": None,
         "missing": "error",

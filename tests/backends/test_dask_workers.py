@@ -12,6 +12,7 @@ import pytest
 from kernelweave import WorkersLostError
 from kernelweave.backends.blocks import BlocksBackend, dask_workers, work
 from kernelweave.backends.blocks.dask_workers import DaskWorkers
+from kernelweave.backends.blocks.places import Task
 from kernelweave.inputs.arrays.chunks import as_chunks
 from tests.dask_clusters import await_workers, kill, local_cluster
 
@@ -152,6 +153,7 @@ def test_values_of_a_dead_worker_are_computed_again(there, client):
     assert there.dot(weights, lengths) == pytest.approx(expected, rel=1e-12)
     assert kill(client) == 2
     assert there.dot(weights, lengths) == pytest.approx(expected, rel=1e-12)
+    assert len(there.places.lost) == 1
     np.testing.assert_array_equal(there.host(X), TABLE)
     await_workers(client, 2)
     assert there.dot(weights, lengths) == pytest.approx(expected, rel=1e-12)
@@ -171,6 +173,49 @@ def test_all_workers_are_restarted_by_their_nannies(there, client):
     before = there.total(there.squared_lengths(X))
     assert kill(client, 2) == 2
     assert there.total(there.squared_lengths(X)) == pytest.approx(before)
+
+
+class SilentFuture:
+    """The answer of a worker that died."""
+
+    def __init__(self, awaited):
+        self.awaited = awaited
+
+    def result(self, timeout):
+        self.awaited.append(timeout)
+        raise TimeoutError
+
+    def cancel(self, force):
+        assert force
+
+    def release(self):
+        pass
+
+
+class DyingClient:
+    """A client of three workers; from the first task on, the third is the only one."""
+
+    def __init__(self):
+        self.alive = {"first": 1, "second": 1, "third": 1}
+        self.awaited = []
+
+    def nthreads(self):
+        return self.alive
+
+    def submit(self, *args, **options):
+        self.alive = {"third": 1}
+        return SilentFuture(self.awaited)
+
+
+def test_dead_workers_are_waited_for_once_however_many_answers_are_missing():
+    client = DyingClient()
+    places = DaskWorkers(client, SIZES)
+    blocks = places.where()
+    tasks = [Task(place, [], [], (), (), blocks[place]) for place in ("first", "second")]
+    assert places.send(tasks * 10) == [None] * 20
+    assert len(client.awaited) == 1
+    assert places.lost == {"first", "second"}
+    assert list(places.where()) == ["third"]
 
 
 def test_without_workers_the_error_comes_when_patience_ends(client, tmp_path, monkeypatch):

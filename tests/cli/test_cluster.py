@@ -507,7 +507,8 @@ def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(folder, capsys, monk
         (("genes.csv", "-k", "2:4", "--method", "kernel-kmeans", "--checkpoint", "c"), "--checkpoint keeps one fit"),
         (("genes.csv", "-k", 3, "--checkpoint", "genes.csv"), "--checkpoint: genes.csv is one of the files to read"),
         (("genes.csv", "-k", 3, "--checkpoint", "no/c"), "--checkpoint no/c lies in a folder that does not exist"),
-        (("--graph", "net.txt", "-k", 3, "--method", "graph-cut", "--checkpoint", "c"), "takes no --checkpoint"),
+        (("genes.csv", "-k", 3, "--method", "kernel-spectral", "--checkpoint", "c"), "takes no --checkpoint"),
+        (("genes.csv", "-k", 3, "--checkpoint", "."), "--checkpoint . is a folder. Name a file in it."),
     ],
 )
 def test_checkpoints_that_cannot_be_kept_are_refused(folder, capsys, arguments, message):

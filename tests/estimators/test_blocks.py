@@ -24,6 +24,7 @@ from kernelweave import (
     ConvexMixture,
     GlobalKernelKMeans,
     GraphFusionClustering,
+    KernelError,
     KernelKMeans,
     KMedoids,
     MinMaxKernelKMeans,
@@ -372,6 +373,7 @@ def test_a_draw_of_a_start_reads_the_table_once(tmp_path, monkeypatch):
     assert passes(8) - passes(3) == pytest.approx(5.0, abs=0.5), "One pass for each draw, and the blocks of drawn rows."
 
 
+@pytest.mark.filterwarnings("ignore:The model has labels, but cannot be saved:UserWarning")
 @pytest.mark.parametrize("name", ["linear", "rbf", "nystroem", "kernel minmax"])
 def test_mapped_files_beyond_memory_are_streamed(name, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks_module, "BLOCK_BYTES", 8 * A.shape[1] * 70)
@@ -536,6 +538,21 @@ def test_a_saved_model_predicts_where_dask_is_not_installed(tmp_path):
     command = [sys.executable, "-c", WITHOUT_DASK, str(tmp_path)]
     outcome = subprocess.run(command, capture_output=True, text=True, check=True)
     assert sorted(outcome.stdout.splitlines()) == names
+
+
+@pytest.mark.parametrize("name", ["rbf", "kernel minmax"])
+def test_training_samples_beyond_the_limit_are_not_kept_and_every_message_says_what_to_do(name, tmp_path):
+    model = clone(MODELS[name]).set_params(memory_limit=0.001)
+    remedy = r"more than memory_limit allows\. Raise it, or use approximation='nystroem'"
+    with pytest.warns(UserWarning, match=rf"cannot be saved, nor predict: new samples .* {remedy}"):
+        model.fit(lazy(A))
+    np.testing.assert_array_equal(model.labels_, in_one_process(name).labels_)
+    for method in (model.predict, model.transform):
+        with pytest.raises(KernelError, match=remedy):
+            method(A)
+    with pytest.raises(ParameterError, match=rf"_model\.kernel cannot be saved\. After loading, .* {remedy}"):
+        save_model(model, tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_fit_in_memory_leaves_nothing_of_the_first():

@@ -2,17 +2,20 @@
 
 import re
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.metrics import euclidean_distances
 
 import kernelweave
 from kernelweave import KernelKMeans, MultiViewKernelKMeans
 from kernelweave.backends.host import HostBackend
 from kernelweave.foundation import checkpoints, threads
 from kernelweave.persistence.models import load_model, save_model
+from kernelweave.solvers.graph import cut_search
 from kernelweave.solvers.kmeans import kernel_kmeans
 from kernelweave.solvers.spectral import masked_multi_view
 from tests.estimators.discovery import blobs, for_estimators
@@ -106,7 +109,7 @@ def _fits(kept, samples, stop_after, steps, undisturbed):
 
 @for_estimators()
 def test_every_estimator_with_iterations_or_restarts_has_checkpoints(case):
-    assert case.has("checkpoint") == (case.has("max_iter") or case.has("n_init"))
+    assert case.has("checkpoint") == any(map(case.has, ("max_iter", "n_init", "time_budget")))
     if case.has("checkpoint"):
         assert case.cls().checkpoint is None
 
@@ -132,7 +135,7 @@ def test_other_data_parameters_and_weights_are_refused(case, stop_after, tmp_pat
     stopped(model, data(case), stop_after)
     content = path.read_bytes()
     remedy = r"\. Delete the file, or give another name\.$"
-    with pytest.raises(ValueError, match=rf"another run: (X|view 'front') was an array .*{remedy}"):
+    with pytest.raises(ValueError, match=rf"another run: (X|view 'front') was an? (array|sparse matrix) .*{remedy}"):
         clone(model).fit(data(case, OTHER))
     with pytest.raises(ValueError, match=rf"another run: n_clusters was 3 there and is 2 now{remedy}"):
         clone(model).set_params(n_clusters=2).fit(data(case))
@@ -188,6 +191,7 @@ ABSENT = [X[:, :2].copy(), X[:, 2:].copy()]
 ABSENT[0][::7] = np.nan
 ABSENT[1][3::7] = np.nan
 COUNTS = np.abs(np.round(X))
+GRAPH = np.exp(-0.5 * euclidean_distances(X, squared=True))
 VARIANTS = {
     "KernelKMeans from MinMax": ("KernelKMeans", {"init": "minmax"}, X),
     "KernelKMeans blockwise": ("KernelKMeans", {"storage": "blockwise"}, X),
@@ -226,6 +230,11 @@ VARIANTS = {
     "MultiViewEM of counts": ("MultiViewEM", {"distribution": "multinomial"}, [COUNTS[:, :2], COUNTS[:, 2:]]),
     "CoRegularized, a centroid": ("CoRegularizedSpectralClustering", {"variant": "centroid"}, VIEWS),
     "CoRegularized absent": ("CoRegularizedSpectralClustering", {"missing": "drop"}, ABSENT),
+    "GraphCut exact": ("GraphCut", {"n_clusters": 5, "search": "exact"}, GRAPH),
+    "GraphCut exact, bare": ("GraphCut", {"n_clusters": 5, "search": "exact", "polish": False}, GRAPH),
+    "GraphCut by exemplars": ("GraphCut", {"n_clusters": 5, "search": "exemplars"}, GRAPH),
+    "GraphCut from labels": ("GraphCut", {"init": np.arange(len(X)) % 3, "search": "exact"}, GRAPH),
+    "GraphCut, number chosen": ("GraphCut", {"n_clusters": "auto"}, GRAPH),
     "AffinityPropagation, any number": ("AffinityPropagation", {"n_clusters": None}, X),
     "GraphFusionClustering, number chosen": ("GraphFusionClustering", {"n_clusters": "auto"}, VIEWS),
 }
@@ -253,6 +262,16 @@ def test_eigenvectors_are_sought_from_where_they_were(name, samples, changes, st
     monkeypatch.setattr(masked_multi_view, "SMALL", 10)
     model = getattr(kernelweave, name)(3, n_init=2, random_state=0, **changes)
     check_stops(model, samples, tmp_path / "run", stop_after)
+
+
+@pytest.mark.parametrize("steps", [1, 20, 50, 71, 76, 86])
+def test_a_search_that_goes_on_when_its_time_is_over_still_has_all_clusters(steps, stop_after, monkeypatch, tmp_path):
+    model = kernelweave.GraphCut(5, search="exact", time_budget=1000.0, random_state=0, checkpoint=tmp_path / "run")
+    stopped(model, GRAPH, stop_after, steps)
+    monkeypatch.setattr(cut_search, "time", SimpleNamespace(monotonic=lambda: np.inf))
+    fitted = clone(model).fit(GRAPH)
+    assert len(np.unique(fitted.labels_)) == 5
+    assert not fitted.converged_
 
 
 def test_starts_that_run_side_by_side_are_gone_on_with(stop_after, monkeypatch, tmp_path):

@@ -1,6 +1,7 @@
 """Checkpoint files: what goes in comes out, damage is noticed, and threads share one file."""
 
 import json
+import os
 import threading
 import time
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pytest
 from kernelweave.foundation import checkpoints
 from kernelweave.foundation.checkpoints import NOTHING, Stage, from_bytes, made, open_checkpoint, to_bytes
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.files import replacement
 
 RUN = {"the estimator": "Some", "n_clusters": "3"}
 
@@ -181,6 +183,7 @@ def test_a_run_goes_on_from_what_was_written(always, tmp_path):
     assert keeper.part("descent").known() is None
     keeper.part("descent").keep(dict, labels=np.arange(3))
     keeper.part("start 0").once(Outer, lambda: RESULT)
+    keeper.release()
     again = open_checkpoint(path, RUN)
     assert again.part("descent").known()["labels"].tolist() == [0, 1, 2]
     assert again.part("start 0").once(Outer, pytest.fail).history == RESULT.history
@@ -189,6 +192,18 @@ def test_a_run_goes_on_from_what_was_written(always, tmp_path):
     again.remove()
     assert not path.exists()
     again.remove()
+
+
+def test_the_end_of_a_run_removes_what_a_killed_write_left(always, tmp_path):
+    path = tmp_path / "run"
+    with replacement(path) as partial:
+        left = partial.name
+    path.unlink()
+    keeper = open_checkpoint(path, RUN)
+    keeper.keep(dict, x=1)
+    (tmp_path / left).write_text("half")
+    keeper.remove()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_written_and_no_state_is_made_before_the_time(tmp_path):
@@ -235,6 +250,7 @@ def test_a_later_state_takes_the_place_of_stages_within_it(always, tmp_path):
     keeper.part("step 1").keep(dict, x=1)
     keeper.part("step 1").part("deeper").keep(dict, x=2)
     keeper.store({"steps": 1})
+    keeper.release()
     other = open_checkpoint(tmp_path / "run", RUN)
     assert other.part("run").known() == {"steps": 1}
     assert other.part("run").part("step 1").known() is None
@@ -330,5 +346,76 @@ def test_other_files_are_refused(tmp_path, content):
 
 
 def test_folders_and_missing_folders_are_refused_at_once(tmp_path):
-    assert "cannot be read" in refusal(tmp_path)
+    assert refusal(tmp_path).endswith("is a folder. Name a file in it.")
     assert "lies in a folder that does not exist" in refusal(tmp_path / "nowhere" / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [("a\0b", r"is no name of a file \(embedded null byte\)"), ("n" * 300, r"cannot be read \(File name too long\)")],
+)
+def test_a_name_that_no_file_can_have_is_refused(tmp_path, name, fault):
+    with pytest.raises(ParameterError, match=rf"^checkpoint=.* {fault}\. Give another name\.$"):
+        open_checkpoint(str(tmp_path / name), RUN)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes as POSIX has them")
+def test_pipes_and_links_to_nowhere_are_refused_before_they_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert refusal(tmp_path / "pipe").endswith("is no ordinary file. Give another name.")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "run")
+    assert "lies in a folder that does not exist" in refusal(tmp_path / "link")
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work_begins(monkeypatch, tmp_path):
+    def read_only(path):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(checkpoints, "claimed", read_only)
+    message = refusal(tmp_path / "run")
+    assert "lies in a folder that cannot be written to (Read-only file system)." in message
+    assert message.endswith("name a file elsewhere.")
+
+
+@pytest.mark.parametrize("header", [b"hello", b"{}", b"[]", b"3", b'{"identity": {}, "stages": {"a": 3}}'])
+def test_what_only_looks_like_a_checkpoint_is_refused(tmp_path, header):
+    path = tmp_path / "run"
+    body = checkpoints.MAGIC + (1).to_bytes(4, "little") + len(header).to_bytes(8, "little") + header
+    path.write_bytes(with_checksum(body))
+    message = refusal(path)
+    assert "is damaged: what it holds does not fit its description" in message
+    assert message.endswith("Delete the file, or give another name.")
+
+
+# --- one run at a time -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks as POSIX has them")
+def test_two_runs_at_once_do_not_share_a_file(always, tmp_path):
+    path = tmp_path / "run"
+    keeper = open_checkpoint(path, RUN)
+    message = refusal(path)
+    assert message.endswith(
+        "is in use: another fit keeps its state there. Wait until it has ended, or give another name."
+    )
+    assert open_checkpoint(tmp_path / "other", RUN).known() is None
+    keeper.keep(dict, x=1)
+    keeper.release()
+    assert "is that of another run" in refusal(path, {"the estimator": "Other"})
+    again = open_checkpoint(path, RUN)
+    assert again.known() == {"x": 1}
+    again.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_removed_does_not_spoil_the_fit(always, monkeypatch, tmp_path):
+    def refuse(path, missing_ok):
+        raise PermissionError(13, "Permission denied")
+
+    keeper = open_checkpoint(tmp_path / "run", RUN)
+    keeper.keep(dict, x=1)
+    monkeypatch.setattr(checkpoints.Path, "unlink", refuse)
+    with pytest.warns(UserWarning, match=r"run' cannot be removed \(Permission denied\)"):
+        keeper.remove()
+    monkeypatch.undo()
+    assert open_checkpoint(tmp_path / "run", RUN).known() == {"x": 1}

@@ -2,13 +2,16 @@
 
 import errno
 import os
+import signal
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from kernelweave.foundation import files
-from kernelweave.foundation.files import replacement, write_atomically
+from kernelweave.foundation.files import claimed, remove_leftovers, replacement, write_atomically
 
 NEEDS_POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions and links as POSIX has them")
 
@@ -180,6 +183,136 @@ def test_the_content_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
     monkeypatch.setattr(files.os, "replace", lambda *ends: (calls.append("replace"), replace(*ends))[1])
     write_atomically(tmp_path / "file", "new")
     assert calls[:2] == ["fsync", "replace"]
+
+
+# Leftovers of killed processes
+
+KILLED = """
+import os, signal, sys
+from kernelweave.foundation.files import claimed, replacement
+claimed(sys.argv[1])
+with replacement(sys.argv[1]) as partial:
+    partial.write_text("half of the n")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed_write(path):
+    """Have a process killed while it writes; return what it left."""
+    before = set(names(path.parent))
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    (left,) = [name for name in set(names(path.parent)) - before if name.endswith(files.SUFFIX)]
+    return path.with_name(left)
+
+
+@NEEDS_POSIX
+def test_what_a_killed_process_left_is_removed_by_the_next_write_of_the_same_file(tmp_path):
+    left = killed_write(tmp_path / "file")
+    assert left.read_text() == "half of the n"
+    write_atomically(tmp_path / "other", "new")
+    assert left.exists()
+    write_atomically(tmp_path / "file", "new")
+    assert not left.exists()
+    claimed(tmp_path / "file")()  # that of the process is void
+    assert names(tmp_path) == ["file", "other"]
+
+
+@NEEDS_POSIX
+def test_what_a_living_writer_has_so_far_is_not_removed(tmp_path):
+    path = tmp_path / "file"
+    with replacement(path) as partial:
+        partial.write_text("first")
+        write_atomically(path, "second")
+        remove_leftovers(path)
+        assert partial.read_text() == "first"
+        assert path.read_text() == "second"
+    assert path.read_text() == "first"
+    assert names(tmp_path) == ["file"]
+
+
+@NEEDS_POSIX
+def test_a_lock_that_comes_too_late_means_a_new_file(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    locked = files._locked
+    quicker = []
+
+    def late(handle, *, wait):
+        if wait and not quicker:
+            quicker.extend(each.name for each in tmp_path.iterdir())
+            remove_leftovers(path)
+            assert names(tmp_path) == []
+        return locked(handle, wait=wait)
+
+    monkeypatch.setattr(files, "_locked", late)
+    with replacement(path) as partial:
+        partial.write_text("new")
+        remove_leftovers(path)
+        assert partial.exists()
+    assert len(quicker) == 1
+    assert path.read_text() == "new"
+
+
+@NEEDS_POSIX
+def test_a_file_is_claimed_once_by_whatever_name(tmp_path):
+    path = tmp_path / "file"
+    (tmp_path / "link").symlink_to(path)
+    give_back = claimed(path)
+    for name in (path, tmp_path / "link"):
+        with pytest.raises(BlockingIOError):
+            claimed(name)
+    give_back()
+    assert names(tmp_path) == ["link"]
+    claimed(tmp_path / "link")()
+    assert names(tmp_path) == ["link"]
+
+
+@NEEDS_POSIX
+def test_a_claim_of_a_file_that_its_owner_removed_meanwhile_is_made_again(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    locked = files._locked
+    before = [claimed(path)]
+
+    def late(handle, *, wait):
+        while before:
+            before.pop()()
+        return locked(handle, wait=wait)
+
+    monkeypatch.setattr(files, "_locked", late)
+    give_back = claimed(path)
+    with pytest.raises(BlockingIOError):
+        claimed(path)
+    give_back()
+    assert names(tmp_path) == []
+
+
+@NEEDS_POSIX
+def test_only_ordinary_files_are_removed_and_missing_folders_do_not_matter(tmp_path):
+    path = tmp_path / "file"
+    with replacement(path) as partial:
+        beginning = partial.name.rsplit("-", 1)[0]
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    (tmp_path / f"{beginning}-a.partial").symlink_to(mine)
+    (tmp_path / f"{beginning}-b.partial").mkdir()
+    os.mkfifo(tmp_path / f"{beginning}-c.partial")
+    (tmp_path / f"{beginning}-d.part").write_text("another ending")
+    before = names(tmp_path)
+    remove_leftovers(path)
+    assert names(tmp_path) == before
+    remove_leftovers(tmp_path / "nowhere" / "file")
+
+
+def test_where_there_are_no_locks_nothing_is_removed_and_files_are_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_locked", lambda handle, *, wait: False)
+    path = tmp_path / "file"
+    with replacement(path) as partial:
+        partial.write_text("first")
+        write_atomically(path, "second")
+        assert partial.exists()
+    assert path.read_text() == "first"
+    assert [claimed(path)() for _ in range(2)] == [None, None]
+    assert names(tmp_path) == ["file"]
 
 
 def test_writers_at_the_same_time_leave_one_whole_file(tmp_path):

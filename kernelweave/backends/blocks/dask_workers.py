@@ -105,6 +105,9 @@ class DaskWorkers(Places):
 
     def _lose(self, blocks: Iterable[int]) -> None:
         for b in blocks:
+            home = self._homes[b]
+            if home is not None:
+                self.lost.add(home)
             self._homes[b] = None
             self.known[b] = set()
 
@@ -180,23 +183,28 @@ class DaskWorkers(Places):
 
     def _await(self, futures: Sequence[Any], places: Sequence[str]) -> list[Any]:
         """Return the results, None of workers that died; an error of the work itself is raised."""
+        dead: dict[str, bool] = dict.fromkeys(places, False)
         try:
-            return [self._result(future, place) for future, place in zip(futures, places, strict=True)]
+            return [self._result(future, place, dead) for future, place in zip(futures, places, strict=True)]
         finally:
             for future in futures:
                 future.release()  # or Dask would compute it again if its worker dies
 
-    def _result(self, future: Any, place: str) -> Any:
-        """Return a result; a worker may also die after it computed it and before it handed it over."""
-        while True:
+    def _result(self, future: Any, place: str, dead: dict[str, bool]) -> Any:
+        """Return a result; a worker may also die after it computed it and before it handed it over.
+
+        ``dead`` says of all places whether they are, so that one wait is enough however many answers are missing.
+        """
+        while not dead[place]:
             try:
                 return future.result(timeout=GLANCE)
             except TimeoutError:
-                if place not in self._alive(wait_for_one=False):
-                    future.cancel(force=True)
-                    return None
+                alive = self._alive(wait_for_one=False)
+                dead.update({each: each not in alive for each in dead})
             except (KilledWorker, FutureCancelledError):
                 return None
+        future.cancel(force=True)
+        return None
 
 
 # --- what runs on a worker -------------------------------------------------------------------------------------------
@@ -215,6 +223,11 @@ def _kept(session: str) -> _Kept:
     worker: Any = get_worker()
     sessions = worker.__dict__.setdefault("_kernelweave_fits", {})
     return sessions.setdefault(session, _Kept(Shard(), threading.Lock()))
+
+
+def blocks_kept(dask_worker: Any) -> int:
+    """Return how many blocks a worker keeps, of all fits."""
+    return sum(len(kept.shard.blocks) for kept in vars(dask_worker).get("_kernelweave_fits", {}).values())
 
 
 def _adopt(session: str, number: int, rows: Iterable[tuple[Block, int, int]], chunk: Any) -> bool:

@@ -55,6 +55,8 @@ class Places(ABC):
         self.known: list[set[int]] = [set() for _ in sizes]
         #: Numbers of nodes whose values came from elsewhere; nothing could compute them again.
         self.brought: set[int] = set()
+        #: Places that died while blocks lay there.
+        self.lost: set[str] = set()
         self.traffic = Traffic()
 
     @abstractmethod

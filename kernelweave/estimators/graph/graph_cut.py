@@ -13,6 +13,7 @@ from scipy.sparse.linalg import ArpackError
 from sklearn.cluster import SpectralClustering
 
 from kernelweave.estimators.graph.structure import settle_n_clusters
+from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.clusterer import Clusterer, ClustererTags
 from kernelweave.estimators.shared.parameters import N_CLUSTERS_OR_AUTO, rules
 from kernelweave.foundation.array_types import Bools, Ints
@@ -62,6 +63,10 @@ class GraphCut(Clusterer):
     time_budget : float, default=None
         Seconds after which the remaining clusters are split off as in the fast search without polishing;
         ``converged_`` is then False and a warning says so.
+    checkpoint : str or path-like, default=None
+        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
+        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        without an error. Needs a whole number as ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the spectral start, of ``init="spectral"`` and of the exact search; all else is deterministic.
     verbose : int, default=0
@@ -133,7 +138,7 @@ class GraphCut(Clusterer):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 - scikit-learn's convention
-        **rules("n_exemplars", "time_budget", "random_state", "verbose"),
+        **rules("n_exemplars", "time_budget", "checkpoint", "random_state", "verbose"),
         "n_clusters": N_CLUSTERS_OR_AUTO,
         "objective": [StrOptions(set(OBJECTIVES))],
         "search": [StrOptions({"exact", "fast", "exemplars"})],
@@ -153,6 +158,7 @@ class GraphCut(Clusterer):
         shift: Any = "auto",
         init: Any = None,
         time_budget: float | None = None,
+        checkpoint: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -164,6 +170,7 @@ class GraphCut(Clusterer):
         self.shift = shift
         self.init = init
         self.time_budget = time_budget
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -195,6 +202,7 @@ class GraphCut(Clusterer):
         """
         began = time.monotonic()
         A = read_affinity(self, X)
+        keep_run(self, A)
         moves = GraphMoves(GraphKernel(A), self.objective)
         settle_n_clusters(self, lambda: (Views(("graph",), (A,)), ["graph"]))
         self._check_counts(moves)
@@ -229,16 +237,19 @@ class GraphCut(Clusterer):
         if self.search == "exemplars":
             self.exemplar_indices_ = self._exemplars(moves, A, deadline)
             options["exemplars"] = self.exemplar_indices_
-        return search_cuts(moves, how=self.search, on_stage=self._watched, **options)  # type: ignore[arg-type]
+        part = self._keeper.part("search")
+        return search_cuts(moves, how=self.search, keeper=part, on_stage=self._watched, **options)  # type: ignore[arg-type]
 
     def _contest(self, moves: GraphMoves, A: sp.csr_array, options: dict[str, Any]) -> CutPath:
         """Return the path of the exact search beside its rivals, and keep what each of them reached."""
         chosen = self._exemplars(moves, A, options["deadline"])
-        rivals = {
-            "fast": search_cuts(moves, how="fast", **options),
-            "exemplars": search_cuts(moves, how="exemplars", exemplars=chosen, **options),
+        hows: tuple[tuple[Literal["fast", "exemplars"], Ints | None], ...] = (("fast", None), ("exemplars", chosen))
+        rivals: dict[str, CutPath] = {
+            how: search_cuts(moves, how=how, exemplars=seeds, keeper=self._keeper.part(f"{how} search"), **options)
+            for how, seeds in hows
         }
-        contest = search_beside_rivals(moves, rivals, on_stage=self._watched, **options)
+        part = self._keeper.part("search")
+        contest = search_beside_rivals(moves, rivals, keeper=part, on_stage=self._watched, **options)
         if self.polish:
             contest = self._or_spectral(moves, A, contest, options["deadline"])
         self.winner_ = contest.winner
@@ -253,7 +264,7 @@ class GraphCut(Clusterer):
             return contest
         sign = -1.0 if self.objective == "ratio_association" else 1.0
         hows: tuple[Literal["fast"], Literal["exact"]] = ("fast", "exact")  # either may end lower
-        rivals = [polish_cut(moves, start, n_clusters=self.n_clusters_, how=how, deadline=deadline) for how in hows]
+        rivals = [self._polished(moves, start, how, deadline) for how in hows]
         rival = min(rivals, key=lambda each: sign * each.values[-1])
         values = contest.values | {"spectral": rival.values[-1]}
         path = contest.path
@@ -277,9 +288,13 @@ class GraphCut(Clusterer):
                 f"{self.n_clusters_ - 1} at least one."
             )
         if self.polish:
-            how = "fast" if self.search == "exemplars" else self.search
-            return polish_cut(moves, labels, n_clusters=self.n_clusters_, how=how, deadline=deadline)  # type: ignore[arg-type]
+            return self._polished(moves, labels, "exact" if self.search == "exact" else "fast", deadline)
         return CutPath((labels,), (moves.value(labels, self.n_clusters_),), True)
+
+    def _polished(self, moves: GraphMoves, labels: Ints, how: Literal["fast", "exact"], deadline: float) -> CutPath:
+        part = self._keeper.part(f"polish, {how}")
+        options: dict[str, Any] = {"n_clusters": self.n_clusters_, "how": how, "deadline": deadline}
+        return part.once(CutPath, lambda: polish_cut(moves, labels, keeper=part, **options))
 
     def _spectral(self, A: sp.csr_array, counted: Bools) -> Ints:
         """Return scikit-learn's spectral labels of the nodes that count, 0 for others; no cluster is left empty."""
@@ -316,7 +331,7 @@ class GraphCut(Clusterer):
         D = sp.dia_array((scale[None], [0]), shape=A.shape)
         K = sp.csr_array(D @ A @ D + sp.dia_array(((shift * scale)[None], [0]), shape=A.shape))
         count = min(self.n_exemplars or 2 * self.n_clusters_, int(np.count_nonzero(moves.masses > 0)))
-        return exemplars(GraphKernel(K), moves.masses, count, deadline=deadline)
+        return exemplars(GraphKernel(K), moves.masses, count, deadline=deadline, keeper=self._keeper.part("exemplars"))
 
     def _watched(self, stages: Iterator[int]) -> Iterator[int]:
         return track(self, stages, total=max(0, self.n_clusters_ - 1), what="clusters")

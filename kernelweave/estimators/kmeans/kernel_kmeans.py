@@ -101,8 +101,8 @@ class KernelKMeans(CenterClusterer):
         Whether the best run ended by itself rather than at ``max_iter``.
     communication_ : dict
         What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
-        ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"`` and ``"workers"``.
-        Fits in memory have none.
+        ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"``, ``"workers"`` and
+        ``"workers_lost"``, which died during the fit. Fits in memory have none.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int

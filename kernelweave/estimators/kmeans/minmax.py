@@ -116,8 +116,8 @@ class MinMaxKMeans(CenterClusterer):
         Whether the objective of the best run came to rest; with ``refine``, whether k-means ended by itself.
     communication_ : dict
         What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
-        ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"`` and ``"workers"``.
-        Fits in memory have none.
+        ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"``, ``"workers"`` and
+        ``"workers_lost"``, which died during the fit. Fits in memory have none.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int
@@ -312,8 +312,8 @@ class MinMaxKernelKMeans(CenterClusterer):
         Whether the objective of the best run came to rest; with ``refine``, whether kernel k-means ended by itself.
     communication_ : dict
         What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
-        ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"`` and ``"workers"``.
-        Fits in memory have none.
+        ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"``, ``"workers"`` and
+        ``"workers_lost"``, which died during the fit. Fits in memory have none.
     warnings_ : tuple of str
         Warnings of the fit, each once; empty where there were none.
     n_features_in_ : int

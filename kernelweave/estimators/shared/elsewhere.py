@@ -108,6 +108,7 @@ def store_communication(estimator: Any, op: Any) -> None:
         "bytes_of_a_round": int(np.median(traffic.by_round)) if traffic.by_round else 0,
         "blocks": len(places.blocks),
         "workers": len(places.where()),
+        "workers_lost": len(places.lost),
     }
 
 

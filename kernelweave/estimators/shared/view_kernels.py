@@ -75,9 +75,10 @@ class ViewKernels:
         pairs = zip(self.kernels, blocks, strict=True)
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.with_features(block)) for kernel, block in pairs))
 
-    def kept_here(self) -> "ViewKernels":
+    def kept_here(self, memory_limit: float) -> "ViewKernels":
         """Return the kernels with the training samples in this process, where they lay elsewhere and fit."""
-        return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.kept_here()) for kernel in self.kernels))
+        share = memory_limit / len(self.kernels)
+        return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.kept_here(share)) for kernel in self.kernels))
 
     def of_samples(self, samples: Sequence[Ints]) -> "ViewKernels":
         """Return kernels of views that have these training samples; rows of precomputed ones are about all samples."""
@@ -132,12 +133,13 @@ class SummedKernels:
 
     operator: MultiViewKernel
     new_samples: ViewKernels
+    memory_limit: float  # MiB
 
     def at_means(self, labels: Ints, weights: Floats, totals: Floats) -> tuple[ViewKernels, Ints, Floats]:
         """Return what new samples meet, with labels and weights: the training samples, or what stands for them."""
         means = view_means(self.operator, labels, weights, totals)
         if means is None:
-            return self.new_samples.kept_here(), labels, weights
+            return self.new_samples.kept_here(self.memory_limit), labels, weights
         pairs = zip(self.new_samples.kernels, means, strict=True)
         kernels = tuple(replace(kernel, kernel=kernel.kernel.centres(own)) for kernel, own in pairs)  # type: ignore[attr-defined]
         return ViewKernels(kernels), np.arange(len(totals)), totals
@@ -220,7 +222,7 @@ def sum_view_kernels(
         kernels = kernels.scaled(factors)
         operators = [ScaledKernel(op, factor) for op, factor in zip(operators, factors, strict=True)]
     total: Any = composite(operators, np.full(n_views, 1.0 / n_views))
-    return SummedKernels(total, kernels.sharing_features(total))
+    return SummedKernels(total, kernels.sharing_features(total), memory_limit)
 
 
 @dataclass(frozen=True)

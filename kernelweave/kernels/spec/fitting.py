@@ -55,8 +55,8 @@ class FittedKernel(ABC):
         """Return it with its features in another place of memory; kernels without features stay as they are."""
         return self
 
-    def kept_here(self) -> "FittedKernel":
-        """Return it with the training samples in this process, where they lay elsewhere and fit."""
+    def kept_here(self, memory_limit: float) -> "FittedKernel":
+        """Return it with the training samples in this process, where they lay elsewhere and fit into so many MiB."""
         return self
 
     def at_means(self, op: Any, labels: Ints, weights: Floats, totals: Floats) -> tuple["FittedKernel", Ints, Floats]:

@@ -13,11 +13,13 @@ Source      MSc 4.3 and 5.5 for the objectives and the search; Dhillon, Guan and
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from hashlib import blake2b
+from typing import Any, Literal
 
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.checkpoints import NOTHING, Keeper, State
 from kernelweave.partitions.graph_moves import GraphMoves
 
 Seeds = Literal["exact", "fast", "exemplars"]
@@ -51,16 +53,38 @@ class CutContest:
     values: dict[str, float]  # by candidate, at the last stage
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """The labels of one stage."""
+
+    labels: Ints
+    complete: bool  # until then every seed was tried and every polish came to its end
+
+
+@dataclass(frozen=True)
+class _ContestStage:
+    """A stage of a contest: what the search finds alone, and from the last winner if that was another."""
+
+    alone: _Stage
+    combined: _Stage | None
+    winner: str
+
+
 class _Splits:
     """The best split of every cluster, kept for clusters that stay as they are."""
 
-    def __init__(self, moves: GraphMoves, how: Seeds, exemplars: Ints | None, deadline: float) -> None:
+    def __init__(
+        self, moves: GraphMoves, how: Seeds, exemplars: Ints | None, deadline: float, keeper: Keeper = NOTHING
+    ) -> None:
         self.moves = moves
         self.how = how
         self.exemplars = exemplars
         self.deadline = deadline
-        self._known: dict[bytes, tuple[float, int]] = {}
         self.late = False
+        self._keeper = keeper
+        state = keeper.known() or {"known": {}, "cluster": "", "changes": None, "tried": 0}
+        self._begun: State = state  # the cluster whose seeds were tried when the run was stopped
+        self._known: dict[str, Any] = state["known"]  # least change and seed, by the digest of a cluster
 
     def best(self, labels: Ints, stats: Floats) -> tuple[float, int]:
         """Return the least change of the cost by one split, and its seed."""
@@ -71,25 +95,31 @@ class _Splits:
         return min(splits, key=lambda split: split[0], default=(np.inf, -1))
 
     def _of(self, labels: Ints, stats: Floats, members: Ints) -> tuple[float, int]:
-        key = members.tobytes()
+        key = blake2b(members.tobytes(), digest_size=16).hexdigest()
         if key not in self._known:
             seeds = self._seeds(labels, members)
             if len(seeds) == 0:
                 return np.inf, -1
-            changes = self._changes(labels, stats, seeds)
+            changes = self._changes(labels, stats, seeds, key)
             at = int(np.argmax(changes <= changes.min() + self.moves.tolerance))
-            self._known[key] = float(changes[at]), int(seeds[at])
-        return self._known[key]
+            self._known[key] = (float(changes[at]), int(seeds[at]))
+        change, seed = self._known[key]
+        return change, seed
 
-    def _changes(self, labels: Ints, stats: Floats, seeds: Ints) -> Floats:
+    def _changes(self, labels: Ints, stats: Floats, seeds: Ints, key: str) -> Floats:
         """Return what each seed reaches, some at a time; infinite for those the clock left out."""
         changes = np.full(len(seeds), np.inf)
-        for start in range(0, len(seeds), AT_A_TIME):
+        first = 0
+        if self._begun["cluster"] == key and len(self._begun["changes"]) == len(seeds):  # fewer once time has run out
+            changes = self._begun["changes"]
+            first = self._begun["tried"]
+        for start in range(first, len(seeds), AT_A_TIME):
             chunk = slice(start, start + AT_A_TIME)
             changes[chunk] = self.moves.splits(labels, stats, seeds[chunk])
             self.late = self.late or time.monotonic() > self.deadline
             if self.late:
                 break
+            self._keeper.keep(dict, known=self._known, cluster=key, changes=changes, tried=start + AT_A_TIME)
         return changes
 
     def _seeds(self, labels: Ints, members: Ints) -> Ints:
@@ -116,17 +146,22 @@ def search_cuts(
     exemplars: Ints | None = None,
     polish: bool = True,
     deadline: float = np.inf,
+    keeper: Keeper = NOTHING,
     on_stage: Callable[[Iterator[int]], Iterator[int]] = iter,
 ) -> CutPath:
     """Partition the nodes into 1 to ``n_clusters`` clusters in turn.
 
     After ``deadline`` (of ``time.monotonic``) new splits are looked for as in the fast search and nothing is polished.
     """
-    search = _Stages(moves, _Splits(moves, how, exemplars, deadline), polish)
+    search = _Stages(moves, _Splits(moves, how, exemplars, deadline, keeper.part("splits")), polish)
     path = [np.zeros(moves.n_nodes, dtype=np.int64)]
+    complete = True
     for k in on_stage(iter(range(2, n_clusters + 1))):
-        path.append(search.next(path[-1], k))
-    return search.path(path)
+        part = keeper.part(f"{k} clusters")
+        stage = part.once(_Stage, lambda k=k, part=part: search.next(path[-1], k, part))  # type: ignore[misc]
+        complete &= stage.complete
+        path.append(stage.labels)
+    return _path(moves, path, complete)
 
 
 def search_beside_rivals(
@@ -137,6 +172,7 @@ def search_beside_rivals(
     how: Seeds = "exact",
     polish: bool = True,
     deadline: float = np.inf,
+    keeper: Keeper = NOTHING,
     on_stage: Callable[[Iterator[int]], Iterator[int]] = iter,
 ) -> CutContest:
     """Search as :func:`search_cuts` does, and go over to a rival at every stage at which that is better.
@@ -146,21 +182,32 @@ def search_beside_rivals(
     equals wins: ``"search"``, the search alone; the rivals, by their names; ``"combined"``, the search from the winner
     of the stage before, where that was another.
     """
-    search = _Stages(moves, _Splits(moves, how, None, deadline), polish)
+    search = _Stages(moves, _Splits(moves, how, None, deadline, keeper.part("splits")), polish)
     alone = [np.zeros(moves.n_nodes, dtype=np.int64)]
     best = [alone[0]]
-    candidates = {SEARCH: alone[0], **{name: rival.labels[0] for name, rival in rivals.items()}}
     winner = SEARCH
+    complete = True
+
+    def candidates_of(k: int, mine: Ints, combined: _Stage | None) -> dict[str, Ints]:
+        found = {SEARCH: mine} | {name: rival.labels[k - 1] for name, rival in rivals.items()}
+        return found if combined is None else found | {COMBINED: combined.labels}
+
+    def one_more(k: int, part: Keeper) -> _ContestStage:
+        mine = part.part(SEARCH).once(_Stage, lambda: search.next(alone[-1], k, part.part(SEARCH)))
+        combined = None if winner == SEARCH else search.next(best[-1], k, part.part(COMBINED))
+        return _ContestStage(mine, combined, _best(moves, candidates_of(k, mine.labels, combined), k))
+
+    candidates = candidates_of(1, alone[0], None)
     for k in on_stage(iter(range(2, n_clusters + 1))):
-        parted = best[-1] is not alone[-1]
-        alone.append(search.next(alone[-1], k))
-        candidates = {SEARCH: alone[-1], **{name: rival.labels[k - 1] for name, rival in rivals.items()}}
-        if parted:
-            candidates[COMBINED] = search.next(best[-1], k)
-        winner = _best(moves, candidates, k)
+        part = keeper.part(f"{k} clusters")
+        stage = part.once(_ContestStage, lambda k=k, part=part: one_more(k, part))  # type: ignore[misc]
+        complete &= stage.alone.complete and (stage.combined is None or stage.combined.complete)
+        candidates = candidates_of(k, stage.alone.labels, stage.combined)
+        winner = stage.winner
+        alone.append(candidates[SEARCH])
         best.append(candidates[winner])
     values = {name: moves.value(labels, n_clusters) for name, labels in candidates.items()}
-    return CutContest(search.path(best), search.path(alone), winner, values)
+    return CutContest(_path(moves, best, complete), _path(moves, alone, complete), winner, values)
 
 
 class _Stages:
@@ -172,18 +219,20 @@ class _Stages:
         self.polish = polish
         self.ended = True  # every polish came to its end
 
-    def next(self, labels: Ints, k: int) -> Ints:
+    def next(self, labels: Ints, k: int, keeper: Keeper) -> _Stage:
         """Return labels with one cluster more, k in all."""
-        labels = _split(self.moves, self.splits, labels, k)
+        known = keeper.part("polish").known()
+        labels = _split(self.moves, self.splits, labels, k) if known is None else known["labels"]
         if self.polish and not self.splits.late:
-            labels, ended = improve(self.moves, self.splits, labels, k)
+            labels, ended = improve(self.moves, self.splits, labels, k, keeper.part("polish"))
             self.ended &= ended
-        return labels
+        return _Stage(labels, self.ended and not self.splits.late)
 
-    def path(self, labels: list[Ints]) -> CutPath:
-        """Return the solutions with their objectives."""
-        values = (self.moves.value(each, k) for k, each in enumerate(labels, start=1))
-        return CutPath(tuple(labels), tuple(values), self.ended and not self.splits.late)
+
+def _path(moves: GraphMoves, labels: list[Ints], complete: bool) -> CutPath:
+    """Return the solutions with their objectives."""
+    values = (moves.value(each, k) for k, each in enumerate(labels, start=1))
+    return CutPath(tuple(labels), tuple(values), complete)
 
 
 def _best(moves: GraphMoves, candidates: Mapping[str, Ints], k: int) -> str:
@@ -198,21 +247,33 @@ def _best(moves: GraphMoves, candidates: Mapping[str, Ints], k: int) -> str:
     return winner
 
 
-def polish_cut(moves: GraphMoves, labels: Ints, *, n_clusters: int, how: Seeds, deadline: float) -> CutPath:
+def polish_cut(
+    moves: GraphMoves, labels: Ints, *, n_clusters: int, how: Seeds, deadline: float, keeper: Keeper = NOTHING
+) -> CutPath:
     """Improve a partition by single moves, joins and splits."""
-    splits = _Splits(moves, how, None, deadline)
-    labels, ended = improve(moves, splits, labels.astype(np.int64), n_clusters)
+    splits = _Splits(moves, how, None, deadline, keeper.part("splits"))
+    labels, ended = improve(moves, splits, labels.astype(np.int64), n_clusters, keeper.part("polish"))
     return CutPath((labels,), (moves.value(labels, n_clusters),), ended and not splits.late)
 
 
-def improve(moves: GraphMoves, splits: _Splits, labels: Ints, k: int) -> tuple[Ints, bool]:
+def improve(moves: GraphMoves, splits: _Splits, labels: Ints, k: int, keeper: Keeper = NOTHING) -> tuple[Ints, bool]:
     """Move single nodes, then join two clusters and split another, as long as the cost falls."""
-    labels, ended = moves.polished(labels, k, MAX_SWEEPS)
-    for _ in range(ROUNDS):
+    known = keeper.known()
+    if known is None:
+        labels, ended = moves.polished(labels, k, MAX_SWEEPS)
+        rounds = 0
+        keeper.keep(dict, labels=labels, ended=ended, rounds=rounds)
+    else:
+        labels = known["labels"]
+        ended = known["ended"]
+        rounds = known["rounds"]
+    while rounds < ROUNDS:
         better = _exchange(moves, splits, labels, k)
         if better is None:
             return labels, ended
         labels = better
+        rounds += 1
+        keeper.keep(dict, labels=labels, ended=ended, rounds=rounds)
     return labels, False
 
 

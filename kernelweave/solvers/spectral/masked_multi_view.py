@@ -28,7 +28,7 @@ from kernelweave.partitions.views import without_rounding
 from kernelweave.solvers.graph.fusion import Background, Overlap
 from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
 from kernelweave.solvers.spectral.eigenvectors import SMALL, StoredBlock, extension, leading_of, leading_vectors
-from kernelweave.solvers.spectral.multi_view_spectral import FINE, ROUGH, MultiViewSpectrum, state_of
+from kernelweave.solvers.spectral.multi_view_spectral import FINE, ROUGH, MultiViewSpectrum, begun_at, state_of
 
 # Directions of the eigenvectors that hold less than this share of the longest say nothing about a view.
 NO_DIRECTION = 1e-10
@@ -207,16 +207,12 @@ def masked_multi_view_spectral(
         left = without_rounding(of_all - pairs.traces, np.abs(of_all) + np.abs(pairs.traces))
         return np.asarray(left if by_degrees else left / totals)
 
-    history: list[float] = []
-    converged = False
+    begun = begun_at(keeper.known(), view_weights)
+    view_weights = begun.view_weights
+    history = begun.history
+    converged = begun.converged
     pairs: ObservedPairs | None = None
-    start: ObservedPairs | StoredBlock | None = None
-    known = keeper.known()
-    if known is not None:
-        view_weights = known["view_weights"]
-        history = known["history"]
-        converged = known["converged"]
-        start = StoredBlock(known["block"])
+    start: ObservedPairs | StoredBlock | None = begun.start
     while not converged and len(history) < max_iter:
         pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, start)
         start = pairs

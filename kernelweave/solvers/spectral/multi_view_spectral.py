@@ -83,16 +83,12 @@ def multi_view_spectral(
     infinite ``p`` stands for equal weights that stay.
     """
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
-    history: list[float] = []
-    converged = False
+    begun = begun_at(keeper.known(), view_weights)
+    view_weights = begun.view_weights
+    history = begun.history
+    converged = begun.converged
     pairs: Eigenpairs | None = None
-    start: Eigenpairs | StoredBlock | None = None
-    kept = keeper.known()
-    if kept is not None:
-        view_weights = kept["view_weights"]
-        history = kept["history"]
-        converged = kept["converged"]
-        start = StoredBlock(kept["block"])
+    start: Eigenpairs | StoredBlock | None = begun.start
     while not converged and len(history) < max_iter:
         pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, start)
         start = pairs
@@ -119,6 +115,23 @@ def multi_view_spectral(
     return MultiViewSpectrum(
         view_weights, _scatters(totals, pairs.traces), pairs.values, tuple(history), converged, pairs
     )
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Where a run begins: at its weights, or where it was when it was stopped."""
+
+    view_weights: Floats
+    history: list[float]
+    converged: bool
+    start: StoredBlock | None
+
+
+def begun_at(known: State | None, view_weights: Floats) -> Begun:
+    """Return where a run begins whose state, if any, is known."""
+    if known is None:
+        return Begun(view_weights, [], False, None)
+    return Begun(known["view_weights"], known["history"], known["converged"], StoredBlock(known["block"]))
 
 
 def state_of(view_weights: Floats, history: list[float], converged: bool, pairs: Any) -> State:
