@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -137,15 +138,17 @@ def workers_report(options):
         print(f"adjusted Rand index {agreement:.3f}, {told}{same}", flush=True)
 
 
-def fit_file(path, n, width, memory_limit):
+def fit_file(path, n, width, memory_limit, max_iter):
     """Cluster a mapped file in this process and print seconds and the largest resident set."""
     import kernelweave as kw
 
     X = np.memmap(path, dtype=np.float32, mode="r", shape=(n, width))
     watch = Watch([os.getpid()])
     began = time.perf_counter()
-    model = kw.KernelKMeans(K, kernel="linear", init="k-means++", n_init=1, memory_limit=memory_limit, random_state=0)
-    model.fit(X)
+    options = {"kernel": "linear", "n_init": 1, "max_iter": max_iter, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", kw.ConvergenceWarning)
+        model = kw.KernelKMeans(K, memory_limit=memory_limit, **options).fit(X)
     seconds = time.perf_counter() - began
     print(f"{n * width * 4 / 2**30:.1f} GiB: {seconds:.0f} s, peak {watch.close():.0f} MiB, ", end="")
     print(f"{model.n_iter_} steps, {model.communication_['rounds']} rounds, {len(np.unique(model.labels_))} clusters")
@@ -164,7 +167,8 @@ def file_report(options):
                 rows = min(ROWS_PER_FILE, n - start)
                 noise = rng.standard_normal((rows, width), dtype=np.float32)
                 (centres[rng.integers(K, size=rows)] + 4.0 * noise).tofile(file)
-    code = f"from benchmarks.blocks import fit_file; fit_file({str(path)!r}, {n}, {width}, {options.memory_limit})"
+    limits = f"{options.memory_limit}, {options.max_iter}"
+    code = f"from benchmarks.blocks import fit_file; fit_file({str(path)!r}, {n}, {width}, {limits})"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -178,6 +182,7 @@ def main():
     parser.add_argument("--memory-limit", type=float, default=1024.0)
     parser.add_argument("--gib", type=float, default=20.0)
     parser.add_argument("--width", type=int, default=768, help="columns of the file")
+    parser.add_argument("--max-iter", type=int, default=300, help="steps on a file, each of which reads it")
     parser.add_argument("--peer", nargs="*", default=[], choices=["KMeans", "SpectralClustering"], help="of dask-ml")
     options = parser.parse_args()
     (workers_report if options.what == "workers" else file_report)(options)

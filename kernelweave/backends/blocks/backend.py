@@ -128,12 +128,14 @@ class BlocksBackend:
     # Arrays
 
     def array(self, values: Any, dtype: Any = np.float64) -> BlockArray:
-        """Return values of the host in blocks; equal ones do not travel."""
+        """Return values of the host in blocks; equal ones do not travel, and small counts in one byte each."""
         if isinstance(values, BlockArray):
             return values
         values = np.asarray(values, dtype=dtype)
         if values.ndim == 1 and len(values) and values.min() == values.max():
             return self.made(work.full, values[0], dtype, shape=values.shape, kept=False)
+        if values.dtype == np.float64 and values.ndim == 1 and len(values) and _small_counts(values):
+            return self.made(work.widened, self._divided(values.astype(np.uint8)), shape=values.shape)
         array = self.made(work.given, self._divided(values), shape=values.shape)
         array.dtype = values.dtype
         return array
@@ -525,6 +527,13 @@ class BlocksBackend:
         ends = np.cumsum([0, *map(len, triangles)])
         pieces = PerBlock([small[lo:hi] for lo, hi in itertools.pairwise(ends)])
         return self.made(work.rotated, block, pieces, shape=(block.shape[0], small.shape[1])), R
+
+
+def _small_counts(values: Floats) -> bool:
+    """Whether all values are whole numbers below 256, as weights often are."""
+    if not (values.min() >= 0.0 and values.max() <= 255.0):
+        return False
+    return bool(np.array_equal(values, np.floor(values)))
 
 
 def _squared_columns(values: Floats) -> Floats:
