@@ -12,6 +12,8 @@ from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Samples handled together in `nearest`: their running minima stay in the first-level cache.
 TILE = 256
+# Rows and columns of the tiles that are compared with their mirror images.
+MIRRORED = 64
 
 
 @njit(nogil=True, cache=True)
@@ -60,16 +62,38 @@ def scatter_rows(K: Array, rows: Ints, groups: Ints, weights: Floats, out: Float
 def move_rows(
     K: Array, rows: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int
 ) -> None:
-    """Take weights[t] * K[rows[t], lo - left : hi - left] from out[old[t]] and add it to out[new[t]]."""
-    for t in range(rows.size):
-        row = K[rows[t], lo - left : hi - left]
-        weight = weights[t]
+    """Take weights[t] * K[rows[t], lo - left : hi - left] from out[old[t]] and add it to out[new[t]].
+
+    Four rows with the same way are carried in one sweep: sort moves by ``old`` and ``new``.
+    """
+    t = 0
+    width = hi - lo
+    while t < rows.size:
         source = out[old[t], lo:hi]
         target = out[new[t], lo:hi]
-        for i in range(hi - lo):
-            part = weight * row[i]
-            source[i] -= part
-            target[i] += part
+        a = K[rows[t], lo - left : hi - left]
+        wa = weights[t]
+        alike = t + 3 < rows.size
+        for s in range(t + 1, t + 4 if alike else t + 1):
+            alike &= old[s] == old[t] and new[s] == new[t]
+        if alike:
+            b = K[rows[t + 1], lo - left : hi - left]
+            c = K[rows[t + 2], lo - left : hi - left]
+            d = K[rows[t + 3], lo - left : hi - left]
+            wb = weights[t + 1]
+            wc = weights[t + 2]
+            wd = weights[t + 3]
+            for i in range(width):
+                part = (wa * a[i] + wb * b[i]) + (wc * c[i] + wd * d[i])
+                source[i] -= part
+                target[i] += part
+            t += 4
+        else:
+            for i in range(width):
+                part = wa * a[i]
+                source[i] -= part
+                target[i] += part
+            t += 1
 
 
 @njit(nogil=True, cache=True)
@@ -267,30 +291,85 @@ def _choose(values: Floats, labels: Ints, tolerance: float, out: Ints, nearest_v
 
 @njit(nogil=True, cache=True)
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
-    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, tile by tile; see the twin."""
+    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi from the diagonal on, and their mirror images.
+
+    Every entry is read once, in tiles that stay in the caches; see the twin.
+    """
     n = K.shape[0]
-    tile = 64
+    mirror = np.empty((MIRRORED, MIRRORED), K.dtype)
     gap = -1.0
     peak = 0.0
     row = 0
     col = 0
-    for left in range(0, n, tile):
-        for i in range(lo, hi):
-            for j in range(left, min(left + tile, n)):
-                here = float(K[i, j])
-                size = abs(here)
-                away = abs(here - float(K[j, i]))
-                if not size < np.inf:
-                    return np.inf, np.inf, i, j
-                if not away < np.inf:
-                    away = np.inf
-                if size > peak:
-                    peak = size
-                if away > gap:
-                    gap = away
-                    row = i
-                    col = j
+    for top in range(lo, hi, MIRRORED):
+        bottom = min(top + MIRRORED, hi)
+        for left in range(top, n, MIRRORED):
+            right = min(left + MIRRORED, n)
+            for j in range(left, right):
+                line = K[j, top:bottom]
+                for i in range(bottom - top):
+                    mirror[i, j - left] = line[i]
+            worst = -1.0
+            finite = True
+            for i in range(top, bottom):
+                here = K[i, left:right]
+                there = mirror[i - top, : right - left]
+                apart, size, whole = _compared(here, there)
+                worst = max(worst, apart)
+                peak = max(peak, size)
+                finite &= whole
+            if not finite or worst > gap:
+                for i in range(top, bottom):
+                    for j in range(left, right):
+                        here_ij = float(K[i, j])
+                        there_ij = float(mirror[i - top, j - left])
+                        if not abs(here_ij) < np.inf:
+                            return np.inf, np.inf, i, j
+                        if not abs(there_ij) < np.inf:
+                            return np.inf, np.inf, j, i
+                        if abs(here_ij - there_ij) > gap:
+                            gap = abs(here_ij - there_ij)
+                            row = i
+                            col = j
     return gap, peak, row, col
+
+
+@njit(nogil=True, cache=True)
+def _compared(a: Array, b: Array) -> tuple[float, float, bool]:
+    """Return max |a - b|, the largest absolute value of both, and whether all values are finite.
+
+    Two running maxima at a time: one alone would wait for itself.
+    """
+    apart = 0.0
+    apart_too = 0.0
+    size = 0.0
+    size_too = 0.0
+    finite = True
+    even = a.size - a.size % 2
+    for t in range(0, even, 2):
+        gap = abs(a[t] - b[t])
+        gap_too = abs(a[t + 1] - b[t + 1])
+        apart = gap if gap > apart else apart
+        apart_too = gap_too if gap_too > apart_too else apart_too
+        one = abs(a[t])
+        other = abs(b[t])
+        larger = one if one > other else other
+        size = larger if larger > size else size
+        finite &= (one < np.inf) & (other < np.inf)
+        one = abs(a[t + 1])
+        other = abs(b[t + 1])
+        larger = one if one > other else other
+        size_too = larger if larger > size_too else size_too
+        finite &= (one < np.inf) & (other < np.inf)
+    if even < a.size:
+        gap = abs(a[even] - b[even])
+        apart = gap if gap > apart else apart
+        one = abs(a[even])
+        other = abs(b[even])
+        larger = one if one > other else other
+        size = larger if larger > size else size
+        finite &= (one < np.inf) & (other < np.inf)
+    return float(max(apart, apart_too)), float(max(size, size_too)), finite
 
 
 @njit(nogil=True, cache=True)

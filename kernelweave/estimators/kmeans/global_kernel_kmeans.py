@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
 from kernelweave.estimators.shared.checkpoints import keep_run
-from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite, warn_if_unfinished
+from kernelweave.estimators.shared.fit_warnings import warn_if_plainly_indefinite, warn_if_unfinished
 from kernelweave.estimators.shared.models import CenterModel
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
@@ -185,7 +185,7 @@ class GlobalKernelKMeans(CenterClusterer):
         keeper = keep_run(self, X, weights)
         kernel = fit_or_approximate(X, self.kernel, self.kernel_params, centre_features=True, weights=weights)
         op = self._operator(kernel, len(weights))
-        warn_if_indefinite(op)
+        warn_if_plainly_indefinite(op)
         path = global_kernel_kmeans(
             op,
             weights,
