@@ -19,10 +19,10 @@ THREADS = (1, 2, 8, 16)
 
 
 def synthetic(n):
-    """Return a Gaussian kernel of ten clusters that overlap."""
-    rng = np.random.default_rng(0)
-    X = 1.2 * rng.standard_normal((K, 20))[rng.integers(K, size=n)] + rng.standard_normal((n, 20))
-    return gaussian(X)
+    """Return a Gaussian kernel of 25 clusters that overlap, as in the benchmark of kernel k-means."""
+    from sklearn.datasets import make_blobs
+
+    return gaussian(make_blobs(n, n_features=10, centers=25, cluster_std=4.0, random_state=0)[0])
 
 
 def pendigits(n):

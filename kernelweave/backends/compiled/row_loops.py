@@ -12,8 +12,10 @@ from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Samples handled together in `nearest`: their running minima stay in the first-level cache.
 TILE = 256
-# Rows and columns of the tiles that are compared with their mirror images.
-MIRRORED = 64
+# Rows and columns of the tiles that are compared with their mirror images: they fit into the second-level cache, and
+# so do their rows into few pages of memory; the small ones are compared there.
+MIRRORED = 128
+MICRO = 16
 
 
 @njit(nogil=True, cache=True)
@@ -289,87 +291,72 @@ def _choose(values: Floats, labels: Ints, tolerance: float, out: Ints, nearest_v
     return np.inf
 
 
-@njit(nogil=True, cache=True)
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
     """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi from the diagonal on, and their mirror images.
 
-    Every entry is read once, in tiles that stay in the caches; see the twin.
+    Entries are read as integers, tile by tile: bits of a positive number grow with it, and equal bits are equal
+    numbers. Tiles with different bits are looked at once more. See the twin.
     """
+    return _worst_asymmetry(K, K.view(np.int64 if K.itemsize == 8 else np.int32), lo, hi)
+
+
+@njit(nogil=True, cache=True)
+def _worst_asymmetry(K: Array, bits: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
     n = K.shape[0]
-    mirror = np.empty((MIRRORED, MIRRORED), K.dtype)
+    largest = np.zeros(1, bits.dtype)
     gap = -1.0
-    peak = 0.0
-    row = 0
-    col = 0
+    row = lo
+    col = lo
     for top in range(lo, hi, MIRRORED):
         bottom = min(top + MIRRORED, hi)
         for left in range(top, n, MIRRORED):
             right = min(left + MIRRORED, n)
-            for j in range(left, right):
-                line = K[j, top:bottom]
-                for i in range(bottom - top):
-                    mirror[i, j - left] = line[i]
-            worst = -1.0
-            finite = True
             for i in range(top, bottom):
-                here = K[i, left:right]
-                there = mirror[i - top, : right - left]
-                apart, size, whole = _compared(here, there)
-                worst = max(worst, apart)
-                peak = max(peak, size)
-                finite &= whole
-            if not finite or worst > gap:
-                for i in range(top, bottom):
-                    for j in range(left, right):
-                        here_ij = float(K[i, j])
-                        there_ij = float(mirror[i - top, j - left])
-                        if not abs(here_ij) < np.inf:
-                            return np.inf, np.inf, i, j
-                        if not abs(there_ij) < np.inf:
-                            return np.inf, np.inf, j, i
-                        if abs(here_ij - there_ij) > gap:
-                            gap = abs(here_ij - there_ij)
-                            row = i
-                            col = j
-    return gap, peak, row, col
+                _largest(bits[i, left:right], largest)
+            for j in range(left, right):
+                _largest(bits[j, top:bottom], largest)
+            finite = largest.view(K.dtype)[0] < np.inf
+            if finite and gap >= 0.0 and _mirrored(bits, top, bottom, left, right):
+                continue
+            for i in range(top, bottom):
+                for j in range(max(i, left), right):
+                    here = float(K[i, j])
+                    there = float(K[j, i])
+                    if not abs(here) < np.inf:
+                        return np.inf, np.inf, i, j
+                    if not abs(there) < np.inf:
+                        return np.inf, np.inf, j, i
+                    if abs(here - there) > gap:
+                        gap = abs(here - there)
+                        row = i
+                        col = j
+    return gap, float(largest.view(K.dtype)[0]), row, col
 
 
 @njit(nogil=True, cache=True)
-def _compared(a: Array, b: Array) -> tuple[float, float, bool]:
-    """Return max |a - b|, the largest absolute value of both, and whether all values are finite.
+def _largest(bits: Array, largest: Array) -> None:
+    """Raise ``largest`` to the bits of the largest absolute value."""
+    mask = np.iinfo(bits.dtype).max
+    most = largest[0]
+    for t in range(bits.size):
+        size = bits[t] & mask
+        most = size if size > most else most
+    largest[0] = most
 
-    Two running maxima at a time: one alone would wait for itself.
-    """
-    apart = 0.0
-    apart_too = 0.0
-    size = 0.0
-    size_too = 0.0
-    finite = True
-    even = a.size - a.size % 2
-    for t in range(0, even, 2):
-        gap = abs(a[t] - b[t])
-        gap_too = abs(a[t + 1] - b[t + 1])
-        apart = gap if gap > apart else apart
-        apart_too = gap_too if gap_too > apart_too else apart_too
-        one = abs(a[t])
-        other = abs(b[t])
-        larger = one if one > other else other
-        size = larger if larger > size else size
-        finite &= (one < np.inf) & (other < np.inf)
-        one = abs(a[t + 1])
-        other = abs(b[t + 1])
-        larger = one if one > other else other
-        size_too = larger if larger > size_too else size_too
-        finite &= (one < np.inf) & (other < np.inf)
-    if even < a.size:
-        gap = abs(a[even] - b[even])
-        apart = gap if gap > apart else apart
-        one = abs(a[even])
-        other = abs(b[even])
-        larger = one if one > other else other
-        size = larger if larger > size else size
-        finite &= (one < np.inf) & (other < np.inf)
-    return float(max(apart, apart_too)), float(max(size, size_too)), finite
+
+@njit(nogil=True, cache=True)
+def _mirrored(bits: Array, top: int, bottom: int, left: int, right: int) -> bool:
+    """Whether a tile equals its mirror image bit by bit."""
+    different = bits[top, left] ^ bits[left, top]
+    for first in range(top, bottom, MICRO):
+        last = min(first + MICRO, bottom)
+        for start in range(left, right, MICRO):
+            line_stop = min(start + MICRO, right)
+            for i in range(first, last):
+                line = bits[i, start:line_stop]
+                for j in range(line_stop - start):
+                    different |= line[j] ^ bits[start + j, i]
+    return different == 0
 
 
 @njit(nogil=True, cache=True)
