@@ -178,7 +178,7 @@ class GlobalKernelKMeans(CenterClusterer):
             The fitted estimator.
         """
         began = time.monotonic()
-        X = read_kernel_input(self, X, reset=True)
+        X = read_kernel_input(self, X, reset=True, whole=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
         count = self._exemplar_count(weights)

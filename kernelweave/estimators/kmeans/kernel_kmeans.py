@@ -198,7 +198,7 @@ class KernelKMeans(CenterClusterer):
         self : KernelKMeans
             The fitted estimator.
         """
-        X = read_kernel_input(self, X, reset=True)
+        X = read_kernel_input(self, X, reset=True, whole=True)
         with letting_go(X):
             self._fit(X, y, sample_weight)
         return self
