@@ -281,9 +281,13 @@ class HostBackend:
     def move_sums(self, sums: Floats, K: Array, moves: Moves, weights: Floats) -> None:
         """Update cluster sums from the rows of the moved samples."""
         move = self._loops.move_rows
-        carried = weights[moves.samples]
+        order = np.lexsort((moves.new, moves.old))
+        rows = moves.samples[order]
+        carried = weights[rows]
+        old = moves.old[order]
+        new = moves.new[order]
         for_ranges(
-            lambda lo, hi: move(K, moves.samples, moves.old, moves.new, carried, sums, lo, hi, 0),
+            lambda lo, hi: move(K, rows, old, new, carried, sums, lo, hi, 0),
             K.shape[0],
             elements=3 * moves.count * K.shape[0],
         )
@@ -344,13 +348,14 @@ class HostBackend:
         """Update cluster sums; computes the rows of the moved samples only."""
         move = self._loops.move_rows
         carried = weights[moves.samples]
+        order = np.lexsort((moves.new, moves.old))
 
         def add(places: Ints, lo: int, hi: int) -> None:
             values = tile(moves.samples[places], slice(lo, hi))
             rows = np.arange(len(places))
             move(values, rows, moves.old[places], moves.new[places], carried[places], sums, lo, hi, lo)
 
-        _over_tiles(np.arange(moves.count), sums.shape[1], add)
+        _over_tiles(order, sums.shape[1], add)
 
     def filled(self, tile: Tile, shape: tuple[int, int], dtype: Any = np.float64) -> Array:
         """Return the whole matrix, filled tile by tile on all threads."""

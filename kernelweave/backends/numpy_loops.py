@@ -143,16 +143,17 @@ def candidate_gains(
 
 
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
-    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, with the place of the first.
+    """Return max |K_ij - K_ji| and the largest absolute value over i in lo:hi and j >= i, with the place of the first.
 
-    Where a value of these rows is not finite both are infinite and the place is that value's.
+    Where such a value or its mirror image is not finite both are infinite and the place is that value's.
     """
-    part = K[lo:hi].astype(np.float64)
-    if not np.isfinite(part).all():
-        i, j = np.argwhere(~np.isfinite(part))[0]
-        return np.inf, np.inf, int(i) + lo, int(j)
-    with np.errstate(invalid="ignore"):
-        gaps = np.abs(part - K[:, lo:hi].T.astype(np.float64))
-    gaps[np.isnan(gaps)] = np.inf
+    part = np.triu(K[lo:hi].astype(np.float64), lo)
+    mirror = np.triu(K[:, lo:hi].T.astype(np.float64), lo)
+    for values, swapped in ((part, False), (mirror, True)):
+        if not np.isfinite(values).all():
+            i, j = np.argwhere(~np.isfinite(values))[0].tolist()
+            return np.inf, np.inf, *((j, i + lo) if swapped else (i + lo, j))
+    gaps = np.where(np.triu(np.ones(part.shape, dtype=bool), lo), np.abs(part - mirror), -1.0)
     i, j = np.unravel_index(int(gaps.argmax()), gaps.shape)
-    return float(gaps[i, j]), float(np.abs(part).max()), int(i) + lo, int(j)
+    peak = max(float(np.abs(part).max()), float(np.abs(mirror).max()))
+    return float(gaps[i, j]), peak, int(i) + lo, int(j)

@@ -1,14 +1,12 @@
 """Threads for row loops: as many as the user allows, and the same result for any number.
 
-Compiled loops release the interpreter lock and work on fixed ranges, so a plain thread pool is enough: it
-is safe inside other pools and after a fork, where the OpenMP layers of compiled loops are not. No two threads
-add into the same number, and every number is added up in the same order whatever the ranges.
+Compiled loops release the interpreter lock and work on fixed ranges, so plain threads are enough: they are safe inside
+other pools and after a fork, where the OpenMP layers of compiled loops are not. No two threads add into the same
+number, and every number is added up in the same order whatever the ranges.
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
@@ -17,6 +15,7 @@ from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
+from kernelweave.foundation import pool
 from kernelweave.foundation.sklearn_internals import openmp_threads
 
 # Below this many touched elements starting threads costs more than it saves.
@@ -35,9 +34,10 @@ _inside = threading.local()
 def thread_count() -> int:
     """Return how many threads a loop may use: OMP_NUM_THREADS, threadpoolctl limits and affinity decide.
 
-    Inside a task of :func:`parallel_map` it is one.
+    Inside a task of :func:`parallel_map` or a range of :func:`for_ranges` it is one.
     """
-    return 1 if getattr(_inside, "task", False) else openmp_threads()
+    shared_out = getattr(_inside, "task", False) or getattr(_inside, "ranges", False)
+    return 1 if shared_out else openmp_threads()
 
 
 def parallel_map(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
@@ -52,22 +52,21 @@ def parallel_map(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Itera
         yield from map(work, tasks)
         return
 
+    with single_threaded_blas():
+        yield from pool.mapped(_alone(work), tasks, threads)
+
+
+def _alone(work: Callable[[Task], Result]) -> Callable[[Task], Result]:
+    """Return work that shares out none of itself."""
+
     def alone(task: Task) -> Result:
         _inside.task = True
-        return work(task)
-
-    waiting: deque[Future[Result]] = deque()
-    with single_threaded_blas(), ThreadPoolExecutor(threads) as pool:
         try:
-            for task in tasks:
-                waiting.append(pool.submit(alone, task))
-                if len(waiting) > 2 * threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            return work(task)
         finally:
-            for future in waiting:
-                future.cancel()
+            _inside.task = False
+
+    return alone
 
 
 def cluster_map(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
@@ -96,8 +95,16 @@ def for_ranges(
     ranges = [(start, min(start + width, n)) for start in range(0, n, width)]
     if threads <= 1 or len(ranges) <= 1:
         return [work(start, stop) for start, stop in ranges]
-    with ThreadPoolExecutor(min(threads, len(ranges))) as pool:
-        return list(pool.map(lambda ends: work(*ends), ranges))
+
+    def part(ends: tuple[int, int]) -> object:
+        outer = getattr(_inside, "ranges", False)
+        _inside.ranges = True
+        try:
+            return work(*ends)
+        finally:
+            _inside.ranges = outer
+
+    return pool.run(part, ranges, threads)
 
 
 @cache

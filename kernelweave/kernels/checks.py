@@ -11,8 +11,11 @@ from kernelweave.foundation.errors import KernelError
 RELATIVE_ASYMMETRY = {"float32": 1e-5, "float64": 1e-10}
 
 
-def check_kernel_matrix(K: Matrix, name: str = "X") -> None:
-    """Raise KernelError unless ``K`` is square, finite and symmetric; dense or sparse, nothing is copied."""
+def check_kernel_matrix(K: Matrix, name: str = "X") -> float:
+    """Raise KernelError unless ``K`` is square, finite and symmetric; return its largest absolute value.
+
+    Dense or sparse, in one pass, and nothing is copied.
+    """
     if K.ndim != 2 or K.shape[0] != K.shape[1] or K.shape[0] == 0:
         raise KernelError(
             f"{name} must be a square kernel matrix, one row and one column per sample; its shape is {K.shape}. "
@@ -26,6 +29,7 @@ def check_kernel_matrix(K: Matrix, name: str = "X") -> None:
             f"{name} is not symmetric: {name}[{i}, {j}] = {K[i, j]:.9g} but {name}[{j}, {i}] = {K[j, i]:.9g}. "
             f"A kernel is the same both ways; for a directed similarity pass ({name} + {name}.T) / 2."
         )
+    return peak
 
 
 def _sparse_asymmetry(A: sp.csr_array) -> tuple[float, float, int, int]:

@@ -18,13 +18,22 @@ class DenseKernel(KernelOperator):
 
     cheap_products = True
 
-    def __init__(self, K: Any, *, psd: bool | None = None, backend: Backend | None = None) -> None:
+    def __init__(
+        self, K: Any, *, psd: bool | None = None, backend: Backend | None = None, largest: float | None = None
+    ) -> None:
         self.backend = get_backend() if backend is None else backend
         self.K = _by_rows(K) if isinstance(K, np.ndarray) else K
         self.shape = (K.shape[0], K.shape[1])
         self.psd = psd
         self.resolution = 1e-4 if K.dtype == np.float32 else 1e-9
-        self._scale: float | None = None
+        #: The largest absolute value, where a check has found it already.
+        self._scale: float | None = largest
+        self._checked = largest is not None
+
+    @property
+    def largest_is_known(self) -> bool:
+        """Whether ``scale`` is the largest absolute value, found by a check that read all values."""
+        return self._checked
 
     def diag(self) -> BackendArray:
         """Return the stored diagonal."""

@@ -47,6 +47,11 @@ class KernelOperator(ABC):
         return self.shape[0]
 
     @property
+    def largest_is_known(self) -> bool:
+        """Whether ``scale`` is the largest absolute value, found by a check that read all values."""
+        return False
+
+    @property
     def recomputed(self) -> bool:
         """Whether kernel values are computed again at every pass, which keeps all threads busy."""
         return False

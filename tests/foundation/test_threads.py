@@ -1,5 +1,8 @@
 """Ranges laid over threads: every row once, results in order, errors raised, the same numbers on any number of them."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -10,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from kernelweave.foundation import pool
 from kernelweave.foundation import threads as threads_module
 from kernelweave.foundation.threads import (
     MIN_WIDTH,
@@ -93,7 +97,13 @@ def test_little_work_stays_on_the_calling_thread(threads):
 
     here = threading.get_ident()
     assert set(for_ranges(work, 100, elements=WORTH_A_THREAD - 1, width=10)) == {here}
-    assert (here in for_ranges(work, 100, elements=WORTH_A_THREAD, width=10)) == (threads == 1)
+    together = threading.Barrier(threads, timeout=10)
+
+    def meet(start, stop):
+        together.wait()  # passes only where so many run side by side
+        return threading.get_ident()
+
+    assert len(set(for_ranges(meet, 10 * threads, elements=WORTH_A_THREAD, width=10))) == threads
 
 
 def test_an_error_in_any_range_reaches_the_caller(threads):
@@ -151,7 +161,6 @@ def test_every_task_runs_once_on_as_many_threads_as_allowed_and_never_on_more(al
     assert most == allowed
     assert sorted(ran) == list(range(4 * allowed))
     assert len(set(idents)) == allowed
-    assert threading.get_ident() not in idents
 
 
 def test_a_task_of_a_map_has_one_thread_to_itself_and_shares_out_no_more_work(allowed):
@@ -171,7 +180,46 @@ def test_fewer_tasks_than_threads_stay_on_the_calling_thread_and_share_out_their
     result = list(parallel_map(lambda task: (threading.get_ident(), thread_count()), tasks))
     assert result == [(threading.get_ident(), allowed)] * len(tasks)
     as_many = list(parallel_map(lambda task: (threading.get_ident(), thread_count()), range(allowed)))
-    assert all(ident != threading.get_ident() and count == 1 for ident, count in as_many)
+    assert [count for _, count in as_many] == [1] * allowed
+
+
+def test_the_threads_of_the_pool_stay():
+    def wait(task):
+        time.sleep(0.0002)
+
+    def names():
+        return {thread.name for thread in threading.enumerate() if thread.name.startswith("kernelweave")}
+
+    pool.run(wait, range(30), 3)
+    first = names()
+    for _ in range(50):
+        pool.run(wait, range(6), 3)
+        list(pool.mapped(wait, range(6), 3))
+    assert len(names() - first) <= 2, "An executor begins threads while it has fewer than it may have."
+    assert len(names()) <= len(first) + 2
+
+
+def test_maps_within_each_other_and_side_by_side_do_not_block(allowed):
+    def outer(task):
+        return sum(pool.run(lambda inner: sum(pool.mapped(lambda x: x, range(4), 8)), range(5), 8))
+
+    assert pool.run(outer, range(20), 8) == [30] * 20
+    pairs = zip(parallel_map(lambda x: x, range(30)), parallel_map(lambda x: -x, range(30)), strict=True)
+    assert [a + b for a, b in pairs] == [0] * 30
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_has_a_pool_of_its_own():
+    code = """
+import os
+from kernelweave.foundation import pool
+assert pool.run(abs, [-1, -2, -3], 3) == [1, 2, 3]
+child = os.fork()
+if child == 0:
+    os._exit(0 if pool.run(abs, [-1, -2, -3], 3) == [1, 2, 3] else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
 
 
 def test_on_one_thread_a_map_runs_in_the_calling_thread_task_by_task(monkeypatch):

@@ -12,6 +12,10 @@ from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Samples handled together in `nearest`: their running minima stay in the first-level cache.
 TILE = 256
+# Rows and columns of the tiles that are compared with their mirror images: they fit into the second-level cache, and
+# so do their rows into few pages of memory; the small ones are compared there.
+MIRRORED = 128
+MICRO = 16
 
 
 @njit(nogil=True, cache=True)
@@ -60,16 +64,38 @@ def scatter_rows(K: Array, rows: Ints, groups: Ints, weights: Floats, out: Float
 def move_rows(
     K: Array, rows: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int
 ) -> None:
-    """Take weights[t] * K[rows[t], lo - left : hi - left] from out[old[t]] and add it to out[new[t]]."""
-    for t in range(rows.size):
-        row = K[rows[t], lo - left : hi - left]
-        weight = weights[t]
+    """Take weights[t] * K[rows[t], lo - left : hi - left] from out[old[t]] and add it to out[new[t]].
+
+    Four rows with the same way are carried in one sweep: sort moves by ``old`` and ``new``.
+    """
+    t = 0
+    width = hi - lo
+    while t < rows.size:
         source = out[old[t], lo:hi]
         target = out[new[t], lo:hi]
-        for i in range(hi - lo):
-            part = weight * row[i]
-            source[i] -= part
-            target[i] += part
+        a = K[rows[t], lo - left : hi - left]
+        wa = weights[t]
+        alike = t + 3 < rows.size
+        for s in range(t + 1, t + 4 if alike else t + 1):
+            alike &= old[s] == old[t] and new[s] == new[t]
+        if alike:
+            b = K[rows[t + 1], lo - left : hi - left]
+            c = K[rows[t + 2], lo - left : hi - left]
+            d = K[rows[t + 3], lo - left : hi - left]
+            wb = weights[t + 1]
+            wc = weights[t + 2]
+            wd = weights[t + 3]
+            for i in range(width):
+                part = (wa * a[i] + wb * b[i]) + (wc * c[i] + wd * d[i])
+                source[i] -= part
+                target[i] += part
+            t += 4
+        else:
+            for i in range(width):
+                part = wa * a[i]
+                source[i] -= part
+                target[i] += part
+            t += 1
 
 
 @njit(nogil=True, cache=True)
@@ -265,32 +291,72 @@ def _choose(values: Floats, labels: Ints, tolerance: float, out: Ints, nearest_v
     return np.inf
 
 
-@njit(nogil=True, cache=True)
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
-    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi, tile by tile; see the twin."""
+    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi from the diagonal on, and their mirror images.
+
+    Entries are read as integers, tile by tile: bits of a positive number grow with it, and equal bits are equal
+    numbers. Tiles with different bits are looked at once more. See the twin.
+    """
+    return _worst_asymmetry(K, K.view(np.int64 if K.itemsize == 8 else np.int32), lo, hi)
+
+
+@njit(nogil=True, cache=True)
+def _worst_asymmetry(K: Array, bits: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
     n = K.shape[0]
-    tile = 64
+    largest = np.zeros(1, bits.dtype)
     gap = -1.0
-    peak = 0.0
-    row = 0
-    col = 0
-    for left in range(0, n, tile):
-        for i in range(lo, hi):
-            for j in range(left, min(left + tile, n)):
-                here = float(K[i, j])
-                size = abs(here)
-                away = abs(here - float(K[j, i]))
-                if not size < np.inf:
-                    return np.inf, np.inf, i, j
-                if not away < np.inf:
-                    away = np.inf
-                if size > peak:
-                    peak = size
-                if away > gap:
-                    gap = away
-                    row = i
-                    col = j
-    return gap, peak, row, col
+    row = lo
+    col = lo
+    for top in range(lo, hi, MIRRORED):
+        bottom = min(top + MIRRORED, hi)
+        for left in range(top, n, MIRRORED):
+            right = min(left + MIRRORED, n)
+            for i in range(top, bottom):
+                _largest(bits[i, left:right], largest)
+            for j in range(left, right):
+                _largest(bits[j, top:bottom], largest)
+            finite = largest.view(K.dtype)[0] < np.inf
+            if finite and gap >= 0.0 and _mirrored(bits, top, bottom, left, right):
+                continue
+            for i in range(top, bottom):
+                for j in range(max(i, left), right):
+                    here = float(K[i, j])
+                    there = float(K[j, i])
+                    if not abs(here) < np.inf:
+                        return np.inf, np.inf, i, j
+                    if not abs(there) < np.inf:
+                        return np.inf, np.inf, j, i
+                    if abs(here - there) > gap:
+                        gap = abs(here - there)
+                        row = i
+                        col = j
+    return gap, float(largest.view(K.dtype)[0]), row, col
+
+
+@njit(nogil=True, cache=True)
+def _largest(bits: Array, largest: Array) -> None:
+    """Raise ``largest`` to the bits of the largest absolute value."""
+    mask = np.iinfo(bits.dtype).max
+    most = largest[0]
+    for t in range(bits.size):
+        size = bits[t] & mask
+        most = size if size > most else most
+    largest[0] = most
+
+
+@njit(nogil=True, cache=True)
+def _mirrored(bits: Array, top: int, bottom: int, left: int, right: int) -> bool:
+    """Whether a tile equals its mirror image bit by bit."""
+    different = bits[top, left] ^ bits[left, top]
+    for first in range(top, bottom, MICRO):
+        last = min(first + MICRO, bottom)
+        for start in range(left, right, MICRO):
+            line_stop = min(start + MICRO, right)
+            for i in range(first, last):
+                line = bits[i, start:line_stop]
+                for j in range(line_stop - start):
+                    different |= line[j] ^ bits[start + j, i]
+    return different == 0
 
 
 @njit(nogil=True, cache=True)

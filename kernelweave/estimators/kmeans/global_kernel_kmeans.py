@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
 from kernelweave.estimators.shared.checkpoints import keep_run
-from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite, warn_if_unfinished
+from kernelweave.estimators.shared.fit_warnings import warn_if_plainly_indefinite, warn_if_unfinished
 from kernelweave.estimators.shared.models import CenterModel
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
@@ -178,14 +178,14 @@ class GlobalKernelKMeans(CenterClusterer):
             The fitted estimator.
         """
         began = time.monotonic()
-        X = read_kernel_input(self, X, reset=True)
+        X = read_kernel_input(self, X, reset=True, whole=True)
         weights = read_weights(sample_weight, X.shape[0])
         check_cluster_count(self.n_clusters, weights)
         count = self._exemplar_count(weights)
         keeper = keep_run(self, X, weights)
         kernel = fit_or_approximate(X, self.kernel, self.kernel_params, centre_features=True, weights=weights)
         op = self._operator(kernel, len(weights))
-        warn_if_indefinite(op)
+        warn_if_plainly_indefinite(op)
         path = global_kernel_kmeans(
             op,
             weights,

@@ -9,7 +9,7 @@ from kernelweave.estimators.graph.structure import JUDGED, settle_n_clusters
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
 from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.elsewhere import letting_go, store_communication
-from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
+from kernelweave.estimators.shared.fit_warnings import warn_if_plainly_indefinite
 from kernelweave.estimators.shared.models import CenterModel
 from kernelweave.estimators.shared.parameters import N_CLUSTERS_OR_AUTO, rules
 from kernelweave.estimators.shared.runs import first_labels, label_starts, run_starts
@@ -198,7 +198,7 @@ class KernelKMeans(CenterClusterer):
         self : KernelKMeans
             The fitted estimator.
         """
-        X = read_kernel_input(self, X, reset=True)
+        X = read_kernel_input(self, X, reset=True, whole=True)
         with letting_go(X):
             self._fit(X, y, sample_weight)
         return self
@@ -220,7 +220,7 @@ class KernelKMeans(CenterClusterer):
             random_state=self.random_state,
         )
         op = kernel.operator(self.storage, self.memory_limit)
-        warn_if_indefinite(op)
+        warn_if_plainly_indefinite(op)
         settle_n_clusters(self, lambda: (self._judged(op), ["kernel"]))
         best = best_of(self._runs(op, weights, X, y))
         known = kernel.at_means(op, best.labels, weights, best.totals)

@@ -8,7 +8,7 @@ from kernelweave.estimators.kmeans.vectors import VECTOR_INITS, center_starts
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
 from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, letting_go, placed_samples, store_communication
-from kernelweave.estimators.shared.fit_warnings import warn_if_collapsed, warn_if_indefinite
+from kernelweave.estimators.shared.fit_warnings import warn_if_collapsed, warn_if_plainly_indefinite
 from kernelweave.estimators.shared.models import (
     CenterModel,
     MeanModel,
@@ -418,7 +418,7 @@ class MinMaxKernelKMeans(CenterClusterer):
         self : MinMaxKernelKMeans
             The fitted estimator.
         """
-        X = read_kernel_input(self, X, reset=True)
+        X = read_kernel_input(self, X, reset=True, whole=True)
         with letting_go(X):
             self._fit(X, y, sample_weight)
         return self
@@ -439,7 +439,7 @@ class MinMaxKernelKMeans(CenterClusterer):
             random_state=self.random_state,
         )
         op = kernel.operator(self.storage, self.memory_limit)
-        warn_if_indefinite(op)
+        warn_if_plainly_indefinite(op)
         starts = label_starts(self.init, self.n_init, self.random_state, len(weights), self.n_clusters)
         run, refined = _best_run(self, op, weights, starts, X, y)
         best = refined or run

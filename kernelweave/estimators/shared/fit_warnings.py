@@ -20,6 +20,27 @@ AGREES_WITH_ABSENCE = 0.1
 DEALT_ANEW = 20
 
 
+def warn_if_plainly_indefinite(op: KernelOperator, name: str = "") -> None:
+    """Warn where diagonal and largest entry of a stored kernel show a negative eigenvalue, which costs nothing.
+
+    A product of two features is no larger than the larger of their squared lengths. Other negative eigenvalues are
+    met, if at all, by a step that would raise the objective. Kernels that are not stored are searched for them.
+    """
+    if not op.largest_is_known:
+        warn_if_indefinite(op, name)
+        return
+    diagonal = op.backend.extremes(op.diag())
+    largest = op.scale()
+    if diagonal[0] < -op.resolution * largest or largest > diagonal[1] + op.resolution * largest:
+        warn(
+            f"The kernel{name} is not positive semidefinite: its largest absolute entry is {largest:.3g}, its diagonal "
+            f"lies between {diagonal[0]:.3g} and {diagonal[1]:.3g}. There is no feature space behind it and distances "
+            "may be negative. The result is still a local minimum of the objective; adding a constant to the kernel's "
+            "diagonal makes it valid.",
+            NotPSDWarning,
+        )
+
+
 def warn_if_indefinite(op: KernelOperator, name: str = "") -> None:
     """Warn where the kernel can be shown to have a negative eigenvalue."""
     lowest = negative_eigenvalue(op)

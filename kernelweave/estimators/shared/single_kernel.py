@@ -37,13 +37,21 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
     tags.allow_nan = takes_missing_cells(kernel)
 
 
-def read_kernel_input(estimator: Any, X: Any, *, reset: bool) -> Array:
-    """Return samples, or rows of a kernel matrix, as an array; matrices may stay float32."""
+def read_kernel_input(estimator: Any, X: Any, *, reset: bool, whole: bool = False) -> Array:
+    """Return samples, or rows of a kernel matrix, as an array; matrices may stay float32.
+
+    Where the caller uses a ``whole`` kernel matrix, the check of its symmetry finds values that are not finite too.
+    """
     kernel = estimator.kernel
     if reset and is_elsewhere(estimator, X):
         return placed_samples(estimator, X)
     return read_samples(
-        estimator, X, reset=reset, keep_float32=is_precomputed(kernel), allow_nan=takes_missing_cells(kernel)
+        estimator,
+        X,
+        reset=reset,
+        keep_float32=is_precomputed(kernel),
+        allow_nan=takes_missing_cells(kernel),
+        checked_later=whole and is_precomputed(kernel),
     )
 
 

@@ -12,12 +12,20 @@ from kernelweave.inputs.arrays.chunks import refuse_dask
 
 
 def read_samples(
-    estimator: Any, X: Any, *, reset: bool, keep_float32: bool = False, dense: bool = False, allow_nan: bool = False
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    keep_float32: bool = False,
+    dense: bool = False,
+    allow_nan: bool = False,
+    checked_later: bool = False,
 ) -> Array:
     """Return X as a checked float array or CSR matrix; records the number of features when ``reset``.
 
     Features become float64 (every sum is kept in it); kernel matrices may stay float32. ``dense`` refuses sparse X;
-    ``allow_nan`` takes cells that were not measured, but no row of them alone.
+    ``allow_nan`` takes cells that were not measured, but no row of them alone. ``checked_later`` leaves it to the
+    caller to look for values that are not finite.
     """
     refuse_dask(X, type(estimator).__name__)
     dtype = [np.float64, np.float32] if keep_float32 else np.float64
@@ -29,7 +37,7 @@ def read_samples(
             accept_sparse=False if dense else "csr",
             dtype=dtype,
             ensure_min_samples=2 if reset else 1,
-            ensure_all_finite="allow-nan" if allow_nan else True,
+            ensure_all_finite="allow-nan" if allow_nan else not checked_later,
         )
     except ValueError as error:
         raise_if_text(error, "X")

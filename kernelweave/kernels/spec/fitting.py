@@ -155,8 +155,8 @@ class Precomputed(FittedKernel):
         """Return the checked matrix as an operator, without copying it."""
         if self.K is None:
             raise KernelError("The training kernel matrix was not kept; fit again to use it.")
-        check_kernel_matrix(self.K, self.name)
-        return GraphKernel(self.K) if sp.issparse(self.K) else DenseKernel(self.K)
+        largest = check_kernel_matrix(self.K, self.name)
+        return GraphKernel(self.K) if sp.issparse(self.K) else DenseKernel(self.K, largest=largest)
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return a given matrix of shape (new, training) as a cross-kernel."""

@@ -1,0 +1,103 @@
+"""One whole fit on a stored kernel, checks included, by threads: against the textbook loop and one read of the matrix.
+
+``python -m benchmarks.cores`` prints the table for 1, 2, 8 and 16 threads, as far as the machine has them. Each number
+of threads runs in a process of its own, in which BLAS and our loops are allowed as many.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+
+K = 10
+SIZES = (1000, 1500, 3500, 5000, 10_000)
+THREADS = (1, 2, 8, 16)
+
+
+def synthetic(n):
+    """Return a Gaussian kernel of 25 clusters that overlap, as in the benchmark of kernel k-means."""
+    from sklearn.datasets import make_blobs
+
+    return gaussian(make_blobs(n, n_features=10, centers=25, cluster_std=4.0, random_state=0)[0])
+
+
+def pendigits(n):
+    """Return a Gaussian kernel of handwritten digits, None where they are not at hand."""
+    path = os.path.join(os.environ.get("KERNELWEAVE_DATA", ""), "pendigits", "pendigits.npz")
+    if not os.path.exists(path):
+        return None
+    with np.load(path) as file:
+        order = np.argsort(~file["is_test"], kind="stable")  # the 3,498 of the test set first
+        X = file["X"][order].astype(np.float64)
+    return gaussian(X[:n])
+
+
+def gaussian(X):
+    squares = np.einsum("ij,ij->i", X, X)
+    D = np.maximum(squares[:, None] + squares - 2.0 * X @ X.T, 0.0)
+    D = 0.5 * (D + D.T)
+    return np.exp(-D / (2.0 * np.median(D[:500, :500])))
+
+
+def best_seconds(function, repeats=3):
+    taken = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        result = function()
+        taken.append(time.perf_counter() - began)
+    return min(taken), result
+
+
+def measure(threads, sizes, dtype):
+    """Print one line for each kernel."""
+    from benchmarks.baselines import textbook_kernel_kmeans
+    from kernelweave import KernelKMeans
+
+    warnings.simplefilter("ignore")
+    for n in sizes:
+        for name, make in (("synthetic", synthetic), ("pendigits", pendigits)):
+            full = make(n)
+            if full is None:
+                continue
+            matrix = full.astype(dtype)
+            start = np.random.default_rng(1).integers(K, size=n)
+            model = KernelKMeans(K, kernel="precomputed", init=start)
+            model.fit(matrix)
+            ours, model = best_seconds(lambda m=matrix, s=start: KernelKMeans(K, kernel="precomputed", init=s).fit(m))
+            theirs, (labels, _) = best_seconds(lambda m=matrix, s=start: textbook_kernel_kmeans(m, s, K))
+            read, _ = best_seconds(matrix.sum, 5)
+            same = "same end" if np.array_equal(labels, model.labels_) else "another end"
+            print(
+                f"{name} {n} {threads} threads: ours {1e3 * ours:.0f} ms, textbook {1e3 * theirs:.0f} ms, "
+                f"ratio {theirs / ours:.1f}, {ours / read:.1f} times K.sum() ({1e3 * read:.1f} ms), "
+                f"{model.n_iter_} steps, {same}",
+                flush=True,
+            )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, nargs="+", default=THREADS)
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
+    parser.add_argument("--here", action="store_true", help="in this process, with the threads it has")
+    options = parser.parse_args()
+    if options.here:
+        measure(options.threads[0], options.sizes, options.dtype)
+        return
+    for threads in options.threads:
+        if threads > (os.cpu_count() or 1):
+            print(f"{threads} threads: this machine has {os.cpu_count()}")
+            continue
+        limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+        command = [sys.executable, "-m", "benchmarks.cores", "--here", "--threads", str(threads)]
+        sizes = [str(n) for n in options.sizes]
+        subprocess.run([*command, "--dtype", options.dtype, "--sizes", *sizes], env=os.environ | limits, check=True)
+
+
+if __name__ == "__main__":
+    main()
