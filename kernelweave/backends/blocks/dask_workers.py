@@ -81,10 +81,10 @@ class DaskWorkers(Places):
         """Run one program at each worker."""
         futures = []
         for task in tasks:
-            fresh = [not self.known[b] for b in task.blocks]
-            blocks = [self.blocks[b] for b in task.blocks]
+            fresh = [self.blocks[b] for b in task.blocks if not self.known[b]]
+            own = np.array(task.blocks, dtype=np.int32)
             dropped = (task.dropped, task.dropped_after)
-            payload = dumps((task.program, task.wanted, dropped, blocks, fresh, len(self.blocks), task.merge))
+            payload = dumps((task.program, task.wanted, dropped, own, fresh, len(self.blocks), task.merge))
             self.traffic.sent += len(payload)
             futures.append(self._submit(task.place, _run, self._session, self._travelling(payload, task.place)))
         answers: list[Answer | None] = []
@@ -246,18 +246,16 @@ def _adopt(session: str, number: int, rows: Iterable[tuple[Block, int, int]], ch
 
 def _run(session: str, payload: bytes) -> bytes | None:
     """Run a program on some blocks; None where values are missing that should be here."""
-    program, wanted, (before, after), blocks, fresh, n_blocks, merge = loads(payload)
+    program, wanted, (before, after), numbers, fresh, n_blocks, merge = loads(payload)
     kept = _kept(session)
     with kept.lock:
         shard = kept.shard
-        for block, new in zip(blocks, fresh, strict=True):
-            if block.index not in shard.blocks:
-                if not new:
-                    return None
-                shard.take_over([block])
+        own = numbers.tolist()
+        shard.take_over([block for block in fresh if block.index not in shard.blocks])
+        if not all(b in shard.blocks for b in own):
+            return None
         threads = max(1, get_worker().state.nthreads)
         with ThreadPoolExecutor(threads) as pool:
-            own = [block.index for block in blocks]
             values = shard.run(program, wanted, own, dropped=before, dropped_after=after, each=pool.map)
             answer = dict(values) if merge is None else merged(n_blocks, merge, values)
     return dumps(answer)
