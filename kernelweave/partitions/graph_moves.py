@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.threads import for_ranges
 from kernelweave.partitions.kernel import Graph
 
 OBJECTIVES = ("normalized_cut", "ratio_association", "ratio_cut")
@@ -47,9 +48,13 @@ class GraphMoves:
 
     def inner_links(self, labels: Ints) -> Floats:
         """Return the edges of every node to other nodes of its own cluster."""
-        _, indices, data = self._edges
-        inside = (labels[self._rows] == labels[indices]) & (self._rows != indices)
-        return np.asarray(np.bincount(self._rows, np.where(inside, data, 0.0), self.n_nodes), dtype=np.float64)
+        links = np.empty(self.n_nodes)
+        for_ranges(
+            lambda lo, hi: self._search.inner_links(*self._edges, labels, links, lo, hi),
+            self.n_nodes,
+            elements=len(self._edges[1]),
+        )
+        return links
 
     def costs(self, stats: Floats) -> Floats:
         """Return the cost of every cluster; one without mass costs nothing."""

@@ -17,7 +17,7 @@ from kernelweave.backends.host import HostBackend
 from kernelweave.foundation import threads
 from tests.strategies import generators, indefinite_kernels, moves, partitions, psd_kernels, sample_weights, samples
 
-laws = settings(max_examples=40, deadline=None)
+laws = settings(max_examples=30, deadline=None)
 VERBS = [name for name in vars(Backend) if not name.startswith("_")]
 dtypes = st.sampled_from([np.float32, np.float64])
 kernels = st.one_of(psd_kernels(), indefinite_kernels())

@@ -100,7 +100,7 @@ def present(blocks, mask):
     return [X[there] for X, there in zip(blocks, rows_of(mask), strict=True)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problem=masked_problems())
 def test_rounds_of_k_means_are_those_of_the_plain_loop(problem):
     blocks, mask, labels, weights, k = problem

@@ -12,7 +12,7 @@ from kernelweave.solvers.comparators import network_fusion as solver
 from tests import strategies
 from tests.reference import network_fusion as oracle
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 methods = pytest.mark.parametrize("cls", [NEMO, SimilarityNetworkFusion])
 TRUTH = np.repeat([0, 1, 2], 30)
 

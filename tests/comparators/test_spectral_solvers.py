@@ -30,7 +30,7 @@ from tests.reference import spectral_comparators as oracle
 
 variants = pytest.mark.parametrize("centroid", [False, True], ids=["pairwise", "centroid"])
 norms = pytest.mark.parametrize("norm", [1, 2])
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 
 
 def affinities(data):

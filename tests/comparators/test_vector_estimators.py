@@ -52,7 +52,7 @@ from tests.estimators.test_conformance import expected_failures
 from tests.reference import comparators as oracle
 from tests.strategies import generators, partitions, sample_weights, samples, views
 
-cases = settings(max_examples=40, deadline=None)
+cases = settings(max_examples=30, deadline=None)
 X, Y = blobs()
 OVERLAPPING = blobs(spread=5.0)[0]
 NEW = blobs(5, seed=1, spread=5.0)[0]

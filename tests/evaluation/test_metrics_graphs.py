@@ -11,7 +11,7 @@ from tests.reference import metrics as oracle
 NAMES = ["normalized_cut", "ratio_cut", "ratio_association"]
 PATH = np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)  # four nodes in a row
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 objectives = pytest.mark.parametrize("name", NAMES)
 cases = given(seed=st.integers(0, 2**16), n=st.integers(1, 20), k=st.integers(1, 5))
 

@@ -18,7 +18,7 @@ NAMES = [
 ]
 BEST = {"average_entropy": 0.0, "misclassification_error": 0.0}
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 measures = pytest.mark.parametrize("name", NAMES)
 
 

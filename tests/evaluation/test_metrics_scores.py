@@ -7,7 +7,7 @@ from kernelweave.foundation.errors import ParameterError
 from kernelweave.metrics import balanced_angular_fit, balanced_line_fit
 from tests.reference import metrics as oracle
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 cases = given(seed=st.integers(0, 2**16), k=st.integers(2, 5), eta=st.floats(0, 1))
 both = pytest.mark.parametrize("measure", [balanced_line_fit, balanced_angular_fit])
 

@@ -13,7 +13,7 @@ from kernelweave.kernels.dense import DenseKernel
 from kernelweave.metrics import kernel_silhouette, kernel_silhouette_samples
 from tests.reference import metrics as oracle
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 cases = given(seed=st.integers(0, 2**16), n=st.integers(3, 18), k=st.integers(2, 5))
 
 

@@ -9,7 +9,7 @@ from kernelweave.kernels.dense import DenseCross, DenseKernel
 from kernelweave.metrics import cluster_variances, max_variance, sum_of_variances
 from tests.reference import metrics as oracle
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 
 
 def case(seed, n, k):

@@ -56,7 +56,7 @@ def generators(count, seed=0):
 # --- graphs ----------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.integers(5, 14), st.integers(1, 4))
 def test_the_self_tuned_graph_is_that_of_the_formula(seed, n, m):
     X = np.random.default_rng(seed).standard_normal((n, 3))

@@ -9,7 +9,7 @@ from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import OBJECTIVES, GraphMoves
 from tests.reference import graph_cuts as oracle
 
-cases = settings(max_examples=60, deadline=None)
+cases = settings(max_examples=45, deadline=None)
 objectives = pytest.mark.parametrize("objective", OBJECTIVES)
 
 

@@ -12,7 +12,7 @@ from kernelweave.inputs import Views, as_edges, as_views, row_digests
 TABLE = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [1.0, 0.0, 2.0], [1.0, 2.0, 0.0], [0.0, 0.0, -0.0]])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 3), st.booleans())
 def test_copies_are_numbered_in_order_of_first_occurrence(seed, n_views, sparse):
     rng = np.random.default_rng(seed)

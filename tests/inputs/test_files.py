@@ -526,7 +526,7 @@ def test_sparse_tables_with_indices_outside_are_refused(put):
         read_tables("bad.npz")
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(content=st.binary(max_size=200), suffix=st.sampled_from(["csv", "tsv", "npy", "npz", "mat", "mtx"]))
 def test_whatever_the_bytes_there_is_a_table_or_a_clear_error(tmp_path, content, suffix):
     path = tmp_path / f"x.{suffix}"

@@ -13,7 +13,7 @@ from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from tests.strategies import indefinite_kernels, psd_kernels
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 ALL = slice(None)
 SPARSE_FORMATS = ["csr", "csc", "coo", "bsr", "lil", "dok", "dia"]
 

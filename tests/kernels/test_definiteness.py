@@ -12,7 +12,7 @@ from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.transforms import ScaledKernel
 from tests.strategies import indefinite_kernels, psd_kernels
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 
 
 @quick

@@ -24,7 +24,7 @@ from kernelweave.kernels.spec.fitting import fit_kernel
 from tests.reference import convex_mixture as oracle
 from tests.strategies import generators, psd_kernels, sample_weights, samples
 
-cases = settings(max_examples=40, deadline=None)
+cases = settings(max_examples=30, deadline=None)
 everything = slice(None)
 families = pytest.mark.parametrize("name", BREGMAN)
 

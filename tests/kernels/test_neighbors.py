@@ -68,7 +68,7 @@ def test_every_metric_breaks_ties_in_the_same_way(metric, sparse):
     np.testing.assert_array_equal(np.sort(others, axis=1), plainly(X, X, 6, metric))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=45)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.sampled_from([1.0, 1e-6, 1e6]))
 def test_few_distinct_values_give_what_a_plain_sort_gives(seed, count, unit):
     rng = np.random.default_rng(seed)
@@ -198,7 +198,7 @@ def test_ties_change_who_is_a_neighbour_but_not_how_far(m, scale):
     assert all(len(set(row)) == m for row in near.indices.tolist())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.sampled_from([1e-6, 1.0, 1e6]))
 def test_copies_are_as_far_away_in_any_unit(seed, m, unit):
     rng = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import feature_space_variance, mean_squared_distance, unit_distance, unit_variance
 from tests.strategies import psd_kernels, samples
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 ALL = slice(None)
 
 

@@ -622,7 +622,7 @@ class TestGivenSparseCross(CrossContract):
         return None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_links_within_and_between_clusters_equal_their_loops(data):
     K = np.abs(data.draw(indefinite_kernels()))

@@ -12,7 +12,7 @@ from kernelweave.solvers.margin.dual import MarginProblem
 from kernelweave.solvers.margin.ratio_clustering import ratio_gradient
 from tests.reference import ratio_mkc as oracle
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 X = np.random.default_rng(0).normal(size=(24, 3))
 Y = np.where(X[:, 0] + 0.4 * X[:, 1] > 0, 1.0, -1.0)
 

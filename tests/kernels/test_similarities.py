@@ -18,7 +18,7 @@ from kernelweave.kernels.similarities import (
 )
 from tests.reference import graph_cuts as oracle
 
-cases = settings(max_examples=40, deadline=None)
+cases = settings(max_examples=30, deadline=None)
 kernels = oracle.graphs(max_n=12)
 
 

@@ -29,7 +29,7 @@ from tests.reference import global_search as oracle
 from tests.reference import kernel_kmeans as entrywise
 from tests.strategies import generators, indefinite_kernels, psd_kernels, sample_weights
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 PROBLEMS = 25  # of each of the eight families: 200 in all
 SEARCHES = ("exact", "fast", "exemplars")
 

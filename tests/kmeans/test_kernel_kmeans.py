@@ -18,7 +18,7 @@ from kernelweave.solvers.kmeans.starts import INITS, extended_labels, random_par
 from kernelweave.solvers.shared.best_run import best_of
 from tests.reference import kernel_kmeans as oracle
 
-cases = settings(max_examples=40, deadline=None)
+cases = settings(max_examples=30, deadline=None)
 
 
 def gaussian_kernel(rng, n):

@@ -30,7 +30,7 @@ from kernelweave.solvers.kmeans.minmax import (
 from tests.reference import minmax as oracle
 from tests.strategies import generators, indefinite_kernels, sample_weights, samples
 
-cases = settings(max_examples=40, deadline=None)
+cases = settings(max_examples=30, deadline=None)
 SIGMA = 1.5
 
 
@@ -235,7 +235,7 @@ def test_with_all_memory_the_weights_stay_equal_and_the_partitions_are_those_of_
 # --- no cluster without variance -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     problem=problems(max_n=25, kinds=("general", "grid", "duplicates")),
     option=options(max_iter=(1, 2, 3, 4, 8, 25, 500)),

@@ -13,7 +13,7 @@ from kernelweave.solvers.kmeans.pifs import pifs_kmeans
 from tests.reference import minmax as oracle
 from tests.strategies import generators, samples
 
-cases = settings(max_examples=40, deadline=None)
+cases = settings(max_examples=30, deadline=None)
 FORMS = {
     "dense": FeatureKernel,
     "sparse": lambda X: FeatureKernel(sp.csr_array(X)),
@@ -42,7 +42,7 @@ def skewed(seed, n=200):
     return X, ((X[:, None] - first[None]) ** 2).sum(axis=2).argmin(axis=1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=45, deadline=None)
 @given(problem=problems(), max_iter=st.sampled_from([1, 2, 5, 40]))
 def test_labels_passes_and_end_are_those_of_the_plain_oracle(problem, max_iter):
     X, labels, weights, k = problem

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 from kernelweave.solvers.margin.dual import MarginProblem
 from tests.reference import ratio_mkc as oracle
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 
 
 def problem(seed, n=None, C=None):

@@ -19,7 +19,7 @@ from tests.reference import convex_mixture as oracle
 from tests.reference import graph_cuts
 from tests.strategies import generators, sample_weights, samples
 
-cases = settings(max_examples=40, deadline=None)
+cases = settings(max_examples=30, deadline=None)
 SOLVERS = ("em", "newton", "auto")
 EXACT = 1e-7
 # More steps than second-order steps should ever need.
@@ -641,7 +641,7 @@ def test_similarities_and_weights_are_left_as_they_were(solver):
 # --- the quadratic problem within a step -----------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     rng=generators(),
     n=st.integers(1, 12),

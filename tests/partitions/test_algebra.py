@@ -15,7 +15,7 @@ from kernelweave.kernels.transforms import ScaledKernel
 from kernelweave.partitions import algebra
 from tests.strategies import generators, partitions, sample_weights, samples
 
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=30, deadline=None)
 
 
 # --- distances -------------------------------------------------------------------------------------------------------

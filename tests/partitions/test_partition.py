@@ -346,7 +346,7 @@ def plain_cut_back(K, before, nearest, new, weights, k, noise):
     return before, False
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=45, deadline=None)
 @given(K=indefinite_kernels(min_n=4), data=st.data())
 def test_a_step_on_an_indefinite_kernel_is_cut_back_until_the_objective_falls(K, data):
     labels, k = data.draw(partitions(len(K)))

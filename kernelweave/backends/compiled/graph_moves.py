@@ -40,6 +40,19 @@ def _links(
 
 
 @njit(nogil=True, cache=True)
+def inner_links(indptr: Ints, indices: Ints, data: Floats, labels: Ints, out: Floats, lo: int, hi: int) -> None:
+    """Write the edges of nodes lo:hi to other nodes of their own cluster."""
+    for node in range(lo, hi):
+        own = labels[node]
+        total = 0.0
+        for e in range(indptr[node], indptr[node + 1]):
+            other = indices[e]
+            if other != node and labels[other] == own:
+                total += data[e]
+        out[node] = total
+
+
+@njit(nogil=True, cache=True)
 def _gain(
     stats: Floats,
     old: int,

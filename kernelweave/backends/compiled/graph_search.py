@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from kernelweave.backends.compiled.graph_moves import farthest, grow, sweep
+from kernelweave.backends.compiled.graph_moves import farthest, grow, inner_links, sweep
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.threads import for_ranges
 
-__all__ = ["best_splits", "farthest", "grow", "sweep"]
+__all__ = ["best_splits", "farthest", "grow", "inner_links", "sweep"]
 
 # Seeds a thread takes at a time.
 BLOCK = 32

@@ -137,9 +137,15 @@ def row_digests(blocks: Sequence[Array]) -> Ints:
 def _row_contents(block: Array) -> Iterator[bytes]:
     """Yield what every row holds, zeros left out."""
     if not sp.issparse(block):
-        for row in block:
-            places = np.flatnonzero(row)
-            yield _packed(places, row[places])
+        whole = (block != 0).all(axis=1) & ~np.isnan(block).any(axis=1)
+        places = np.arange(block.shape[1])
+        front = _packed(places, block[0])[: 8 + places.nbytes] if len(block) else b""
+        for row, plain in zip(block, whole.tolist(), strict=True):
+            if plain:
+                yield front + row.tobytes()
+            else:
+                found = np.flatnonzero(row)
+                yield _packed(found, row[found])
         return
     rows = sp.csr_array(block, copy=True)
     rows.sum_duplicates()
