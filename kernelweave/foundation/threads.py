@@ -5,10 +5,11 @@ other pools and after a fork, where the OpenMP layers of compiled loops are not.
 number, and every number is added up in the same order whatever the ranges.
 """
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from typing import TypeVar
 
 from joblib import Parallel, delayed
@@ -107,8 +108,9 @@ def for_ranges(
     return pool.run(part, ranges, threads)
 
 
-@cache
-def _controller() -> ThreadpoolController:
+@lru_cache(maxsize=1)
+def _controller(n_modules: int) -> ThreadpoolController:
+    """Return what limits the libraries of linear algebra; a module that is imported later may bring one of its own."""
     return ThreadpoolController()
 
 
@@ -121,5 +123,5 @@ def single_threaded_blas() -> Iterator[None]:
     if getattr(_inside, "task", False):
         yield
         return
-    with _controller().limit(limits=1, user_api="blas"):
+    with _controller(len(sys.modules)).limit(limits=1, user_api="blas"):
         yield

@@ -294,6 +294,20 @@ def blas_threads():
     return sorted(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
 
 
+def test_blas_that_is_imported_later_is_kept_to_one_thread():
+    code = """
+from threadpoolctl import threadpool_info
+from kernelweave.foundation.threads import single_threaded_blas
+with single_threaded_blas():
+    pass
+import faiss
+with single_threaded_blas():
+    raise SystemExit(max(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
+    assert ended.returncode == 1
+
+
 def test_blas_is_kept_to_one_thread_and_gets_its_threads_back():
     before = blas_threads()
     with single_threaded_blas():
