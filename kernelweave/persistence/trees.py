@@ -92,6 +92,13 @@ class Writer:
             raise ParameterError(f"{where} holds the kind of numbers {kind}, which cannot be saved.")
         return {"$kind": [kind.str, isinstance(value, type)]}
 
+    def _ufunc(self, value: np.ufunc, where: str) -> Any:
+        """Return the tree of a function on single numbers, which NumPy must have under its name."""
+        name = str(value.__name__)
+        if getattr(np, name, None) is not value:
+            raise ParameterError(f"{where} holds the function {name!r}, which is none of NumPy's and cannot be saved.")
+        return {"$ufunc": name}
+
     def _array(self, value: np.ndarray, where: str) -> Any:
         if value.dtype.kind == "O":
             if all(isinstance(item, str) for item in value.ravel()):
@@ -128,8 +135,8 @@ class Writer:
             return {"$neighbors": [self.encoded(settings, where), self.encoded(value._fit_X, where)]}
         if isinstance(value, Pipeline):
             return {"$pipeline": [[name, self.encoded(step, f"{where}.{name}")] for name, step in value.steps]}
-        if isinstance(value, np.ufunc) and getattr(np, value.__name__, None) is value:
-            return {"$ufunc": value.__name__}
+        if isinstance(value, np.ufunc):
+            return self._ufunc(value, where)
         if isinstance(value, type) and value in PLAIN_TYPES:
             return {"$type": value.__name__}
         if isinstance(value, FunctionType | BuiltinFunctionType) or ismethod(value):

@@ -94,7 +94,8 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             raise ParameterError(f"{type(self).__name__} has no {NESTED}, which {', '.join(sorted(nested))} would set.")
         for name, value in nested.items():
             places = name.removeprefix(prefix).split("__")
-            self.kernel_params = _with_entry(self.kernel_params, places, value, name)
+            entries = _with_entry(getattr(self, NESTED), places, value, name)
+            setattr(self, NESTED, entries)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **fit_params: Any) -> Ints:

@@ -73,8 +73,8 @@ class SilhouetteScorer:
         other = [view.kind for view in views if view.kind not in COMPARABLE]
         if other:
             raise ParameterError(
-                f"SilhouetteScorer needs distances between held-out samples, and {name} is given no features but a {other[0]} here. "
-                "Compare fits by score_clustering instead of a search with cross-validation."
+                f"SilhouetteScorer needs distances between held-out samples, and {name} is given no features but a "
+                f"{other[0]} here. Compare fits by score_clustering instead of a search with cross-validation."
             )
         yardstick = Yardstick.for_estimator(estimator, X, self.metric, self.sample_size, self.random_state)
         return yardstick.score_labels(np.asarray(estimator.predict(X)))

@@ -54,7 +54,8 @@ def summary_html(estimator: Any, *, folded: str = "") -> str:
     head = f'<strong>{esc(type(model).__name__)}</strong> <span style="opacity:.65">{state}</span>'
     return (
         f'<div style="{BOX}display:inline-block;max-width:100%;overflow-wrap:anywhere">{head}'
-        f'<table style="border-collapse:collapse;margin-top:4px;font-size:inherit">{lines}</table>{_folded(folded)}</div>'
+        f'<table style="border-collapse:collapse;margin-top:4px;font-size:inherit">{lines}</table>'
+        f"{_folded(folded)}</div>"
     )
 
 
@@ -62,7 +63,8 @@ def _folded(html: str) -> str:
     """Return a part that opens on a click, nothing where there is none."""
     if not html:
         return ""
-    return f'<details style="margin-top:4px"><summary style="cursor:pointer">All parameters</summary>{html}</details>'
+    title = '<summary style="cursor:pointer">All parameters</summary>'
+    return f'<details style="margin-top:4px">{title}{html}</details>'
 
 
 def _fitted_rows(model: Any) -> list[tuple[str, str]]:

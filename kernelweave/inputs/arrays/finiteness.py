@@ -36,7 +36,7 @@ def raise_if_not_finite(
 
 def refuse_large_values(X: Array, name: str, kind: type[ValueError] = ParameterError) -> None:
     """Refuse features whose squares overflow; NaN is left to others."""
-    values = X.data if sp.issparse(X) else X
+    values = np.asarray(X.data if sp.issparse(X) else X)
     if values.size == 0:
         return
     largest = max(np.fmax.reduce(values, axis=None), -np.fmin.reduce(values, axis=None))

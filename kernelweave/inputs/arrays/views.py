@@ -192,8 +192,8 @@ def take_rows(X: Any, rows: Any) -> Any:
 def as_table(views: Any) -> tuple[Array, dict[str, slice]]:
     """Return views side by side in one table, and which columns belong to each.
 
-    scikit-learn's searches and pipelines divide their input by rows, which a list or dict of tables does not allow. Pass
-    them the table, and the columns to the estimator as ``views``. Absent samples stay rows of NaN.
+    scikit-learn's searches and pipelines divide their input by rows, which a list or dict of tables does not allow.
+    Pass them the table, and the columns to the estimator as ``views``. Absent samples stay rows of NaN.
 
     Examples
     --------
