@@ -39,7 +39,7 @@ def refuse_large_values(X: Array, name: str, kind: type[ValueError] = ParameterE
     values = np.asarray(X.data if sp.issparse(X) else X)
     if values.size == 0:
         return
-    largest = max(np.fmax.reduce(values, axis=None), -np.fmin.reduce(values, axis=None))
+    largest = max(float(np.fmax.reduce(values, axis=None)), -float(np.fmin.reduce(values, axis=None)))
     if largest > LARGEST_VALUE:
         raise kind(
             f"{name} holds values as large as {largest:.3g}, whose squares overflow: distances need values up to "
