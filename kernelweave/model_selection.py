@@ -3,6 +3,7 @@
 from kernelweave.evaluation.model_selection import (
     AnnealingSearch,
     ChosenClusters,
+    SilhouetteScorer,
     SuggestedClusters,
     choose_n_clusters,
     reference_inertia_paths,
@@ -13,6 +14,7 @@ from kernelweave.evaluation.model_selection import (
 __all__ = [
     "AnnealingSearch",
     "ChosenClusters",
+    "SilhouetteScorer",
     "SuggestedClusters",
     "choose_n_clusters",
     "reference_inertia_paths",

@@ -31,11 +31,11 @@ class CallbackSupportMixin(_Callbacks):
     """What every estimator shares with scikit-learn's tools: callbacks of fits, and how notebooks show a model."""
 
     def _html_repr(self) -> str:
-        """Return a summary of the model above scikit-learn's diagram; what draws it is loaded only now."""
+        """Return a summary of the model with scikit-learn's diagram folded into it; what draws them is loaded here."""
         from sklearn.utils import estimator_html_repr
 
-        summary: str = provided("summary of a model as HTML")(self)
-        return f"{summary}\n{estimator_html_repr(self)}"
+        summary: str = provided("summary of a model as HTML")(self, folded=estimator_html_repr(self))
+        return summary
 
 
 def renamed_parameters(**names: str) -> Callable[[Callable[P, None]], Callable[P, None]]:

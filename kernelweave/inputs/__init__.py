@@ -5,6 +5,7 @@ from kernelweave.inputs.arrays.graphs import as_edges, read_affinity
 from kernelweave.inputs.arrays.samples import check_cluster_count, read_centers, read_labels, read_samples, read_weights
 from kernelweave.inputs.arrays.views import (
     Views,
+    as_table,
     as_views,
     is_multi_view,
     observed_views,
@@ -27,6 +28,7 @@ __all__ = [
     "absent_rows",
     "align_tables",
     "as_edges",
+    "as_table",
     "as_views",
     "check_cluster_count",
     "connected_views",

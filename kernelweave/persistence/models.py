@@ -27,8 +27,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.foundation.errors import DataError, ParameterError
 from kernelweave.foundation.files import replacement
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.persistence.fields import KINDS, one_line
-from kernelweave.persistence.names import ESTIMATORS, VERSION
+from kernelweave.persistence.names import ESTIMATORS, VERSION, name_of
 from kernelweave.persistence.trees import Reader, Writer
 
 #: Name of the format.
@@ -98,6 +99,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
         "format": FORMAT,
         "version": VERSION,
         "kernelweave": version("kernelweave"),
+        "scikit-learn": version("scikit-learn"),
         "estimator": type(last).__name__,
         "notes": dict(notes or {}),
         "model": Writer(arrays).encoded(model, type(model).__name__),
@@ -213,7 +215,23 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         notes = tree.get("notes", {})
         if not isinstance(notes, dict):
             raise DataError(f"{path}: the saved model is damaged: its notes are no dict.")
-        return Reader(path, members, tree["version"]).model(tree["model"]), notes
+        model = Reader(path, members, tree["version"]).model(tree["model"])
+    _warn_of_other_version(path, tree, model)
+    return model, notes
+
+
+def _warn_of_other_version(path: Path, tree: dict[str, Any], model: Any) -> None:
+    """Warn where transformers of scikit-learn, whose attributes are its own affair, were saved by another version."""
+    steps = model.steps if isinstance(model, Pipeline) else []
+    foreign = [step for _, step in steps if (name_of(type(step)) or "").startswith("transformer/")]
+    written = str(tree.get("scikit-learn", "an older version"))
+    current = version("scikit-learn")
+    if foreign and written.split(".")[:2] != current.split(".")[:2]:
+        warn(
+            f"{path}: {type(foreign[0]).__name__} was saved with scikit-learn {written}, and this is {current}: the "
+            "model may answer differently or fail. Fit and save it again with this version.",
+            UserWarning,
+        )
 
 
 @contextmanager

@@ -17,8 +17,28 @@ Lines of ``REPLACED`` and ``VERSION_1`` are never removed.
 
 from types import UnionType
 
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.gaussian_process import kernels as gaussian_process
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 from kernelweave import estimators
 from kernelweave.estimators.comparators.affinity_propagation import ExemplarModel
@@ -143,6 +163,28 @@ CLASSES: dict[str, type] = {
     "scores/Biased": scores.BiasedScores,
     "scores/Centred": scores.CentredScores,
     "scores/Codebook": scores.Codebook,
+    "transformer/Binarizer": Binarizer,
+    "transformer/ColumnSelector": make_column_selector,
+    "transformer/ColumnTransformer": ColumnTransformer,
+    "transformer/CountVectorizer": CountVectorizer,
+    "transformer/FeatureUnion": FeatureUnion,
+    "transformer/FunctionTransformer": FunctionTransformer,
+    "transformer/HashingVectorizer": HashingVectorizer,
+    "transformer/KBinsDiscretizer": KBinsDiscretizer,
+    "transformer/KNNImputer": KNNImputer,
+    "transformer/MissingIndicator": MissingIndicator,
+    "transformer/OneHotEncoder": OneHotEncoder,
+    "transformer/OrdinalEncoder": OrdinalEncoder,
+    "transformer/PCA": PCA,
+    "transformer/PolynomialFeatures": PolynomialFeatures,
+    "transformer/PowerTransformer": PowerTransformer,
+    "transformer/QuantileTransformer": QuantileTransformer,
+    "transformer/RobustScaler": RobustScaler,
+    "transformer/SimpleImputer": SimpleImputer,
+    "transformer/TfidfTransformer": TfidfTransformer,
+    "transformer/TfidfVectorizer": TfidfVectorizer,
+    "transformer/TruncatedSVD": TruncatedSVD,
+    "transformer/VarianceThreshold": VarianceThreshold,
     "view/Compared": fusion_views.ComparedView,
     "view/Kernel": fusion_views.KernelView,
     "view/Linked": fusion_views.LinkedView,

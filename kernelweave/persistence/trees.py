@@ -23,6 +23,10 @@ from kernelweave.persistence.upgrades import upgraded
 DEEPEST = 100
 # Times that one array may occur, so that a small file cannot make much of it.
 MOST_SHARED = 3
+# Types of Python that select columns of a data frame.
+PLAIN_TYPES = (bool, int, float, str, object)
+# What categories of a column may be, beside None.
+CATEGORIES = (str, bool, int, float, np.generic)
 # Numbers in a state of the Mersenne Twister.
 RANDOM_WORDS = 624
 
@@ -67,6 +71,8 @@ class Writer:
             return {"$tuple": [self.encoded(item, where) for item in value]}
         if isinstance(value, slice):
             return {"$slice": [self.encoded(end, where) for end in (value.start, value.stop, value.step)]}
+        if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+            return self._kind(value, where)
         if isinstance(value, Mapping):
             pairs = [[self.encoded(key, where), self.encoded(item, where)] for key, item in value.items()]
             return {"$dict": pairs}
@@ -79,11 +85,29 @@ class Writer:
             plain = {"$float": repr(plain)}
         return {"$scalar": [value.dtype.str, plain]} if scalar else plain
 
+    def _kind(self, value: Any, where: str) -> Any:
+        """Return the tree of a kind of numbers, as an object of NumPy's or as a class."""
+        kind = np.dtype(value)
+        if kind.kind not in KINDS + "O" or kind.names is not None:
+            raise ParameterError(f"{where} holds the kind of numbers {kind}, which cannot be saved.")
+        return {"$kind": [kind.str, isinstance(value, type)]}
+
+    def _ufunc(self, value: np.ufunc, where: str) -> Any:
+        """Return the tree of a function on single numbers, which NumPy must have under its name."""
+        name = str(value.__name__)
+        if getattr(np, name, None) is not value:
+            raise ParameterError(f"{where} holds the function {name!r}, which is none of NumPy's and cannot be saved.")
+        return {"$ufunc": name}
+
     def _array(self, value: np.ndarray, where: str) -> Any:
         if value.dtype.kind == "O":
-            if not all(isinstance(item, str) for item in value.ravel()):
+            if all(isinstance(item, str) for item in value.ravel()):
+                return {"$texts": value.tolist()}
+            if value.ndim == 1 and all(isinstance(item, np.ndarray) for item in value):
+                return {"$arrays": [self._array(item, where) for item in value]}
+            if value.ndim != 1 or not all(item is None or isinstance(item, CATEGORIES) for item in value):
                 raise ParameterError(f"{where} holds an array of Python objects, which cannot be saved.")
-            return {"$texts": value.tolist()}
+            return {"$categories": [self.encoded(item, where) for item in value]}
         if value.dtype.kind not in KINDS or value.dtype.itemsize == 0:
             raise ParameterError(f"{where} holds an array of {value.dtype}, which cannot be saved.")
         number = self.numbers.get(id(value))
@@ -111,6 +135,10 @@ class Writer:
             return {"$neighbors": [self.encoded(settings, where), self.encoded(value._fit_X, where)]}
         if isinstance(value, Pipeline):
             return {"$pipeline": [[name, self.encoded(step, f"{where}.{name}")] for name, step in value.steps]}
+        if isinstance(value, np.ufunc):
+            return self._ufunc(value, where)
+        if isinstance(value, type) and value in PLAIN_TYPES:
+            return {"$type": value.__name__}
         if isinstance(value, FunctionType | BuiltinFunctionType) or ismethod(value):
             raise ParameterError(
                 f"{where} is the Python function {getattr(value, '__name__', value)!r}, and functions are not saved: "
@@ -147,6 +175,11 @@ class Reader:
             "$array": self._array,
             "$shared": self._shared,
             "$texts": self._texts,
+            "$categories": self._categories,
+            "$arrays": self._arrays,
+            "$kind": self._kind,
+            "$type": self._type,
+            "$ufunc": self._ufunc,
             "$tuple": lambda items: tuple(self.decoded(item) for item in items),
             "$slice": lambda ends: slice(*(self.decoded(end) for end in ends)),
             "$dict": lambda pairs: {self.decoded(key): self.decoded(item) for key, item in pairs},
@@ -220,6 +253,41 @@ class Reader:
         if not all(isinstance(item, str) for item in array.ravel()):
             raise self._damaged("texts are something else")
         return array
+
+    def _categories(self, items: Any) -> np.ndarray:
+        values = [self.decoded(item) for item in items]
+        if not all(value is None or isinstance(value, CATEGORIES) for value in values):
+            raise self._damaged("categories are something else")
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+
+    def _arrays(self, items: Any) -> np.ndarray:
+        values = [self.decoded(item) for item in items]
+        if not all(isinstance(value, np.ndarray) for value in values):
+            raise self._damaged("a list of arrays holds something else")
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+
+    def _type(self, name: Any) -> type:
+        known = {plain.__name__: plain for plain in PLAIN_TYPES}
+        if name not in known:
+            raise self._damaged(f"{name!r:.50} is no plain type")
+        return known[name]
+
+    def _ufunc(self, name: Any) -> np.ufunc:
+        function = getattr(np, name, None) if isinstance(name, str) else None
+        if not isinstance(function, np.ufunc):
+            raise self._damaged(f"{name!r:.50} is no function of NumPy's on single numbers")
+        return function
+
+    def _kind(self, parts: list[Any]) -> Any:
+        text, as_class = parts
+        kind = np.dtype(text) if isinstance(text, str) else None
+        if kind is None or kind.kind not in KINDS + "O" or kind.names is not None:
+            raise self._damaged(f"{text!r:.50} is no kind of numbers")
+        return kind.type if as_class else kind
 
     def _sparse(self, parts: list[Any]) -> Any:
         data, indices, indptr, shape = parts

@@ -268,9 +268,9 @@ def test_frames_with_equal_row_labels_and_plain_arrays_go_together():
 def test_a_view_that_is_not_finite_is_refused_by_name(value, form):
     bad = LEFT.copy()
     bad[2, 1] = value
-    with pytest.raises(ViewError, match=r"view 'image'.*(NaN|infinity)"):
+    with pytest.raises(ViewError, match=r"View 'image'.*(NaN|infinity)"):
         as_views({"text": RIGHT, "image": form(bad)})
-    with pytest.raises(ViewError, match=r"view 'view_1'"):
+    with pytest.raises(ViewError, match=r"View 'view_1'"):
         as_views([RIGHT, form(bad)])
     with pytest.raises(ViewError, match="X"):
         as_views(form(bad))
@@ -486,7 +486,7 @@ def test_one_sample_is_too_few_to_fit_and_enough_to_predict(one, many):
     [
         (np.array([["red", "1"], ["blue", "2"]]), r"X .*red"),
         (np.where(TABLE == 3, np.nan, TABLE), r"X contains NaN"),
-        ({"odd": np.where(TABLE == 3, np.inf, TABLE)}, r"view 'odd'.*infinity"),
+        ({"odd": np.where(TABLE == 3, np.inf, TABLE)}, r"View 'odd'.*infinity"),
         (TABLE[0], r"2D array"),
         (TABLE[None], r"dim 3"),
     ],

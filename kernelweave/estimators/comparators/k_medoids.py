@@ -247,7 +247,8 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _read(self, X: Any, *, reset: bool) -> Matrix:
         dense = not (isinstance(self.metric, str) and self.metric in SPARSE_METRICS)
-        X = read_samples(self, X, reset=reset, keep_float32=self._is_precomputed, dense=dense)
+        given = self._is_precomputed
+        X = read_samples(self, X, reset=reset, keep_float32=given, dense=dense, features=not given)
         return check_distance_matrix(X, square=reset) if self._is_precomputed else X
 
     def _distances(self, X: Matrix) -> Callable[[Ints], Floats]:

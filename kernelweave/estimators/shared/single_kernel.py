@@ -52,6 +52,7 @@ def read_kernel_input(estimator: Any, X: Any, *, reset: bool, whole: bool = Fals
         keep_float32=is_precomputed(kernel),
         allow_nan=takes_missing_cells(kernel),
         checked_later=whole and is_precomputed(kernel),
+        features=not is_precomputed(kernel),
     )
 
 

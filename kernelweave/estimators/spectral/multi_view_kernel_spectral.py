@@ -120,7 +120,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
     objective_path_, n_iter_, converged_ : ndarray of one value, 1, True
         There are no steps.
     gamma_limits_ : ndarray of shape (n_views,)
-        What gamma has to stay below.
+        What gamma has to stay below; infinity for a single view, which nothing limits.
     view_weights_ : ndarray of shape (n_views,)
         Weights of the views in the average.
     view_names_ : list of str

@@ -94,7 +94,11 @@ class Yardstick:
 
     def by_view(self, model: Any) -> list[Floats] | None:
         """Return the silhouettes of the judged samples in every view; None where all are in one cluster."""
-        labels = [each[self.rows] for each in self._labels(final_step(model))]
+        return self._of(self._labels(final_step(model)))
+
+    def _of(self, labels_of_views: Sequence[Ints]) -> list[Floats] | None:
+        """Return the silhouettes of the judged samples by the labels of all samples in every view."""
+        labels = [each[self.rows] for each in labels_of_views]
         several = [len(np.unique(each)) > 1 for each in labels]
         if not any(several):
             return None
@@ -104,6 +108,11 @@ class Yardstick:
     def score(self, model: Any) -> float:
         """Return the mean over samples and views; the worst there is where all samples are in one cluster."""
         values = self.by_view(model)
+        return WORST if values is None else mean_over_views(values)
+
+    def score_labels(self, labels: Ints) -> float:
+        """Return the same for labels of all samples, such as those that a model predicts."""
+        values = self._of([labels] * len(self.views))
         return WORST if values is None else mean_over_views(values)
 
     def _labels(self, model: Any) -> list[Ints]:

@@ -8,10 +8,12 @@ from kernelweave.evaluation.model_selection.number_of_clusters import (
     reference_inertia_paths,
     suggest_n_clusters,
 )
+from kernelweave.evaluation.model_selection.scorer import SilhouetteScorer
 
 __all__ = [
     "AnnealingSearch",
     "ChosenClusters",
+    "SilhouetteScorer",
     "SuggestedClusters",
     "choose_n_clusters",
     "reference_inertia_paths",

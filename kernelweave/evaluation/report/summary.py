@@ -16,13 +16,15 @@ TERM = "opacity:.65;padding-right:12px;vertical-align:top;text-align:left;font-w
 MOST = 40
 
 
-def summary_html(estimator: Any) -> str:
+def summary_html(estimator: Any, *, folded: str = "") -> str:
     """Return a small HTML fragment about an estimator, fitted or not.
 
     Parameters
     ----------
     estimator : estimator
         An estimator of the library, or a pipeline that ends in one.
+    folded : str, default=""
+        HTML to fold away below the summary, in the same box.
 
     Returns
     -------
@@ -52,8 +54,17 @@ def summary_html(estimator: Any) -> str:
     head = f'<strong>{esc(type(model).__name__)}</strong> <span style="opacity:.65">{state}</span>'
     return (
         f'<div style="{BOX}display:inline-block;max-width:100%;overflow-wrap:anywhere">{head}'
-        f'<table style="border-collapse:collapse;margin-top:4px;font-size:inherit">{lines}</table></div>'
+        f'<table style="border-collapse:collapse;margin-top:4px;font-size:inherit">{lines}</table>'
+        f"{_folded(folded)}</div>"
     )
+
+
+def _folded(html: str) -> str:
+    """Return a part that opens on a click, nothing where there is none."""
+    if not html:
+        return ""
+    title = '<summary style="cursor:pointer">All parameters</summary>'
+    return f'<details style="margin-top:4px">{title}{html}</details>'
 
 
 def _fitted_rows(model: Any) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from kernelweave.foundation.errors import KernelError
 from kernelweave.inputs.arrays.chunks import refuse_dask
+from kernelweave.inputs.arrays.finiteness import raise_if_not_finite
 from kernelweave.inputs.arrays.samples import raise_if_text
 
 #: Difference between X[i, j] and X[j, i], as a share of the largest edge weight, that rounding explains.
@@ -17,11 +18,13 @@ ASYMMETRY_TOLERANCE = 1e-10
 def read_affinity(estimator: Any, X: Any, *, min_nodes: int = 2) -> sp.csr_array:
     """Return X as a symmetric CSR matrix of edge weights >= 0; dense input is made sparse, never the reverse."""
     refuse_dask(X, type(estimator).__name__)
+    given = X
     try:
         X = _from_networkx(X) if hasattr(X, "adjacency") and hasattr(X, "nodes") else X
         X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=min_nodes)
     except ValueError as error:
         raise_if_text(error, "X")
+        raise_if_not_finite(error, given, "X", "Leave out edges whose weight is not known.")
         raise
     if X.shape[0] != X.shape[1]:
         raise KernelError(

@@ -9,6 +9,13 @@ from sklearn.utils.validation import validate_data
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs.arrays.chunks import refuse_dask
+from kernelweave.inputs.arrays.finiteness import raise_if_not_finite, refuse_large_values
+
+#: What to do about missing cells of one table.
+FILL_CELLS = (
+    "Fill the cells (scikit-learn's SimpleImputer in a pipeline), leave the rows out, or use "
+    "GraphFusionClustering(missing='median')."
+)
 
 
 def read_samples(
@@ -20,15 +27,18 @@ def read_samples(
     dense: bool = False,
     allow_nan: bool = False,
     checked_later: bool = False,
+    features: bool = True,
 ) -> Array:
     """Return X as a checked float array or CSR matrix; records the number of features when ``reset``.
 
     Features become float64 (every sum is kept in it); kernel matrices may stay float32. ``dense`` refuses sparse X;
     ``allow_nan`` takes cells that were not measured, but no row of them alone. ``checked_later`` leaves it to the
-    caller to look for values that are not finite.
+    caller to look for values that are not finite. ``features`` says that X is compared by squares of its values, so
+    that very large ones are refused; a kernel matrix is not.
     """
     refuse_dask(X, type(estimator).__name__)
     dtype = [np.float64, np.float32] if keep_float32 else np.float64
+    given = X
     try:
         X = validate_data(
             estimator,
@@ -41,7 +51,10 @@ def read_samples(
         )
     except ValueError as error:
         raise_if_text(error, "X")
+        raise_if_not_finite(error, given, "X", FILL_CELLS)
         raise
+    if features:
+        refuse_large_values(X, "X")
     if allow_nan and not sp.issparse(X):
         empty = np.flatnonzero(np.isnan(X).all(axis=1))
         if len(empty):

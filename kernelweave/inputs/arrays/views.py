@@ -33,7 +33,8 @@ from kernelweave.inputs.arrays.absence import (
     without_cells,
 )
 from kernelweave.inputs.arrays.chunks import refuse_dask
-from kernelweave.inputs.arrays.samples import raise_if_text
+from kernelweave.inputs.arrays.finiteness import raise_if_not_finite, refuse_large_values
+from kernelweave.inputs.arrays.samples import FILL_CELLS, raise_if_text
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,25 @@ def take_rows(X: Any, rows: Any) -> Any:
     return [take_rows(view, rows) for view in X]
 
 
+def as_table(views: Any) -> tuple[Array, dict[str, slice]]:
+    """Return views side by side in one table, and which columns belong to each.
+
+    scikit-learn's searches and pipelines divide their input by rows, which a list or dict of tables does not allow.
+    Pass them the table, and the columns to the estimator as ``views``. Absent samples stay rows of NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.inputs import as_table
+    >>> table, columns = as_table({"text": np.eye(3), "links": np.arange(3.0)[:, None]})
+    >>> table.shape, columns
+    ((3, 4), {'text': slice(0, 3, None), 'links': slice(3, 4, None)})
+    """
+    checked = as_views(views, allow_nan=True)
+    ends = np.cumsum((0, *checked.widths)).tolist()
+    return checked.joined(), {name: slice(*ends[v : v + 2]) for v, name in enumerate(checked.names)}
+
+
 def as_views(X: Any, views: Any = None, *, allow_nan: bool = False) -> Views:
     """Return X as checked, aligned views; ``allow_nan`` leaves NaN where it is.
 
@@ -257,7 +277,9 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
             )
         except ValueError as error:
             raise_if_text(error, "X")
+            raise_if_not_finite(error, X, "X", FILL_CELLS)
             raise
+        refuse_large_values(table, "X", ViewError)
         table = sp.csr_array(table) if sp.issparse(table) else table
         views = split_columns(table, estimator.views, getattr(estimator, "feature_names_in_", None))
     if reset:
@@ -472,6 +494,9 @@ def _with_absent_views(views: Views, names: Sequence[str], widths: Sequence[int]
     return Views(tuple(names), tuple(blocks))
 
 
+_FILL = "Fill the cells first, for instance with scikit-learn's SimpleImputer, or leave the rows out."
+
+
 def _checked(table: Any, name: str, allow_nan: bool = False) -> Array:
     """Return one view as float64, dense or CSR; the error names the view."""
     finite = "allow-nan" if allow_nan else True
@@ -479,7 +504,9 @@ def _checked(table: Any, name: str, allow_nan: bool = False) -> Array:
         block = check_array(table, accept_sparse="csr", dtype=np.float64, input_name=name, ensure_all_finite=finite)
     except ValueError as error:
         raise_if_text(error, name, ViewError)
+        raise_if_not_finite(error, table, f"{name[0].upper()}{name[1:]}", _FILL, ViewError)
         raise ViewError(f"{name}: {error}") from error
+    refuse_large_values(block, f"{name[0].upper()}{name[1:]}", ViewError)
     return sp.csr_array(block) if sp.issparse(block) else block
 
 
