@@ -33,8 +33,8 @@ def least_columns(products: Array, offsets: Array, m: int) -> Ints:
     return out
 
 
-def product(A: sp.csr_array, H: Floats) -> Floats:
-    """Return a sparse matrix times a block of columns."""
+def product(A: sp.csr_array, H: Array) -> Floats:
+    """Return a sparse matrix times a block of columns in either precision, added up in double precision."""
     out = np.empty((A.shape[0], H.shape[1]))
     multiply = _loops().multiply_rows
 

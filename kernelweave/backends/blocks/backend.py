@@ -486,12 +486,12 @@ class BlocksBackend:
 
     def inner(self, blocks: list[BlockArray], others: list[BlockArray]) -> Floats:
         """Return B^T C, where B has the first blocks side by side and C the others."""
-        return self.summed(work.verb, "inner", self._joined(blocks), self._joined(others))
+        return self.summed(work.inner, self._joined(blocks), self._joined(others))
 
     def combine(self, blocks: list[BlockArray], matrix: Floats) -> BlockArray:
         """Return B @ matrix, where B has the blocks side by side."""
         block = self._joined(blocks)
-        return self.made(work.verb, "combine", block, matrix, shape=(block.shape[0], matrix.shape[1]))
+        return self.made(work.combined, block, matrix, shape=(block.shape[0], matrix.shape[1]))
 
     def together(self, blocks: list[BlockArray]) -> list[BlockArray]:
         """Return one block that joins them."""

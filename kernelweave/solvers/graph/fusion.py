@@ -195,7 +195,7 @@ def graph_eigenvectors(
 
     def product(X: Floats) -> Floats:
         scaled = scale * X  # instead of a scaled copy of the graph
-        total = graph_product(W, scaled)
+        total = graph_product(W, scaled.astype(precision))
         if background is not None:
             total += background.times(scaled)
         total *= scale
@@ -205,6 +205,9 @@ def graph_eigenvectors(
     needed = count if exact is None else min(exact, count)
     extra = count - needed + GUARD
     depth = DEPTH if n <= MANY else DEPTH_OF_MANY
+    # Products wait for rows of X from all over memory, and half as many bytes take half the time. Rounding to single
+    # precision leaves residuals some hundred times below the tolerance.
+    precision = np.float64 if n <= MANY else np.float32
     restarts = MOST_RESTARTS * DEPTH // depth
     values, block, residual = leading_vectors(
         product, n, needed, EIGEN_TOLERANCE, first, extra=extra, restarts=restarts, depth=depth
