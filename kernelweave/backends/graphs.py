@@ -55,9 +55,7 @@ def mutual_graph(indices: Ints, values: Floats) -> sp.csr_array:
     sources = np.empty(starts[-1], dtype=_index_type(n, 0))
     weights = np.empty(starts[-1])
     list_links = compiled.list_links
-    for_ranges(
-        lambda lo, hi: list_links(indices, values, starts, sources, weights, lo, hi), n, elements=values.size
-    )
+    for_ranges(lambda lo, hi: list_links(indices, values, starts, sources, weights, lo, hi), n, elements=values.size)
     join = partial(compiled.join_links, indices, values, starts, sources, weights)
     return _filled_graph(join, n, n, 2 * values.size)
 

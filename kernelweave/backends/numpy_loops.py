@@ -185,9 +185,7 @@ def count_links(indices: Ints, values: Floats, counts: Ints, lo: int, hi: int) -
     counts[lo:hi] += np.bincount(there - lo, minlength=hi - lo)
 
 
-def list_links(
-    indices: Ints, values: Floats, starts: Ints, sources: Ints, weights: Floats, lo: int, hi: int
-) -> None:
+def list_links(indices: Ints, values: Floats, starts: Ints, sources: Ints, weights: Floats, lo: int, hi: int) -> None:
     """Write the rows that name j with a value that is not zero, and the values, from starts[j] on for lo <= j < hi."""
     rows, places = np.nonzero((values != 0.0) & (indices >= lo) & (indices < hi))
     order = np.argsort(indices[rows, places], kind="stable")

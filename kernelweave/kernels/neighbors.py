@@ -433,7 +433,8 @@ def _first_nearest(squares: Floats, lengths: Floats, m: int, own: Ints | None, t
 
 def limits(squares: Floats, lengths: Floats, m: int) -> tuple[Floats, Floats]:
     """Return the m-th least value of every row, and how far others may be from it to count as equal."""
-    last = np.partition(squares, m - 1, axis=1)[:, m - 1]
+    places = least_columns(-0.5 * squares, np.zeros(squares.shape[1]), m)[:, m - 1 :]
+    last = np.take_along_axis(squares, places, axis=1)[:, 0]
     return last, TIE * (lengths + np.maximum(last + lengths, 0.0))
 
 

@@ -90,9 +90,7 @@ def count_links(indices: Ints, values: Floats, counts: Ints, lo: int, hi: int) -
 
 
 @njit(nogil=True, cache=True)
-def list_links(
-    indices: Ints, values: Floats, starts: Ints, sources: Ints, weights: Floats, lo: int, hi: int
-) -> None:
+def list_links(indices: Ints, values: Floats, starts: Ints, sources: Ints, weights: Floats, lo: int, hi: int) -> None:
     """Write the rows that name j with a value that is not zero, and the values, from starts[j] on for lo <= j < hi."""
     places = starts[lo:hi].copy()
     for i in range(indices.shape[0]):
