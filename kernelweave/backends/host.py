@@ -22,9 +22,11 @@ from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 # Rows of a stored kernel multiplied together, and entries from which on BLAS could use threads of its own.
 PRODUCT_ROWS = 512
 LARGE_PRODUCT = 2**16
-# A tile of 512 x 2048 float64 numbers takes 8 MiB; each thread holds two or three at a time.
+# A tile of 512 x 2048 float64 numbers takes 8 MiB; each thread holds two or three at a time. What is added up at once
+# goes over ranges of fewer samples, so that many threads have about as much to do.
 TILE_ROWS = 512
 TILE_COLS = 2048
+TILE_SAMPLES = 256
 # Rows of features multiplied together: the products stay in the second-level cache. Ranges of threads end at multiples
 # of it, so that every product has the same shape whatever the number of threads.
 FEATURE_TILE = 256
@@ -329,7 +331,7 @@ class HostBackend:
                 out[lo:hi] += tile(sources, slice(lo, hi)).T @ H[sources]
 
         with single_threaded_blas():
-            for_ranges(work, shape[0], width=TILE_COLS, elements=shape[0] * shape[1])
+            for_ranges(work, shape[0], width=TILE_SAMPLES, elements=shape[0] * shape[1])
         return out
 
     def tiled_cluster_sums(
@@ -666,7 +668,7 @@ def _over_tiles(sources: Ints, n_rows: int, add: Callable[[Ints, int, int], None
             add(sources[start : start + TILE_ROWS], lo, hi)
 
     with single_threaded_blas():
-        for_ranges(work, n_rows, width=TILE_COLS, elements=len(sources) * n_rows)
+        for_ranges(work, n_rows, width=TILE_SAMPLES, elements=len(sources) * n_rows)
 
 
 def _added_ranges(add: Callable[[Floats, int, int], None], n: int, shape: tuple[int, int]) -> Floats:
