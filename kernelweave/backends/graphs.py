@@ -70,7 +70,9 @@ def weighted_sum(graphs: Sequence[sp.csr_array], weights: Sequence[float]) -> sp
     for graph, weight in zip(others, weights[1:], strict=True):
         here = (total.indptr, total.indices, total.data, factor)
         there = (graph.indptr, graph.indices, graph.data, float(weight))
-        total = _filled_graph(partial(_loops().add_graph_rows, *here, *there), *graph.shape, total.nnz + graph.nnz)
+        total = _filled_graph(
+            partial(_loops().add_graph_rows, *here, *there), graph.shape[0], graph.shape[1], total.nnz + graph.nnz
+        )
         factor = 1.0
     return total
 

@@ -149,7 +149,7 @@ def _least_distances(Z: Floats, rows: Ints, m: int) -> Floats:
 
     with single_threaded_blas():
         parts = for_ranges(search, len(Z), width=RECALL_TILE_ROWS, elements=len(rows) * Z.size)
-    candidates = np.hstack(parts)  # type: ignore[arg-type]
+    candidates: Ints = np.hstack(parts)  # type: ignore[arg-type]
     distances = distances_to(asked, Z, candidates)
     distances[candidates == rows[:, None]] = np.inf
     return np.sort(distances, axis=1)[:, :m]

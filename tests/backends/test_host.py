@@ -646,6 +646,32 @@ def test_a_direction_of_rounding_size_takes_nothing_from_the_others():
     np.testing.assert_allclose(np.abs(added[:, 0]), (d + e) / np.sqrt(2.0), atol=1e-12)
 
 
+@pytest.mark.parametrize("rank", [4, 2])
+def test_thin_blocks_of_many_rows_are_decomposed_range_by_range(rank, monkeypatch):
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.standard_normal((103, 5)))[0]
+    block = rng.standard_normal((103, rank)) @ rng.standard_normal((rank, 4))
+    blocks = [basis[:, :2], basis[:, 2:]]
+    results = []
+    for count in (1, 3):
+        monkeypatch.setattr(threads, "WORTH_A_THREAD", 0)
+        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
+        monkeypatch.setattr(host, "SUMMED_ROWS", 10)
+        monkeypatch.setattr(host, "JOINED_ROWS", 4)
+        backend = get_backend()
+        added = backend.orthonormal(block, blocks)
+        results.append((added, backend.inner(blocks, [block]), backend.combine(blocks, np.eye(5)[:, :3])))
+    added, products, combined = results[0]
+    both = np.hstack([basis, added])
+    assert added.shape == (103, rank)
+    np.testing.assert_allclose(both.T @ both, np.eye(5 + rank), atol=1e-12)
+    np.testing.assert_allclose(both @ (both.T @ block), block, atol=1e-12)
+    close(products, basis.T @ block)
+    close(combined, basis[:, :3])
+    for one, another in zip(results[0], results[1], strict=True):
+        np.testing.assert_array_equal(one, another)
+
+
 # --- threads ---------------------------------------------------------------------------------------------------------
 
 
@@ -668,6 +694,7 @@ def test_results_are_bit_identical_on_any_number_of_threads(name, monkeypatch):
 
     monkeypatch.setattr(host, "SUMMED_ROWS", 400)
     monkeypatch.setattr(host, "TILE_COLS", 500)
+    monkeypatch.setattr(host, "TILE_SAMPLES", 300)
     results = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
