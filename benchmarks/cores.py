@@ -1,10 +1,13 @@
-"""One whole fit on a stored kernel, checks included, by threads: against the textbook loop and one read of the matrix.
+"""Whole fits by threads, as far as the machine has them, each number in a process of its own.
 
-``python -m benchmarks.cores`` prints the table for 1, 2, 8 and 16 threads, as far as the machine has them. Each number
-of threads runs in a process of its own, in which BLAS and our loops are allowed as many.
+``python -m benchmarks.cores --what stored`` (the default) is kernel k-means on a stored kernel, checks included,
+against the textbook loop and one read of the matrix. ``--what global blockwise`` are the exact global search and kernel
+k-means on a kernel that is computed tile by tile, against themselves on one thread. BLAS and our loops are allowed as
+many threads.
 """
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
@@ -79,24 +82,91 @@ def measure(threads, sizes, dtype):
             )
 
 
+def global_search():
+    """Return the exact global search on a stored kernel, about two seconds on one thread."""
+    from kernelweave import GlobalKernelKMeans
+
+    matrix = synthetic(1500)
+    return lambda: GlobalKernelKMeans(6, kernel="precomputed", search="exact").fit(matrix)
+
+
+def blockwise():
+    """Return kernel k-means on a kernel of which a thousandth may be stored."""
+    from sklearn.datasets import make_blobs
+
+    from kernelweave import KernelKMeans
+
+    n = 15_000
+    X = make_blobs(n, n_features=10, centers=25, cluster_std=4.0, random_state=0)[0]
+    start = np.random.default_rng(1).integers(K, size=n)
+    return lambda: KernelKMeans(K, kernel="rbf", memory_limit=2, init=start, max_iter=30).fit(X)
+
+
+CASES = {"global": global_search, "blockwise": blockwise}
+
+
+def efficiency(what, counts):
+    """Print seconds of a fit by threads, and how far these speed it up: 1 is as many times as there are threads."""
+    alone = None
+    for threads in counts:
+        found = subprocess.run(
+            [sys.executable, "-m", "benchmarks.cores", "--here", "--what", what],
+            env=os.environ | limits(threads),
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        took, processor, digest = found.stdout.split()
+        alone = alone or (threads, float(took), digest)
+        share = alone[0] * alone[1] / (threads * float(took))
+        same = "same labels" if digest == alone[2] else "OTHER LABELS"
+        print(
+            f"{what} {threads} threads: {float(took):.2f} s, {float(processor):.2f} s of processors, "
+            f"efficiency {share:.2f}, {same}",
+            flush=True,
+        )
+
+
+def measure_case(what):
+    warnings.simplefilter("ignore")
+    fit = CASES[what]()
+    fit()
+    began = time.process_time()
+    took, model = best_seconds(fit, 2)
+    processor = 0.5 * (time.process_time() - began)
+    print(took, processor, hashlib.blake2b(model.labels_.tobytes(), digest_size=8).hexdigest())
+
+
+def limits(threads):
+    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--what", nargs="+", choices=["stored", *CASES], default=["stored"])
     parser.add_argument("--threads", type=int, nargs="+", default=THREADS)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
     parser.add_argument("--here", action="store_true", help="in this process, with the threads it has")
     options = parser.parse_args()
+    if options.here and options.what != ["stored"]:
+        measure_case(options.what[0])
+        return
     if options.here:
         measure(options.threads[0], options.sizes, options.dtype)
         return
-    for threads in options.threads:
-        if threads > (os.cpu_count() or 1):
-            print(f"{threads} threads: this machine has {os.cpu_count()}")
-            continue
-        limits = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    counts = [threads for threads in options.threads if threads <= (os.cpu_count() or 1)]
+    if len(counts) < len(options.threads):
+        print(f"this machine has {os.cpu_count()} threads")
+    for threads in counts if "stored" in options.what else ():
         command = [sys.executable, "-m", "benchmarks.cores", "--here", "--threads", str(threads)]
         sizes = [str(n) for n in options.sizes]
-        subprocess.run([*command, "--dtype", options.dtype, "--sizes", *sizes], env=os.environ | limits, check=True)
+        subprocess.run(
+            [*command, "--dtype", options.dtype, "--sizes", *sizes], env=os.environ | limits(threads), check=True
+        )
+    for what in options.what:
+        if what in CASES:
+            efficiency(what, counts)
 
 
 if __name__ == "__main__":

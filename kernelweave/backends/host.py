@@ -22,9 +22,11 @@ from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 # Rows of a stored kernel multiplied together, and entries from which on BLAS could use threads of its own.
 PRODUCT_ROWS = 512
 LARGE_PRODUCT = 2**16
-# A tile of 512 x 2048 float64 numbers takes 8 MiB; each thread holds two or three at a time.
+# A tile of 512 x 2048 float64 numbers takes 8 MiB; each thread holds two or three at a time. What is added up at once
+# goes over ranges of fewer samples, so that many threads have about as much to do.
 TILE_ROWS = 512
 TILE_COLS = 2048
+TILE_SAMPLES = 256
 # Rows of features multiplied together: the products stay in the second-level cache. Ranges of threads end at multiples
 # of it, so that every product has the same shape whatever the number of threads.
 FEATURE_TILE = 256
@@ -32,6 +34,8 @@ FEATURE_TILE = 256
 SMALL_PRODUCT = 2**18
 # Rows of features added up by themselves; the sums are added in their order.
 SUMMED_ROWS = 16384
+# Rows of several thin blocks laid side by side: they stay in the second-level cache.
+JOINED_ROWS = 1024
 # Samples whose distances are held at a time where they are assigned one after the other.
 SEQUENTIAL_ROWS = 4096
 # Candidates whose gains are computed together: the plain loops add up by products, which depend on their shape.
@@ -327,7 +331,7 @@ class HostBackend:
                 out[lo:hi] += tile(sources, slice(lo, hi)).T @ H[sources]
 
         with single_threaded_blas():
-            for_ranges(work, shape[0], width=TILE_COLS, elements=shape[0] * shape[1])
+            for_ranges(work, shape[0], width=TILE_SAMPLES, elements=shape[0] * shape[1])
         return out
 
     def tiled_cluster_sums(
@@ -553,15 +557,32 @@ class HostBackend:
         """Return random directions, always the same."""
         return np.linalg.qr(np.random.default_rng(0).standard_normal((n, width)))[0]
 
-    def inner(self, block: Floats, other: Floats) -> Floats:
-        """Return block^T other."""
-        with single_threaded_blas():
-            return block.T @ other
+    def inner(self, blocks: list[Floats], others: list[Floats]) -> Floats:
+        """Return B^T C, added up over fixed ranges of rows."""
 
-    def combine(self, block: Floats, matrix: Floats) -> Floats:
-        """Return block @ matrix."""
+        def work(lo: int, hi: int) -> Floats:
+            total = np.zeros(shape)
+            for start in range(lo, hi, JOINED_ROWS):
+                stop = min(start + JOINED_ROWS, hi)
+                total += _side_by_side(blocks, start, stop).T @ _side_by_side(others, start, stop)
+            return total
+
+        shape = (_width(blocks), _width(others))
+        n = len(blocks[0])
         with single_threaded_blas():
-            return block @ matrix
+            sums = for_ranges(work, n, elements=n * shape[0] * shape[1], width=SUMMED_ROWS)
+        return _added(sums, shape)
+
+    def combine(self, blocks: list[Floats], matrix: Floats) -> Floats:
+        """Return B @ matrix, a range of rows at a time."""
+        out = np.empty((len(blocks[0]), matrix.shape[1]))
+
+        def work(lo: int, hi: int) -> None:
+            np.matmul(_side_by_side(blocks, lo, hi), matrix, out=out[lo:hi])
+
+        with single_threaded_blas():
+            for_ranges(work, len(out), elements=len(out) * matrix.size, width=JOINED_ROWS)
+        return out
 
     def column_norms(self, block: Floats) -> Floats:
         """Return the length of every column."""
@@ -571,10 +592,57 @@ class HostBackend:
         """Return blocks side by side."""
         return np.hstack(blocks)
 
-    def orthonormal(self, block: Floats, basis: Floats) -> Floats:
+    def together(self, blocks: list[Floats]) -> list[Floats]:
+        """Return the blocks as they are: joining them would be one more copy."""
+        return blocks
+
+    def orthonormal(self, block: Floats, basis: list[Floats]) -> Floats:
         """Return what a block adds to a basis."""
+        size = np.sqrt(np.diagonal(self.inner([block], [block])).max(initial=0.0))
+        for _ in range(2):
+            block = self._outside(block, basis)
+        Q, R = self._orthonormal_columns(block)
+        keep = np.abs(np.diagonal(R)) > NOTHING_ADDED * size
+        if keep.all():
+            return Q
+        if not keep.any():
+            return Q[:, keep]
+        # A direction that adds nothing leaves rounding in its place; once more against the basis tells what is left.
+        return self._orthonormal_columns(self._outside(np.ascontiguousarray(Q[:, keep]), basis))[0]
+
+    def _outside(self, block: Floats, basis: list[Floats]) -> Floats:
+        """Return what is left of a block outside of a basis."""
+        coefficients = self.inner(basis, [block])
+        out = np.empty(block.shape)
+
+        def work(lo: int, hi: int) -> None:
+            np.matmul(_side_by_side(basis, lo, hi), coefficients, out=out[lo:hi])
+            np.subtract(block[lo:hi], out[lo:hi], out=out[lo:hi])
+
         with single_threaded_blas():
-            return _orthonormal(block, basis)
+            for_ranges(work, len(out), elements=len(out) * coefficients.size, width=JOINED_ROWS)
+        return out
+
+    def _orthonormal_columns(self, block: Floats) -> tuple[Floats, Floats]:
+        """Return Q and R: a decomposition of every range of rows, then one of their small factors.
+
+        With pivots, directions that add nothing come last and spoil no others.
+        """
+        n = len(block)
+        with single_threaded_blas():
+            pieces: list[Any] = for_ranges(
+                lambda lo, hi: np.linalg.qr(block[lo:hi]), n, elements=block.size * block.shape[1], width=SUMMED_ROWS
+            )
+            small, R, _ = qr(np.vstack([r for _, r in pieces]), mode="economic", pivoting=True, check_finite=False)
+            ends = np.cumsum([0, *(len(r) for _, r in pieces)])
+            Q = np.empty((n, small.shape[1]))
+
+            def rotate(lo: int, hi: int) -> None:
+                piece = lo // SUMMED_ROWS
+                np.matmul(pieces[piece][0], small[ends[piece] : ends[piece + 1]], out=Q[lo:hi])
+
+            for_ranges(rotate, n, elements=block.size * block.shape[1], width=SUMMED_ROWS)
+        return Q, R
 
 
 def indices(index: Index, n: int) -> Ints:
@@ -600,7 +668,7 @@ def _over_tiles(sources: Ints, n_rows: int, add: Callable[[Ints, int, int], None
             add(sources[start : start + TILE_ROWS], lo, hi)
 
     with single_threaded_blas():
-        for_ranges(work, n_rows, width=TILE_COLS, elements=len(sources) * n_rows)
+        for_ranges(work, n_rows, width=TILE_SAMPLES, elements=len(sources) * n_rows)
 
 
 def _added_ranges(add: Callable[[Floats, int, int], None], n: int, shape: tuple[int, int]) -> Floats:
@@ -628,15 +696,10 @@ def _sparse_sums(Phi: Any, rows: Ints, groups: Ints, weights: Floats, n_clusters
     return np.asarray((pick @ Phi).todense())
 
 
-def _orthonormal(block: Floats, basis: Floats) -> Floats:
-    size = np.linalg.norm(block, axis=0).max(initial=0.0)
-    for _ in range(2):
-        block = block - basis @ (basis.T @ block)
-    # With pivots, directions that add nothing come last and spoil no others.
-    Q, R, _ = qr(block, mode="economic", pivoting=True, check_finite=False)
-    keep = np.abs(np.diagonal(R)) > NOTHING_ADDED * size
-    if keep.all():
-        return Q
-    # A direction that adds nothing leaves rounding in its place; once more against the basis tells what is left.
-    Q = Q[:, keep] - basis @ (basis.T @ Q[:, keep])
-    return np.linalg.qr(Q)[0] if keep.any() else Q
+def _side_by_side(blocks: list[Floats], lo: int, hi: int) -> Floats:
+    """Return some rows of blocks beside each other."""
+    return blocks[0][lo:hi] if len(blocks) == 1 else np.hstack([block[lo:hi] for block in blocks])
+
+
+def _width(blocks: list[Floats]) -> int:
+    return sum(block.shape[1] for block in blocks)

@@ -5,6 +5,7 @@ update runs along contiguous memory.
 """
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 
@@ -157,3 +158,106 @@ def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]
     i, j = np.unravel_index(int(gaps.argmax()), gaps.shape)
     peak = max(float(np.abs(part).max()), float(np.abs(mirror).max()))
     return float(gaps[i, j]), peak, int(i) + lo, int(j)
+
+
+# Rows of distances, and graphs: indptr, indices and data are those of a sparse matrix by rows.
+
+
+def least_columns(products: Array, offsets: Array, out: Ints) -> None:
+    """Write the columns of the least offsets[j] - 2 products[i, j] of every row, least first, as many as ``out`` has.
+
+    Between equal values the first column comes first.
+    """
+    out[:] = np.argsort(offsets - 2 * products, axis=1, kind="stable")[:, : out.shape[1]]
+
+
+def multiply_rows(indptr: Ints, indices: Ints, data: Floats, H: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Write the rows lo:hi of a sparse matrix times H."""
+    ends = indptr[lo : hi + 1]
+    entries = slice(ends[0], ends[-1])
+    rows = (data[entries], indices[entries], ends - ends[0])
+    out[lo:hi] = sp.csr_array(rows, shape=(hi - lo, len(H))) @ H
+
+
+def count_links(indices: Ints, values: Floats, counts: Ints, lo: int, hi: int) -> None:
+    """Add to counts[j], for lo <= j < hi, how many rows name j with a value that is not zero."""
+    there = indices[(values != 0.0) & (indices >= lo) & (indices < hi)]
+    counts[lo:hi] += np.bincount(there - lo, minlength=hi - lo)
+
+
+def list_links(indices: Ints, values: Floats, starts: Ints, sources: Ints, weights: Floats, lo: int, hi: int) -> None:
+    """Write the rows that name j with a value that is not zero, and the values, from starts[j] on for lo <= j < hi."""
+    rows, places = np.nonzero((values != 0.0) & (indices >= lo) & (indices < hi))
+    order = np.argsort(indices[rows, places], kind="stable")
+    part = slice(starts[lo], starts[hi])
+    sources[part] = rows[order]
+    weights[part] = values[rows, places][order]
+
+
+def join_links(
+    indices: Ints,
+    values: Floats,
+    starts: Ints,
+    sources: Ints,
+    weights: Floats,
+    ends: Ints,
+    columns: Ints,
+    data: Floats,
+    lo: int,
+    hi: int,
+    *,
+    write: bool,
+) -> None:
+    """Write half the sum of what rows lo:hi name and of who names them, columns in order, from ends[i] on.
+
+    Without ``write`` only ends[i + 1] is set, to the number of columns that row i will have.
+    """
+    n = len(indices)
+    for i in range(lo, hi):
+        own = values[i] != 0.0
+        there = slice(starts[i], starts[i + 1])
+        line = np.zeros(n)
+        np.add.at(line, indices[i, own], values[i, own])
+        np.add.at(line, sources[there], weights[there])
+        named = np.union1d(indices[i, own], sources[there])
+        if write:
+            columns[ends[i] : ends[i + 1]] = named
+            data[ends[i] : ends[i + 1]] = 0.5 * line[named]
+        else:
+            ends[i + 1] = len(named)
+
+
+def add_graph_rows(
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    factor: float,
+    other_indptr: Ints,
+    other_indices: Ints,
+    other_data: Floats,
+    other_factor: float,
+    ends: Ints,
+    columns: Ints,
+    sums: Floats,
+    lo: int,
+    hi: int,
+    *,
+    write: bool,
+) -> None:
+    """Write the rows lo:hi of factor times one graph plus other_factor times another, from ends[i] on.
+
+    Columns of both graphs are in order, and so are those written. Without ``write`` only ends[i + 1] is set, to the
+    number of columns that row i will have.
+    """
+    for i in range(lo, hi):
+        here = slice(indptr[i], indptr[i + 1])
+        there = slice(other_indptr[i], other_indptr[i + 1])
+        named = np.union1d(indices[here], other_indices[there])
+        if not write:
+            ends[i + 1] = len(named)
+            continue
+        line = np.zeros(len(named))
+        line[np.searchsorted(named, indices[here])] = data[here] * factor
+        line[np.searchsorted(named, other_indices[there])] += other_data[there] * other_factor
+        columns[ends[i] : ends[i + 1]] = named
+        sums[ends[i] : ends[i + 1]] = line

@@ -315,11 +315,11 @@ class Backend(Protocol):
     def start_block(self, n: int, width: int) -> BackendArray:
         """Return an orthonormal block to start a search for eigenvectors from, always the same."""
 
-    def inner(self, block: BackendArray, other: BackendArray) -> Floats:
-        """Return block^T other."""
+    def inner(self, blocks: list[BackendArray], others: list[BackendArray]) -> Floats:
+        """Return B^T C, where B has the first blocks side by side and C the others."""
 
-    def combine(self, block: BackendArray, matrix: Floats) -> BackendArray:
-        """Return block @ matrix."""
+    def combine(self, blocks: list[BackendArray], matrix: Floats) -> BackendArray:
+        """Return B @ matrix, where B has the blocks side by side."""
 
     def column_norms(self, block: BackendArray) -> Floats:
         """Return the length of every column."""
@@ -327,5 +327,8 @@ class Backend(Protocol):
     def join(self, blocks: list[BackendArray]) -> BackendArray:
         """Return blocks side by side."""
 
-    def orthonormal(self, block: BackendArray, basis: BackendArray) -> BackendArray:
-        """Return an orthonormal basis of what ``block`` adds to the orthonormal ``basis``, maybe without columns."""
+    def together(self, blocks: list[BackendArray]) -> list[BackendArray]:
+        """Return blocks as they are best multiplied together several times: as they are, or one that joins them."""
+
+    def orthonormal(self, block: BackendArray, basis: list[BackendArray]) -> BackendArray:
+        """Return an orthonormal basis of what ``block`` adds to that of some blocks, maybe without columns."""

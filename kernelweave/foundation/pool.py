@@ -8,11 +8,48 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+
+class _Job:
+    """Work that threads of the pool may join in until it is closed."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work: Callable[[], object] | None = work
+        self._lock = threading.Lock()
+        self._joined = 0
+        self._left = threading.Lock()
+        self._left.acquire()
+        self.error: BaseException | None = None
+
+    def join_in(self) -> None:
+        """Take part, unless the job is closed."""
+        with self._lock:
+            work = self._work
+            if work is None:
+                return
+            self._joined += 1
+        try:
+            work()
+        except BaseException as error:
+            self.error = error
+        with self._lock:
+            self._joined -= 1
+            if self._work is None and self._joined == 0:
+                self._left.release()
+
+    def close(self) -> None:
+        """Let nobody join any more and wait for those who have."""
+        with self._lock:
+            self._work = None  # who comes too late holds on to nothing
+            waits = self._joined > 0
+        if waits:
+            self._left.acquire()
 
 
 class _Pool:
@@ -24,18 +61,33 @@ class _Pool:
     def begin_anew(self) -> None:
         """Forget the threads, which a forked child does not have."""
         self._lock = threading.Lock()
-        self._executor: ThreadPoolExecutor | None = None
+        self._calls: SimpleQueue[tuple[_Job, int]] = SimpleQueue()
         self._size = 0
 
-    def submit(self, threads: int, function: Callable[..., Result], *args: Any) -> "Future[Result]":
-        """Have a function called by one of at least so many threads."""
+    def share(self, work: Callable[[], object], helpers: int) -> _Job:
+        """Return a job that so many threads are called to."""
+        job = _Job(work)
         with self._lock:
-            if self._executor is None or self._size < threads:
-                if self._executor is not None:
-                    self._executor.shutdown(wait=False)  # what was handed out before is still done
-                self._size = max(threads, os.cpu_count() or 1)
-                self._executor = ThreadPoolExecutor(self._size, thread_name_prefix="kernelweave")
-            return self._executor.submit(function, *args)
+            for number in range(self._size, helpers):
+                name = f"kernelweave-{number}"
+                threading.Thread(target=self._serve, args=(self._calls,), name=name, daemon=True).start()
+            self._size = max(self._size, helpers)
+        self._call(self._calls, job, helpers)
+        return job
+
+    def _serve(self, calls: "SimpleQueue[tuple[_Job, int]]") -> None:
+        while True:
+            job, others = calls.get()
+            self._call(calls, job, others)
+            job.join_in()
+            del job  # nothing is held on to while waiting for the next one
+
+    @staticmethod
+    def _call(calls: "SimpleQueue[tuple[_Job, int]]", job: _Job, helpers: int) -> None:
+        """Call threads to a job: two at once, each of which calls half of the others, so that nobody wakes them all."""
+        for share in ((helpers + 1) // 2, helpers // 2):
+            if share:
+                calls.put((job, share - 1))
 
 
 _POOL = _Pool()
@@ -62,15 +114,13 @@ def run(work: Callable[[Task], Result], tasks: Sequence[Task], threads: int) -> 
                 failed.set()
                 raise
 
-    helpers = [_POOL.submit(threads, take) for _ in range(min(threads, len(tasks)) - 1)]
+    job = _POOL.share(take, min(threads, len(tasks)) - 1)
     try:
         take()
     finally:
-        begun = [helper for helper in helpers if not helper.cancel()]
-        errors = [helper.exception() for helper in begun]
-    for error in errors:
-        if error is not None:
-            raise error
+        job.close()
+    if job.error is not None:
+        raise job.error
     return results
 
 
@@ -99,7 +149,7 @@ def mapped(work: Callable[[Task], Result], tasks: Sequence[Task], threads: int) 
         while ahead.acquire() and take():
             pass
 
-    helpers = [_POOL.submit(threads, take_all) for _ in range(threads - 1)]
+    job = _POOL.share(take_all, threads - 1)
     try:
         for result in results:
             while not result.done() and ahead.acquire(blocking=False) and take():
@@ -108,5 +158,5 @@ def mapped(work: Callable[[Task], Result], tasks: Sequence[Task], threads: int) 
             ahead.release()
     finally:
         closed.set()
-        ahead.release(len(helpers))
-        wait([helper for helper in helpers if not helper.cancel()])
+        ahead.release(threads)  # whoever waits for room goes on, and ends
+        job.close()

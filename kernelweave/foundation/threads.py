@@ -22,7 +22,7 @@ from kernelweave.foundation.sklearn_internals import openmp_threads
 # Below this many touched elements starting threads costs more than it saves.
 WORTH_A_THREAD = 400_000
 # Narrower ranges than this make the strides of a row loop too short.
-MIN_WIDTH = 512
+MIN_WIDTH = 256
 
 
 Task = TypeVar("Task")
@@ -87,11 +87,11 @@ def for_ranges(
 ) -> list[object]:
     """Call ``work(start, stop)`` on ranges that cover ``range(n)`` and return the results in order.
 
-    ``elements`` is the number of array elements the whole call touches: small work stays on one thread. Give
+    ``elements`` is the number of array elements the whole call touches: small work stays on one thread or a few. Give
     ``width`` where the result could depend on the ranges; without it they follow the number of threads and begin at
     multiples of ``multiple``.
     """
-    threads = thread_count() if elements >= WORTH_A_THREAD else 1
+    threads = _worthwhile(thread_count(), elements)
     width = width or -(-max(MIN_WIDTH, -(-n // threads)) // multiple) * multiple
     ranges = [(start, min(start + width, n)) for start in range(0, n, width)]
     if threads <= 1 or len(ranges) <= 1:
@@ -106,6 +106,13 @@ def for_ranges(
             _inside.ranges = outer
 
     return pool.run(part, ranges, threads)
+
+
+def _worthwhile(threads: int, elements: int) -> int:
+    """Return how many of the threads are worth waking for work that touches so many elements."""
+    if elements < WORTH_A_THREAD:
+        return 1
+    return min(threads, max(2, 2 * elements // max(WORTH_A_THREAD, 1)))
 
 
 @lru_cache(maxsize=1)

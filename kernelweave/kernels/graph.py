@@ -7,9 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.backends import Moves
+from kernelweave.backends.graphs import product
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 from kernelweave.foundation.errors import KernelError
-from kernelweave.foundation.threads import for_ranges
 from kernelweave.kernels.operator import NO_DIAGONAL, KernelOperator
 
 
@@ -42,16 +42,9 @@ class GraphKernel(KernelOperator):
     def matmat(self, H: Array) -> Floats:
         """Return A @ H, rows shared out among threads."""
         H = np.ascontiguousarray(H, dtype=np.float64)
-        out = np.empty((self.shape[0], *H.shape[1:]))
-
-        def multiply(start: int, stop: int) -> None:
-            ends = self.A.indptr[start : stop + 1]
-            entries = slice(ends[0], ends[-1])
-            rows = (self.A.data[entries], self.A.indices[entries], ends - ends[0])
-            out[start:stop] = sp.csr_array(rows, shape=(stop - start, self.shape[1])) @ H
-
-        for_ranges(multiply, self.shape[0], elements=self.A.nnz * (1 if H.ndim == 1 else H.shape[1]))
-        return out
+        if H.ndim == 1:
+            return product(self.A, H[:, None])[:, 0]
+        return product(self.A, H)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return a dense block of the sparse matrix."""

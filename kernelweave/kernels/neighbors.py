@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from kernelweave.backends.graphs import least_columns, mutual_graph
 from kernelweave.backends.neighbor_index import build_index, library, search_index
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas, thread_count
@@ -34,8 +35,10 @@ EXACT_LIMIT = 10_000
 #: Rows whose neighbours are compared with the exact ones, and the share below which too few were found.
 RECALL_ROWS = 300
 ENOUGH_RECALL = 0.9
-# Rows of a tile of dense products, and of a sparse product.
+# Rows of a tile of dense products, of one with the rows of cells, which stays in the second-level cache, and of a
+# sparse product.
 TILE_ROWS = 256
+CELL_TILE_ROWS = 64
 SPARSE_ROWS = 500
 # Most entries of a tile of dense products; among so many rows tiles have fewer.
 TILE_ENTRIES = 2**25
@@ -51,6 +54,10 @@ CELLS_SEARCHED = 10
 CELL_ROUNDS = 5
 # Sampled rows per cell that place its centre.
 CELL_SAMPLE = 50
+# Rows compared at a time with those that recall is measured on.
+RECALL_TILE_ROWS = 4096
+# Rows whose edges are weighed at a time.
+EDGE_ROWS = 16_384
 # Most differences of coordinates held at a time.
 DIFFERENCES = 2_000_000
 # Distances from rounding alone, as a share of the largest one.
@@ -126,9 +133,26 @@ def is_exact(Z: Matrix, search: Search) -> bool:
 def measured_recall(Z: Floats, near: Neighbors, rng: np.random.Generator) -> float:
     """Return the share of the nearest neighbours of some rows that were found."""
     rows = recall_rows(len(Z), rng)
-    m = near.indices.shape[1]
-    wanted = without_own(nearest_known(Z[rows], Z, m + 1), rows)
-    return recall_by_distances(near.distances[rows], wanted.distances)
+    return recall_by_distances(near.distances[rows], _least_distances(Z, rows, near.indices.shape[1]))
+
+
+def _least_distances(Z: Floats, rows: Ints, m: int) -> Floats:
+    """Return the distances of some rows from the m nearest others among all, from products a tile at a time."""
+    asked = np.ascontiguousarray(Z[rows])
+    lengths = np.einsum("ij,ij->i", Z, Z)
+
+    def search(start: int, stop: int) -> Ints:
+        products = asked @ Z[start:stop].T
+        own = np.flatnonzero((rows >= start) & (rows < stop))
+        products[own, rows[own] - start] = -np.inf
+        return start + least_columns(products, lengths[start:stop], min(m, stop - start))
+
+    with single_threaded_blas():
+        parts = for_ranges(search, len(Z), width=RECALL_TILE_ROWS, elements=len(rows) * Z.size)
+    candidates: Ints = np.hstack(parts)  # type: ignore[arg-type]
+    distances = distances_to(asked, Z, candidates)
+    distances[candidates == rows[:, None]] = np.inf
+    return np.sort(distances, axis=1)[:, :m]
 
 
 def recall_rows(n: int, rng: np.random.Generator) -> Ints:
@@ -163,22 +187,32 @@ def nearest_by_distances(D: Floats, m: int) -> Neighbors:
 
 def self_tuned_edges(neighbors: Neighbors, radii: Floats, shape: tuple[int, int]) -> sp.csr_array:
     """Return exp(-d_ij^2 / (s_i s_j)) from every row to its neighbours; s_i is its radius, s_j that of ``radii``."""
-    here = neighbors.radii
-    smallest = max(SMALLEST_RADIUS * float(radii.max(initial=0.0)), np.finfo(np.float64).tiny ** 0.25)
-    here = np.maximum(here, smallest)
-    there = np.maximum(radii, smallest)[neighbors.indices]
-    values = np.exp(-np.square(neighbors.distances) / (here[:, None] * there))
+    values = _self_tuned_weights(neighbors, radii)
     rows = np.repeat(np.arange(shape[0]), neighbors.indices.shape[1])
     A = sp.csr_array((values.ravel(), (rows, neighbors.indices.ravel())), shape=shape)
     A.eliminate_zeros()
     return A
 
 
+def _self_tuned_weights(neighbors: Neighbors, radii: Floats) -> Floats:
+    """Return the weight of the edge from every row to each of its neighbours, zero where there is none."""
+    smallest = max(SMALLEST_RADIUS * float(radii.max(initial=0.0)), np.finfo(np.float64).tiny ** 0.25)
+    here = np.maximum(neighbors.radii, smallest)
+    there = np.maximum(radii, smallest)
+    values = np.empty(neighbors.distances.shape)
+
+    def weigh(start: int, stop: int) -> None:
+        squares = np.square(neighbors.distances[start:stop])
+        scales = here[start:stop, None] * there[neighbors.indices[start:stop]]
+        values[start:stop] = np.exp(-squares / scales)
+
+    for_ranges(weigh, len(values), width=EDGE_ROWS, elements=values.size)
+    return values
+
+
 def self_tuned_graph(neighbors: Neighbors) -> sp.csr_array:
     """Return the symmetric graph of the samples: the mean of the edges found from both ends."""
-    n = len(neighbors.indices)
-    A = self_tuned_edges(neighbors, neighbors.radii, (n, n))
-    return sp.csr_array((A + A.T) * 0.5)
+    return mutual_graph(neighbors.indices, _self_tuned_weights(neighbors, neighbors.radii))
 
 
 # --- exact -----------------------------------------------------------------------------------------------------------
@@ -295,16 +329,18 @@ def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
     ends = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=count))])
     rough = Z.astype(np.float32)
     lengths = np.einsum("ij,ij->i", rough, rough)
-    near_cells = np.argsort(_squared_distances(centers, centers), axis=1, kind="stable")
+    between = _squared_distances(centers, centers)
     indices = np.empty((n, m), dtype=np.intp)
     distances = np.empty((n, m))
 
     def search(start: int, stop: int) -> None:
         for c in range(start, stop):
-            candidates = _candidates(near_cells[c], order, ends, m)
-            for first in range(ends[c], ends[c + 1], TILE_ROWS):  # equal samples share a cell, however many
-                rows = order[first : min(first + TILE_ROWS, ends[c + 1])]
-                chosen = _roughly_nearest(rough[rows], rough, lengths, candidates, m, rows)
+            candidates = _candidates(np.argsort(between[c], kind="stable"), order, ends, m)
+            known = rough[candidates]
+            sizes = lengths[candidates]
+            for first in range(ends[c], ends[c + 1], CELL_TILE_ROWS):  # equal samples share a cell, however many
+                rows = order[first : min(first + CELL_TILE_ROWS, ends[c + 1])]
+                chosen = candidates[_roughly_nearest(rough[rows], known, sizes, np.searchsorted(candidates, rows), m)]
                 indices[rows], distances[rows] = _in_order(Z[rows], Z, chosen)
 
     with single_threaded_blas():
@@ -370,13 +406,11 @@ def distances_to(Z: Floats, known: Floats, chosen: Ints) -> Floats:
     return distances
 
 
-def _roughly_nearest(Z: Array, known: Array, lengths: Array, candidates: Ints, m: int, own: Ints) -> Ints:
-    """Return the m nearest candidates of every row but itself, from products in single precision, in any order."""
-    squares = lengths[candidates] - 2 * (Z @ known[candidates].T)
-    squares[np.arange(len(own)), np.searchsorted(candidates, own)] = np.inf
-    if m < len(candidates):
-        return np.sort(candidates[np.argpartition(squares, m - 1, axis=1)[:, :m]], axis=1)
-    return np.broadcast_to(candidates, squares.shape)
+def _roughly_nearest(Z: Array, known: Array, lengths: Array, own: Ints, m: int) -> Ints:
+    """Return the places of the m nearest known rows of every row but itself, from products in single precision."""
+    products = Z @ known.T
+    products[np.arange(len(own)), own] = -np.inf
+    return least_columns(products, lengths, m)
 
 
 def _first_nearest(squares: Floats, lengths: Floats, m: int, own: Ints | None, turn: Ints | None) -> Ints:
@@ -399,7 +433,8 @@ def _first_nearest(squares: Floats, lengths: Floats, m: int, own: Ints | None, t
 
 def limits(squares: Floats, lengths: Floats, m: int) -> tuple[Floats, Floats]:
     """Return the m-th least value of every row, and how far others may be from it to count as equal."""
-    last = np.partition(squares, m - 1, axis=1)[:, m - 1]
+    places = least_columns(-0.5 * squares, np.zeros(squares.shape[1]), m)[:, m - 1 :]
+    last = np.take_along_axis(squares, places, axis=1)[:, 0]
     return last, TIE * (lengths + np.maximum(last + lengths, 0.0))
 
 
@@ -428,12 +463,13 @@ def _cell_centers(sample: Floats, count: int) -> Floats:
 
 def _nearest_center(Z: Floats, centers: Floats) -> Ints:
     cell = np.empty(len(Z), dtype=np.intp)
+    lengths = np.einsum("ij,ij->i", centers, centers)
 
     def assign(start: int, stop: int) -> None:
-        cell[start:stop] = _squared_distances(Z[start:stop], centers).argmin(axis=1)
+        cell[start:stop] = least_columns(Z[start:stop] @ centers.T, lengths, 1)[:, 0]
 
     with single_threaded_blas():
-        for_ranges(assign, len(Z), width=2048, elements=len(Z) * len(centers))
+        for_ranges(assign, len(Z), width=TILE_ROWS, elements=len(Z) * len(centers))
     return cell
 
 

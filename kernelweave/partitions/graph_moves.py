@@ -21,16 +21,18 @@ class GraphMoves:
     """A graph with an objective. Holds no partition: labels come in, numbers or new labels go out."""
 
     def __init__(self, graph: Graph, objective: str) -> None:
-        A = graph.sparse_matrix().copy()
-        A.eliminate_zeros()  # an edge of weight zero is none
+        A = graph.sparse_matrix()
+        if not np.all(A.data):
+            A = A.copy()
+            A.eliminate_zeros()  # an edge of weight zero is none
         self.n_nodes = graph.n_samples
         self.degrees = np.asarray(A.sum(axis=1), dtype=np.float64).ravel()
         self.loops = np.asarray(A.diagonal(), dtype=np.float64)
         self.masses = self.degrees if objective == "normalized_cut" else np.ones(self.n_nodes)
         self.objective = objective
         self._cut_share = 1.0 if objective == "ratio_cut" else 0.0
-        self._rows = np.repeat(np.arange(self.n_nodes), np.diff(A.indptr))
-        self._edges = (A.indptr.astype(np.int64), A.indices.astype(np.int64), A.data.astype(np.float64))
+        # Large graphs are not copied; the loops take indices of any width.
+        self._edges = (A.indptr, A.indices, A.data.astype(np.float64, copy=False))
         # Differences of cost below this are rounding; the normalized cut has no unit.
         self.tolerance = 1e-12 * (1.0 if self.masses is self.degrees else float(np.abs(A.data).max(initial=0.0)))
         self._pattern = A
@@ -71,9 +73,9 @@ class GraphMoves:
 
     def merge_costs(self, labels: Ints, stats: Floats) -> tuple[Ints, Ints, Floats]:
         """Return the pairs of clusters that share an edge and how much joining each changes the cost."""
-        _, indices, data = self._edges
+        indptr, indices, data = self._edges
         k = stats.shape[1]
-        a = labels[self._rows]
+        a = np.repeat(labels, np.diff(indptr))
         b = labels[indices]
         pairs, place = np.unique((a * k + b)[a < b], return_inverse=True)
         links = np.bincount(place, data[a < b], len(pairs))

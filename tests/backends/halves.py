@@ -459,11 +459,13 @@ class HalvesBackend:
         return self._orthonormal_columns(block)[0]
 
     @checked
-    def inner(self, block, other):
+    def inner(self, blocks, others):
+        block = self.join(blocks)
+        other = self.join(others)
         return sum(a.T @ b for a, b in zip(block.parts, other.parts, strict=True))
 
-    def combine(self, block, matrix):
-        return block.map(lambda part: part @ matrix)
+    def combine(self, blocks, matrix):
+        return self.join(blocks).map(lambda part: part @ matrix)
 
     @checked
     def column_norms(self, block):
@@ -473,16 +475,19 @@ class HalvesBackend:
         first, *others = blocks
         return first.map(lambda *parts: np.hstack(parts), *others)
 
+    def together(self, blocks):
+        return [self.join(blocks)]
+
     def orthonormal(self, block, basis):
         size = self.column_norms(block).max(initial=0.0)
         for _ in range(2):
-            block = block - self.combine(basis, self.inner(basis, block))
+            block = block - self.combine(basis, self.inner(basis, [block]))
         Q, R = self._orthonormal_columns(block)
         keep = np.abs(np.diagonal(R)) > 1e-10 * size
         Q = Q.map(lambda part: part[:, keep])
         if keep.all() or not keep.any():
             return Q
-        return self._orthonormal_columns(Q - self.combine(basis, self.inner(basis, Q)))[0]
+        return self._orthonormal_columns(Q - self.combine(basis, self.inner(basis, [Q])))[0]
 
     def _orthonormal_columns(self, block):
         """Return Q and R of a block: a decomposition of each half, then one of both small factors."""

@@ -606,8 +606,11 @@ def plain_by_size(values, labels, weights, tolerance):
 def test_thin_blocks_are_multiplied_measured_and_joined(rng, n, width):
     block, other = rng.standard_normal((n, width)), rng.standard_normal((n, 2))
     matrix = rng.standard_normal((width, 3))
-    close(on_both("inner", block, other), block.T @ other)
-    close(on_both("combine", block, matrix), block @ matrix)
+    close(on_both("inner", [block], [other]), block.T @ other)
+    close(on_both("inner", [block, other], [other, block]), np.hstack([block, other]).T @ np.hstack([other, block]))
+    close(on_both("combine", [block], matrix), block @ matrix)
+    close(on_both("combine", [block, block], np.vstack([matrix, 2.0 * matrix])), 3.0 * block @ matrix)
+    assert [id(each) for each in get_backend().together([block, other])] == [id(block), id(other)]
     close(on_both("column_norms", block), [np.sqrt(sum(column**2)) for column in block.T])
     joined = on_both("join", [block, other])
     np.testing.assert_array_equal(joined[:, :width], block)
@@ -628,7 +631,7 @@ def test_what_a_block_adds_to_a_basis_is_orthonormal_and_spans_it(rng, n, rank, 
     basis = np.linalg.qr(rng.standard_normal((n, old)))[0]
     inside = basis @ rng.standard_normal((old, width))
     block = inside + rng.standard_normal((n, rank)) @ rng.standard_normal((rank, width))
-    added = on_both("orthonormal", block, basis)
+    added = on_both("orthonormal", block, [basis[:, :1], basis[:, 1:]])
     assert added.shape == (n, min(rank, width, n - old))
     both = np.hstack([basis, added])
     np.testing.assert_allclose(both.T @ both, np.eye(both.shape[1]), atol=1e-10)
@@ -638,9 +641,35 @@ def test_what_a_block_adds_to_a_basis_is_orthonormal_and_spans_it(rng, n, rank, 
 def test_a_direction_of_rounding_size_takes_nothing_from_the_others():
     # The first column adds next to nothing; what it leaves must not be taken out of the second one, which needs it.
     basis, d, e = np.eye(6)[:, :2], np.eye(6)[2], np.eye(6)[3]
-    added = on_both("orthonormal", np.column_stack([1e-13 * d, d + e]), basis)
+    added = on_both("orthonormal", np.column_stack([1e-13 * d, d + e]), [basis])
     assert added.shape == (6, 1)
     np.testing.assert_allclose(np.abs(added[:, 0]), (d + e) / np.sqrt(2.0), atol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [4, 2])
+def test_thin_blocks_of_many_rows_are_decomposed_range_by_range(rank, monkeypatch):
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.standard_normal((103, 5)))[0]
+    block = rng.standard_normal((103, rank)) @ rng.standard_normal((rank, 4))
+    blocks = [basis[:, :2], basis[:, 2:]]
+    results = []
+    for count in (1, 3):
+        monkeypatch.setattr(threads, "WORTH_A_THREAD", 0)
+        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
+        monkeypatch.setattr(host, "SUMMED_ROWS", 10)
+        monkeypatch.setattr(host, "JOINED_ROWS", 4)
+        backend = get_backend()
+        added = backend.orthonormal(block, blocks)
+        results.append((added, backend.inner(blocks, [block]), backend.combine(blocks, np.eye(5)[:, :3])))
+    added, products, combined = results[0]
+    both = np.hstack([basis, added])
+    assert added.shape == (103, rank)
+    np.testing.assert_allclose(both.T @ both, np.eye(5 + rank), atol=1e-12)
+    np.testing.assert_allclose(both @ (both.T @ block), block, atol=1e-12)
+    close(products, basis.T @ block)
+    close(combined, basis[:, :3])
+    for one, another in zip(results[0], results[1], strict=True):
+        np.testing.assert_array_equal(one, another)
 
 
 # --- threads ---------------------------------------------------------------------------------------------------------
@@ -665,6 +694,7 @@ def test_results_are_bit_identical_on_any_number_of_threads(name, monkeypatch):
 
     monkeypatch.setattr(host, "SUMMED_ROWS", 400)
     monkeypatch.setattr(host, "TILE_COLS", 500)
+    monkeypatch.setattr(host, "TILE_SAMPLES", 300)
     results = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)

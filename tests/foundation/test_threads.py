@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from kernelweave.kernels.weighted_sum import CompositeKernel
 from kernelweave.partitions import algebra
 
 quick = settings(max_examples=50, deadline=None)
-MUCH = WORTH_A_THREAD
+MUCH = 100 * WORTH_A_THREAD
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -103,7 +104,19 @@ def test_little_work_stays_on_the_calling_thread(threads):
         together.wait()  # passes only where so many run side by side
         return threading.get_ident()
 
-    assert len(set(for_ranges(meet, 10 * threads, elements=WORTH_A_THREAD, width=10))) == threads
+    assert len(set(for_ranges(meet, 10 * threads, elements=MUCH, width=10))) == threads
+
+
+def test_work_wakes_as_many_threads_as_it_keeps_busy(monkeypatch):
+    monkeypatch.setattr(threads_module, "thread_count", lambda: 16)
+
+    def ranges(elements):
+        return len(for_ranges(lambda start, stop: None, 100 * MIN_WIDTH, elements=elements))
+
+    assert ranges(WORTH_A_THREAD - 1) == 1
+    assert ranges(WORTH_A_THREAD) == 2
+    assert ranges(3 * WORTH_A_THREAD) == 6
+    assert ranges(100 * WORTH_A_THREAD) == 16
 
 
 def test_an_error_in_any_range_reaches_the_caller(threads):
@@ -195,8 +208,52 @@ def test_the_threads_of_the_pool_stay():
     for _ in range(50):
         pool.run(wait, range(6), 3)
         list(pool.mapped(wait, range(6), 3))
-    assert len(names() - first) <= 2, "An executor begins threads while it has fewer than it may have."
-    assert len(names()) <= len(first) + 2
+    assert names() == first
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7, 16])
+def test_all_threads_of_a_region_are_woken(threads):
+    together = threading.Barrier(threads, timeout=10)
+
+    def meet(task):
+        together.wait()  # passes only where so many run side by side
+        return threading.get_ident()
+
+    assert len(set(pool.run(meet, range(threads), threads))) == threads
+
+
+def test_the_caller_waits_for_begun_tasks_alone_and_sees_their_errors():
+    ended = []
+
+    def work(task):
+        if task == 0:
+            together.wait()
+            return 0
+        together.wait()
+        time.sleep(0.02)
+        ended.append(task)
+        raise ZeroDivisionError("of a helper")
+
+    for _ in range(5):
+        together = threading.Barrier(2, timeout=10)
+        ended.clear()
+        with pytest.raises(ZeroDivisionError, match="of a helper"):
+            pool.run(work, range(2), 2)
+        assert ended == [1]
+
+
+def test_finished_work_is_not_held_on_to():
+    class Data:
+        pass
+
+    data = Data()
+    gone = weakref.ref(data)
+    pool.run(lambda task, data=data: time.sleep(0.0002), range(8), 4)
+    del data
+    deadline = time.monotonic() + 10.0
+    while gone() is not None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert gone() is None
 
 
 def test_maps_within_each_other_and_side_by_side_do_not_block(allowed):

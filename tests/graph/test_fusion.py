@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kernelweave import metrics
 from kernelweave.estimators.graph.fusion_views import mean_graph
+from kernelweave.foundation import threads as threads_module
 from kernelweave.kernels.neighbors import nearest_others, self_tuned_graph
 from kernelweave.solvers.graph import fusion
 from kernelweave.solvers.graph.fusion import (
@@ -279,3 +280,26 @@ def test_as_many_different_samples_as_clusters_have_one_each():
     clusters = GraphClusters(np.array([0, 0, 1, 1, 2, 2]), (0.0,), True)
     joined = join_copies(W, clusters, np.array([0, 1, 0, 2, 1, 2]), 3)
     assert joined.labels.tolist() == [0, 1, 0, 2, 1, 2]
+
+
+def test_eigenvectors_of_large_graphs_come_within_the_tolerance_at_any_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    n = fusion.SMALL + 100
+    own = np.arange(n) // (n // 3 + 1)
+    ends = rng.integers(n, size=(2, 12 * n))
+    kept = (own[ends[0]] == own[ends[1]]) | (rng.random(12 * n) < 0.05)
+    A = sp.csr_array((np.ones(kept.sum()), (ends[0, kept], ends[1, kept])), shape=(n, n))
+    W = sp.csr_array(A + A.T)
+    wanted = np.linalg.eigvalsh(normalized(W).toarray())[::-1][:3]
+    monkeypatch.setattr(fusion, "MANY", 100)
+    monkeypatch.setattr(threads_module, "WORTH_A_THREAD", 0)
+    results = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads_module, "thread_count", lambda count=count: count)
+        results.append(graph_eigenvectors(W, 6, exact=3))
+    assert results[0].residual <= fusion.EIGEN_TOLERANCE
+    np.testing.assert_allclose(results[0].values[:3], wanted, rtol=0, atol=1e-7)
+    gap = normalized(W) @ results[0].vectors[:, :3] - results[0].vectors[:, :3] * wanted
+    assert np.linalg.norm(gap, axis=0).max() <= 2.0 * fusion.EIGEN_TOLERANCE
+    for other in results[1:]:
+        np.testing.assert_array_equal(other.vectors, results[0].vectors)

@@ -484,13 +484,21 @@ class BlocksBackend:
         """Return random directions, always the same for the same blocks."""
         return self._orthonormal_columns(self.made(work.directions, width, shape=(n, width)))[0]
 
-    def inner(self, block: BlockArray, other: BlockArray) -> Floats:
-        """Return block^T other."""
-        return self.summed(work.verb, "inner", block, other)
+    def inner(self, blocks: list[BlockArray], others: list[BlockArray]) -> Floats:
+        """Return B^T C, where B has the first blocks side by side and C the others."""
+        return self.summed(work.inner, self._joined(blocks), self._joined(others))
 
-    def combine(self, block: BlockArray, matrix: Floats) -> BlockArray:
-        """Return block @ matrix."""
-        return self.made(work.verb, "combine", block, matrix, shape=(block.shape[0], matrix.shape[1]))
+    def combine(self, blocks: list[BlockArray], matrix: Floats) -> BlockArray:
+        """Return B @ matrix, where B has the blocks side by side."""
+        block = self._joined(blocks)
+        return self.made(work.combined, block, matrix, shape=(block.shape[0], matrix.shape[1]))
+
+    def together(self, blocks: list[BlockArray]) -> list[BlockArray]:
+        """Return one block that joins them."""
+        return [self._joined(blocks)]
+
+    def _joined(self, blocks: list[BlockArray]) -> BlockArray:
+        return blocks[0] if len(blocks) == 1 else self.join(blocks)
 
     def column_norms(self, block: BlockArray) -> Floats:
         """Return the length of every column."""
@@ -505,20 +513,21 @@ class BlocksBackend:
         joined = self.made(work.side_by_side, *blocks, shape=(n, width), kept=False)
         return self.made(work.computed, joined, shape=(n, width)) if kept else joined
 
-    def orthonormal(self, block: Any, basis: BlockArray) -> BlockArray:
+    def orthonormal(self, block: Any, basis: list[BlockArray]) -> BlockArray:
         """Return what a block adds to a basis."""
+        basis = [self._joined(basis)]
         size = self.column_norms(block).max(initial=0.0)
         for _ in range(2):
-            block = block - self.combine(basis, self.inner(basis, block))
+            block = block - self.combine(basis, self.inner(basis, [block]))
         Q: Any
         Q, R = self._orthonormal_columns(block)
         keep = np.abs(np.diagonal(R)) > NOTHING_ADDED * size
         if keep.all():
             return Q
-        Q = self.combine(Q, np.eye(len(keep))[:, keep])
+        Q = self.combine([Q], np.eye(len(keep))[:, keep])
         if not keep.any():
             return Q
-        return self._orthonormal_columns(Q - self.combine(basis, self.inner(basis, Q)))[0]
+        return self._orthonormal_columns(Q - self.combine(basis, self.inner(basis, [Q])))[0]
 
     def _orthonormal_columns(self, block: BlockArray) -> tuple[BlockArray, Floats]:
         """Return Q and R: a decomposition of every block, then one of their small factors."""

@@ -259,6 +259,16 @@ def weighted(block: Block, coefficients: Floats, *arrays: Array) -> Array:
     return total
 
 
+def inner(block: Block, rows: Floats, others: Floats) -> Floats:
+    """Return the products of columns, over the rows of a block."""
+    return get_backend().inner([rows], [others])
+
+
+def combined(block: Block, rows: Floats, matrix: Floats) -> Any:
+    """Return the rows of a thin block times a small matrix."""
+    return get_backend().combine([rows], matrix)
+
+
 def side_by_side(block: Block, *arrays: Any) -> Any:
     """Return arrays joined along their columns; promised ones stay promised."""
     if not any(isinstance(array, Promised) for array in arrays):

@@ -5,18 +5,17 @@ timing, where the runs end does not.
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from kernelweave.backends.compiled.candidate_runs import follow
 from kernelweave.backends.protocol import CandidateRuns
 from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.foundation.pool import run
 from kernelweave.foundation.threads import thread_count
 
-# Candidates a thread takes at a time, and blocks between two looks at the clock.
+# Candidates a thread takes at a time, between two looks at the clock.
 BLOCK = 8
-BLOCKS = 16
 UNDONE = -1
 ENDED = 0
 MET = 1
@@ -47,16 +46,13 @@ def run_candidates(
     states = np.full(n, UNDONE)
 
     def work(start: int) -> None:
+        if time.monotonic() > deadline:
+            return
         common = (K, mass, weights, labels, sums, totals, candidates, tolerance, noise, max_iter)
         visited = (table, owners, values)
         follow(*common, *visited, objectives, meetings, states, start, min(start + BLOCK, n))
 
-    with ThreadPoolExecutor(thread_count()) as pool:
-        starts = list(range(0, n, BLOCK))
-        for first in range(0, len(starts), BLOCKS):
-            if time.monotonic() > deadline:
-                break
-            list(pool.map(work, starts[first : first + BLOCKS]))
+    run(work, range(0, n, BLOCK), thread_count())
     ends = _ends(candidates, meetings, states, max_iter)
     followed = (ends == np.arange(n)) & (states == ENDED)
     return CandidateRuns(ends, np.where(followed, objectives, np.nan))

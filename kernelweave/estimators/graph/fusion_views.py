@@ -40,6 +40,7 @@ from kernelweave.kernels.representations import (
     view_kind,
 )
 from kernelweave.kernels.spec.fitting import kernel_with_gaps
+from kernelweave.solvers.graph.fusion import weighted_sum
 
 ViewType = Literal["table", "counts", "kernel", "graph"]
 VIEW_TYPES = ("auto", "table", "counts", "kernel", "graph")
@@ -337,12 +338,12 @@ def _fit_kernel(K: Matrix, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_a
 def mean_graph(near: Sequence[Neighbors], sizes: Sequence[int]) -> sp.csr_array:
     """Return the mean of the self-tuned graphs of every representation and size; a constant view has no edges."""
     n = len(near[0].indices)
-    total = sp.csr_array((n, n))
-    for neighbors in near:
-        if neighbors.radii.any():
-            for m in sizes:
-                total = total + self_tuned_graph(neighbors.first(m))
-    return sp.csr_array(total / (len(near) * len(sizes)))
+    graphs = [self_tuned_graph(each.first(m)) for each in near if each.radii.any() for m in sizes]
+    if not graphs:
+        return sp.csr_array((n, n))
+    total = weighted_sum(graphs, np.ones(len(graphs)))
+    total.data /= len(near) * len(sizes)
+    return total
 
 
 def _summed_edges(near: Neighbors, sizes: Sequence[int], radii: Floats) -> sp.csr_array:

@@ -21,13 +21,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.backends import get_backend
+from kernelweave.backends.graphs import product as graph_product
+from kernelweave.backends.graphs import weighted_sum as sum_of_graphs
 from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import GraphMoves
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.kmeans.starts import start_labels
-from kernelweave.solvers.spectral.eigenvectors import GUARD, SMALL, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import DEPTH, GUARD, SMALL, leading_of, leading_vectors
 
 #: Eigenvectors per cluster, and the power by which those beyond the first k are damped.
 VECTORS_PER_CLUSTER = 2
@@ -38,6 +40,8 @@ EIGEN_TOLERANCE = 1e-5
 MANY = 10_000
 # Restarts of the search for eigenvectors: those that are not separated by then tell no clusters.
 MOST_RESTARTS = 12
+# Blocks of a Krylov basis of such graphs: fewer take less memory and are looked at sooner, with more restarts instead.
+DEPTH_OF_MANY = 6
 # The least weight of a view before scaling.
 LEAST_WEIGHT = 1e-6
 # A cut below this share of another is preferred although it comes from fewer eigenvectors.
@@ -179,27 +183,34 @@ def graph_eigenvectors(
     A block method, so that every copy of a repeated eigenvalue is found, as a graph in several pieces has them. The
     first ``exact`` ones (by default all) are iterated to the tolerance; others of large graphs are as they come.
     """
-    S = normalized(W, background)
-    n = S.shape[0]
+    n = W.shape[0]
     count = min(count, n)
     scale = inverse_roots(_degrees(W, background))[:, None]
     if n <= SMALL:
-        dense = S.toarray()
+        dense = normalized(W, background).toarray()
         if background is not None:
             dense += scale * background.dense() * scale.T
         values, vectors = leading_of(dense, count)
         return Eigenvectors(values, vectors, 0.0)
-    kernel = GraphKernel(S)
 
     def product(X: Floats) -> Floats:
-        total = kernel.matmat(X)
-        return total if background is None else np.asarray(total + scale * background.times(scale * X))
+        scaled = scale * X  # instead of a scaled copy of the graph
+        total = graph_product(W, scaled.astype(precision))
+        if background is not None:
+            total += background.times(scaled)
+        total *= scale
+        return total
 
     first = None if start is None else start.block
     needed = count if exact is None else min(exact, count)
     extra = count - needed + GUARD
+    depth = DEPTH if n <= MANY else DEPTH_OF_MANY
+    # Products wait for rows of X from all over memory, and half as many bytes take half the time. Rounding to single
+    # precision leaves residuals some hundred times below the tolerance.
+    precision = np.float64 if n <= MANY else np.float32
+    restarts = MOST_RESTARTS * DEPTH // depth
     values, block, residual = leading_vectors(
-        product, n, needed, EIGEN_TOLERANCE, first, extra=extra, restarts=MOST_RESTARTS
+        product, n, needed, EIGEN_TOLERANCE, first, extra=extra, restarts=restarts, depth=depth
     )
     return Eigenvectors(values[:count], block[:, :count], residual, block)
 
@@ -228,7 +239,7 @@ def fuse_graphs(
     if not learned or len(graphs) == 1:
         return FusedGraph(W, start, together, background)
     U = together.vectors[:, :n_clusters]
-    kept = np.array([float(np.sum(U * (normalized(graph) @ U))) for graph in graphs])
+    kept = np.array([_kept_share(graph, U) for graph in graphs])
     there = n_clusters if observed is None else np.maximum(observed.T @ np.einsum("ij,ij->i", U, U), LEAST_WEIGHT)
     weights = np.maximum(kept / there, LEAST_WEIGHT)
     weights /= weights.mean()
@@ -238,12 +249,15 @@ def fuse_graphs(
     return FusedGraph(W, weights, together, background)
 
 
+def _kept_share(graph: sp.csr_array, U: Floats) -> float:
+    """Return tr(U' S U) of a graph with degrees normalised."""
+    scaled = inverse_roots(_degrees(graph, None))[:, None] * U
+    return float(np.einsum("ij,ij->", scaled, graph_product(graph, scaled)))
+
+
 def weighted_sum(graphs: Sequence[sp.csr_array], weights: Floats, overlap: Overlap | None = None) -> sp.csr_array:
     """Return the weighted sum of graphs, over the views that pairs of samples are in where some are absent."""
-    total = graphs[0] * weights[0]
-    for graph, weight in zip(graphs[1:], weights[1:], strict=True):
-        total = total + graph * weight
-    total = sp.csr_array(total)
+    total = sum_of_graphs(graphs, weights.tolist())
     return total if overlap is None else overlap.averaged(total, weights)
 
 

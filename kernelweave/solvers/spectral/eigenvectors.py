@@ -221,12 +221,13 @@ def leading_vectors(
     backend: Backend | None = None,
     extra: int = GUARD,
     restarts: int = RESTARTS,
+    depth: int = DEPTH,
 ) -> tuple[Floats, BackendArray, float]:
     """Return the leading eigenpairs of a symmetric matrix given by its products with blocks, and their residual.
 
     ``count`` of them to a relative residual of ``tol`` (or as near as ``restarts`` come: the residual tells),
-    and ``extra`` more, as good as they come, to start from the next time. Restarted block Krylov method; the sum of the
-    values is never below that of the ``start``.
+    and ``extra`` more, as good as they come, to start from the next time. Restarted block Krylov method with bases of
+    ``depth`` blocks; the sum of the values is never below that of the ``start``.
     """
     backend = get_backend() if backend is None else backend
     width = min(count + extra, n)
@@ -236,20 +237,20 @@ def leading_vectors(
     for _ in range(restarts):
         basis = [block]
         images = [product(block)]
-        for _ in range(DEPTH - 1):
-            following = backend.orthonormal(images[-1], backend.join(basis))
+        for _ in range(depth - 1):
+            following = backend.orthonormal(images[-1], backend.together(basis))
             if following.shape[1] == 0:
                 break
             basis.append(following)
             images.append(product(following))
-        values, block, residual = _ritz(backend, backend.join(basis), backend.join(images), width, count)
+        values, block, residual = _ritz(backend, backend.together(basis), backend.together(images), width, count)
         if residual <= tol:
             break
     return values, block, residual
 
 
 def _ritz(
-    backend: Backend, Q: BackendArray, Z: BackendArray, width: int, count: int
+    backend: Backend, Q: list[BackendArray], Z: list[BackendArray], width: int, count: int
 ) -> tuple[Floats, BackendArray, float]:
     """Return the leading values and vectors within the basis Q (Z its image), and the residual of ``count`` of them."""
     inner = backend.inner(Q, Z)

@@ -1,0 +1,210 @@
+"""Compiled loops over rows of distances and of graphs, each the fast twin of the function in ``numpy_loops``.
+
+Serial functions that release the interpreter lock, as in ``row_loops``: a caller lays threads over ranges of rows. A
+row is written by one thread, and what it adds up does not depend on the ranges.
+"""
+
+import numpy as np
+from numba import njit
+
+from kernelweave.foundation.array_types import Array, Floats, Ints
+
+# Values compared with the worst of the least ones at a time: few blocks have a smaller one.
+COMPARED = 64
+
+
+@njit(nogil=True, cache=True)
+def least_columns(products: Array, offsets: Array, out: Ints) -> None:
+    """Write the columns of the least offsets[j] - 2 products[i, j] of every row, least first; see the twin."""
+    m = out.shape[1]
+    n = offsets.size
+    two = products.dtype.type(2.0)
+    least = np.empty(m, products.dtype)
+    block = np.empty(COMPARED, products.dtype)
+    for i in range(products.shape[0]):
+        row = products[i]
+        least[:] = np.inf
+        out[i] = -1
+        filled = 0
+        worst = least[m - 1]
+        for start in range(0, n, COMPARED):
+            width = min(COMPARED, n - start)
+            smaller = 0
+            for t in range(width):
+                block[t] = offsets[start + t] - two * row[start + t]
+                smaller += block[t] < worst
+            if smaller == 0 and filled == m:
+                continue
+            for t in range(width):
+                value = block[t]
+                if filled == m and not value < worst:
+                    continue
+                place = min(filled, m - 1)
+                while place > 0 and value < least[place - 1]:
+                    least[place] = least[place - 1]
+                    out[i, place] = out[i, place - 1]
+                    place -= 1
+                least[place] = value
+                out[i, place] = start + t
+                filled = min(filled + 1, m)
+                worst = least[m - 1]
+
+
+@njit(nogil=True, cache=True)
+def multiply_rows(indptr: Ints, indices: Ints, data: Floats, H: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Write the rows lo:hi of a sparse matrix times H; four entries at a time, so that sums are written seldom."""
+    width = H.shape[1]
+    for i in range(lo, hi):
+        total = out[i]
+        total[:] = 0.0
+        e = indptr[i]
+        stop = indptr[i + 1]
+        while e + 3 < stop:
+            a = H[indices[e]]
+            b = H[indices[e + 1]]
+            c = H[indices[e + 2]]
+            d = H[indices[e + 3]]
+            va = data[e]
+            vb = data[e + 1]
+            vc = data[e + 2]
+            vd = data[e + 3]
+            for t in range(width):
+                total[t] += (va * a[t] + vb * b[t]) + (vc * c[t] + vd * d[t])
+            e += 4
+        while e < stop:
+            a = H[indices[e]]
+            va = data[e]
+            for t in range(width):
+                total[t] += va * a[t]
+            e += 1
+
+
+@njit(nogil=True, cache=True)
+def count_links(indices: Ints, values: Floats, counts: Ints, lo: int, hi: int) -> None:
+    """Add to counts[j], for lo <= j < hi, how many rows name j with a value that is not zero."""
+    for i in range(indices.shape[0]):
+        for t in range(indices.shape[1]):
+            j = indices[i, t]
+            if lo <= j < hi and values[i, t] != 0.0:
+                counts[j] += 1
+
+
+@njit(nogil=True, cache=True)
+def list_links(indices: Ints, values: Floats, starts: Ints, sources: Ints, weights: Floats, lo: int, hi: int) -> None:
+    """Write the rows that name j with a value that is not zero, and the values, from starts[j] on for lo <= j < hi."""
+    places = starts[lo:hi].copy()
+    for i in range(indices.shape[0]):
+        for t in range(indices.shape[1]):
+            j = indices[i, t]
+            if lo <= j < hi and values[i, t] != 0.0:
+                sources[places[j - lo]] = i
+                weights[places[j - lo]] = values[i, t]
+                places[j - lo] += 1
+
+
+@njit(nogil=True, cache=True)
+def join_links(
+    indices: Ints,
+    values: Floats,
+    starts: Ints,
+    sources: Ints,
+    weights: Floats,
+    ends: Ints,
+    columns: Ints,
+    data: Floats,
+    lo: int,
+    hi: int,
+    write: bool,
+) -> None:
+    """Write half the sum of what rows lo:hi name and of who names them, from ends[i] on; see the twin.
+
+    Who names a row is listed in order already, so that only the few that it names have to be sorted.
+    """
+    m = indices.shape[1]
+    names = np.empty(m, np.int64)
+    carried = np.empty(m)
+    for i in range(lo, hi):
+        count = 0
+        for t in range(m):
+            value = values[i, t]
+            if value == 0.0:
+                continue
+            j = indices[i, t]
+            place = count
+            while place > 0 and names[place - 1] > j:
+                names[place] = names[place - 1]
+                carried[place] = carried[place - 1]
+                place -= 1
+            names[place] = j
+            carried[place] = value
+            count += 1
+        at = ends[i]
+        size = 0
+        last = -1
+        here = 0
+        there = starts[i]
+        while here < count or there < starts[i + 1]:
+            if there == starts[i + 1] or (here < count and names[here] <= sources[there]):
+                j = names[here]
+                value = carried[here]
+                here += 1
+            else:
+                j = sources[there]
+                value = weights[there]
+                there += 1
+            if j != last:
+                size += 1
+                last = j
+                if write:
+                    columns[at + size - 1] = j
+                    data[at + size - 1] = 0.5 * value
+            elif write:
+                data[at + size - 1] += 0.5 * value
+        if not write:
+            ends[i + 1] = size
+
+
+@njit(nogil=True, cache=True)
+def add_graph_rows(
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    factor: float,
+    other_indptr: Ints,
+    other_indices: Ints,
+    other_data: Floats,
+    other_factor: float,
+    ends: Ints,
+    columns: Ints,
+    sums: Floats,
+    lo: int,
+    hi: int,
+    write: bool,
+) -> None:
+    """Write the rows lo:hi of factor times one graph plus other_factor times another, from ends[i] on; see the twin."""
+    for i in range(lo, hi):
+        here = indptr[i]
+        there = other_indptr[i]
+        at = ends[i]
+        size = 0
+        while here < indptr[i + 1] or there < other_indptr[i + 1]:
+            first = here < indptr[i + 1]
+            second = there < other_indptr[i + 1]
+            if first and second:
+                j = indices[here]
+                other = other_indices[there]
+                first = j <= other
+                second = other <= j
+            if write:
+                columns[at + size] = indices[here] if first else other_indices[there]
+                value = 0.0
+                if first:
+                    value = data[here] * factor
+                if second:
+                    value += other_data[there] * other_factor
+                sums[at + size] = value
+            here += first
+            there += second
+            size += 1
+        if not write:
+            ends[i + 1] = size

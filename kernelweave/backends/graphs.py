@@ -1,0 +1,116 @@
+"""Graphs and rows of distances on this machine: compiled loops laid over threads.
+
+Results do not depend on the number of threads: a row is written by one of them, in an order that is always the same.
+Indices take four bytes as long as these are enough.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.foundation.threads import for_ranges
+
+# Rows that a thread takes at a time: rows of a graph are of very different length.
+GRAPH_ROWS = 4096
+
+
+def _loops() -> ModuleType:
+    """Return the compiled loops, imported on first use: numba takes a second to load."""
+    from kernelweave.backends.compiled import graph_loops
+
+    return graph_loops
+
+
+def least_columns(products: Array, offsets: Array, m: int) -> Ints:
+    """Return the columns of the m least offsets[j] - 2 products[i, j] of every row, least first; see the plain loop."""
+    out = np.empty((len(products), m), dtype=np.intp)
+    _loops().least_columns(products, offsets, out)
+    return out
+
+
+def product(A: sp.csr_array, H: Array) -> Floats:
+    """Return a sparse matrix times a block of columns in either precision, added up in double precision."""
+    out = np.empty((A.shape[0], H.shape[1]))
+    multiply = _loops().multiply_rows
+
+    def work(lo: int, hi: int) -> None:
+        multiply(A.indptr, A.indices, A.data, H, out, lo, hi)
+
+    for_ranges(work, A.shape[0], width=GRAPH_ROWS, elements=A.nnz * H.shape[1])
+    return out
+
+
+def mutual_graph(indices: Ints, values: Floats) -> sp.csr_array:
+    """Return (A + A^T) / 2 of the matrix A that has values[i, t] at (i, indices[i, t])."""
+    n = len(indices)
+    compiled = _loops()
+    counts = np.zeros(n, dtype=np.int64)
+    for_ranges(lambda lo, hi: compiled.count_links(indices, values, counts, lo, hi), n, elements=values.size)
+    starts = _ends(counts)
+    sources = np.empty(starts[-1], dtype=_index_type(n, 0))
+    weights = np.empty(starts[-1])
+    list_links = compiled.list_links
+    for_ranges(lambda lo, hi: list_links(indices, values, starts, sources, weights, lo, hi), n, elements=values.size)
+    join = partial(compiled.join_links, indices, values, starts, sources, weights)
+    return _filled_graph(join, n, n, 2 * values.size)
+
+
+def weighted_sum(graphs: Sequence[sp.csr_array], weights: Sequence[float]) -> sp.csr_array:
+    """Return the weighted sum of graphs over the same nodes, added in their order."""
+    first, *others = (_sorted(graph) for graph in graphs)
+    if not others:
+        return first * weights[0]
+    total = first
+    factor = float(weights[0])
+    for graph, weight in zip(others, weights[1:], strict=True):
+        here = (total.indptr, total.indices, total.data, factor)
+        there = (graph.indptr, graph.indices, graph.data, float(weight))
+        total = _filled_graph(
+            partial(_loops().add_graph_rows, *here, *there), graph.shape[0], graph.shape[1], total.nnz + graph.nnz
+        )
+        factor = 1.0
+    return total
+
+
+def _sorted(graph: Any) -> sp.csr_array:
+    """Return a graph by rows, each in the order of its columns."""
+    graph = sp.csr_array(graph)
+    return graph if graph.has_canonical_format else _canonical(graph)
+
+
+def _canonical(graph: sp.csr_array) -> sp.csr_array:
+    graph = graph.copy()
+    graph.sum_duplicates()
+    return graph
+
+
+def _filled_graph(fill: Any, n: int, n_columns: int, elements: int) -> sp.csr_array:
+    """Return the graph that a loop writes: once over the rows for their sizes, and once to fill them."""
+    sizes = np.zeros(n + 1, dtype=np.int64)
+    nothing = np.empty(0, dtype=np.int32)
+    for_ranges(
+        lambda lo, hi: fill(sizes, nothing, np.empty(0), lo, hi, write=False), n, width=GRAPH_ROWS, elements=elements
+    )
+    ends = np.cumsum(sizes)
+    indices = np.empty(ends[-1], dtype=_index_type(n_columns, int(ends[-1])))
+    data = np.empty(ends[-1])
+    for_ranges(lambda lo, hi: fill(ends, indices, data, lo, hi, write=True), n, width=GRAPH_ROWS, elements=elements)
+    graph = sp.csr_array((data, indices, ends.astype(indices.dtype)), shape=(n, n_columns))
+    graph.has_canonical_format = True
+    return graph
+
+
+def _ends(counts: Ints) -> Ints:
+    """Return where the entries of every row begin, and where the last ones end."""
+    ends = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=ends[1:])
+    return ends
+
+
+def _index_type(n: int, n_entries: int) -> type:
+    return np.int32 if max(n, n_entries) <= np.iinfo(np.int32).max else np.int64
