@@ -368,7 +368,9 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             every = slice(None)
             matrices = [np.ascontiguousarray(op.block(every, every), dtype=np.float64) for op in centred]
             with explained(views.names):
-                solution = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1)
+                solution = coupled_kernel_spectral(
+                    matrices, inverses, gammas, self.n_clusters - 1, [bool(op.psd) for op in kernels]
+                )
         trained = [
             TrainedKernel.of(kernel, spec, indices, views.n_samples)
             for kernel, spec in zip(fitted.kernels, specs, strict=True)
