@@ -35,6 +35,11 @@ GUARD = 4
 # Blocks of a Krylov basis, and most restarts.
 DEPTH = 12
 RESTARTS = 60
+# Blocks of the first basis where the search starts from eigenvectors of other weights.
+SHORT_DEPTH = 2
+# Matrices of fewer rows than this, or than so many a vector, are decomposed anew for every weights.
+FEWEST_TRACKED = 300
+ROWS_A_VECTOR = 8
 
 
 class Eigenpairs(Protocol):
@@ -98,6 +103,7 @@ class GramPairs:
     weights: BackendArray
     directions: Floats  # (d, k) f = Phi times these
     residual: float = 0.0
+    block: Floats | None = None  # where the next search may start, but for the roots of the weights
 
     def embedding(self) -> BackendArray:
         """Return f = Phi C^1/2 U lambda^-1/2."""
@@ -124,12 +130,17 @@ class GramSpectrum:
         op = self._op.with_weights(coefficients)
         root = np.sqrt(op.column_weights)
         inner = root[:, None] * self._gram * root
-        values, U = leading_of(inner, min(count, len(self._gram)))
+        first = start.block if isinstance(start, GramPairs) else None
+        # Vectors of other weights are Phi^T Y scaled by the roots of these weights.
+        first = None if first is None else first * root[:, None]
+        values, U, block, residual = tracked_leading(inner, min(count, len(self._gram)), tol, first)
         # Y = W^1/2 Phi C^1/2 U lambda^-1/2
         directions = root[:, None] * U * np.sqrt(extension(values))
         squares = np.square(self._gram @ directions).sum(axis=1)  # of Phi^T W^1/2 Y, by column
         traces = np.bincount(self._view, op.factors[self._view] * squares, op.n_views)
-        return GramPairs(values, np.asarray(traces, dtype=np.float64), op, self._weights, directions)
+        unscaled = np.divide(block, root[:, None], out=np.zeros_like(block), where=root[:, None] > 0)
+        traces = np.asarray(traces, dtype=np.float64)
+        return GramPairs(values, traces, op, self._weights, directions, residual, unscaled)
 
 
 @dataclass(frozen=True)
@@ -177,15 +188,18 @@ class KrylovSpectrum:
         root = self._root
         if n <= self._backend.direct_limit:
             full = root[:, None] * op.block(slice(None), slice(None)) * root
-            values, vectors = leading_of(full, count)
-            return KrylovPairs(values, self._traces(vectors), 0.0, op, root, vectors, None)
+            values, vectors, block, residual = tracked_leading(full, count, tol, getattr(start, "block", None))
+            return KrylovPairs(values, self._traces(vectors), residual, op, root, vectors, block)
 
         def product(block: BackendArray) -> BackendArray:
             return root[:, None] * op.matmat(root[:, None] * block)
 
         first = getattr(start, "block", None)
         first = None if first is None else self._backend.array(first)
-        values, block, residual = leading_vectors(product, n, count, tol, first, backend=self._backend)
+        depth = DEPTH if first is None else SHORT_DEPTH
+        values, block, residual = leading_vectors(
+            product, n, count, tol, first, backend=self._backend, first_depth=depth
+        )
         vectors = block[:, :count]
         return KrylovPairs(values[:count], self._traces(vectors), residual, op, root, vectors, block)
 
@@ -211,6 +225,28 @@ def leading_of(matrix: Floats, count: int) -> tuple[Floats, Floats]:
     return values[::-1], vectors[:, ::-1]
 
 
+def tracked_leading(
+    matrix: Floats, count: int, tol: float, start: Floats | None
+) -> tuple[Floats, Floats, Floats, float]:
+    """Return the leading eigenpairs of a stored matrix, a block to start from the next time, and the residual.
+
+    From such a block a few products are enough, as long as they reach ``tol``; a whole decomposition is the other way.
+    """
+    n = len(matrix)
+    width = min(count + GUARD, n)
+    if start is not None and start.shape[1] == width and n >= max(FEWEST_TRACKED, ROWS_A_VECTOR * width):
+        backend = get_backend()
+        with single_threaded_blas():
+            first = np.linalg.qr(start)[0]
+        values, block, residual = leading_vectors(
+            lambda part: backend.product(matrix, part), n, count, tol, first, restarts=3, first_depth=SHORT_DEPTH
+        )
+        if residual <= tol:
+            return values[:count], block[:, :count], block, residual
+    values, block = leading_of(matrix, width)
+    return values[:count], block[:, :count], block, 0.0
+
+
 def leading_vectors(
     product: Callable[[BackendArray], BackendArray],
     n: int,
@@ -221,44 +257,53 @@ def leading_vectors(
     backend: Backend | None = None,
     extra: int = GUARD,
     restarts: int = RESTARTS,
+    kept: int = 1,
+    first_depth: int = DEPTH,
 ) -> tuple[Floats, BackendArray, float]:
     """Return the leading eigenpairs of a symmetric matrix given by its products with blocks, and their residual.
 
     ``count`` of them to a relative residual of ``tol`` (or as near as ``restarts`` come: the residual tells),
     and ``extra`` more, as good as they come, to start from the next time. Restarted block Krylov method; the sum of the
-    values is never below that of the ``start``.
+    values is never below that of the ``start``. A restart goes on from ``kept`` blocks of the best vectors; more than
+    one help where many eigenvalues are nearly equal. ``first_depth`` is the number of blocks before the first look at
+    the residual, which doubles up to the usual number: few are enough where the start is close.
     """
     backend = get_backend() if backend is None else backend
     width = min(count + extra, n)
     block = start
     if block is None or block.shape[1] != width:
         block = backend.start_block(n, width)
+    image = product(block)
+    depth = first_depth
     for _ in range(restarts):
         basis = [block]
-        images = [product(block)]
-        for _ in range(DEPTH - 1):
-            following = backend.orthonormal(images[-1], backend.join(basis))
+        images = [image]
+        for _ in range(depth - block.shape[1] // width):
+            following = backend.orthonormal(images[-1][:, :width], backend.join(basis))
             if following.shape[1] == 0:
                 break
             basis.append(following)
             images.append(product(following))
-        values, block, residual = _ritz(backend, backend.join(basis), backend.join(images), width, count)
+        values, block, image, residual = _ritz(
+            backend, backend.join(basis), backend.join(images), kept * width, width, count
+        )
         if residual <= tol:
             break
-    return values, block, residual
+        depth = min(2 * depth, DEPTH)
+    return values[:width], block[:, :width], residual
 
 
 def _ritz(
-    backend: Backend, Q: BackendArray, Z: BackendArray, width: int, count: int
-) -> tuple[Floats, BackendArray, float]:
-    """Return the leading values and vectors within the basis Q (Z its image), and the residual of ``count`` of them."""
+    backend: Backend, Q: BackendArray, Z: BackendArray, kept: int, width: int, count: int
+) -> tuple[Floats, BackendArray, BackendArray, float]:
+    """Return the leading values, vectors and images within the basis Q (Z its image), and the residual of ``count``."""
     inner = backend.inner(Q, Z)
     with single_threaded_blas():
         values, U = eigh(0.5 * (inner + inner.T))
-    values = values[::-1][:width]
-    U = U[:, ::-1][:, :width]
+    values = values[::-1][:kept]
+    U = U[:, ::-1][:, :kept]
     block = backend.combine(Q, U)
     image = backend.combine(Z, U)
     errors = backend.column_norms(image[:, :count] - block[:, :count] * values[:count])
-    size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
-    return values, block, float(errors.max()) / size
+    size = max(float(np.abs(values[:width]).max()), np.finfo(np.float64).tiny)
+    return values, block, image, float(errors.max()) / size

@@ -40,6 +40,8 @@ LIMIT_RESIDUAL = 1e-6
 # Share of its limit up to which gamma is dealt with by a series, and how far the series goes.
 SERIES_LIMIT = 0.5
 SERIES_END = 1e-2
+# Blocks of vectors that a restart goes on from: eigenvalues of narrow kernels are all but equal.
+KEPT = 4
 # Scores below this share of the largest are zero.
 ZERO_SCORE = 1e-10
 
@@ -114,7 +116,7 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> Score
         matrix = product(np.eye(n))
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
     else:
-        values, vectors, _ = leading_vectors(product, n, count, RESIDUAL, backend=backend)
+        values, vectors, _ = leading_vectors(product, n, count, RESIDUAL, backend=backend, kept=KEPT)
         values = values[:count]
         vectors = vectors[:, :count]
     alphas = root[:, None] * project(vectors) * (values > ZERO_EIGENVALUE)
