@@ -14,6 +14,7 @@ Blocks of one row per sample belong to the kernel's backend; the host sees eigen
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -40,6 +41,8 @@ SHORT_DEPTH = 2
 # Matrices of fewer rows than this, or than so many a vector, are decomposed anew for every weights.
 FEWEST_TRACKED = 300
 ROWS_A_VECTOR = 8
+# Blocks that the search from nearby vectors adds before it starts anew.
+NEARBY_BLOCKS = 4
 
 
 class Eigenpairs(Protocol):
@@ -150,19 +153,21 @@ class KrylovPairs:
     values: Floats
     traces: Floats
     residual: float
-    op: KernelOperator
+    summed: Callable[[], KernelOperator]  # the sum of the kernels
     root: BackendArray  # (n,) w^1/2
     vectors: BackendArray  # (n, k) Y
-    block: BackendArray | None  # where the next search may start
+    block: BackendArray  # (n, k + GUARD) where the next search may start
+    images: list[BackendArray]  # products of every view with the block
+    backend: Backend
 
     @property
-    def host_block(self) -> Floats | None:
+    def host_block(self) -> Floats:
         """The block as NumPy."""
-        return None if self.block is None else self.op.backend.host(self.block)
+        return self.backend.host(self.block)
 
     def embedding(self) -> BackendArray:
         """Return f from one product, so that training and new samples meet the same formula."""
-        return self.op.matmat(self.sources())
+        return self.summed().matmat(self.sources())
 
     def sources(self) -> BackendArray:
         """Return w^1/2 Y / lambda."""
@@ -170,7 +175,11 @@ class KrylovPairs:
 
 
 class KrylovSpectrum:
-    """Eigenvectors through products with the kernels."""
+    """Eigenvectors through products with the kernels.
+
+    Products of the views with the vectors give the traces, and for other coefficients they are those of the sum: a
+    search from the vectors of the last coefficients begins without a product, and new blocks are few.
+    """
 
     def __init__(self, op: MultiViewKernel, weights: Floats) -> None:
         self._op = op
@@ -182,30 +191,79 @@ class KrylovSpectrum:
         self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | StoredBlock | None = None
     ) -> KrylovPairs:
         """Return the leading pairs to a relative residual of ``tol``; never worse than the block it starts from."""
+        count = min(count, self._op.n_samples)
+        block = getattr(start, "block", None)
+        block = None if block is None else self._backend.array(block)
+        near = None if block is None else self._nearby(coefficients, count, tol, block, getattr(start, "images", None))
+        if near is not None and near.residual <= tol:
+            return near
+        values, block, residual = self._anew(coefficients, count, tol, block if near is None else near.block)
+        return self._pairs(coefficients, count, values, block, self._images(block), residual)
+
+    def _anew(
+        self, coefficients: Floats, count: int, tol: float, start: BackendArray | None
+    ) -> tuple[Floats, BackendArray, float]:
+        """Return the leading values, a block that begins with their vectors, and the residual, from the summed kernel."""
         n = self._op.n_samples
-        count = min(count, n)
         op = self._sum(coefficients)
         root = self._root
         if n <= self._backend.direct_limit:
             full = root[:, None] * op.block(slice(None), slice(None)) * root
-            values, vectors, block, residual = tracked_leading(full, count, tol, getattr(start, "block", None))
-            return KrylovPairs(values, self._traces(vectors), residual, op, root, vectors, block)
+            return *leading_of(full, min(count + GUARD, n)), 0.0
 
         def product(block: BackendArray) -> BackendArray:
             return root[:, None] * op.matmat(root[:, None] * block)
 
-        first = getattr(start, "block", None)
-        first = None if first is None else self._backend.array(first)
-        depth = DEPTH if first is None else SHORT_DEPTH
-        values, block, residual = leading_vectors(
-            product, n, count, tol, first, backend=self._backend, first_depth=depth
-        )
-        vectors = block[:, :count]
-        return KrylovPairs(values[:count], self._traces(vectors), residual, op, root, vectors, block)
+        depth = DEPTH if start is None else SHORT_DEPTH
+        return leading_vectors(product, n, count, tol, start, backend=self._backend, first_depth=depth)
 
-    def _traces(self, vectors: BackendArray) -> Floats:
-        H = self._root[:, None] * vectors
-        return np.array([self._backend.total(H * view.matmat(H)) for view in self._views])
+    def _nearby(
+        self,
+        coefficients: Floats,
+        count: int,
+        tol: float,
+        block: BackendArray,
+        images: list[BackendArray] | None,
+    ) -> KrylovPairs | None:
+        """Return the best pairs of a small basis that begins with a block; None where samples are few."""
+        n = self._op.n_samples
+        backend = self._backend
+        width = block.shape[1]
+        if width != min(count + GUARD, n) or n < max(FEWEST_TRACKED, ROWS_A_VECTOR * width):
+            return None
+        basis = block
+        images = self._images(block) if images is None else images
+        ahead = _combined(coefficients, images)
+        for more in range(NEARBY_BLOCKS, -1, -1):
+            values, U, residual = ritz(backend, basis, _combined(coefficients, images), width, count)
+            following = None if residual <= tol or more == 0 else backend.orthonormal(ahead, basis)
+            if following is None or following.shape[1] == 0:
+                break
+            added = self._images(following)
+            ahead = _combined(coefficients, added)
+            basis = backend.join([basis, following])
+            images = [backend.join(pair) for pair in zip(images, added, strict=True)]
+        images = [backend.combine(image, U) for image in images]
+        return self._pairs(coefficients, count, values, backend.combine(basis, U), images, residual)
+
+    def _pairs(
+        self,
+        coefficients: Floats,
+        count: int,
+        values: Floats,
+        block: BackendArray,
+        images: list[BackendArray],
+        residual: float,
+    ) -> KrylovPairs:
+        vectors = block[:, :count]
+        traces = np.array([self._backend.total(vectors * image[:, :count]) for image in images])
+        summed = partial(self._sum, coefficients)
+        return KrylovPairs(values[:count], traces, residual, summed, self._root, vectors, block, images, self._backend)
+
+    def _images(self, block: BackendArray) -> list[BackendArray]:
+        """Return the products of W^1/2 K_v W^1/2 with a block, for every view."""
+        H = self._root[:, None] * block
+        return [self._root[:, None] * view.matmat(H) for view in self._views]
 
     def _sum(self, coefficients: Floats) -> KernelOperator:
         """Return the weighted sum as one matrix where all kernels are stored, dense or sparse."""
@@ -284,26 +342,33 @@ def leading_vectors(
                 break
             basis.append(following)
             images.append(product(following))
-        values, block, image, residual = _ritz(
-            backend, backend.join(basis), backend.join(images), kept * width, width, count
-        )
+        Q = backend.join(basis)
+        Z = backend.join(images)
+        values, U, residual = ritz(backend, Q, Z, kept * width, count)
+        block = backend.combine(Q, U)
+        image = backend.combine(Z, U)
         if residual <= tol:
             break
         depth = min(2 * depth, DEPTH)
     return values[:width], block[:, :width], residual
 
 
-def _ritz(
-    backend: Backend, Q: BackendArray, Z: BackendArray, kept: int, width: int, count: int
-) -> tuple[Floats, BackendArray, BackendArray, float]:
-    """Return the leading values, vectors and images within the basis Q (Z its image), and the residual of ``count``."""
+def _combined(coefficients: Floats, images: list[BackendArray]) -> BackendArray:
+    """Return the image under the weighted sum, from those under every kernel."""
+    pairs = zip(coefficients.tolist(), images, strict=True)
+    return sum((c * image for c, image in pairs), start=0.0 * images[0])
+
+
+def ritz(
+    backend: Backend, Q: BackendArray, Z: BackendArray, kept: int, count: int
+) -> tuple[Floats, Floats, float]:
+    """Return the leading values within the basis Q (Z its image), their coefficients, the residual of ``count``."""
     inner = backend.inner(Q, Z)
     with single_threaded_blas():
         values, U = eigh(0.5 * (inner + inner.T))
     values = values[::-1][:kept]
     U = U[:, ::-1][:, :kept]
-    block = backend.combine(Q, U)
-    image = backend.combine(Z, U)
-    errors = backend.column_norms(image[:, :count] - block[:, :count] * values[:count])
-    size = max(float(np.abs(values[:width]).max()), np.finfo(np.float64).tiny)
-    return values, block, image, float(errors.max()) / size
+    few = U[:, :count]
+    errors = backend.column_norms(backend.combine(Z, few) - backend.combine(Q, few) * values[:count])
+    size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
+    return values, U, float(errors.max()) / size
