@@ -1,6 +1,6 @@
 """The multi-view spectral clustering estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,14 @@ from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.weighted_sum import MultiViewKernel
-from kernelweave.solvers.shared.exponent import EXPONENTS
+from kernelweave.solvers.spectral.eigenvectors import spectrum
 from kernelweave.solvers.spectral.masked_multi_view import ObservedSpectrum, masked_multi_view_spectral
-from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum
+from kernelweave.solvers.spectral.multi_view_spectral import ROUGH, MultiViewSpectrum, multi_view_spectral
+
+# On the subsets of the samples that p="auto" looks at: most starts of k-means, and the fall of the objective that ends
+# a run; both are far below the differences between subsets.
+DRAWS = 3
+CHOICE_TOL = 1e-3
 
 
 class MultiViewSpectralClustering(EmbeddingClusterer):
@@ -287,7 +292,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         op = kernels.operator
         exponent = self._exponent(
             start,
-            lambda samples, rng: self._labels_by_exponent(op.take(samples), weights[samples], start.values, rng),
+            lambda samples, *how: self._labels_by_exponent(op.take(samples), weights[samples], start.values, *how),
             weights,
         )
         meter = Meter(self, "steps")
@@ -340,10 +345,14 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
 
     def _relax(self, op: MultiViewKernel, weights: Floats, **options: Any) -> RelaxedClusters:
         """Return the relaxed clusters; the options are p, the view weights to begin with, and how they are learned."""
-        k = self.n_clusters_
-        # t_v, of which a view's D_v is what the eigenvectors leave
-        totals = np.full(len(op.coefficients), float(k)) if self.normalize == "degrees" else op.view_traces(weights)
-        return relaxed_clusters(op, weights, totals, n_vectors=k, max_iter=self.max_iter, tol=self.tol, **options)
+        bounds: dict[str, Any] = {"n_vectors": self.n_clusters_, "max_iter": self.max_iter, "tol": self.tol}
+        return relaxed_clusters(op, weights, self._totals(op, weights), **bounds, **options)
+
+    def _totals(self, op: MultiViewKernel, weights: Floats) -> Floats:
+        """Return t_v, of which a view's D_v is what the eigenvectors leave."""
+        if self.normalize == "degrees":
+            return np.full(len(op.coefficients), float(self.n_clusters_))
+        return op.view_traces(weights)
 
     def _exponent(self, start: StartWeights, labels_of: Callable[..., list[Ints]], weights: Floats) -> Exponent:
         """Return the exponent of the view weights."""
@@ -352,16 +361,26 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         return part.once(Exponent, lambda: choose_exponent(self.p, start, labels_of, *choices))
 
     def _labels_by_exponent(
-        self, op: MultiViewKernel, weights: Floats, start: Floats, rng: np.random.Generator
+        self,
+        op: MultiViewKernel,
+        weights: Floats,
+        start: Floats,
+        rng: np.random.Generator,
+        exponents: Sequence[float],
     ) -> list[Ints]:
-        """Return the labels for each exponent that ``p="auto"`` tries."""
-        seeds = rng.spawn(self.n_init)
+        """Return the labels for exponents that ``p="auto"`` tries, all from the eigenvectors of the first weights."""
+        seeds = rng.spawn(min(self.n_init, DRAWS))
+        shared = spectrum(op, weights)
+        options: dict[str, Any] = {"n_vectors": self.n_clusters_, "max_iter": self.max_iter, "tol": CHOICE_TOL}
+        totals = self._totals(op, weights)
+        nearby = shared.leading(start, self.n_clusters_, ROUGH)
 
         def run(p: float) -> Ints:
-            embedding = unit_rows(self._relax(op, weights, p=p, view_weights=start).embedding)
+            relaxed = multi_view_spectral(shared, totals, p=p, view_weights=start, nearby=nearby, **options)
+            embedding = unit_rows(op.backend.host(relaxed.embedding()))
             return kmeans_labels(embedding, weights, self.n_clusters_, seeds)
 
-        return list(parallel_map(run, EXPONENTS))
+        return list(parallel_map(run, exponents))
 
     # --- samples that are absent from some views ----------------------------------------------------------------------
 
@@ -376,7 +395,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self._check_memory(among)
         exponent = self._exponent(
             start,
-            lambda chosen, rng: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, rng),
+            lambda chosen, *how: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, *how),
             weights,
         )
         meter = Meter(self, "steps")
@@ -415,10 +434,15 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         )
 
     def _observed_by_exponent(
-        self, among: ObservedViews, weights: Floats, first: Floats, rng: np.random.Generator
+        self,
+        among: ObservedViews,
+        weights: Floats,
+        first: Floats,
+        rng: np.random.Generator,
+        exponents: Sequence[float],
     ) -> list[Ints]:
-        """Return the labels for each exponent that ``p="auto"`` tries."""
-        seeds = rng.spawn(self.n_init)
+        """Return the labels for exponents that ``p="auto"`` tries."""
+        seeds = rng.spawn(min(self.n_init, DRAWS))
         telling = among.telling(weights, self.n_clusters_)
         among = among.only(telling)
         start = shares_of(first, telling)
@@ -427,7 +451,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             relaxed = self._relax_observed(among, weights, p=p, view_weights=start)
             return kmeans_labels(unit_rows(relaxed.embedding()), weights, self.n_clusters_, seeds)
 
-        return list(parallel_map(run, EXPONENTS))
+        return list(parallel_map(run, exponents))
 
     def _cross(self, X: Any) -> KernelOperator:
         """Return the sum of the kernels between samples and the training samples, which pictures draw."""

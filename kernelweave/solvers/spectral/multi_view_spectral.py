@@ -76,11 +76,12 @@ def multi_view_spectral(
     tol: float = 1e-6,
     keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
+    nearby: Eigenpairs | None = None,
 ) -> MultiViewSpectrum:
     """Alternate from ``view_weights`` until J falls by at most ``tol * J``; ``totals`` are the t_v.
 
     J is taken after the weights have followed the eigenvectors. With ``learned=False`` one decomposition is all;
-    infinite ``p`` stands for equal weights that stay.
+    infinite ``p`` stands for equal weights that stay. ``nearby`` are the eigenpairs of other weights to start from.
     """
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
     begun = begun_at(keeper.known(), view_weights)
@@ -88,7 +89,7 @@ def multi_view_spectral(
     history = begun.history
     converged = begun.converged
     pairs: Eigenpairs | None = None
-    start: Eigenpairs | StoredBlock | None = begun.start
+    start: Eigenpairs | StoredBlock | None = nearby if begun.start is None else begun.start
     while not converged and len(history) < max_iter:
         pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, start)
         start = pairs
