@@ -47,18 +47,21 @@ from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, re
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights, takes_missing_cells
 from kernelweave.kernels.dense import DenseCross
+from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.weighted_sum import MultiViewKernel
+from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.spectral.eigenvectors import spectrum
 from kernelweave.solvers.spectral.masked_multi_view import ObservedSpectrum, masked_multi_view_spectral
-from kernelweave.solvers.spectral.multi_view_spectral import ROUGH, MultiViewSpectrum, multi_view_spectral
+from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, multi_view_spectral
 
-# On the subsets of the samples that p="auto" looks at: most starts of k-means, and the fall of the objective that ends
-# a run; both are far below the differences between subsets.
+# On the subsets of the samples that p="auto" looks at: most starts of k-means, the fall of the objective that ends a
+# run, and the residual of its eigenvectors; both are far below the differences between subsets.
 DRAWS = 3
 CHOICE_TOL = 1e-3
+CHOICE_RESIDUAL = 1e-3
 
 
 class MultiViewSpectralClustering(EmbeddingClusterer):
@@ -371,14 +374,17 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         """Return the labels for exponents that ``p="auto"`` tries, all from the eigenvectors of the first weights."""
         seeds = rng.spawn(min(self.n_init, DRAWS))
         shared = spectrum(op, weights)
-        options: dict[str, Any] = {"n_vectors": self.n_clusters_, "max_iter": self.max_iter, "tol": CHOICE_TOL}
+        k = self.n_clusters_
+        nearby = shared.leading(start, k, CHOICE_RESIDUAL)
+        labels = kmeans_labels(unit_rows(op.backend.host(nearby.embedding())), weights, k, seeds)
+        options: dict[str, Any] = {"n_vectors": k, "max_iter": self.max_iter, "tol": CHOICE_TOL}
+        options |= {"view_weights": start, "nearby": nearby, "residual": CHOICE_RESIDUAL}
         totals = self._totals(op, weights)
-        nearby = shared.leading(start, self.n_clusters_, ROUGH)
 
         def run(p: float) -> Ints:
-            relaxed = multi_view_spectral(shared, totals, p=p, view_weights=start, nearby=nearby, **options)
-            embedding = unit_rows(op.backend.host(relaxed.embedding()))
-            return kmeans_labels(embedding, weights, self.n_clusters_, seeds)
+            relaxed = multi_view_spectral(shared, totals, p=p, **options)
+            rows = FeatureKernel(unit_rows(op.backend.host(relaxed.embedding())))
+            return kernel_kmeans(rows, labels, weights, n_clusters=k).labels
 
         return list(parallel_map(run, exponents))
 

@@ -40,7 +40,7 @@ RESTARTS = 60
 SHORT_DEPTH = 2
 # Matrices of fewer rows than this, or than so many a vector, are decomposed anew for every weights.
 FEWEST_TRACKED = 300
-ROWS_A_VECTOR = 8
+ROWS_A_VECTOR = 4
 # Blocks that the search from nearby vectors adds before it starts anew.
 NEARBY_BLOCKS = 4
 
