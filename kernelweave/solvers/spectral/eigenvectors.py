@@ -203,7 +203,7 @@ class KrylovSpectrum:
     def _anew(
         self, coefficients: Floats, count: int, tol: float, start: BackendArray | None
     ) -> tuple[Floats, BackendArray, float]:
-        """Return the leading values, a block that begins with their vectors, and the residual, from the summed kernel."""
+        """Return the leading values, a block that begins with their vectors, and the residual, from the sum."""
         n = self._op.n_samples
         op = self._sum(coefficients)
         root = self._root
@@ -359,9 +359,7 @@ def _combined(coefficients: Floats, images: list[BackendArray]) -> BackendArray:
     return sum((c * image for c, image in pairs), start=0.0 * images[0])
 
 
-def ritz(
-    backend: Backend, Q: BackendArray, Z: BackendArray, kept: int, count: int
-) -> tuple[Floats, Floats, float]:
+def ritz(backend: Backend, Q: BackendArray, Z: BackendArray, kept: int, count: int) -> tuple[Floats, Floats, float]:
     """Return the leading values within the basis Q (Z its image), their coefficients, the residual of ``count``."""
     inner = backend.inner(Q, Z)
     with single_threaded_blas():

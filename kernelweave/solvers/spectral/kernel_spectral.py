@@ -250,10 +250,10 @@ def _searched_bases(views: Sequence[_View], n_vectors: int) -> tuple[list[Floats
     """Return what ``_whole_bases`` does, within subspaces that hold the leading vectors of the coupled problem.
 
     They grow by products with the kernels, as Krylov spaces do. A vector of the coupled problem is f_v in every view
-    with sum_{u != v} M_u f_u = lambda (f_v - gamma_v / n M_v f_v); its best approximation among F_v in every view is the
-    solution for the bases M_v F_v, scaled so that F_v^T (M_v - gamma_v / n M_v^2) F_v is the identity. None where
-    this does not serve: eigenvalues that are negative must be known to be left out, and a gamma close to its
-    limit needs many products a step.
+    with sum_{u != v} M_u f_u = lambda (f_v - gamma_v / n M_v f_v); its best approximation among F_v in every view is
+    the solution for the bases M_v F_v, scaled so that F_v^T (M_v - gamma_v / n M_v^2) F_v is the identity. None where
+    this does not serve: negative eigenvalues cannot be left out without knowing them, and a gamma close to its limit
+    needs many products a step.
     """
     n = len(views[0].root)
     largest = [float(leading_vectors(view.product, n, 1, LIMIT_RESIDUAL)[0][0]) for view in views]
