@@ -1,4 +1,4 @@
-"""What learning costs beside not learning: p="auto" and learned weights beside equal ones, MVKSC and KSC beside Co-reg."""
+"""What p="auto" and learned weights cost beside equal weights, and kernel spectral clustering beside Co-reg."""
 
 import time
 import warnings

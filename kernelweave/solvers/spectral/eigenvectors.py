@@ -142,8 +142,8 @@ class GramSpectrum:
         squares = np.square(self._gram @ directions).sum(axis=1)  # of Phi^T W^1/2 Y, by column
         traces = np.bincount(self._view, op.factors[self._view] * squares, op.n_views)
         unscaled = np.divide(block, root[:, None], out=np.zeros_like(block), where=root[:, None] > 0)
-        traces = np.asarray(traces, dtype=np.float64)
-        return GramPairs(values, traces, op, self._weights, directions, residual, unscaled)
+        by_view = np.asarray(traces, dtype=np.float64)
+        return GramPairs(values, by_view, op, self._weights, directions, residual, unscaled)
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class KrylovSpectrum:
             added = self._images(following)
             ahead = _combined(coefficients, added)
             basis = backend.join([basis, following])
-            images = [backend.join(pair) for pair in zip(images, added, strict=True)]
+            images = [backend.join(list(pair)) for pair in zip(images, added, strict=True)]
         images = [backend.combine(image, U) for image in images]
         return self._pairs(coefficients, count, values, backend.combine(basis, U), images, residual)
 
