@@ -64,7 +64,7 @@ DRAWN = ("k-means++", "random", "random_partition")
 GRAPH = "graph"
 #: The search, the default, that the clusters of a graph stand for where samples are absent from views.
 GRAPH_INSTEAD = "global_fast"
-# Most starts on each subset of the samples that p="auto" looks at.
+# Starts on each subset of the samples that p="auto" looks at.
 DRAWS = 10
 
 
@@ -481,7 +481,7 @@ array of shape (n_samples,), default="global_fast"
         exponents: Sequence[float],
     ) -> list[Ints]:
         """Return the labels for exponents that ``p="auto"`` tries, all from one start."""
-        start = best_of(self._drawn(op.with_weights(first), weights, rng.spawn(min(self.n_init, DRAWS)))).labels
+        start = best_of(self._drawn(op.with_weights(first), weights, rng.spawn(DRAWS))).labels
         options: dict[str, Any] = {"view_weights": first, "max_iter": self.max_iter, "max_steps": self.max_iter}
 
         def run(p: float) -> Ints:
@@ -560,7 +560,7 @@ array of shape (n_samples,), default="global_fast"
         among = among.only(telling)
         first = shares_of(first, telling)
         near = averaged_distances(among, first)
-        start = best_of(self._drawn(near, weights, rng.spawn(min(self.n_init, DRAWS)))).labels
+        start = best_of(self._drawn(near, weights, rng.spawn(DRAWS))).labels
         options: dict[str, Any] = {"view_weights": first, "max_iter": self.max_iter, "max_steps": self.max_iter}
 
         def run(p: float) -> Ints:

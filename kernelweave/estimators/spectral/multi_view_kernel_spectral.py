@@ -148,8 +148,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
     -----
     Cost: some tens of products of every kernel with n_clusters vectors. Where a kernel has negative eigenvalues or
     gamma is above half of its limit, and for up to 1,200 samples, an eigenproblem of size m for each view and one of
-    the size of their ranks together. Then O(n m) kernel values for the labels of all samples, a few thousand samples at a time.
-    Memory: V m^2. Fewer sign patterns than clusters are an error.
+    the size of their ranks together. Then O(n m) kernel values for the labels of all samples, a few thousand samples
+    at a time. Memory: V m^2. Fewer sign patterns than clusters are an error.
 
     Source: L. Houthuys, R. Langone and J. Suykens, "Multi-view kernel spectral clustering", Information Fusion 44,
     2018, section 3, solved in symmetric form.
