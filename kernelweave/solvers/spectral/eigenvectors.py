@@ -299,7 +299,8 @@ def tracked_leading(
         values, block, residual = leading_vectors(
             lambda part: backend.product(matrix, part), n, count, tol, first, restarts=3, first_depth=SHORT_DEPTH
         )
-        if residual <= tol:
+        reached = residual <= tol
+        if reached:
             return values[:count], block[:, :count], block, residual
     values, block = leading_of(matrix, width)
     return values[:count], block[:, :count], block, 0.0
