@@ -17,6 +17,7 @@ SUITES = (
     "minmax",
     "convex_mixture",
     "multi_view",
+    "quick",
     "ratio_mkc",
     "kernel_spectral",
     "comparators",

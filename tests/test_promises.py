@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from benchmarks import convex_mixture, kernel_spectral, minmax, multi_view, ratio_mkc, startup
+from benchmarks import convex_mixture, kernel_spectral, minmax, multi_view, quick, ratio_mkc, startup
 from benchmarks import kernel_kmeans as bench
 from benchmarks._harness import in_fresh_process
+from kernelweave import MultiViewSpectralClustering
 from kernelweave.datasets import standardize
 from kernelweave.foundation.threads import thread_count
 
@@ -125,6 +126,27 @@ def test_coupled_kernel_spectral_problems_are_solved_ten_times_faster_than_the_d
 def test_a_hundred_thousand_samples_of_two_views_take_no_more_than_linear_time_and_little_memory():
     for row in kernel_spectral.growth((1_000, 10_000, 100_000)):
         assert row.kept is not False, f"{row.what}: {row.result}"
+
+
+def test_learned_weights_and_a_chosen_exponent_take_a_few_times_as_long_as_equal_weights():
+    views = multi_view.blobs(600, 6, 3)
+
+    def relative_time(setting):
+        fits = {
+            name: lambda options=options: MultiViewSpectralClustering(6, random_state=0, **options).fit(views)
+            for name, options in (("equal", {"view_weights": "uniform"}), ("other", setting))
+        }
+        result = quick.taken(fits, 2)
+        return result["other"] / result["equal"]
+
+    assert (result := least(lambda: relative_time({}), 3.0)) <= 3.0, f"learned: {result:.1f} times"
+    assert (result := least(lambda: relative_time({"p": "auto"}), 8.0)) <= 8.0, f"chosen: {result:.1f} times"
+
+
+def test_kernel_spectral_clustering_takes_no_longer_than_a_few_runs_of_co_regularised():
+    for row in quick.scores(1500, 6):
+        ratio = float(row.result.split()[0])
+        assert ratio <= 6.0, f"{row.what}: {row.result}"
 
 
 def test_importing_the_estimators_takes_little_longer_than_scikit_learns():

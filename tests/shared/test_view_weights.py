@@ -5,8 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.metrics import adjusted_rand_score
 
-from kernelweave.solvers.shared.exponent import EXPONENTS, SIZE, SUBSETS, stable_exponent
+from kernelweave.solvers.shared.exponent import (
+    EXPONENTS,
+    FIRST_SUBSETS,
+    SAMPLES_A_CLUSTER,
+    SIZE,
+    SUBSETS,
+    adjusted_rand,
+    stable_exponent,
+)
 from kernelweave.solvers.shared.view_weights import LARGEST_P, best_view_weights
 from tests.reference import multi_view as oracle
 from tests.strategies import generators
@@ -208,13 +217,17 @@ class Answers:
     """Labels for every exponent that agree between subsets by design: kept for stable ones, drawn anew for others."""
 
     def __init__(self, stable, n=60, k=3):
-        self.stable, self.truth, self.subsets = stable, np.arange(n) % k, []
+        self.stable = stable
+        self.truth = np.arange(n) % k
+        self.subsets = []
+        self.tried = []
 
-    def __call__(self, subset, rng):
+    def __call__(self, subset, rng, exponents):
         self.subsets.append(subset)
+        self.tried.append(tuple(exponents))
         drawn = rng.integers(3, size=len(subset))
         names = rng.permutation(3)  # clusters of two subsets need not have the same numbers
-        return [names[self.truth[subset]] if p in self.stable else drawn for p in EXPONENTS]
+        return [names[self.truth[subset]] if p in self.stable else drawn for p in exponents]
 
 
 def rngs(count=SUBSETS, seed=0):
@@ -249,6 +262,27 @@ def test_subsets_hold_no_fewer_samples_than_clusters_and_no_more_than_their_limi
     answers.subsets.clear()
     stable_exponent(answers, np.arange(9000), rngs(2), 3)
     assert {len(subset) for subset in answers.subsets} == {SIZE}
+    answers.subsets.clear()
+    stable_exponent(answers, np.arange(9000), rngs(2), 100)
+    assert {len(subset) for subset in answers.subsets} == {100 * SAMPLES_A_CLUSTER}
+
+
+def test_exponents_that_fall_far_behind_are_not_tried_any_more():
+    answers = Answers((1.5, 5.0))
+    choice = stable_exponent(answers, np.arange(60), rngs(), 3)
+    assert choice.p == 5.0
+    assert answers.tried == [EXPONENTS] * FIRST_SUBSETS + [(1.5, 5.0)] * (SUBSETS - FIRST_SUBSETS)
+    assert (choice.stabilities[[0, 2, 3, 5, 6]] < 0.5).all()  # what was seen of them before
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_agreement_of_subsets_is_the_adjusted_rand_index(k):
+    rng = np.random.default_rng(k)
+    one = rng.integers(k, size=50)
+    other = np.where(rng.random(50) < 0.6, one, rng.integers(k + 2, size=50))
+    assert adjusted_rand(one, other) == pytest.approx(adjusted_rand_score(one, other), abs=1e-12)
+    assert adjusted_rand(one, (one + 1) % k) == 1.0
+    assert adjusted_rand(one[:1], other[:1]) == 1.0
 
 
 def test_the_same_generators_choose_the_same_exponent_and_stabilities():

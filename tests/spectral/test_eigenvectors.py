@@ -25,6 +25,46 @@ FINE = 1e-9
 ALL = slice(None)
 
 
+@pytest.mark.parametrize("form", ["dense", "features"])
+@pytest.mark.parametrize("tol", [1e-4, 1e-8])
+def test_vectors_of_other_weights_lead_to_those_of_new_ones(form, tol, monkeypatch):
+    monkeypatch.setattr(module, "FEWEST_TRACKED", 20)
+    rng = np.random.default_rng(3)
+    data = [rng.standard_normal((120, 110)) * 0.98 ** np.arange(110) for _ in range(3)]
+    if form == "features":
+        data = [X[:, :36] for X in data]
+    op = FORMS[form](data if form == "features" else [0.2 * X for X in data])
+    weights = np.linspace(0.5, 1.5, 120)
+    way = spectrum(op, weights)
+    old = way.leading(np.array([0.4, 0.3, 0.3]), 3, tol)
+    here = np.array([0.35, 0.35, 0.3])
+    decomposed = []
+    plain = module.leading_of
+    monkeypatch.setattr(module, "leading_of", lambda *given: decomposed.append(1) or plain(*given))
+    new = way.leading(here, 3, tol, old)
+    assert bool(decomposed) == (new.residual == 0.0)
+    assert tol < 1e-6 or not decomposed  # rough ones take products alone
+    exact = spectrum(op, weights).leading(here, 3, tol)
+    assert new.residual <= tol
+    close = {"rtol": 1e-9, "atol": tol * exact.values[0]}
+    np.testing.assert_allclose(new.values, exact.values, **close)
+    np.testing.assert_allclose(new.traces, exact.traces, **close)
+    again = way.leading(np.array([0.4, 0.3, 0.3]), 3, tol, new)
+    np.testing.assert_allclose(again.traces, old.traces, **close)
+
+
+@pytest.mark.parametrize("kept", [1, 3])
+def test_restarts_from_more_vectors_find_the_same_ones(kept):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((300, 300)))[0]
+    values = 1.0 - 0.001 * np.arange(300)
+    matrix = (Q * values) @ Q.T
+    found, block, residual = module.leading_vectors(lambda part: matrix @ part, 300, 3, 1e-8, kept=kept)
+    assert residual <= 1e-8
+    np.testing.assert_allclose(found[:3], values[:3], rtol=1e-12)
+    np.testing.assert_allclose(np.abs(block[:, :3].T @ Q[:, :3]), np.eye(3), atol=1e-4)
+
+
 @pytest.fixture
 def few_are_many(monkeypatch):
     """More than twenty samples go the way of very many."""

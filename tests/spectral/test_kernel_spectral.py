@@ -119,6 +119,51 @@ def test_a_view_in_which_all_samples_look_the_same_is_refused():
         coupled_kernel_spectral([K, flat], [inverse, inverse], np.ones(2), 1)
 
 
+@pytest.fixture
+def searched(monkeypatch):
+    """Count the whole decompositions of views; more than ten samples go the way of many."""
+    monkeypatch.setattr(kernel_spectral_module, "SMALL", 10)
+    whole = []
+    plain = kernel_spectral_module._whole_bases
+    monkeypatch.setattr(kernel_spectral_module, "_whole_bases", lambda views: whole.append(1) or plain(views))
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("share", "decomposed"), [(0.0, False), (0.001, False), (0.3, False), (0.499, False), (0.8, True)]
+)
+def test_subspaces_find_what_whole_decompositions_do(share, decomposed, searched, monkeypatch):
+    kernels, inverses = zip(*(centred(kernel(seed, 150)) for seed in range(3)), strict=True)
+    limits = coupled_kernel_spectral(kernels, inverses, np.zeros(3), 2).limits
+    searched.clear()
+    gammas = share * limits
+    found = coupled_kernel_spectral(kernels, inverses, gammas, 2)
+    assert bool(searched) == decomposed
+    monkeypatch.setattr(kernel_spectral_module, "SMALL", 1200)
+    exact = coupled_kernel_spectral(kernels, inverses, gammas, 2)
+    np.testing.assert_allclose(found.limits, exact.limits, rtol=1e-9)
+    np.testing.assert_allclose(found.eigenvalues, exact.eigenvalues, rtol=1e-10)
+    for one, other in zip(found.models, exact.models, strict=True):
+        signs = np.sign((one.scores * other.scores).sum(axis=0))
+        np.testing.assert_allclose(one.scores * signs, other.scores, atol=1e-6 * np.abs(other.scores).max())
+        np.testing.assert_allclose(one.alphas * signs, other.alphas, atol=1e-6 * np.abs(other.alphas).max())
+
+
+@pytest.mark.parametrize("told", [None, [True, True]])
+def test_a_kernel_with_negative_eigenvalues_is_decomposed_as_a_whole(told, searched):
+    views = [centred(kernel(seed, 60)) for seed in range(2)]
+    K, inverse = views[1]
+    values, vectors = np.linalg.eigh(K)
+    values[:3] = -0.3 * values[-1]
+    spoilt = (vectors * values) @ vectors.T
+    gammas = np.ones(2)
+    coupled_kernel_spectral([views[0][0], K], [views[0][1], inverse], gammas, 1, told)
+    assert not searched
+    result = coupled_kernel_spectral([views[0][0], spoilt], [views[0][1], inverse], gammas, 1)
+    assert searched
+    assert result.eigenvalues[0] > 0
+
+
 @pytest.mark.parametrize("small", [10, 1200])
 def test_degrees_are_the_sums_of_the_kernel_rows_and_no_vectors_give_no_scores(small, monkeypatch):
     monkeypatch.setattr(HostBackend, "direct_limit", small)

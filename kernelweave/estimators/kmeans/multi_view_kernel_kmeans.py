@@ -58,7 +58,6 @@ from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import (
 )
 from kernelweave.solvers.kmeans.starts import extended_labels, start_labels
 from kernelweave.solvers.shared.best_run import best_of
-from kernelweave.solvers.shared.exponent import EXPONENTS
 
 SEARCHES = {"global_fast": "fast", "global_exact": "exact", "global_exemplars": "exemplars"}
 DRAWN = ("k-means++", "random", "random_partition")
@@ -318,7 +317,9 @@ array of shape (n_samples,), default="global_fast"
         )
         op = summed.operator
         p = self._exponent(
-            start, lambda chosen, rng: self._by_exponent(op.take(chosen), weights[chosen], start.values, rng), weights
+            start,
+            lambda chosen, *how: self._by_exponent(op.take(chosen), weights[chosen], start.values, *how),
+            weights,
         )
         best = best_of(self._runs(op, views, weights, start, p.value, X, y))
         kernels, labels, known = summed.at_means(best.labels, weights, best.totals)
@@ -471,15 +472,22 @@ array of shape (n_samples,), default="global_fast"
         part = self._keeper.part("exponent")
         return part.once(Exponent, lambda: choose_exponent(self.p, start, labels_of, *choices))
 
-    def _by_exponent(self, op: MultiViewKernel, weights: Floats, first: Floats, rng: np.random.Generator) -> list[Ints]:
-        """Return the labels for each exponent that ``p="auto"`` tries, all from one start."""
+    def _by_exponent(
+        self,
+        op: MultiViewKernel,
+        weights: Floats,
+        first: Floats,
+        rng: np.random.Generator,
+        exponents: Sequence[float],
+    ) -> list[Ints]:
+        """Return the labels for exponents that ``p="auto"`` tries, all from one start."""
         start = best_of(self._drawn(op.with_weights(first), weights, rng.spawn(DRAWS))).labels
         options: dict[str, Any] = {"view_weights": first, "max_iter": self.max_iter, "max_steps": self.max_iter}
 
         def run(p: float) -> Ints:
             return multi_view_kernel_kmeans(op, start, weights, n_clusters=self.n_clusters, p=p, **options).labels
 
-        return list(parallel_map(run, EXPONENTS))
+        return list(parallel_map(run, exponents))
 
     # --- samples that are absent from some views ----------------------------------------------------------------------
 
@@ -493,7 +501,7 @@ array of shape (n_samples,), default="global_fast"
         among = kernels.among
         p = self._exponent(
             start,
-            lambda chosen, rng: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, rng),
+            lambda chosen, *how: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, *how),
             weights,
         )
         best = best_of(self._observed_runs(among, views, weights, start, p, X, y))
@@ -540,9 +548,14 @@ array of shape (n_samples,), default="global_fast"
         meter.close()
 
     def _observed_by_exponent(
-        self, among: ObservedViews, weights: Floats, first: Floats, rng: np.random.Generator
+        self,
+        among: ObservedViews,
+        weights: Floats,
+        first: Floats,
+        rng: np.random.Generator,
+        exponents: Sequence[float],
     ) -> list[Ints]:
-        """Return the labels for each exponent that ``p="auto"`` tries, all from one start."""
+        """Return the labels for exponents that ``p="auto"`` tries, all from one start."""
         telling = among.telling(weights, self.n_clusters)
         among = among.only(telling)
         first = shares_of(first, telling)
@@ -554,7 +567,7 @@ array of shape (n_samples,), default="global_fast"
             result = masked_multi_view_kernel_kmeans(among, start, weights, n_clusters=self.n_clusters, p=p, **options)
             return result.labels
 
-        return list(parallel_map(run, EXPONENTS))
+        return list(parallel_map(run, exponents))
 
     # --- new samples --------------------------------------------------------------------------------------------------
 

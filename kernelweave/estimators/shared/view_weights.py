@@ -58,14 +58,14 @@ def start_weights(view_weights: Any, init_view_weights: Any, names: Sequence[str
 def choose_exponent(
     p: float | str,
     start: StartWeights,
-    labels_of: Callable[[Ints, np.random.Generator], Sequence[Ints]],
+    labels_of: Callable[[Ints, np.random.Generator, Sequence[float]], Sequence[Ints]],
     sample_weights: Floats,
     n_clusters: int,
     random_state: Any,
 ) -> Exponent:
     """Return p, or the exponent that ``p="auto"`` chooses: the one whose clusters are the most stable.
 
-    ``labels_of`` takes a subset of the samples and a generator, and returns the labels for each exponent tried.
+    ``labels_of`` takes a subset of the samples, a generator and exponents, and returns the labels for each of these.
     """
     if start.uniform:
         return Exponent(np.inf)

@@ -146,9 +146,10 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
 
     Notes
     -----
-    Cost: an eigenproblem of size m for each view, one of the size of their ranks together, then O(n m) kernel values
-    for the labels of all samples, a few thousand samples at a time. Memory: V m^2. Fewer sign patterns than clusters
-    are an error.
+    Cost: some tens of products of every kernel with n_clusters vectors. Where a kernel has negative eigenvalues or
+    gamma is above half of its limit, and for up to 1,200 samples, an eigenproblem of size m for each view and one of
+    the size of their ranks together. Then O(n m) kernel values for the labels of all samples, a few thousand samples
+    at a time. Memory: V m^2. Fewer sign patterns than clusters are an error.
 
     Source: L. Houthuys, R. Langone and J. Suykens, "Multi-view kernel spectral clustering", Information Fusion 44,
     2018, section 3, solved in symmetric form.
@@ -368,7 +369,9 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             every = slice(None)
             matrices = [np.ascontiguousarray(op.block(every, every), dtype=np.float64) for op in centred]
             with explained(views.names):
-                solution = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1)
+                solution = coupled_kernel_spectral(
+                    matrices, inverses, gammas, self.n_clusters - 1, [bool(op.psd) for op in kernels]
+                )
         trained = [
             TrainedKernel.of(kernel, spec, indices, views.n_samples)
             for kernel, spec in zip(fitted.kernels, specs, strict=True)

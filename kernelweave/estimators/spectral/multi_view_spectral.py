@@ -1,6 +1,6 @@
 """The multi-view spectral clustering estimator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,13 +47,21 @@ from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, re
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights, takes_missing_cells
 from kernelweave.kernels.dense import DenseCross
+from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.weighted_sum import MultiViewKernel
-from kernelweave.solvers.shared.exponent import EXPONENTS
+from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
+from kernelweave.solvers.spectral.eigenvectors import spectrum
 from kernelweave.solvers.spectral.masked_multi_view import ObservedSpectrum, masked_multi_view_spectral
-from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum
+from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, multi_view_spectral
+
+# On the subsets of the samples that p="auto" looks at: most starts of k-means, the fall of the objective that ends a
+# run, and the residual of its eigenvectors; both are far below the differences between subsets.
+DRAWS = 3
+CHOICE_TOL = 1e-3
+CHOICE_RESIDUAL = 1e-3
 
 
 class MultiViewSpectralClustering(EmbeddingClusterer):
@@ -287,7 +295,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         op = kernels.operator
         exponent = self._exponent(
             start,
-            lambda samples, rng: self._labels_by_exponent(op.take(samples), weights[samples], start.values, rng),
+            lambda samples, *how: self._labels_by_exponent(op.take(samples), weights[samples], start.values, *how),
             weights,
         )
         meter = Meter(self, "steps")
@@ -340,10 +348,14 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
 
     def _relax(self, op: MultiViewKernel, weights: Floats, **options: Any) -> RelaxedClusters:
         """Return the relaxed clusters; the options are p, the view weights to begin with, and how they are learned."""
-        k = self.n_clusters_
-        # t_v, of which a view's D_v is what the eigenvectors leave
-        totals = np.full(len(op.coefficients), float(k)) if self.normalize == "degrees" else op.view_traces(weights)
-        return relaxed_clusters(op, weights, totals, n_vectors=k, max_iter=self.max_iter, tol=self.tol, **options)
+        bounds: dict[str, Any] = {"n_vectors": self.n_clusters_, "max_iter": self.max_iter, "tol": self.tol}
+        return relaxed_clusters(op, weights, self._totals(op, weights), **bounds, **options)
+
+    def _totals(self, op: MultiViewKernel, weights: Floats) -> Floats:
+        """Return t_v, of which a view's D_v is what the eigenvectors leave."""
+        if self.normalize == "degrees":
+            return np.full(len(op.coefficients), float(self.n_clusters_))
+        return op.view_traces(weights)
 
     def _exponent(self, start: StartWeights, labels_of: Callable[..., list[Ints]], weights: Floats) -> Exponent:
         """Return the exponent of the view weights."""
@@ -352,16 +364,29 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         return part.once(Exponent, lambda: choose_exponent(self.p, start, labels_of, *choices))
 
     def _labels_by_exponent(
-        self, op: MultiViewKernel, weights: Floats, start: Floats, rng: np.random.Generator
+        self,
+        op: MultiViewKernel,
+        weights: Floats,
+        start: Floats,
+        rng: np.random.Generator,
+        exponents: Sequence[float],
     ) -> list[Ints]:
-        """Return the labels for each exponent that ``p="auto"`` tries."""
-        seeds = rng.spawn(self.n_init)
+        """Return the labels for exponents that ``p="auto"`` tries, all from the eigenvectors of the first weights."""
+        seeds = rng.spawn(min(self.n_init, DRAWS))
+        shared = spectrum(op, weights)
+        k = self.n_clusters_
+        nearby = shared.leading(start, k, CHOICE_RESIDUAL)
+        labels = kmeans_labels(unit_rows(op.backend.host(nearby.embedding())), weights, k, seeds)
+        options: dict[str, Any] = {"n_vectors": k, "max_iter": self.max_iter, "tol": CHOICE_TOL}
+        options |= {"view_weights": start, "nearby": nearby, "residual": CHOICE_RESIDUAL}
+        totals = self._totals(op, weights)
 
         def run(p: float) -> Ints:
-            embedding = unit_rows(self._relax(op, weights, p=p, view_weights=start).embedding)
-            return kmeans_labels(embedding, weights, self.n_clusters_, seeds)
+            relaxed = multi_view_spectral(shared, totals, p=p, **options)
+            rows = FeatureKernel(unit_rows(op.backend.host(relaxed.embedding())))
+            return kernel_kmeans(rows, labels, weights, n_clusters=k).labels
 
-        return list(parallel_map(run, EXPONENTS))
+        return list(parallel_map(run, exponents))
 
     # --- samples that are absent from some views ----------------------------------------------------------------------
 
@@ -376,7 +401,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self._check_memory(among)
         exponent = self._exponent(
             start,
-            lambda chosen, rng: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, rng),
+            lambda chosen, *how: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, *how),
             weights,
         )
         meter = Meter(self, "steps")
@@ -415,10 +440,15 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         )
 
     def _observed_by_exponent(
-        self, among: ObservedViews, weights: Floats, first: Floats, rng: np.random.Generator
+        self,
+        among: ObservedViews,
+        weights: Floats,
+        first: Floats,
+        rng: np.random.Generator,
+        exponents: Sequence[float],
     ) -> list[Ints]:
-        """Return the labels for each exponent that ``p="auto"`` tries."""
-        seeds = rng.spawn(self.n_init)
+        """Return the labels for exponents that ``p="auto"`` tries."""
+        seeds = rng.spawn(min(self.n_init, DRAWS))
         telling = among.telling(weights, self.n_clusters_)
         among = among.only(telling)
         start = shares_of(first, telling)
@@ -427,7 +457,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             relaxed = self._relax_observed(among, weights, p=p, view_weights=start)
             return kmeans_labels(unit_rows(relaxed.embedding()), weights, self.n_clusters_, seeds)
 
-        return list(parallel_map(run, EXPONENTS))
+        return list(parallel_map(run, exponents))
 
     def _cross(self, X: Any) -> KernelOperator:
         """Return the sum of the kernels between samples and the training samples, which pictures draw."""

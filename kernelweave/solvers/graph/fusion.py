@@ -205,8 +205,8 @@ def graph_eigenvectors(
     needed = count if exact is None else min(exact, count)
     extra = count - needed + GUARD
     depth = DEPTH if n <= MANY else DEPTH_OF_MANY
-    # Products wait for rows of X from all over memory, and half as many bytes take half the time. The matrix has norm 1,
-    # so that rounding X to single precision changes a product by at most 6e-8 of its length: far below the tolerance.
+    # Products wait for rows of X from all over memory, and half as many bytes take half the time. The matrix has norm
+    # 1, so that rounding X to single precision moves a product by at most 6e-8 of its length, far below the tolerance.
     precision = np.float64 if n <= MANY else np.float32
     restarts = MOST_RESTARTS * DEPTH // depth
     values, block, residual = leading_vectors(

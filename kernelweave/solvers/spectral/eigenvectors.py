@@ -14,6 +14,7 @@ Blocks of one row per sample belong to the kernel's backend; the host sees eigen
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -35,6 +36,13 @@ GUARD = 4
 # Blocks of a Krylov basis, and most restarts.
 DEPTH = 12
 RESTARTS = 60
+# Blocks of the first basis where the search starts from eigenvectors of other weights.
+SHORT_DEPTH = 2
+# Matrices of fewer rows than this, or than so many a vector, are decomposed anew for every weights.
+FEWEST_TRACKED = 300
+ROWS_A_VECTOR = 4
+# Blocks that the search from nearby vectors adds before it starts anew.
+NEARBY_BLOCKS = 4
 
 
 class Eigenpairs(Protocol):
@@ -98,6 +106,7 @@ class GramPairs:
     weights: BackendArray
     directions: Floats  # (d, k) f = Phi times these
     residual: float = 0.0
+    block: Floats | None = None  # where the next search may start, but for the roots of the weights
 
     def embedding(self) -> BackendArray:
         """Return f = Phi C^1/2 U lambda^-1/2."""
@@ -124,12 +133,17 @@ class GramSpectrum:
         op = self._op.with_weights(coefficients)
         root = np.sqrt(op.column_weights)
         inner = root[:, None] * self._gram * root
-        values, U = leading_of(inner, min(count, len(self._gram)))
+        first = start.block if isinstance(start, GramPairs) else None
+        # Vectors of other weights are Phi^T Y scaled by the roots of these weights.
+        first = None if first is None else first * root[:, None]
+        values, U, block, residual = tracked_leading(inner, min(count, len(self._gram)), tol, first)
         # Y = W^1/2 Phi C^1/2 U lambda^-1/2
         directions = root[:, None] * U * np.sqrt(extension(values))
         squares = np.square(self._gram @ directions).sum(axis=1)  # of Phi^T W^1/2 Y, by column
         traces = np.bincount(self._view, op.factors[self._view] * squares, op.n_views)
-        return GramPairs(values, np.asarray(traces, dtype=np.float64), op, self._weights, directions)
+        unscaled = np.divide(block, root[:, None], out=np.zeros_like(block), where=root[:, None] > 0)
+        by_view = np.asarray(traces, dtype=np.float64)
+        return GramPairs(values, by_view, op, self._weights, directions, residual, unscaled)
 
 
 @dataclass(frozen=True)
@@ -139,19 +153,21 @@ class KrylovPairs:
     values: Floats
     traces: Floats
     residual: float
-    op: KernelOperator
+    summed: Callable[[], KernelOperator]  # the sum of the kernels
     root: BackendArray  # (n,) w^1/2
     vectors: BackendArray  # (n, k) Y
-    block: BackendArray | None  # where the next search may start
+    block: BackendArray  # (n, k + GUARD) where the next search may start
+    images: list[BackendArray]  # products of every view with the block
+    backend: Backend
 
     @property
-    def host_block(self) -> Floats | None:
+    def host_block(self) -> Floats:
         """The block as NumPy."""
-        return None if self.block is None else self.op.backend.host(self.block)
+        return self.backend.host(self.block)
 
     def embedding(self) -> BackendArray:
         """Return f from one product, so that training and new samples meet the same formula."""
-        return self.op.matmat(self.sources())
+        return self.summed().matmat(self.sources())
 
     def sources(self) -> BackendArray:
         """Return w^1/2 Y / lambda."""
@@ -159,7 +175,11 @@ class KrylovPairs:
 
 
 class KrylovSpectrum:
-    """Eigenvectors through products with the kernels."""
+    """Eigenvectors through products with the kernels.
+
+    Products of the views with the vectors give the traces, and for other coefficients they are those of the sum: a
+    search from the vectors of the last coefficients begins without a product, and new blocks are few.
+    """
 
     def __init__(self, op: MultiViewKernel, weights: Floats) -> None:
         self._op = op
@@ -171,27 +191,79 @@ class KrylovSpectrum:
         self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | StoredBlock | None = None
     ) -> KrylovPairs:
         """Return the leading pairs to a relative residual of ``tol``; never worse than the block it starts from."""
+        count = min(count, self._op.n_samples)
+        block = getattr(start, "block", None)
+        block = None if block is None else self._backend.array(block)
+        near = None if block is None else self._nearby(coefficients, count, tol, block, getattr(start, "images", None))
+        if near is not None and near.residual <= tol:
+            return near
+        values, block, residual = self._anew(coefficients, count, tol, block if near is None else near.block)
+        return self._pairs(coefficients, count, values, block, self._images(block), residual)
+
+    def _anew(
+        self, coefficients: Floats, count: int, tol: float, start: BackendArray | None
+    ) -> tuple[Floats, BackendArray, float]:
+        """Return the leading values, a block that begins with their vectors, and the residual, from the sum."""
         n = self._op.n_samples
-        count = min(count, n)
         op = self._sum(coefficients)
         root = self._root
         if n <= self._backend.direct_limit:
             full = root[:, None] * op.block(slice(None), slice(None)) * root
-            values, vectors = leading_of(full, count)
-            return KrylovPairs(values, self._traces(vectors), 0.0, op, root, vectors, None)
+            return *leading_of(full, min(count + GUARD, n)), 0.0
 
         def product(block: BackendArray) -> BackendArray:
             return root[:, None] * op.matmat(root[:, None] * block)
 
-        first = getattr(start, "block", None)
-        first = None if first is None else self._backend.array(first)
-        values, block, residual = leading_vectors(product, n, count, tol, first, backend=self._backend)
-        vectors = block[:, :count]
-        return KrylovPairs(values[:count], self._traces(vectors), residual, op, root, vectors, block)
+        depth = DEPTH if start is None else SHORT_DEPTH
+        return leading_vectors(product, n, count, tol, start, backend=self._backend, first_depth=depth)
 
-    def _traces(self, vectors: BackendArray) -> Floats:
-        H = self._root[:, None] * vectors
-        return np.array([self._backend.total(H * view.matmat(H)) for view in self._views])
+    def _nearby(
+        self,
+        coefficients: Floats,
+        count: int,
+        tol: float,
+        block: BackendArray,
+        images: list[BackendArray] | None,
+    ) -> KrylovPairs | None:
+        """Return the best pairs of a small basis that begins with a block; None where samples are few."""
+        n = self._op.n_samples
+        backend = self._backend
+        width = block.shape[1]
+        if width != min(count + GUARD, n) or n < max(FEWEST_TRACKED, ROWS_A_VECTOR * width):
+            return None
+        basis = block
+        images = self._images(block) if images is None else images
+        ahead = _combined(coefficients, images)
+        for more in range(NEARBY_BLOCKS, -1, -1):
+            values, U, residual = ritz(backend, [basis], [_combined(coefficients, images)], width, count)
+            following = None if residual <= tol or more == 0 else backend.orthonormal(ahead, [basis])
+            if following is None or following.shape[1] == 0:
+                break
+            added = self._images(following)
+            ahead = _combined(coefficients, added)
+            basis = backend.join([basis, following])
+            images = [backend.join(list(pair)) for pair in zip(images, added, strict=True)]
+        images = [backend.combine([image], U) for image in images]
+        return self._pairs(coefficients, count, values, backend.combine([basis], U), images, residual)
+
+    def _pairs(
+        self,
+        coefficients: Floats,
+        count: int,
+        values: Floats,
+        block: BackendArray,
+        images: list[BackendArray],
+        residual: float,
+    ) -> KrylovPairs:
+        vectors = block[:, :count]
+        traces = np.array([self._backend.total(vectors * image[:, :count]) for image in images])
+        summed = partial(self._sum, coefficients)
+        return KrylovPairs(values[:count], traces, residual, summed, self._root, vectors, block, images, self._backend)
+
+    def _images(self, block: BackendArray) -> list[BackendArray]:
+        """Return the products of W^1/2 K_v W^1/2 with a block, for every view."""
+        H = self._root[:, None] * block
+        return [self._root[:, None] * view.matmat(H) for view in self._views]
 
     def _sum(self, coefficients: Floats) -> KernelOperator:
         """Return the weighted sum as one matrix where all kernels are stored, dense or sparse."""
@@ -211,6 +283,29 @@ def leading_of(matrix: Floats, count: int) -> tuple[Floats, Floats]:
     return values[::-1], vectors[:, ::-1]
 
 
+def tracked_leading(
+    matrix: Floats, count: int, tol: float, start: Floats | None
+) -> tuple[Floats, Floats, Floats, float]:
+    """Return the leading eigenpairs of a stored matrix, a block to start from the next time, and the residual.
+
+    From such a block a few products are enough, as long as they reach ``tol``; a whole decomposition is the other way.
+    """
+    n = len(matrix)
+    width = min(count + GUARD, n)
+    if start is not None and start.shape[1] == width and n >= max(FEWEST_TRACKED, ROWS_A_VECTOR * width):
+        backend = get_backend()
+        with single_threaded_blas():
+            first = np.linalg.qr(start)[0]
+        values, block, residual = leading_vectors(
+            lambda part: backend.product(matrix, part), n, count, tol, first, restarts=3, first_depth=SHORT_DEPTH
+        )
+        reached = residual <= tol
+        if reached:
+            return values[:count], block[:, :count], block, residual
+    values, block = leading_of(matrix, width)
+    return values[:count], block[:, :count], block, 0.0
+
+
 def leading_vectors(
     product: Callable[[BackendArray], BackendArray],
     n: int,
@@ -221,45 +316,61 @@ def leading_vectors(
     backend: Backend | None = None,
     extra: int = GUARD,
     restarts: int = RESTARTS,
+    kept: int = 1,
     depth: int = DEPTH,
+    first_depth: int | None = None,
 ) -> tuple[Floats, BackendArray, float]:
     """Return the leading eigenpairs of a symmetric matrix given by its products with blocks, and their residual.
 
     ``count`` of them to a relative residual of ``tol`` (or as near as ``restarts`` come: the residual tells),
     and ``extra`` more, as good as they come, to start from the next time. Restarted block Krylov method with bases of
-    ``depth`` blocks; the sum of the values is never below that of the ``start``.
+    ``depth`` blocks; the sum of the values is never below that of the ``start``. A restart goes on from ``kept`` blocks
+    of the best vectors; more than one help where many eigenvalues are nearly equal. ``first_depth`` is the number of
+    blocks before the first look at the residual, which doubles up to ``depth``: few are enough for a close start.
     """
     backend = get_backend() if backend is None else backend
     width = min(count + extra, n)
     block = start
     if block is None or block.shape[1] != width:
         block = backend.start_block(n, width)
+    image = product(block)
+    blocks = depth if first_depth is None else first_depth
     for _ in range(restarts):
         basis = [block]
-        images = [product(block)]
-        for _ in range(depth - 1):
-            following = backend.orthonormal(images[-1], backend.together(basis))
+        images = [image]
+        for _ in range(blocks - block.shape[1] // width):
+            following = backend.orthonormal(images[-1][:, :width], backend.together(basis))
             if following.shape[1] == 0:
                 break
             basis.append(following)
             images.append(product(following))
-        values, block, residual = _ritz(backend, backend.together(basis), backend.together(images), width, count)
+        Q = backend.together(basis)
+        Z = backend.together(images)
+        values, U, residual = ritz(backend, Q, Z, kept * width, count)
+        block = backend.combine(Q, U)
+        image = backend.combine(Z, U)
         if residual <= tol:
             break
-    return values, block, residual
+        blocks = min(2 * blocks, depth)
+    return values[:width], block[:, :width], residual
 
 
-def _ritz(
-    backend: Backend, Q: list[BackendArray], Z: list[BackendArray], width: int, count: int
-) -> tuple[Floats, BackendArray, float]:
-    """Return the leading values and vectors within the basis Q (Z its image), and the residual of ``count`` of them."""
+def _combined(coefficients: Floats, images: list[BackendArray]) -> BackendArray:
+    """Return the image under the weighted sum, from those under every kernel."""
+    pairs = zip(coefficients.tolist(), images, strict=True)
+    return sum((c * image for c, image in pairs), start=0.0 * images[0])
+
+
+def ritz(
+    backend: Backend, Q: list[BackendArray], Z: list[BackendArray], kept: int, count: int
+) -> tuple[Floats, Floats, float]:
+    """Return the leading values within the basis Q (Z its image), their coefficients, the residual of ``count``."""
     inner = backend.inner(Q, Z)
     with single_threaded_blas():
         values, U = eigh(0.5 * (inner + inner.T))
-    values = values[::-1][:width]
-    U = U[:, ::-1][:, :width]
-    block = backend.combine(Q, U)
-    image = backend.combine(Z, U)
-    errors = backend.column_norms(image[:, :count] - block[:, :count] * values[:count])
+    values = values[::-1][:kept]
+    U = U[:, ::-1][:, :kept]
+    few = U[:, :count]
+    errors = backend.column_norms(backend.combine(Z, few) - backend.combine(Q, few) * values[:count])
     size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
-    return values, block, float(errors.max()) / size
+    return values, U, float(errors.max()) / size

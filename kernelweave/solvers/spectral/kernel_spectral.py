@@ -3,8 +3,9 @@
 Objective   one view: leading eigenvectors alpha of D^-1 M_D Omega (MVKSC 6). Several: leading eigenvectors of the
             coupled problem (15), in which the scores of the views are made to agree
 Input       kernel matrices of the training samples; for several views a regularisation gamma for each
-Cost        one view: some tens of products with the kernel. Several: one eigenproblem per view, and one of size V r
-            with r the numerical rank
+Cost        one view: some tens of products with the kernel. Several: as many with each kernel, within subspaces; one
+            whole eigenproblem per view and one of size V r, r the numerical rank, where samples are few, a kernel
+            is indefinite, or gamma is close to its limit
 Guarantee   (15) is solved in its symmetric-definite form: real eigenvalues, largest first
 Source      Houthuys, Langone and Suykens, Information Fusion 2018, 2.2 and 3; Alzate and Suykens, IEEE TPAMI 2010
 """
@@ -14,18 +15,33 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, lapack
 from scipy.optimize import nnls
 
-from kernelweave.backends import BackendArray
+from kernelweave.backends import BackendArray, get_backend
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import FLAT, inverse_degrees
-from kernelweave.solvers.spectral.eigenvectors import SMALL, ZERO_EIGENVALUE, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import (
+    DEPTH,
+    GUARD,
+    RESTARTS,
+    SMALL,
+    ZERO_EIGENVALUE,
+    leading_of,
+    leading_vectors,
+)
 
 # Residual of the eigenvectors.
 RESIDUAL = 1e-8
+# Residual of the largest eigenvalue of a view, which is then right to its square.
+LIMIT_RESIDUAL = 1e-6
+# Share of its limit up to which gamma is dealt with by a series, and how far the series goes.
+SERIES_LIMIT = 0.5
+SERIES_END = 1e-2
+# Blocks of vectors that a restart goes on from: eigenvalues of narrow kernels are all but equal.
+KEPT = 4
 # Scores below this share of the largest are zero.
 ZERO_SCORE = 1e-10
 
@@ -100,7 +116,7 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> Score
         matrix = product(np.eye(n))
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
     else:
-        values, vectors, _ = leading_vectors(product, n, count, RESIDUAL, backend=backend)
+        values, vectors, _ = leading_vectors(product, n, count, RESIDUAL, backend=backend, kept=KEPT)
         values = values[:count]
         vectors = vectors[:, :count]
     alphas = root[:, None] * project(vectors) * (values > ZERO_EIGENVALUE)
@@ -124,41 +140,86 @@ class CoupledScores:
     limits: Floats  # (V,) gamma must be below
 
 
+@dataclass(frozen=True)
+class _View:
+    """M = D^-1/2 Omega D^-1/2 of a view, Omega centred; its products are those of Omega."""
+
+    number: int
+    kernel: Floats  # (n, n) Omega
+    root: Floats  # (n,) D^-1/2
+    gamma: float
+    definite: bool  # whether it is known that no eigenvalue is negative
+
+    @property
+    def share(self) -> float:
+        """The factor of M^2 on the right-hand side, gamma / n."""
+        return self.gamma / len(self.root)
+
+    def product(self, block: Floats) -> Floats:
+        """Return M @ block."""
+        return np.asarray(self.root[:, None] * get_backend().product(self.kernel, self.root[:, None] * block))
+
+    def matrix(self) -> Floats:
+        """Return M."""
+        return self.root[:, None] * self.kernel * self.root
+
+    def limit(self, largest: float) -> float:
+        """Return what gamma has to stay below, from the largest eigenvalue; it is checked."""
+        if largest <= FLAT:  # the largest possible eigenvalue is 1
+            raise FlatViewError(self.number)
+        limit = len(self.root) / largest
+        if not self.gamma < limit:
+            raise RegularizationError(self.number, self.gamma, limit)
+        return limit
+
+
 def coupled_kernel_spectral(
-    kernels: Sequence[Floats], inverses: Sequence[Floats], gammas: Floats, n_vectors: int
+    kernels: Sequence[Floats],
+    inverses: Sequence[Floats],
+    gammas: Floats,
+    n_vectors: int,
+    definite: Sequence[bool] | None = None,
 ) -> CoupledScores:
     """Solve (15) for centred kernels, inverse degrees and gamma of every view.
 
     With W = D^-1/2 Omega_c^1/2 = Q S (thin), the symmetric form has blocks W_v^T W_u beside zeros on the diagonal and
     I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v.
+    Negative eigenvalues of a kernel are left out; ``definite`` says which kernels are known to have none.
     """
-    n = len(kernels[0])
-    bases = []
-    limits = []
-    for view, (K, inverse, gamma) in enumerate(zip(kernels, inverses, gammas.tolist(), strict=True)):
-        root = np.sqrt(inverse)
-        with single_threaded_blas():
-            values, Q = eigh(root[:, None] * K * root, overwrite_a=True, check_finite=False)
-        keep = values > ZERO_EIGENVALUE * max(float(values[-1]), 0.0)
-        if values[-1] <= FLAT:  # the largest possible eigenvalue is 1
-            raise FlatViewError(view)
-        squares = values[keep]
-        limits.append(n / float(squares[-1]))
-        if not gamma < limits[-1]:
-            raise RegularizationError(view, gamma, limits[-1])
-        bases.append(Q[:, keep] * np.sqrt(squares / (1.0 - gamma * squares / n)))
-    ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
-    size = int(ends[-1])
-    count = min(n_vectors, int(ends[-1]))
-    spans = list(pairwise(ends.tolist()))
+    known = [False] * len(kernels) if definite is None else definite
+    parts = zip(kernels, inverses, gammas.tolist(), known, strict=True)
+    views = [_View(i, K, np.sqrt(inverse), gamma, yes) for i, (K, inverse, gamma, yes) in enumerate(parts)]
+    found = None if len(kernels[0]) <= SMALL else _searched_bases(views, n_vectors)
+    bases, limits = _whole_bases(views) if found is None else found
+    count = min(n_vectors, sum(basis.shape[1] for basis in bases))
     if count == 0:
         return CoupledScores(tuple(map(nothing, inverses)), np.empty(0), np.array(limits))
+    values, coefficients = _coupled_vectors(bases, count)
+    # D^-1/2 e_v = W_v h_v; the optimality conditions (14) then give alpha without dividing by small eigenvalues.
+    telling = values > ZERO_EIGENVALUE * max(float(values[0]), 0.0)
+    combine = get_backend().combine
+    weighted = [combine([basis], part * telling) for basis, part in zip(bases, coefficients, strict=True)]
+    total = np.sum(weighted, axis=0)
+    models = []
+    for view, inverse, scores in zip(views, inverses, weighted, strict=True):
+        others = (total - scores) / np.where(values > 0, values, 1.0)
+        alphas = view.root[:, None] * (view.share * scores + others)
+        scores = get_backend().product(view.kernel, alphas)
+        models.append(ScoreModel(alphas, np.zeros(count), scores, values, inverse))
+    return CoupledScores(tuple(models), values, np.array(limits))
+
+
+def _coupled_vectors(bases: Sequence[Floats], count: int) -> tuple[Floats, list[Floats]]:
+    """Return the leading eigenvalues of the blocks W_v^T W_u, zero on the diagonal, and the vectors view by view."""
+    ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
+    spans = list(pairwise(ends.tolist()))
+    size = int(ends[-1])
     if size <= SMALL:
         joined = np.hstack(bases)
         with single_threaded_blas():
             A = joined.T @ joined
-            for lo, hi in spans:
-                A[lo:hi, lo:hi] = 0.0
+        for lo, hi in spans:
+            A[lo:hi, lo:hi] = 0.0
         values, Y = leading_of(A, count)
     else:
 
@@ -168,18 +229,116 @@ def coupled_kernel_spectral(
             return np.vstack([basis.T @ (total - image) for basis, image in zip(bases, images, strict=True)])
 
         values, Y, _ = leading_vectors(product, size, count, RESIDUAL)
-        values = values[:count]
-        Y = Y[:, :count]
-    # D^-1/2 e_v = W_v h_v; the optimality conditions (14) then give alpha without dividing by small eigenvalues.
-    Y[:, values <= ZERO_EIGENVALUE * max(float(values[0]), 0.0)] = 0.0
-    weighted = [basis @ Y[lo:hi] for basis, (lo, hi) in zip(bases, spans, strict=True)]
+    return values[:count], [Y[lo:hi, :count] for lo, hi in spans]
+
+
+def _whole_bases(views: Sequence[_View]) -> tuple[list[Floats], list[float]]:
+    """Return W (I - gamma / n S^2)^-1/2 of every view from all its eigenvectors, and the limits of gamma."""
+    bases = []
+    limits = []
+    for view in views:
+        with single_threaded_blas():
+            values, Q = eigh(view.matrix(), overwrite_a=True, check_finite=False, driver="evd")
+        keep = values > ZERO_EIGENVALUE * max(float(values[-1]), 0.0)
+        limits.append(view.limit(float(values[-1])))
+        squares = values[keep]
+        bases.append(Q[:, keep] * np.sqrt(squares / (1.0 - view.share * squares)))
+    return bases, limits
+
+
+def _searched_bases(views: Sequence[_View], n_vectors: int) -> tuple[list[Floats], list[float]] | None:
+    """Return what ``_whole_bases`` does, within subspaces that hold the leading vectors of the coupled problem.
+
+    They grow by products with the kernels, as Krylov spaces do. A vector of the coupled problem is f_v in every view
+    with sum_{u != v} M_u f_u = lambda (f_v - gamma_v / n M_v f_v); its best approximation among F_v in every view is
+    the solution for the bases M_v F_v, scaled so that F_v^T (M_v - gamma_v / n M_v^2) F_v is the identity. None where
+    this does not serve: negative eigenvalues cannot be left out without knowing them, and a gamma close to its limit
+    needs many products a step.
+    """
+    n = len(views[0].root)
+    largest = [float(leading_vectors(view.product, n, 1, LIMIT_RESIDUAL)[0][0]) for view in views]
+    limits = [view.limit(value) for view, value in zip(views, largest, strict=True)]
+    shares = [view.gamma / limit for view, limit in zip(views, limits, strict=True)]
+    if n_vectors == 0 or max(shares) > SERIES_LIMIT:
+        return None
+    if not all(view.definite or _is_definite(view, value) for view, value in zip(views, largest, strict=True)):
+        return None
+    terms = [0 if share <= SERIES_END else int(np.log(SERIES_END) / np.log(share)) for share in shares]
+    width = min(n_vectors + GUARD, n)
+    depth = max(2, min(DEPTH, SMALL // (len(views) * width)))
+    size = np.sqrt(max(value / (1.0 - share) for value, share in zip(largest, shares, strict=True)))
+    backend = get_backend()
+    block = np.vstack([backend.start_block(n, width)] * len(views))
+    missing: Floats | None = None
+    for _ in range(RESTARTS):
+        basis = [backend.orthonormal(block, [np.empty((len(block), 0))])]
+        images = [_stacked_products(views, basis[0])]
+        while len(basis) < depth:
+            # What the best vectors miss has all of the inverse in it, of which the series has the first terms alone.
+            ahead = missing if missing is not None and len(basis) == 1 else _following(views, images[-1], terms)
+            following = backend.orthonormal(ahead, backend.together(basis))
+            if following.shape[1] == 0:
+                break
+            basis.append(following)
+            images.append(_stacked_products(views, following))
+        block, missing, bases, largest_value = _best_within(views, backend.join(basis), backend.join(images), width)
+        if size * float(backend.column_norms(missing[:, :n_vectors]).max()) <= RESIDUAL * largest_value:
+            break
+    return bases, limits
+
+
+def _stacked_products(views: Sequence[_View], block: Floats) -> Floats:
+    """Return M_v f_v of every view, one under the other."""
+    return np.vstack([view.product(part) for view, part in zip(views, np.split(block, len(views)), strict=True)])
+
+
+def _following(views: Sequence[_View], image: Floats, terms: Sequence[int]) -> Floats:
+    """Return (I - gamma_v / n M_v)^-1 sum_{u != v} M_u f_u of every view, the inverse by a few terms of its series."""
+    parts = np.split(image, len(views))
+    total = np.sum(parts, axis=0)
+    blocks = []
+    for view, part, count in zip(views, parts, terms, strict=True):
+        others = total - part
+        block = others
+        for _ in range(count):
+            block = others + view.share * view.product(block)
+        blocks.append(block)
+    return np.vstack(blocks)
+
+
+def _best_within(
+    views: Sequence[_View], basis: Floats, images: Floats, width: int
+) -> tuple[Floats, Floats, list[Floats], float]:
+    """Return the best vectors f_v among those of a basis, what they miss, their bases, and the largest eigenvalue.
+
+    What they miss is sum_{u != v} M_u f_u - lambda (f_v - gamma_v / n M_v f_v), for vectors of unit length in the
+    symmetric form.
+    """
+    backend = get_backend()
+    scaled = []
+    bases = []
+    for view, F, N in zip(views, np.split(basis, len(views)), np.split(images, len(views)), strict=True):
+        inner = backend.inner([F], [N]) - view.share * backend.inner([N], [N])
+        values, U = leading_of(0.5 * (inner + inner.T), len(inner))
+        keep = values > ZERO_EIGENVALUE * values[0]
+        U = U[:, keep] / np.sqrt(values[keep])
+        scaled.append(backend.combine([F], U))
+        bases.append(backend.combine([N], U))
+    values, coefficients = _coupled_vectors(bases, min(width, sum(part.shape[1] for part in bases)))
+    vectors = [backend.combine([F], part) for F, part in zip(scaled, coefficients, strict=True)]
+    weighted = [backend.combine([N], part) for N, part in zip(bases, coefficients, strict=True)]
     total = np.sum(weighted, axis=0)
-    models = []
-    for K, inverse, gamma, scores in zip(kernels, inverses, gammas.tolist(), weighted, strict=True):
-        root = np.sqrt(inverse)
-        alphas = root[:, None] * (gamma / n * scores + (total - scores) / np.where(values > 0, values, 1.0))
-        models.append(ScoreModel(alphas, np.zeros(count), K @ alphas, values, inverse))
-    return CoupledScores(tuple(models), values, np.array(limits))
+    parts = zip(views, vectors, weighted, strict=True)
+    missing = [total - g - values * (f - view.share * g) for view, f, g in parts]
+    return np.vstack(vectors), np.vstack(missing), bases, float(np.abs(values).max())
+
+
+def _is_definite(view: _View, largest: float) -> bool:
+    """Return whether no eigenvalue is negative by more than what counts as zero."""
+    matrix = view.matrix()
+    matrix[np.diag_indices_from(matrix)] += ZERO_EIGENVALUE * largest
+    with single_threaded_blas():
+        return lapack.dpotrf(matrix, overwrite_a=True)[1] == 0
 
 
 def score_floor(scores: Floats) -> Floats:

@@ -76,21 +76,26 @@ def multi_view_spectral(
     tol: float = 1e-6,
     keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
+    nearby: Eigenpairs | None = None,
+    residual: float | None = None,
 ) -> MultiViewSpectrum:
     """Alternate from ``view_weights`` until J falls by at most ``tol * J``; ``totals`` are the t_v.
 
     J is taken after the weights have followed the eigenvectors. With ``learned=False`` one decomposition is all;
-    infinite ``p`` stands for equal weights that stay.
+    infinite ``p`` stands for equal weights that stay. ``nearby`` are the eigenpairs of other weights to start from,
+    ``residual`` what all eigenvectors are found to, in place of ``ROUGH`` on the way and ``FINE`` at the end.
     """
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
     begun = begun_at(keeper.known(), view_weights)
     view_weights = begun.view_weights
     history = begun.history
     converged = begun.converged
+    rough = ROUGH if residual is None else residual
+    fine = FINE if residual is None else residual
     pairs: Eigenpairs | None = None
-    start: Eigenpairs | StoredBlock | None = begun.start
+    start: Eigenpairs | StoredBlock | None = nearby if begun.start is None else begun.start
     while not converged and len(history) < max_iter:
-        pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, start)
+        pairs = spectrum.leading(view_weights**p, n_vectors, rough if learned else fine, start)
         start = pairs
         scatters = _scatters(totals, pairs.traces)
         if learned:
@@ -103,14 +108,14 @@ def multi_view_spectral(
             converged = True
         elif len(history) > 1:
             fall = history[-2] - history[-1]
-            known = ROUGH * float(view_weights**p @ np.abs(totals))  # less is not known of J on the way
+            known = rough * float(view_weights**p @ np.abs(totals))  # less is not known of J on the way
             converged = fall <= tol * max(abs(history[-1]), known) or bool(
                 np.abs(view_weights - before).max() <= algebra.EPS
             )
         if learned:
             keeper.keep(state_of, view_weights, history, converged, start)
     if learned:  # eigenvectors of the weights reported
-        pairs = spectrum.leading(view_weights**p, n_vectors, FINE, start)
+        pairs = spectrum.leading(view_weights**p, n_vectors, fine, start)
     assert pairs is not None  # max_iter is at least 1
     return MultiViewSpectrum(
         view_weights, _scatters(totals, pairs.traces), pairs.values, tuple(history), converged, pairs
