@@ -3,8 +3,6 @@
 import copy
 import inspect
 import pickle
-import re
-from traceback import format_exception
 
 import numpy as np
 import pandas as pd
@@ -17,11 +15,11 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
 from kernelweave import KernelKMeans, KMedoids
 from tests.estimators.discovery import all_estimators, blobs, for_estimators, same
+from tests.estimators.scikit_checks import faults, in_one_line
 
 # MinMax k-means falls back on k-means where a cluster has no variance, and says so; the tables here are small.
 pytestmark = [
@@ -51,10 +49,6 @@ single_kernel = for_estimators(lambda case: case.takes_kernel and not case.pairw
 
 
 # scikit-learn's checks
-
-
-def in_one_line(estimator):
-    return re.sub(r"\s+", "", repr(estimator))
 
 
 def subjects():
@@ -118,31 +112,10 @@ SHARPENED = (
 )
 
 
-def faults(estimator):
-    """Return what scikit-learn's checks find, by name: failures without a reason, and reasons that are out of date.
-
-    All checks of an instance are one test. Thousands of tests of milliseconds would take as long to be handed out as
-    to run, and pytest formats every expected failure. A test is skipped at its end where a check was.
-    """
-    results = check_estimator(
-        estimator, expected_failed_checks=expected_failures(estimator), on_skip=None, on_fail=None
-    )
-    found = {}
-    for result in results:
-        if result["status"] == "failed":
-            found[result["check_name"]] = "".join(format_exception(result["exception"]))
-        elif result["status"] == "passed" and result["expected_to_fail"]:
-            found[result["check_name"]] = f"passes, although {result['expected_to_fail_reason']}"
-    skipped = [f"{each['check_name']}: {each['exception']}" for each in results if each["status"] == "skipped"]
-    if skipped and not found:
-        pytest.skip("; ".join(skipped))
-    return found
-
-
 @pytest.mark.filterwarnings("ignore::kernelweave.ViewWarning")  # some checks have a view of noise
 @pytest.mark.parametrize("estimator", list(subjects()), ids=in_one_line)
 def test_scikit_learn_finds_no_fault(estimator):
-    assert faults(estimator) == {}
+    assert faults(estimator, expected_failures(estimator)) == {}
 
 
 # Conventions
