@@ -40,7 +40,7 @@ lint: $(VENV)/.dev
 test: export PYTHONDONTWRITEBYTECODE :=
 # Workers share the cores: threads that wait for work sleep instead of spinning. Their number is what it was.
 test: lint
-	SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m pytest -n auto --dist loadgroup -m 'not timing'
+	SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder -m 'not timing'
 	$(BIN)/python -m pytest -m timing tests/test_promises.py tests/evaluation/test_plan_promises.py
 
 bench: $(VENV)/.bench

@@ -1,4 +1,7 @@
-"""Continuous integration skips no test: where ``.ci/run`` has set KERNELWEAVE_CI, a test that is skipped has failed."""
+"""Who runs which test, and that continuous integration skips none.
+
+Where ``.ci/run`` has set KERNELWEAVE_CI, a test that is skipped has failed.
+"""
 
 import os
 
@@ -6,6 +9,23 @@ import pytest
 
 #: Reasons for which a test may be skipped there, too: what the machine is, not what is missing on it.
 MAY_SKIP = ("there is one core only",)
+
+#: Files whose tests share nothing, and some of which take long: any worker takes the next one.
+SPREAD = ("tests/test_docs.py", "tests/reproduction/test_golden.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Let one worker of pytest-xdist run all tests of a file: what they share is made once, not by every worker.
+
+    Fewer, larger pieces also keep pytest-xdist itself quick: after each test it looks through all pieces handed out.
+    """
+    if not config.getoption("loadgroup", False):
+        return
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        if file not in SPREAD and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(file))
 
 
 def _refused(report):

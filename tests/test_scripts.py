@@ -10,6 +10,8 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+from tests.dask_clusters import forked_workers
+
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 
 #: Two families of solvers, one with a module per name and one behind its own ``__init__``; a comment says what counts.
@@ -210,7 +212,7 @@ def test_plans_leave_out_what_only_one_checkout_takes(script):
 @pytest.mark.xdist_group("dask clusters")
 def test_fits_during_which_workers_are_killed_end_with_the_labels_of_others(script):
     module = script("kill_workers")
-    with module.cluster(2) as client:
+    with forked_workers(), module.cluster(2) as client:
         fits = list(module.disturbed_fits(client, kills=2, n_samples=1500, length=0.5))
     assert sum(fit.kills for fit in fits) >= 2
     assert all(fit.equal for fit in fits)

@@ -84,7 +84,7 @@ def problem(family, seed, n=None, max_clusters=6):
     There are more distinct samples of positive weight than clusters, so that no stage leaves nothing to explain.
     """
     rng = np.random.default_rng([seed, list(FAMILIES).index(family)])
-    n = int(rng.integers(8, 61)) if n is None else n
+    n = int(rng.integers(8, 49)) if n is None else n
     K = FAMILIES[family](rng, n)
     weights = some_weights(rng, n, ("ones", "positive", "a third zero", "counts")[seed % 4])
     distinct = len(np.unique(np.round(K[weights > 0], 9), axis=0))
@@ -223,9 +223,9 @@ def objectives_together_and_apart(K, weights, labels, k):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_run_that_meets_another_ends_where_it_would_have_ended_by_itself(seed):
-    X = np.random.default_rng(seed).standard_normal((400, 4)) + groups(400, seed)[:, :1]
-    K, weights = gaussian(X), np.ones(400)
-    labels = np.zeros(400, dtype=np.intp)
+    X = np.random.default_rng(seed).standard_normal((250, 4)) + groups(250, seed)[:, :1]
+    K, weights = gaussian(X), np.ones(250)
+    labels = np.zeros(250, dtype=np.intp)
     for k in range(1, 6):
         together, apart, best = objectives_together_and_apart(K, weights, labels, k)
         np.testing.assert_allclose(together, apart, rtol=1e-11)
@@ -235,7 +235,7 @@ def test_a_run_that_meets_another_ends_where_it_would_have_ended_by_itself(seed)
 @pytest.mark.parametrize("family", INDEFINITE)
 def test_a_run_that_would_rise_onto_the_path_of_another_is_cut_back_first(family):
     # A step onto a partition that another run has seen is taken by a plain run only if the objective falls with it.
-    for seed in range(8):
+    for seed in range(4):
         K, weights, _ = problem(family, seed, n=40)
         labels = np.zeros(40, dtype=np.intp)
         for k in range(1, 4):
@@ -265,7 +265,7 @@ def test_runs_do_meet_and_a_chain_of_meetings_leads_to_a_run_that_ended():
 @pytest.mark.parametrize("how", SEARCHES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_compiled_runs_and_the_general_solver_find_the_same_path(family, how, monkeypatch):
-    K, weights, k = problem(family, 1, n=100)
+    K, weights, k = problem(family, 1, n=60)
     options = {"n_clusters": k, "how": how, "n_exemplars": 8}
     compiled = global_kernel_kmeans(DenseKernel(K), weights, **options)
     wrapped = global_kernel_kmeans(ScaledKernel(DenseKernel(K), 1.0), weights, **options)
@@ -320,8 +320,8 @@ def backwards_run(work, tasks, threads):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_order_in_which_candidates_are_worked_on_changes_nothing(family, max_iter, monkeypatch):
     monkeypatch.setattr(candidate_search, "BLOCK", 1)
-    for seed in range(8):
-        K, weights, k = problem(family, seed, n=60)
+    for seed in range(4):  # each kind of weights once
+        K, weights, k = problem(family, seed, n=40)
         options = {"n_clusters": k, "how": "exact", "max_iter": max_iter}
         with monkeypatch.context() as patch:
             patch.setattr(candidate_search, "thread_count", lambda: 1)

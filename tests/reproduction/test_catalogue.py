@@ -11,11 +11,7 @@ import pytest
 from kernelweave.foundation.errors import ParameterError
 from reproduction import Printed, catalogue, experiments, select
 
-CELLS = [
-    pytest.param(experiment, cell, id=f"{experiment.id}/{name}")
-    for experiment in catalogue().values()
-    for name, cell in experiment.cells.items()
-]
+for_experiments = pytest.mark.parametrize("experiment", list(catalogue().values()), ids=lambda each: each.id)
 
 
 def test_every_module_of_the_folder_contributes_to_the_catalogue():
@@ -33,15 +29,17 @@ def test_every_module_of_the_folder_contributes_to_the_catalogue():
     assert [each for of_module in experiments.by_module().values() for each in of_module] == list(catalogue().values())
 
 
-@pytest.mark.parametrize(("experiment", "cell"), CELLS)
-def test_every_cell_states_its_sources_and_travels_to_a_worker(experiment, cell):
+@for_experiments
+def test_every_cell_states_its_sources_and_travels_to_a_worker(experiment):
+    assert experiment.cells
     assert experiment.title
     assert experiment.source
     assert experiment.protocol
-    assert all(printed.source or experiment.source for printed in cell.printed.values())
-    pickle.loads(pickle.dumps(cell.run))
-    if cell.quick:
-        assert cell.printed, "a quick run that nothing is held against cannot fail"
+    for name, cell in experiment.cells.items():
+        assert all(printed.source or experiment.source for printed in cell.printed.values()), name
+        pickle.loads(pickle.dumps(cell.run))
+        if cell.quick:
+            assert cell.printed, f"{name}: a quick run that nothing is held against cannot fail"
 
 
 def test_no_declaration_says_how_far_a_figure_may_be_off():
@@ -57,16 +55,18 @@ def test_no_declaration_says_how_far_a_figure_may_be_off():
             assert ast.literal_eval(given["statistic"]) == "claim"
 
 
-@pytest.mark.parametrize(("experiment", "cell"), CELLS)
-def test_a_spread_is_printed_in_the_same_row_or_left_to_our_runs(experiment, cell):
-    for name, printed in cell.printed.items():
+@for_experiments
+def test_a_spread_is_printed_in_the_same_row_or_left_to_our_runs(experiment):
+    figures = [(row, cell, name) for row, cell in experiment.cells.items() for name in cell.printed]
+    for row, cell, name in figures:
+        printed = cell.printed[name]
         if printed.spread is not None:
-            assert printed.statistic == "mean"
+            assert printed.statistic == "mean", (row, name)
             beside = cell.printed[name.replace("_mean", "_std")]
             # PhD table 5.1 prints means over several pairs of classes, and the mean deviation of one.
-            assert beside.value == pytest.approx(printed.spread) or experiment.id == "phd-5.1-norms"
+            assert beside.value == pytest.approx(printed.spread) or experiment.id == "phd-5.1-norms", (row, name)
         if printed.statistic == "claim":
-            assert printed.least >= 0.8
+            assert printed.least >= 0.8, (row, name)
 
 
 def test_the_only_quick_marks_are_those_of_the_rule():
