@@ -121,13 +121,17 @@ class AnnotationTable:
 
     def summary(self) -> str:
         """Return a line of plain words on every column, and what was left out."""
-        lines = [_in_words(row) for row in self.rows]
-        if self.n_without:
-            lines.append(f"{self.n_without:,} of {self.n_samples:,} samples have no row in the table.")
-        if self.n_unused:
-            lines.append(f"{self.n_unused:,} rows of the table belong to no sample.")
-        lines += [f"{name}: not tested ({reason})" for name, reason in self.set_aside.items()]
+        lines = [*(_in_words(row) for row in self.rows), *self.notes()]
         return "\n".join([*lines, MEANING] if self.rows else lines)
+
+    def notes(self) -> list[str]:
+        """Return what was left out: samples and rows that do not match, and columns without a test."""
+        notes = []
+        if self.n_without:
+            notes.append(f"{self.n_without:,} of {self.n_samples:,} samples have no row in the table.")
+        if self.n_unused:
+            notes.append(f"{self.n_unused:,} rows of the table belong to no sample.")
+        return notes + [f"{name}: not tested ({reason})" for name, reason in self.set_aside.items()]
 
 
 def _in_words(row: Association) -> str:

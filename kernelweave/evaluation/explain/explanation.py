@@ -221,9 +221,9 @@ class ClusterExplanation:
         """Write ``rows`` as CSV, whole or not at all, and return the path."""
         return write_atomically(path, self.csv_text())
 
-    def summary(self) -> str:
-        """Return a few lines of plain words on every cluster."""
-        lines = [line for c in range(self.n_clusters) for line in self._cluster_lines(c)]
+    def summary(self, *, samples: bool = True) -> str:
+        """Return plain words on every cluster; without ``samples``, one line each."""
+        lines = [line for c in range(self.n_clusters) for line in self._cluster_lines(c)[: None if samples else 1]]
         if self.rows:
             lines.append(f"Values are those of the tables {self.values_taken}. {CAUTION}")
         if self.annotations is not None:
@@ -235,7 +235,7 @@ class ClusterExplanation:
         head = f"cluster {c} ({size:,} sample{'' if size == 1 else 's'})"
         if not size:
             return [f"{head}: empty"]
-        told = [row.text(with_view=len(self.views) > 1) for row in self.top(c, WORDED) if row.separates]
+        told = [row.text(with_view=self._in_several(row.column)) for row in self.top(c, WORDED) if row.separates]
         about = ", ".join(told) if told else "no column sets it apart" if self.rows else ""
         if self.graph is not None:
             hubs = ", ".join(self.ids[i] for i in self.graph.hubs[c][:NAMED])
@@ -245,6 +245,10 @@ class ClusterExplanation:
         if len(self.borderline[c]):
             lines.append(f"  borderline: {self._borderline(self.borderline[c])}")
         return lines
+
+    def _in_several(self, column: str) -> bool:
+        """Whether several views have a column of this name."""
+        return sum(column in view.columns for view in self.views) > 1
 
     def _named(self, samples: Ints) -> str:
         return ", ".join(self.ids[i] for i in samples[:NAMED])
