@@ -98,8 +98,9 @@ class ColumnEffect:
         return f"{self.direction} {name} ({self._values()})"
 
     def _values(self) -> str:
-        if not math.isnan(self.share_inside):
-            return f"{self.share_inside:.0%} against {self.share_outside:.0%}"
+        shares = [f"{share:.0%}" for share in (self.share_inside, self.share_outside)]
+        if not math.isnan(self.share_inside) and shares[0] != shares[1]:
+            return f"{shares[0]} against {shares[1]}"
         if self.median_inside != self.median_outside:
             return f"median {self.median_inside:.3g} against {self.median_outside:.3g}"
         return f"mean {self.mean_inside:.3g} against {self.mean_outside:.3g}"
