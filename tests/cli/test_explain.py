@@ -98,6 +98,14 @@ def test_annotations_are_matched_by_id_and_tested_and_survival_too(folder, capsy
     assert command.endswith("--annotate clinic.csv --survival months,dead")
 
 
+def test_a_kernel_matrix_is_explained_by_typical_samples(folder, capsys):
+    pd.DataFrame(X @ X.T, index=NAMES, columns=NAMES).to_csv("similar.csv", index_label="id")
+    code, _, err = run(capsys, "cluster", "--kernel-matrix", "similar.csv", "-k", 3, "-o", "out", "--explain")
+    assert code == 0
+    assert "  typical: s" in err
+    assert rows_of("out/clusters.csv") == []
+
+
 def test_the_embedding_is_written_with_the_ids(folder, capsys):
     assert run(capsys, "cluster", *FILES, "-k", 3, "-o", "out", "--embedding")[0] == 0
     rows = rows_of("out/embedding.csv")

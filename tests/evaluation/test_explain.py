@@ -369,6 +369,7 @@ def test_a_graph_has_hubs_conductance_and_links():
     assert whole.graph is not None
     assert whole.rows == ()
     assert "hubs" in whole.summary()
+    assert f"; most edges to cluster {1 - whole.samples.labels[0]} (weight 1)" in whole.summary()  # between 3 and 4
 
 
 def test_a_kernel_has_typical_samples_and_no_columns():
