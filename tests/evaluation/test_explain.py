@@ -203,6 +203,7 @@ def test_the_table_of_wines_says_what_the_columns_hold(wine):
     inside = WINE.data.loc[labels == 0, row.column]
     outside = WINE.data.loc[labels != 0, row.column]
     assert row.median_inside == pytest.approx(inside.median())  # values as passed, not as scaled
+    assert row.median_outside == pytest.approx(outside.median())
     assert row.mean_outside == pytest.approx(outside.mean())
     assert wine.values_taken == "as passed"
     every = [stats.mannwhitneyu(WINE.data.loc[labels == c, name], WINE.data.loc[labels != c, name]).pvalue

@@ -33,6 +33,14 @@ def test_columns_stand_in_the_order_of_the_clusters_that_they_set_apart():
     display = ClusterHeatmapDisplay.from_explanation(explanation, n_columns=1, ax=Figure().subplots())
     first = [explanation.top(c, 1)[0].column for c in range(3)]
     assert display.columns == list(dict.fromkeys(first))
+    more = ClusterHeatmapDisplay.from_explanation(explanation, n_columns=4, ax=Figure().subplots())
+    owners = {}
+    for rank in range(4):
+        for c in range(3):
+            owners.setdefault(explanation.top(c, 4)[rank].column, c)
+    clusters = [owners[column] for column in more.columns]
+    assert clusters == sorted(clusters)
+    assert list(owners.values()) != sorted(owners.values())  # or the order of ranks would do
 
 
 def test_views_are_named_where_there_are_several_and_one_can_be_chosen():

@@ -21,7 +21,7 @@ from kernelweave import (
     RatioMultipleKernelClustering,
 )
 from kernelweave.evaluation.describe import describe, describe_samples, references
-from kernelweave.evaluation.describe.samples import joint_coordinates
+from kernelweave.evaluation.describe.samples import joint_coordinates, margin
 from tests.estimators.discovery import blobs
 
 X, Y = blobs(20, spread=3.0)
@@ -59,6 +59,12 @@ def test_the_confidence_of_models_with_centres_is_the_margin_of_distances_to_the
     assert result.confidence_is == "margin"
     np.testing.assert_array_equal(result.runners_up, other)
     np.testing.assert_allclose(result.confidences, expected)
+
+
+def test_margins_are_between_minus_1_and_1_and_negative_where_the_runner_up_is_nearer():
+    own = np.array([0.0, 1.0, 2.0, 2.0, 0.0])
+    other = np.array([3.0, 2.0, 2.0, 1.0, 0.0])
+    assert margin(own, other).tolist() == [1.0, 0.5, 0.0, -0.5, 0.0]
 
 
 def test_without_centres_the_distances_are_those_to_the_means_in_feature_space():
