@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kernelweave.foundation.registry import provide as _provide
 
 if TYPE_CHECKING:
-    from kernelweave import datasets, metrics, model_selection, plots, preprocessing, report
+    from kernelweave import datasets, explain, metrics, model_selection, plots, preprocessing, report
     from kernelweave.estimators import (
         NEMO,
         AffinityPropagation,
@@ -98,6 +98,7 @@ __all__ = [
     "align",
     "config_context",
     "datasets",
+    "explain",
     "get_config",
     "load_model",
     "metrics",
@@ -131,7 +132,7 @@ _HOMES |= dict.fromkeys(("config_context", "get_config"), "kernelweave.foundatio
 _HOMES["align"] = "kernelweave.inputs.arrays.alignment"
 _HOMES |= dict.fromkeys(("load_model", "read_notes", "save_model"), "kernelweave.persistence.models")
 _HOMES |= dict.fromkeys(("Plan", "plan"), "kernelweave.evaluation.plan")
-_MODULES = ("datasets", "metrics", "model_selection", "plots", "preprocessing", "report")
+_MODULES = ("datasets", "explain", "metrics", "model_selection", "plots", "preprocessing", "report")
 
 
 def __getattr__(name: str) -> Any:

@@ -53,6 +53,7 @@ PUBLIC = {
     "align",
     "config_context",
     "datasets",
+    "explain",
     "get_config",
     "load_model",
     "metrics",
@@ -122,7 +123,7 @@ def test_layers_are_folders_and_nothing_else_lies_at_the_top():
     layers = {"foundation", "inputs", "backends", "partitions", "kernels", "solvers", "estimators", "datasets"}
     layers |= {"persistence", "preprocessing", "evaluation", "cli"}
     files = {"__init__.py", "__main__.py"}
-    files |= {"metrics.py", "model_selection.py", "plots.py", "report.py"}
+    files |= {"explain.py", "metrics.py", "model_selection.py", "plots.py", "report.py"}
     assert found == layers | files
 
 

@@ -54,6 +54,21 @@ def cluster(
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the state of the fit here; go on from it after a stop.")
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what sets every cluster apart: clusters.csv in the folder.")
+    ] = False,
+    annotate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Columns that are not clustered; how they go with clusters: annotations.csv."
+        ),
+    ] = None,
+    survival: Annotated[
+        str | None, typer.Option(metavar="TIME,EVENT", help="Columns of --annotate: survival time, and 1 for an event.")
+    ] = None,
+    embedding: Annotated[
+        bool, typer.Option("--embedding", help="Write joint coordinates of the samples: embedding.csv in the folder.")
+    ] = False,
     delimiter: options.Delimiter = None,
     header: options.Header = None,
     ids: options.Ids = None,
@@ -102,16 +117,28 @@ def cluster(
         "--dates": dates or [],
         "--ordered": ordered or [],
         "--seed": seed,
+        "--explain": explain,
+        "--annotate": annotate,
+        "--survival": survival,
+        "--embedding": embedding,
     }
     with messages.guarded("cluster"):
         from kernelweave.cli import output_files
+        from kernelweave.cli.explaining import Wishes, answers_for, read_annotations
 
-        output_files.check_folder(output, overwrite=overwrite)
-        outputs = {"--output": output_files.files_of(output), "--report": [] if report is None else [report]}
+        wishes = Wishes(explain, annotate, survival, embedding)
+        wishes.check(output)
+        names = wishes.file_names()
+        output_files.check_folder(output, overwrite=overwrite, names=names)
+        outputs = {"--output": output_files.files_of(output, names), "--report": [] if report is None else [report]}
         outputs["--checkpoint"] = [] if checkpoint is None else [checkpoint]
-        output_files.check_distinct(outputs, options.input_paths([*(files or ()), kernel_matrix, graph, labels]))
+        output_files.check_distinct(
+            outputs, options.input_paths([*(files or ()), kernel_matrix, graph, labels, annotate])
+        )
         output_files.check_file(report, overwrite=overwrite, folder=output)
+        annotations = read_annotations(wishes, options.text_format(delimiter, header, ids))
         outcome = _clustered(files, arguments, labels=labels, scale=scale.value, checkpoint=checkpoint, quiet=quiet)
+        outcome.answers = answers_for(outcome, wishes, annotations)
         places = _write(outcome, output, report)
     _show(outcome, places, quiet=quiet, as_json=as_json)
     if outcome.interrupted:
@@ -268,7 +295,7 @@ def _show(outcome: "Outcome", places: dict[str, Path], *, quiet: bool, as_json: 
     if as_json:
         labels = dict(zip(outcome.data.row_ids, outcome.labels.tolist(), strict=True))
         files = {name: str(path) for name, path in places.items()}
-        whole = {**outcome.summary(), "files": files, "labels": labels}
+        whole = {**outcome.summary(), **outcome.answers.summary(), "files": files, "labels": labels}
         messages.put("cluster", json.dumps(whole, indent=2, allow_nan=False) + "\n")
     elif "labels" not in places:
         messages.put("cluster", labels_csv(outcome.data.row_ids, outcome.labels))
@@ -277,6 +304,7 @@ def _show(outcome: "Outcome", places: dict[str, Path], *, quiet: bool, as_json: 
     screen = Console(stderr=True)
     for table in tables(outcome, screen.encoding):
         screen.print(table)
+    outcome.answers.show(screen)
     for note in outcome.data.account.notes():
         screen.print(f"note: {note}", markup=False, highlight=False)
     for warning in outcome.warnings:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kernelweave.cli import catalogue
+from kernelweave.cli.explaining import Answers
 from kernelweave.cli.fitting import Fit
 from kernelweave.cli.input_data import Data
 from kernelweave.cli.reading import Account, Reading
@@ -37,6 +38,7 @@ class Outcome:
     interrupted: bool = False
     command: str = ""
     code: str = ""
+    answers: Answers = field(default_factory=Answers)  # what the user asked for beyond labels
 
     @property
     def model(self) -> Any:

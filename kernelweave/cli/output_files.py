@@ -17,6 +17,8 @@ from kernelweave.cli import catalogue
 from kernelweave.cli.fitting import with_scaler
 from kernelweave.cli.input_data import Data
 from kernelweave.cli.outcome import Outcome
+from kernelweave.evaluation.describe.samples import NO_CLUSTER, describe_samples
+from kernelweave.evaluation.explain.records import as_csv
 from kernelweave.foundation.errors import DataError, ParameterError
 from kernelweave.foundation.files import write_atomically
 
@@ -24,6 +26,9 @@ from kernelweave.foundation.files import write_atomically
 LABELS = "labels.csv"
 SUMMARY = "summary.json"
 MODEL = "model.kwm"
+FILES = (LABELS, SUMMARY, MODEL)
+#: Columns of the labels.
+SAMPLE_COLUMNS = ("id", "label", "silhouette", "runner_up", "confidence", "disagreeing_view")
 # Bytes of ids that a model keeps; its whole description may take twice as many.
 LARGEST_IDS = 32 * 2**20
 
@@ -37,7 +42,26 @@ def labels_csv(ids: Sequence[str], labels: Any) -> str:
     return page.getvalue()
 
 
-def check_folder(folder: Path | None, *, overwrite: bool) -> None:
+def samples_csv(outcome: Outcome) -> str:
+    """Return ids, labels and what the model says of every sample as CSV; cells without a value are empty."""
+    said = describe_samples(outcome.model, outcome.X, random_state=outcome.seed)
+    rows = zip(
+        outcome.data.row_ids,
+        outcome.labels.tolist(),
+        (_number(value) for value in said.silhouettes),
+        ("" if cluster == NO_CLUSTER else cluster for cluster in said.runners_up.tolist()),
+        (_number(value) for value in said.confidences),
+        said.disagreeing_views,
+        strict=True,
+    )
+    return as_csv(SAMPLE_COLUMNS, rows)
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4f}"
+
+
+def check_folder(folder: Path | None, *, overwrite: bool, names: Sequence[str] = ()) -> None:
     """Raise before the work, not after it, where results cannot be written."""
     if folder is None:
         return
@@ -52,10 +76,11 @@ def check_folder(folder: Path | None, *, overwrite: bool) -> None:
         except OSError as error:
             raise DataError(f"{folder}: this folder cannot be made: {error.strerror}; choose another place.") from error
         return
-    there = [name for name in (LABELS, SUMMARY, MODEL) if (folder / name).exists()]
+    names = (*FILES, *names)
+    there = [name for name in names if (folder / name).exists()]
     if there and not overwrite:
         raise DataError(f"{folder / there[0]} exists already; choose another folder or add --overwrite.")
-    for name in (LABELS, SUMMARY, MODEL):
+    for name in names:
         check_file(folder / name, overwrite=True)
 
 
@@ -95,9 +120,9 @@ def check_distinct(outputs: dict[str, list[Path]], inputs: Sequence[Path]) -> No
                 raise DataError(f"{option}: {path} is written by {other} too; choose another place.")
 
 
-def files_of(folder: Path | None) -> list[Path]:
-    """Return the output folder and the files written into it."""
-    return [] if folder is None else [folder, *(folder / name for name in (LABELS, SUMMARY, MODEL))]
+def files_of(folder: Path | None, names: Sequence[str] = ()) -> list[Path]:
+    """Return the output folder and the files written into it, those asked for (``names``) among them."""
+    return [] if folder is None else [folder, *(folder / name for name in (*FILES, *names))]
 
 
 def _same_file(one: Path, other: Path) -> bool:
@@ -156,6 +181,6 @@ def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:
         written["model"] = save_model(with_scaler(outcome.model, outcome.scaler), folder / MODEL, notes=notes)
     except ParameterError as error:
         outcome.warnings.append(f"The model was not saved: {error}")
-    write_atomically(written["labels"], labels_csv(outcome.data.row_ids, outcome.labels))
+    write_atomically(written["labels"], samples_csv(outcome))
     write_atomically(written["summary"], json.dumps(outcome.summary(), indent=2, allow_nan=False) + "\n")
-    return written
+    return written | outcome.answers.write(folder, outcome.data.row_ids)

@@ -10,7 +10,7 @@ Source      P. J. Rousseeuw, J. Computational and Applied Mathematics 20, 1987
 import numpy as np
 from sklearn.utils import gen_batches
 
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.partitions.kernel import Kernel
 
 #: Entries of a block of rows: 4 MiB as float64, small enough to stay near the caches.
@@ -36,18 +36,30 @@ def silhouettes_from_distances(distances: Floats, labels: Ints, n_clusters: int)
     return coefficients(sums, labels, np.bincount(labels, minlength=n_clusters))
 
 
+def silhouettes_from_sums(sums: Floats, labels: Ints, sizes: Ints, counted: Bools) -> Floats:
+    """Return the silhouettes of any samples from sums of their distances to the reference samples of every cluster.
+
+    ``sums`` has shape (m, k), ``sizes`` are the numbers of references, and ``counted`` says who is a reference.
+    """
+    return coefficients(sums, labels, sizes, counted)
+
+
 def nearest_other_clusters(distances: Floats, labels: Ints, n_clusters: int) -> Ints:
     """Return for every sample the cluster that is nearest on average, other than its own."""
     sums = distances @ np.eye(n_clusters)[labels]
     return np.asarray(_means_of_others(sums, labels, np.bincount(labels, minlength=n_clusters)).argmin(axis=1))
 
 
-def coefficients(sums: Floats, labels: Ints, sizes: Ints) -> Floats:
-    """Turn sums of distances to every cluster, shape (m, k), into silhouettes; the only sample of a cluster has 0."""
-    within = sums[np.arange(len(labels)), labels] / np.maximum(sizes[labels] - 1, 1)
+def coefficients(sums: Floats, labels: Ints, sizes: Ints, counted: Bools | None = None) -> Floats:
+    """Turn sums of distances to every cluster, shape (m, k), into silhouettes; the only sample of a cluster has 0.
+
+    ``counted`` says which of the samples are themselves among those summed over; all by default.
+    """
+    others = sizes[labels] - (1 if counted is None else counted)
+    within = sums[np.arange(len(labels)), labels] / np.maximum(others, 1)
     between = _means_of_others(sums, labels, sizes).min(axis=1)
     larger = np.maximum(within, between)
-    defined = (larger > 0) & (sizes[labels] > 1)
+    defined = (larger > 0) & (others > 0)
     return np.divide(between - within, larger, out=np.zeros(len(labels)), where=defined)
 
 

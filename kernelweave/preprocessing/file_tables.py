@@ -140,6 +140,11 @@ def _names_as_fitted(table: Table, encoder: TableEncoder) -> list[str]:
     return names
 
 
+def named_cells(table: Table) -> list[tuple[str, Any]]:
+    """Return the names and the cells of the columns of a table as it was read: numbers, or text where there is some."""
+    return _pairs(table, column_names(table))
+
+
 def _pairs(table: Table, names: Sequence[str]) -> list[tuple[str, Any]]:
     texts = {} if table.raw is None else table.raw.texts
     return [(name, texts.get(j, table.values[:, j])) for j, name in enumerate(names)]

@@ -57,7 +57,7 @@ class ColumnCode:
 
 
 @dataclass(frozen=True)
-class _Values:
+class ColumnValues:
     """What a column holds: its kind, and its values in a form that goes with the kind."""
 
     kind: Kind | str  # or the name of a type that is not known
@@ -153,7 +153,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self : TableEncoder
             The fitted encoder.
         """
-        pairs = _named_columns(X)
+        pairs = named_columns(X)
         self._check_patterns([name for name, _ in pairs])
         self.feature_names_in_ = np.array([name for name, _ in pairs], dtype=object)
         self.n_features_in_ = len(pairs)
@@ -189,7 +189,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Categories that training did not have are 0 in all columns, with a warning.
         """
         check_is_fitted(self)
-        pairs = [(name, column) for name, column in _named_columns(X) if name not in self.set_aside_]
+        pairs = [(name, column) for name, column in named_columns(X) if name not in self.set_aside_]
         known = [code.name for code in self.columns_]
         _check_names([name for name, _ in pairs], known)
         if len(set(known)) == len(known):
@@ -247,7 +247,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         order = next((order for pattern, order in (self.ordered or {}).items() if matches(name, pattern)), None)
         if order is not None:
             return _as_ordered(name, column, order)
-        held = _held(name, column)
+        held = read_column(name, column)
         if held.kind not in KINDS:
             return f"of type {held.kind}"
         if held.kind == "date":
@@ -258,7 +258,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         reason = _set_aside(held.values, counts=held.kind == "number" and not forced)
         return reason or ColumnCode(name, held.kind, held.categories)  # type: ignore[arg-type]
 
-    def _text_code(self, name: str, held: _Values) -> ColumnCode | str:
+    def _text_code(self, name: str, held: ColumnValues) -> ColumnCode | str:
         texts = [text for text in held.values.tolist() if text is not None]
         values = sorted(set(texts))
         if len(values) < 2:
@@ -335,7 +335,7 @@ def _listed(reasons: Mapping[str, str]) -> str:
     )
 
 
-def _named_columns(X: Any) -> list[tuple[str, Any]]:
+def named_columns(X: Any) -> list[tuple[str, Any]]:
     """Return names and columns of a data frame, or of a dict or list of pairs."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return [(str(name), X.iloc[:, j]) for j, name in enumerate(X.columns)]
@@ -361,7 +361,7 @@ def _check_names(names: Sequence[str], known: Sequence[str]) -> None:
 # What a column holds
 
 
-def _held(name: str, column: Any) -> _Values:
+def read_column(name: str, column: Any) -> ColumnValues:
     """Return what a column holds, by its type, or by its values where it is of text or of objects."""
     dtype = getattr(column, "dtype", None)
     if dtype is not None and hasattr(dtype, "categories"):
@@ -369,13 +369,13 @@ def _held(name: str, column: Any) -> _Values:
     column = column if dtype is not None else np.asarray(column, dtype=object)
     kind = getattr(column.dtype, "kind", "O")
     if kind in "fiu":
-        return _Values("number", _floats(column))
+        return ColumnValues("number", _floats(column))
     if kind == "b":
-        return _Values("boolean", _floats(column))
+        return ColumnValues("boolean", _floats(column))
     if kind == "M":
-        return _Values("date", _as_datetimes(column))
+        return ColumnValues("date", _as_datetimes(column))
     if kind in "mc":
-        return _Values(str(column.dtype), np.empty(0))
+        return ColumnValues(str(column.dtype), np.empty(0))
     return _from_objects(name, np.asarray(column, dtype=object))
 
 
@@ -391,30 +391,30 @@ def _as_datetimes(column: Any) -> Array:
     return np.asarray(dates, dtype="datetime64[us]")
 
 
-def _categorical(name: str, column: Any, dtype: Any) -> _Values:
+def _categorical(name: str, column: Any, dtype: Any) -> ColumnValues:
     """Return a categorical of pandas: ordered, or as its values are."""
     if not dtype.ordered:
         return _from_objects(name, np.asarray(column.astype(object), dtype=object))
     codes = np.asarray(column.cat.codes, dtype=np.float64)
-    return _Values("ordered", np.where(codes < 0, np.nan, codes), tuple(map(_text, dtype.categories)))
+    return ColumnValues("ordered", np.where(codes < 0, np.nan, codes), tuple(map(_text, dtype.categories)))
 
 
-def _from_objects(name: str, column: Array) -> _Values:
+def _from_objects(name: str, column: Array) -> ColumnValues:
     """Return what an array of objects holds."""
     cells = [None if _is_missing(cell) else cell for cell in column.tolist()]
     there = [cell for cell in cells if cell is not None]
     if all(isinstance(cell, bool | np.bool_) for cell in there) and there:
-        return _Values("boolean", _by_cell(cells, float))
+        return ColumnValues("boolean", _by_cell(cells, float))
     if all(isinstance(cell, date) for cell in there) and there:
-        return _Values("date", np.array([_stamp(cell) for cell in cells], dtype="datetime64[us]"))
+        return ColumnValues("date", np.array([_stamp(cell) for cell in cells], dtype="datetime64[us]"))
     if all(_is_number(cell) for cell in there):
-        return _Values("number", _by_cell(cells, float))
+        return ColumnValues("number", _by_cell(cells, float))
     texts = [cell.strip() if isinstance(cell, str) else cell for cell in cells]
     if all(isinstance(cell, str) and cell.lower() in _TRUTH for cell in texts if cell is not None):
-        return _Values("boolean", _by_cell(texts, lambda cell: _TRUTH[cell.lower()]))
+        return ColumnValues("boolean", _by_cell(texts, lambda cell: _TRUTH[cell.lower()]))
     days = [None if cell is None else _day(cell) for cell in texts]
     if all(day is not None for day, cell in zip(days, texts, strict=True) if cell is not None):
-        return _Values("date", np.array([_stamp(day) for day in days], dtype="datetime64[us]"))
+        return ColumnValues("date", np.array([_stamp(day) for day in days], dtype="datetime64[us]"))
     number = next((cell for cell in there if _is_number(cell)), None)
     if number is not None:
         text = next(cell for cell in there if not _is_number(cell))
@@ -422,7 +422,7 @@ def _from_objects(name: str, column: Array) -> _Values:
             f"Column {name!r} holds numbers, such as {number!r}, and text, such as {text!r}. Correct the text, or say "
             f"categorical=[{name!r}] if the numbers are codes."
         )
-    return _Values("category", np.array([None if cell is None else _text(cell) for cell in cells], dtype=object))
+    return ColumnValues("category", np.array([None if cell is None else _text(cell) for cell in cells], dtype=object))
 
 
 def _by_cell(cells: Sequence[Any], number: Any) -> Floats:
@@ -567,7 +567,7 @@ def _encoded(code: ColumnCode, column: Any) -> Floats:
         return np.asarray(days, dtype=np.float64)[:, None]
     if code.kind in ("category", "ordered"):
         return _encoded_categories(code, column)
-    held = _held(code.name, column)
+    held = read_column(code.name, column)
     empty = held.kind == "number" and bool(np.isnan(held.values).all())
     if held.kind != code.kind and not empty and not _is_truth(code, held):
         cell = next(text for text in _texts(column) if text is not None)
@@ -575,7 +575,7 @@ def _encoded(code: ColumnCode, column: Any) -> Floats:
     return held.values[:, None]
 
 
-def _is_truth(code: ColumnCode, held: _Values) -> bool:
+def _is_truth(code: ColumnCode, held: ColumnValues) -> bool:
     """Whether numbers are 0 and 1 where training had booleans, or booleans stand for numbers."""
     if code.kind == "number":
         return held.kind == "boolean"

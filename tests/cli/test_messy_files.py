@@ -59,7 +59,7 @@ def refused(capsys, *arguments):
 
 def labels_of(text):
     rows = [line.split(",") for line in text.strip().splitlines()]
-    return {name: int(label) for name, label in rows[1:]}
+    return {name: int(label) for name, label, *_ in rows[1:]}
 
 
 @pytest.fixture

@@ -131,9 +131,14 @@ def squares_of_kernel(K: Floats, least_norm: float = 0.0) -> Floats:
 
 def squares_of_divergences(D: Floats) -> Floats:
     """Return divergences as squared distances: both directions averaged, infinite ones as the largest of the others."""
-    finite = np.isfinite(D)
-    D = np.where(finite, D, D[finite].max(initial=0.0))
-    return _cleaned((D + D.T) / 2.0, 0.0)
+    return _cleaned(both_directions(D, D), 0.0)
+
+
+def both_directions(forth: Floats, back: Floats) -> Floats:
+    """Return the mean of divergences forth and back, infinite ones as the largest of the others."""
+    finite = np.isfinite(forth)
+    largest = max(forth[finite].max(initial=0.0), back[np.isfinite(back)].max(initial=0.0))
+    return np.asarray((np.where(finite, forth, largest) + np.where(np.isfinite(back), back, largest).T) / 2.0)
 
 
 def metric_distances(block: Matrix, metric: Any, params: Any = None) -> Floats:

@@ -116,18 +116,22 @@ class Yardstick:
         return WORST if values is None else mean_over_views(values)
 
     def _labels(self, model: Any) -> list[Ints]:
-        """Return the labels of every view: those of a model for each view by itself, or the same for all."""
         joint = labels_of(model)
         if len(joint) != self.n_samples:
             raise ParameterError(
                 f"X has {self.n_samples} samples, but the estimator was fitted on {len(joint)}. Pass the same ones."
             )
-        if not hasattr(model, "view_labels_"):
-            return [joint] * len(self.views)
-        names = getattr(model, "view_names_", [view.name for view in self.views])
-        by_name = dict(zip(names, model.view_labels_, strict=True))
-        in_order = list(model.view_labels_)
-        return [np.asarray(by_name.get(view.name, in_order[v])) for v, view in enumerate(self.views)]
+        return labels_by_view(model, self.views)
+
+
+def labels_by_view(model: Any, views: tuple[View, ...]) -> list[Ints]:
+    """Return the labels of every view: those of a model for each view by itself, or the same for all."""
+    if not hasattr(model, "view_labels_"):
+        return [labels_of(model)] * len(views)
+    names = getattr(model, "view_names_", [view.name for view in views])
+    by_name = dict(zip(names, model.view_labels_, strict=True))
+    in_order = list(model.view_labels_)
+    return [np.asarray(by_name.get(view.name, in_order[v])) for v, view in enumerate(views)]
 
 
 def mean_over_views(values: Sequence[Floats]) -> float:

@@ -96,6 +96,13 @@ def _types_of(model: Any) -> Any:
 
 def given_views(model: Any, X: Any) -> tuple[View, ...]:
     """Return the views of X and what each holds, by the parameters of a model, fitted or not."""
+    views = held_views(model, X)
+    alone = len(views) == 1 and views[0].kind in ("graph", "divergences")
+    return views if alone else _with_compared_cells(model, list(views))
+
+
+def held_views(model: Any, X: Any) -> tuple[View, ...]:
+    """Return the same, with features also where a kernel compares samples without their missing cells."""
     if takes_graph(model):
         return (View("graph", read_affinity(clone(model), X), "graph"),)
     columns = getattr(model, "views", None)
@@ -103,11 +110,11 @@ def given_views(model: Any, X: Any) -> tuple[View, ...]:
     if not several and columns is None and is_text(getattr(model, "divergence", None), "precomputed"):
         # divergences may be infinite, which no other table may be
         return (View("X", np.asarray(X, dtype=np.float64), "divergences"),)
-    views = _in_order_of_fit(model, views_as_seen(model, X, None if several else columns))
+    views = in_order_of_fit(model, views_as_seen(model, X, None if several else columns))
     kinds = _kinds(model, views)
     observed = [None] * len(views) if views.observed is None else list(views.observed.T)
     given = zip(views.names, views.blocks, kinds, observed, strict=True)
-    return _with_compared_cells(model, [View(name, block, kind, observed=there) for name, block, kind, there in given])
+    return tuple(View(name, block, kind, observed=there) for name, block, kind, there in given)
 
 
 def _with_compared_cells(model: Any, views: list[View]) -> tuple[View, ...]:
@@ -130,7 +137,8 @@ def _with_kernel(view: View, kernel: Any, params: Any) -> View:
     return replace(view, block=kernel_with_gaps(view.block, there, kernel, params), kind="kernel")
 
 
-def _in_order_of_fit(model: Any, views: Views) -> Views:
+def in_order_of_fit(model: Any, views: Views) -> Views:
+    """Return the views in the order of the fit, where they have the names of it."""
     order = getattr(model, "view_names_", views.names)
     if set(order) != set(views.names):
         return views

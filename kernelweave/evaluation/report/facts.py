@@ -11,8 +11,10 @@ import scipy.sparse as sp
 
 from kernelweave.evaluation.describe import Clustering, Description, describe
 from kernelweave.evaluation.describe.distances import node_places
+from kernelweave.evaluation.describe.names import sample_names
 from kernelweave.evaluation.describe.results import verdict_of
 from kernelweave.evaluation.describe.silhouettes import Silhouettes, silhouettes_as_given, silhouettes_of_model
+from kernelweave.evaluation.describe.typical import MOST_COMPARED, typical
 from kernelweave.evaluation.describe.views import View
 from kernelweave.evaluation.report.measures import (
     ModelDistances,
@@ -21,9 +23,8 @@ from kernelweave.evaluation.report.measures import (
     doubtful,
     model_distances,
     truth,
-    typical,
 )
-from kernelweave.evaluation.report.names import sample_names, view_names_and_sources
+from kernelweave.evaluation.report.names import view_names_and_sources
 from kernelweave.evaluation.report.picture import Picture, picture
 from kernelweave.evaluation.report.text import code_for, parameters, sentence, value_text
 from kernelweave.evaluation.sampling import MOST_JUDGED, judged_samples, shown_samples
@@ -31,7 +32,7 @@ from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.foundation.random_streams import RandomState
 
 #: Most samples that are drawn.
-MOST_POINTS = 3_000
+MOST_POINTS = MOST_COMPARED
 PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn")
 
 

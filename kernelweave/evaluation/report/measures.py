@@ -1,4 +1,4 @@
-"""Figures of the report: distances of the model, typical and doubtful samples, single views, known classes."""
+"""Figures of the report: distances of the model, doubtful samples, single views, known classes."""
 
 import warnings
 from dataclasses import dataclass
@@ -18,11 +18,8 @@ from kernelweave.evaluation.principal import scaling_components
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 
-# Samples named for every cluster, and in all among the doubtful.
-TYPICAL = 5
+# Samples named among the doubtful.
 DOUBTFUL = 10
-# Distances to a cluster's mean that differ by less than this many decimals, where 1 is the mean over pairs, are equal.
-EQUAL_DISTANCES = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,19 +102,6 @@ def by_cluster(silhouettes: Silhouettes | None, labels: Ints, n_clusters: int) -
     sums = (np.bincount(clusters, weights, minlength=n_clusters) for weights in (values, values < 0))
     means, negative = (np.divide(s, sizes, out=np.full(n_clusters, np.nan), where=sizes > 0) for s in sums)
     return means, negative
-
-
-def typical(squares: Floats, rows: Ints, labels: Ints, n_clusters: int) -> list[Ints]:
-    """Return the samples nearest to the mean of their cluster in feature space, nearest first."""
-    clusters = labels[rows]
-    sums = squares @ np.eye(n_clusters)[clusters]
-    within = sums[np.arange(len(rows)), clusters]  # orders members like their distance to the mean
-    nearest = []
-    for c in range(n_clusters):
-        members = np.flatnonzero(clusters == c)
-        order = np.argsort(np.round(within[members], EQUAL_DISTANCES), kind="stable")
-        nearest.append(rows[members[order[:TYPICAL]]])
-    return nearest
 
 
 def doubtful(silhouettes: Silhouettes | None) -> Ints:

@@ -407,6 +407,7 @@ def read_label_lines(place: str, text: TextFormat, n_samples: int) -> tuple[tupl
         shown, delimiter, rows = _text_rows(place, text)
     except OSError as error:
         raise DataError(f"{place}: {error.strerror or error}") from error
+    rows = _without_further_columns(rows)
     width = len(rows[0][1])
     if width == 1:
         _check_label_delimiter(shown, rows, delimiter)
@@ -429,6 +430,14 @@ def read_label_lines(place: str, text: TextFormat, n_samples: int) -> tuple[tupl
             "'id,label'."
         )
     return ids, tuple(row[-1].strip() for _, row in body)
+
+
+def _without_further_columns(rows: TextRows) -> TextRows:
+    """Return lines of labels as ``cluster`` writes them, ``id,label,silhouette,...``, with the first two cells only."""
+    first = [cell.strip() for cell in rows[0][1]]
+    if first[:3] != ["id", "label", "silhouette"]:
+        return rows
+    return [(line, row[:2] if len(row) == len(first) else row) for line, row in rows]
 
 
 def _is_label_header(rows: TextRows, n_samples: int) -> bool:
