@@ -6,6 +6,7 @@ built when it is called and each command imports what it needs when it runs, so 
 """
 
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
@@ -24,18 +25,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_app(app: "typer.Typer", argv: Sequence[str] | None, program: str) -> int:
-    """Run an application and return the exit code; a fault is one line on standard error."""
+    """Run an application and return the exit code; a fault is one line on standard error.
+
+    Commands find in ``obj`` of their context when they were called, in seconds of ``time.perf_counter``.
+    """
+    begun = time.perf_counter()
     import typer
 
     # The base of all usage errors; typer brings its own copy of it or click's, depending on the version.
     usage_error: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
     arguments = None if argv is None else list(argv)
     try:
-        code = app(args=arguments, prog_name=program, standalone_mode=False)
+        code = app(args=arguments, prog_name=program, standalone_mode=False, obj=begun)
     except typer.Abort:
         return 130
     except usage_error as error:
-        sys.stderr.write(f"kernelweave: {' '.join(error.format_message().split())}\n")
+        sys.stderr.write(f"kernelweave: {_with_remedy(' '.join(error.format_message().split()))}\n")
         return 2
     except SystemExit as end:  # of typer and rich where the reader of a pipe has gone
         if end.code != 1:
@@ -49,6 +54,12 @@ def run_app(app: "typer.Typer", argv: Sequence[str] | None, program: str) -> int
             sys.stderr.write(f"kernelweave: {system_error_text(error)}\n")
         return 2
     return code or 0
+
+
+def _with_remedy(message: str) -> str:
+    """Return what is wrong with an option, and where to look it up unless something is suggested already."""
+    text = message if message.endswith((".", "?", ")")) else f"{message}."
+    return text if "Did you mean" in text or "ossible" in text else f"{text} See 'kernelweave COMMAND --help'."
 
 
 def build_app() -> "typer.Typer":

@@ -43,6 +43,7 @@ class Table:
     columns: tuple[str, ...] | None = None
     source: str = ""
     key: str = ""  # its name in a file of several tables
+    notes: tuple[tuple[str | Argument, ...], ...] = ()  # what was assumed of its file, each in pieces
     raw: RawCells | None = None  # of files that may hold more than numbers; their missing cells are NaN in ``values``
 
     @property
@@ -74,6 +75,8 @@ class TextFormat:
     ids: str | None = None  # name or number of the column, or "none"
     mixed: bool | None = None  # whether text and missing cells are taken as they are, not refused
     data_columns: frozenset[str] = frozenset()  # names of columns that are known to hold no ids
+    decimal: str | None = None  # "." or ","; where it is named, the other one may be between thousands
+    transpose: bool | tuple[str, ...] = False  # whether samples are columns, in all files or in those of some views
 
     def __post_init__(self) -> None:
         mark = self.delimiter
@@ -86,6 +89,18 @@ class TextFormat:
                 Argument("delimiter", "\t"),
                 ".",
             )
+        if self.decimal not in (None, ".", ","):
+            raise ParameterError(
+                Argument("decimal", self.decimal), ": give ", Argument("decimal", ","), " or ", Argument("decimal", ".")
+            )
+        if mark is not None and mark == self.decimal:
+            raise ParameterError(
+                Argument("decimal", self.decimal), " does not go with ", Argument("delimiter", mark), "; change one."
+            )
+
+    def is_transposed(self, name: str) -> bool:
+        """Whether samples are the columns of the table of a name."""
+        return name in self.transpose if isinstance(self.transpose, tuple) else self.transpose
 
 
 # Several tables

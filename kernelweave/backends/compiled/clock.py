@@ -1,0 +1,24 @@
+"""How long compiling takes: numba compiles a loop when it is first called, unless a file keeps it."""
+
+from types import TracebackType
+
+from numba.core import event
+
+
+class CompileClock:
+    """A context that adds up the seconds that numba compiles while it is open; loops within loops count once."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._listener = event.TimingListener()
+
+    def __enter__(self) -> "CompileClock":
+        event.register("numba:compile", self._listener)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        event.unregister("numba:compile", self._listener)
+        if self._listener.done:
+            self.seconds += self._listener.duration
