@@ -78,7 +78,12 @@ def compare(
         chosen, left_out = _chosen(method, data, scale.value)
         outcomes, errors, interrupted = _run(chosen, data, scale.value, truth, k, seed, reading.missing, quiet=quiet)
         if not method:  # a method that nobody named and that does not take the data has not failed
-            left_out |= {name: str(error) for name, error in errors.items() if isinstance(error, KernelError)}
+            others = {each.name for each in chosen if each.baseline}
+            left_out |= {
+                name: " ".join(str(error).split())
+                for name, error in errors.items()
+                if isinstance(error, KernelError) or name in others
+            }
         failed = {name: " ".join(str(error).split()) for name, error in errors.items() if name not in left_out}
         outcomes, ranked = _ranked(outcomes, data, k, seed, reading.missing)
         if output is not None and outcomes:

@@ -74,21 +74,25 @@ def _refuse_control(shown: str, text: str) -> None:
 # Delimiter
 
 
-def delimiter_of(lines: str, usual: str) -> str:
-    """Return what separates the cells; ``usual`` is what the name of the file says, and counts first."""
+def delimiter_of(lines: str, usual: str, *, blanks: bool = True) -> str:
+    """Return what separates the cells; ``usual`` is what the name of the file says, and counts first.
+
+    Without ``blanks`` these are part of the cells.
+    """
     head = lines if len(lines) <= LOOKED_AT else lines[: lines.rfind("\n", 0, LOOKED_AT) + 1] or lines
     orders = {mark: _regularity(head, mark) for mark in (usual, *MARKS)}
     others = sorted((mark for mark in MARKS if mark != usual), key=lambda mark: orders[mark], reverse=True)
     best = others[0]
     if usual == "," and orders[","][0]:  # decimal commas are as regular as cells
-        decimals = [mark for mark in (best, " ") if _regularity(head, mark)[0] and _commas_are_decimal(head, mark)]
+        separators = (best, " ") if blanks else (best,)
+        decimals = [mark for mark in separators if _regularity(head, mark)[0] and _commas_are_decimal(head, mark)]
         if decimals:
             return decimals[0]
     if orders[best][0] > orders[usual][0]:
         return best
     if orders[usual][0] or usual == " ":
         return usual
-    return _most_frequent(head, usual) or (" " if _blanks_separate_numbers(head) else usual)
+    return _most_frequent(head, usual) or (" " if blanks and _blanks_separate_numbers(head) else usual)
 
 
 def _split(head: str, mark: str) -> list[list[str]] | None:

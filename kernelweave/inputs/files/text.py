@@ -113,8 +113,8 @@ def table_of_cells(shown: str, name: str, rows: TextRows, text: TextFormat, note
     return _table(_TextFile(shown, "", rows, list(notes), False), name, text)
 
 
-def _text_file(path: str, text: TextFormat) -> _TextFile:
-    """Read a text file."""
+def _text_file(path: str, text: TextFormat, *, blanks: bool = True) -> _TextFile:
+    """Read a text file; without ``blanks`` these separate no cells unless the format says so."""
     shown = "standard input" if path == "-" else path
     raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     if path == "-" and not raw.strip():
@@ -126,7 +126,7 @@ def _text_file(path: str, text: TextFormat) -> _TextFile:
             raise unreadable(path, "gzip file", error) from error
     lines, notes = decoded(shown, raw)
     usual = DELIMITERS.get("-" if path == "-" else Path(path.removesuffix(".gz")).suffix.lower(), ",")
-    delimiter = text.delimiter or delimiter_of(lines, usual)
+    delimiter = text.delimiter or delimiter_of(lines, usual, blanks=blanks)
     if text.delimiter is None and delimiter == " ":
         lines = "\n".join(line.strip(" ") for line in lines.splitlines())
     if delimiter != usual and text.delimiter is None:
@@ -542,7 +542,7 @@ def read_label_lines(place: str, text: TextFormat, n_samples: int) -> LabelLines
     """Return the labels of a text file with lines ``id,label``, or ``label`` for each of the samples."""
     check_file(place)
     try:
-        file = _text_file(place, text)
+        file = _text_file(place, text, blanks=False)  # labels may be of two words
     except OSError as error:
         raise DataError(f"{place}: {error.strerror or error}") from error
     shown = file.shown
