@@ -23,11 +23,20 @@ class PlainSpectral(SpectralClustering):
 
     def fit(self, X: Any, y: Any = None) -> "PlainSpectral":
         """Fit; there is no objective to report, and one step."""
-        super().fit(X, y)
+        super().fit(_with_small_indices(X) if sp.issparse(X) else X, y)
         self.objective_ = float("nan")
         self.n_iter_ = 1
         self.converged_ = True
         return self
+
+
+def _with_small_indices(X: Any) -> Any:
+    """Return a sparse matrix with indices of 32 bits, the only ones that scikit-learn takes here."""
+    rows = sp.csr_array(X)
+    if rows.nnz > np.iinfo(np.int32).max:
+        return rows
+    parts = (rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32))
+    return sp.csr_array(parts, shape=rows.shape)
 
 
 def side_by_side(X: Any) -> Any:

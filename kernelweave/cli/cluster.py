@@ -328,7 +328,7 @@ def _show(outcome: "Outcome", places: dict[str, Path], *, quiet: bool, as_json: 
     for table in tables(outcome, screen.encoding):
         screen.print(table)
     for note in (*outcome.data.account.notes(), *outcome.notes):
-        screen.print(f"note: {note}", markup=False, highlight=False)
+        screen.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     for warning in outcome.warnings:
         screen.print(f"warning: {with_options(warning)}", markup=False)
     for name, path in places.items():

@@ -75,7 +75,7 @@ def _edges(path: Path, text: TextFormat) -> GraphFile:
         header = True
         notes.append(f"{path}: the first line names the columns ({first[0][1]}); if it is an edge, say --no-header")
     bunch = read_edge_list(path, delimiter=delimiter, header=header)
-    arguments = {} if delimiter is None else {"delimiter": delimiter}
+    arguments = {name: value for name, value in (("delimiter", delimiter), ("header", header)) if value is not None}
     return GraphFile(bunch.graph, _names(bunch), notes, "load_edge_list", arguments)
 
 

@@ -26,6 +26,8 @@ from kernelweave.preprocessing.file_tables import EncodedTable, encode_as_fitted
 
 # Entries of a matrix of distances, as a share of the largest one, that count as 0.
 ZERO_DISTANCE = 1e-8
+# Sums of squares of larger numbers are infinite.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,22 @@ class Fitted(Protocol):
         """Return the tables, if their columns are those of the model."""
 
 
+def _check_size(encoded: EncodedTable) -> None:
+    """Refuse numbers whose squares would be infinite."""
+    values: Any = encoded.table.values
+    entries = values.tocoo() if sp.issparse(values) else values
+    large = np.abs(entries.data if sp.issparse(values) else entries) > LARGEST
+    if not large.any():
+        return
+    at = np.argwhere(large)[0]
+    row, column = (int(entries.row[at[0]]), int(entries.col[at[0]])) if sp.issparse(values) else map(int, at)
+    where = f"{encoded.source.place}: row {row + 1}"
+    if encoded.encoder is None or encoded.table.values.shape == encoded.source.values.shape:
+        where = encoded.source.cell(row, column)
+    number = float(entries.data[at[0]] if sp.issparse(values) else entries[row, column])
+    raise DataError(f"{where} holds {number:.3g}, whose square is no number; divide the column, or take the cell out.")
+
+
 def _check_differences(table: Table) -> None:
     """Refuse a table in which all samples are the same."""
     values: Any = table.values
@@ -146,6 +164,7 @@ def tables_data(
     """Turn tables as they were read into samples: numbers, rows matched, samples without any value left out."""
     read, warned = _encoded(tables, reading, encoders)
     for each in read:
+        _check_size(each)
         check_cells(each, reading.missing, absent_allowed=rows == "all")
     _check_orientation(tables)
     encoded = {each.table.name: each for each in read}
@@ -163,7 +182,7 @@ def tables_data(
 
 def _check_orientation(tables: Sequence[Table]) -> None:
     """Refuse a table that has the samples of another one as columns."""
-    for table in tables:
+    for table in reversed(tables):
         for other in tables:
             columns = set(table.columns or ())
             samples = set(other.ids or ())

@@ -59,10 +59,8 @@ def plain(name: str) -> str:
 def find_method(name: str, kind: str | None = None) -> catalogue.Method | None:
     """Return the method of a name, as it is called here, in Python or elsewhere; ``kind`` is the input it must take."""
     wanted = plain(name)
-    for method in catalogue.METHODS:
-        if wanted in (plain(method.name), plain(method.estimator)):
-            return method
-    called = [each for alias in METHOD_ALIASES.get(wanted, ()) for each in catalogue.METHODS if each.name == alias]
+    called = [each for each in catalogue.METHODS if wanted in (plain(each.name), plain(each.estimator))]
+    called += [each for alias in METHOD_ALIASES.get(wanted, ()) for each in catalogue.METHODS if each.name == alias]
     suited = [each for each in called if kind is None or catalogue.suits(each, kind)]
     return next(iter(suited or called), None)
 

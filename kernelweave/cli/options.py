@@ -12,7 +12,7 @@ import typer
 
 from kernelweave.cli import catalogue
 from kernelweave.cli.messages import fail
-from kernelweave.cli.names import find_kernel, find_method, suggestion
+from kernelweave.cli.names import KERNEL_ALIASES, METHOD_ALIASES, find_kernel, find_method, suggestion
 
 LARGEST_SEED = 2**32 - 1
 
@@ -148,7 +148,8 @@ def chosen_by_method(text: str) -> bool:
 def check_counts(command: str, text: str, counts: Sequence[int], n_samples: int) -> None:
     """Refuse more clusters than samples."""
     if (counts[-1] if isinstance(counts, range) else max(counts)) > n_samples:
-        fail(command, f"-k {text}: there are {n_samples} samples only.")
+        many = "1 sample" if n_samples == 1 else f"{n_samples} samples"
+        fail(command, f"-k {text}: there are {many} only; ask for fewer clusters.")
 
 
 def input_paths(places: Iterable[str | os.PathLike[str] | None]) -> list[Path]:
@@ -226,19 +227,18 @@ def method_for(
 ) -> catalogue.Method:
     """Return the method of a name, or the default for this kind of input and the parameters that are given."""
     method = find_method(name or catalogue.default_for(kind, parameters or {}), kind)
+    suited = [each for each in catalogue.METHODS if catalogue.suits(each, kind)]
+    known = ", ".join(each.name for each in suited if command == "compare" or not each.baseline)
     if method is None:
-        suited = [each.name for each in catalogue.METHODS if catalogue.suits(each, kind)]
-        near = suggestion(name or "", [each.name for each in catalogue.METHODS])
+        near = suggestion(name or "", [*(each.name for each in catalogue.METHODS), *METHOD_ALIASES])
         fail(
             command,
-            f"--method {name}: there is no such method; for {catalogue.KINDS[kind]} there are "
-            f"{', '.join(suited)}.{near}",
+            f"--method {name}: there is no such method.{near} For {catalogue.KINDS[kind]} there are {known}.",
         )
     if method.baseline and command != "compare":
         other = {"sklearn-kmeans": "k-means"}.get(method.name, "ng-spectral")
         fail(command, f"--method {method.name} is for 'kernelweave compare' alone; use --method {other}.")
     if not catalogue.suits(method, kind):
-        known = ", ".join(each.name for each in catalogue.METHODS if catalogue.suits(each, kind))
         takes = " or ".join(catalogue.KINDS[each] for each in method.takes)
         fail(command, f"--method {method.name} takes {takes}, not {catalogue.KINDS[kind]}; use {known}.")
     return method
@@ -253,6 +253,7 @@ def kernel_name(command: str, name: str) -> str:
     if found is None:
         fail(
             command,
-            f"--kernel {name}: there is no such kernel; there are {', '.join(known)}.{suggestion(name, known)}",
+            f"--kernel {name}: there is no such kernel.{suggestion(name, [*known, *KERNEL_ALIASES])} There are "
+            f"{', '.join(known)}.",
         )
     return found

@@ -45,7 +45,7 @@ class Edge:
     weight: float
 
 
-def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None):
+def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None, header=None):
     r"""Load a graph from a text file with one edge a line.
 
     Use it for graphs that :class:`kernelweave.GraphCut` is to cut. Edges have no direction: ``u v`` and ``v u`` are the
@@ -67,6 +67,8 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     delimiter : str or None, default=None
         What separates the entries of a line; None means blanks and tabs, any number of them. Where it is one character,
         entries may be in double quotes, as in CSV files, within a line.
+    header : bool or None, default=None
+        Whether the first line that is no comment names columns and is skipped; None means that its words decide.
 
     Returns
     -------
@@ -104,7 +106,9 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     """
     marks = (comments,) if isinstance(comments, str) else tuple(comments)
     _check_arguments(weighted, marks, delimiter)
-    return read_edge_list(Path(path), weighted=weighted, marks=marks, delimiter=delimiter)
+    if not (header is None or isinstance(header, bool)):
+        raise ParameterError(f"header={header!r} cannot be used: pass True, False or None.")
+    return read_edge_list(Path(path), weighted=weighted, marks=marks, delimiter=delimiter, header=header)
 
 
 def read_edge_list(path, *, weighted="auto", marks=("#", "%"), delimiter=None, header=None):

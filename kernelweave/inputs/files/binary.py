@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from kernelweave.foundation.errors import Argument, DataError
 from kernelweave.foundation.registry import package
+from kernelweave.inputs.files.conventions import Note
 from kernelweave.inputs.files.tables import (
     RawCells,
     Table,
@@ -284,11 +285,13 @@ def read_xlsx(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
         raise unreadable(path, "Excel file", error) from error
     if chosen not in sheets:
         _refuse_key(path, chosen, sheets)
-    notes = [(f"there are {len(sheets)} sheets, and the first is read; name another as {path}:{sheets[1]}",)]
     cells = _filled_part([[_cell_text(cell) for cell in row] for row in rows])
     name = Path(path).stem if key is None else key
     shown = path if len(sheets) == 1 else f"{path}:{chosen}"
-    table = table_of_cells(shown, name, cells, text, notes if len(sheets) > 1 and key is None else ())
+    notes: list[Note] = []
+    if len(sheets) > 1 and key is None:
+        notes.append((f"there are {len(sheets)} sheets, and the first is read; name another as {path}:{sheets[1]}",))
+    table = table_of_cells(shown, name, cells, text, notes)
     yield replace(table, source=path)
 
 

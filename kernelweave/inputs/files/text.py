@@ -62,6 +62,10 @@ SPACED = re.compile(r"\s*[+-]?[0-9]{1,3}([ '\u00a0\u2009\u202f\u2019][0-9]{3})+(
 COUNTED = 8
 # With fewer than this it may well be a sample, and nobody can tell.
 SURELY_COUNTED = 3
+# Ids of genes, transcripts, probes and sites of methylation or variation.
+FEATURE_IDS = re.compile(
+    r"ENS[A-Z]*[GTP]\d+(\.\d+)?|gene[_ -]?\d+|[NX][MR]_\d+|cg\d{6,}|rs\d{4,}|\d+_([a-z]_)?at", re.I
+)
 # Names of rows that are features rather than samples, without digits and endings.
 FEATURE_WORDS = frozenset(
     {
@@ -255,10 +259,9 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
             ", or add numbers.",
         )
     columns = None if names is None else tuple(names[column] for column in keep)
-    if names is not None and place is not None and not text.is_transposed(name) and _names_features(names[place]):
-        notes.append(
-            (f"its rows are called {names[place]!r}; if samples are the columns of the file, say ", _TRANSPOSE)
-        )
+    over_ids = "" if names is None or place is None else names[place]
+    if ids is not None and not text.is_transposed(name) and _are_features(over_ids, ids):
+        notes.append((f"its rows seem to be features, as {ids[0]!r}; if samples are the columns, say ", _TRANSPOSE))
     if text.mixed:
         values, texts = _mixed_values(body, keep)
         if names is not None and text.header is None and not is_id_name(names[0]):
@@ -325,7 +328,10 @@ def _with_decimal_points(
     return changed, [] if asked else [("numbers have a decimal comma; if not, say ", Argument("decimal", "."))]
 
 
-def _names_features(name: str) -> bool:
+def _are_features(name: str, ids: Sequence[str]) -> bool:
+    """Whether rows are rather features than samples, by the name of their column or by their ids."""
+    if 2 * sum(FEATURE_IDS.fullmatch(each) is not None for each in ids) > len(ids):
+        return True
     return re.sub("[^a-z]", "", name.lower().removesuffix("id").removesuffix("s")) in FEATURE_WORDS
 
 
@@ -486,11 +492,14 @@ def _ids(shown: str, cells: Sequence[tuple[int, str]]) -> tuple[str, ...]:
     for line, cell in cells:
         name = cell.strip()
         if not name:
-            raise DataError(f"{shown}:{line}: the id of this row is empty.")
+            raise DataError(f"{shown}:{line}: the id of this row is empty; fill it in, or take the row out.")
         if name in origins:
             before, other = origins[name]
             spaces = "" if cell == other else "; spaces around ids do not count"
-            raise DataError(f"{shown}:{line}: the id {short(name)} was already that of line {before}{spaces}.")
+            raise DataError(
+                f"{shown}:{line}: the id {short(name)} was already that of line {before}{spaces}; give each row one of "
+                "its own."
+            )
         origins[name] = (line, cell)
     return tuple(origins)
 
