@@ -80,14 +80,18 @@ def delimiter_of(lines: str, usual: str, *, blanks: bool = True) -> str:
     Without ``blanks`` these are part of the cells.
     """
     head = lines if len(lines) <= LOOKED_AT else lines[: lines.rfind("\n", 0, LOOKED_AT) + 1] or lines
+    chosen = _most_regular(head, usual, blanks=blanks)
+    if chosen != ",":
+        return chosen
+    others = (*(mark for mark in MARKS if mark != ","), *((" ",) if blanks else ()))
+    decimals = (mark for mark in others if _regularity(head, mark)[0] and _commas_are_decimal(head, mark))
+    return next(decimals, ",")  # decimal commas are as regular as cells
+
+
+def _most_regular(head: str, usual: str, *, blanks: bool) -> str:
+    """Return the mark that splits all lines alike, the usual one before others; else that of most lines."""
     orders = {mark: _regularity(head, mark) for mark in (usual, *MARKS)}
-    others = sorted((mark for mark in MARKS if mark != usual), key=lambda mark: orders[mark], reverse=True)
-    best = others[0]
-    if usual == "," and orders[","][0]:  # decimal commas are as regular as cells
-        separators = (best, " ") if blanks else (best,)
-        decimals = [mark for mark in separators if _regularity(head, mark)[0] and _commas_are_decimal(head, mark)]
-        if decimals:
-            return decimals[0]
+    best = max((mark for mark in MARKS if mark != usual), key=lambda mark: orders[mark])
     if orders[best][0] > orders[usual][0]:
         return best
     if orders[usual][0] or usual == " ":
