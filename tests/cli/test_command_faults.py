@@ -290,7 +290,7 @@ def test_a_comparison_without_a_number_says_what_is_missing(folder, capsys):
     [
         (
             ["--kernel", "rbff"],
-            r"--kernel rbff: there is no such kernel; there are chi2, .*sigmoid\. Did you mean rbf\?$",
+            r"--kernel rbff: there is no such kernel\. Did you mean rbf\? There are chi2, .*sigmoid\.$",
         ),
         (["--p", "0.5"], r"--p must be a number in the range \[1\.0, 100\.0\] or auto; got 0\.5\.$"),
         (["--seed", "4294967296"], r"'--seed'"),

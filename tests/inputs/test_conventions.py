@@ -60,8 +60,8 @@ def test_a_table_is_the_same_whatever_separates_cells_and_decimals(
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_names_are_the_same_in_every_encoding(read, encoding):
-    table = read("id,größe\nMüller,1\nÉmile,2\n".encode(encoding))
-    assert table.ids == ("Müller", "Émile")
+    table = read("id,größe\nMuñoz,1\nÉmile,2\n".encode(encoding))
+    assert table.ids == ("Muñoz", "Émile")
     assert table.columns == ("größe",)
     assert bool(table.notes) == (encoding in ("utf-16", "cp1252"))
 
@@ -71,6 +71,7 @@ def test_what_is_said_is_not_read_off(read):
     assert read(content).values.ravel().tolist() == [1.5, 2.5]
     assert read(content, delimiter=";", decimal=",").notes == ()
     assert 0 in read(content, delimiter=";", decimal=".").raw.texts
+    assert 0 in read("id;a\np;0,5\nq;1.234,5\n").raw.texts  # refused later: nobody said what the point is
 
 
 def test_a_sign_between_thousands_is_read_where_the_decimal_sign_is_said(read):
@@ -102,6 +103,7 @@ def test_the_usual_delimiter_counts_first():
     assert delimiter_of("New York\nSan Jose\n", ",") == ","
     assert delimiter_of("id,a\n1,2,3\n4,5\n", ",") == ","
     assert delimiter_of("a;b;c\n1;2;3\n4;5\n", ",") == ";"
+    assert delimiter_of("id,a;b\np;1;9\nq;2,3\nr;4\n", ",") == ","
 
 
 def test_a_header_of_r_stands_above_ids_and_a_trailing_delimiter_above_nothing(read):

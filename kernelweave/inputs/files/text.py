@@ -233,8 +233,8 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
     for line, row in body:
         if len(row) != width:
             raise DataError(
-                f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}; write as many in all, and "
-                "put cells that hold a delimiter in quotes."
+                f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}; write as many in all, "
+                "and put cells that hold a delimiter in quotes."
             )
     place = _id_column(shown, names, [row for _, row in body], text, named=text.is_transposed(name))
     ids = None
