@@ -21,22 +21,27 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_int
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line with ``argv`` (default: the process's arguments) and return the exit code."""
-    return run_app(build_app(), argv, "kernelweave")
+    begun = time.perf_counter()
+    return run_app(build_app(), argv, "kernelweave", begun)
 
 
-def run_app(app: "typer.Typer", argv: Sequence[str] | None, program: str) -> int:
+def run_app(app: "typer.Typer", argv: Sequence[str] | None, program: str, begun: float | None = None) -> int:
     """Run an application and return the exit code; a fault is one line on standard error.
 
-    Commands find in ``obj`` of their context when they were called, in seconds of ``time.perf_counter``.
+    Commands find in ``obj`` of their context when they began, in seconds of ``time.perf_counter``.
     """
-    begun = time.perf_counter()
     import typer
 
     # The base of all usage errors; typer brings its own copy of it or click's, depending on the version.
     usage_error: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
     arguments = None if argv is None else list(argv)
     try:
-        code = app(args=arguments, prog_name=program, standalone_mode=False, obj=begun)
+        code = app(
+            args=arguments,
+            prog_name=program,
+            standalone_mode=False,
+            obj=time.perf_counter() if begun is None else begun,
+        )
     except typer.Abort:
         return 130
     except usage_error as error:

@@ -14,7 +14,6 @@ from rich.table import Table
 
 from kernelweave.cli import catalogue, messages, options
 from kernelweave.cli.names import find_method, suggestion
-from kernelweave.cli.wording import PARAMETERS
 
 # Columns of a screen below which a table of four columns is hard to read.
 NARROW = 80
@@ -88,6 +87,8 @@ def _one(name: str, *, as_json: bool) -> None:
 
 def _about(method: catalogue.Method, cls: Any, parameters: dict[str, str]) -> str:
     """Return what a method is, what ``cluster`` sets for it, and which options set what."""
+    from kernelweave.cli.wording import PARAMETERS
+
     home = "kernelweave.cli.baselines" if method.baseline else "kernelweave"
     summary = cleandoc(cls.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
     facts = {

@@ -148,6 +148,16 @@ def test_sheets_are_read_as_their_text_would_be(tmp_path):
     assert list(table.raw.lines) == [4, 5]
 
 
+def test_sheets_need_a_package_that_the_message_names(tmp_path, monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("kernelweave.inputs.files.binary.package", missing)
+    (tmp_path / "b.xlsx").write_bytes(b"")
+    with pytest.raises(DataError, match=r"b\.xlsx: reading this needs openpyxl; install it with kernelweave\[io\]"):
+        read_tables(str(tmp_path / "b.xlsx"))
+
+
 def test_a_decimal_sign_is_a_comma_or_a_point():
     with pytest.raises(ParameterError, match=r"decimal='x': give decimal=',' or decimal='\.'"):
         TextFormat(decimal="x")
