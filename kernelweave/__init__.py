@@ -113,6 +113,7 @@ __all__ = [
 
 # What lower layers use of upper ones; nothing is imported before it is asked for.
 _provide("summary of a model as HTML", "kernelweave.evaluation.report:summary_html")
+_provide("clock of compilation", "kernelweave.backends.compiled.clock:CompileClock")
 
 _ERRORS = "kernelweave.foundation.errors"
 _HOMES = dict.fromkeys(

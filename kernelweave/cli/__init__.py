@@ -6,6 +6,7 @@ built when it is called and each command imports what it needs when it runs, so 
 """
 
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
@@ -20,22 +21,31 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_int
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line with ``argv`` (default: the process's arguments) and return the exit code."""
-    return run_app(build_app(), argv, "kernelweave")
+    begun = time.perf_counter()
+    return run_app(build_app(), argv, "kernelweave", begun)
 
 
-def run_app(app: "typer.Typer", argv: Sequence[str] | None, program: str) -> int:
-    """Run an application and return the exit code; a fault is one line on standard error."""
+def run_app(app: "typer.Typer", argv: Sequence[str] | None, program: str, begun: float | None = None) -> int:
+    """Run an application and return the exit code; a fault is one line on standard error.
+
+    Commands find in ``obj`` of their context when they began, in seconds of ``time.perf_counter``.
+    """
     import typer
 
     # The base of all usage errors; typer brings its own copy of it or click's, depending on the version.
     usage_error: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
     arguments = None if argv is None else list(argv)
     try:
-        code = app(args=arguments, prog_name=program, standalone_mode=False)
+        code = app(
+            args=arguments,
+            prog_name=program,
+            standalone_mode=False,
+            obj=time.perf_counter() if begun is None else begun,
+        )
     except typer.Abort:
         return 130
     except usage_error as error:
-        sys.stderr.write(f"kernelweave: {' '.join(error.format_message().split())}\n")
+        sys.stderr.write(f"kernelweave: {_with_remedy(' '.join(error.format_message().split()))}\n")
         return 2
     except SystemExit as end:  # of typer and rich where the reader of a pipe has gone
         if end.code != 1:
@@ -49,6 +59,12 @@ def run_app(app: "typer.Typer", argv: Sequence[str] | None, program: str) -> int
             sys.stderr.write(f"kernelweave: {system_error_text(error)}\n")
         return 2
     return code or 0
+
+
+def _with_remedy(message: str) -> str:
+    """Return what is wrong with an option, and where to look it up unless something is suggested already."""
+    text = message if message.endswith((".", "?", ")")) else f"{message}."
+    return text if "Did you mean" in text or "ossible" in text else f"{text} See 'kernelweave COMMAND --help'."
 
 
 def build_app() -> "typer.Typer":

@@ -35,6 +35,7 @@ class Method:
     negative: bool = True  # whether it takes negative numbers
     chooses: bool = False  # whether it can choose the number of clusters
     ranges: bool = False  # whether it can choose from a range
+    baseline: bool = False  # of another library, for comparisons alone
 
 
 METHODS = (
@@ -104,6 +105,14 @@ METHODS = (
         "one table of very many samples: trained on some, the rest assigned",
         "m^2 k for m training samples, then n m",
         MEDIAN,
+    ),
+    Method(
+        "k-means",
+        "KernelKMeans",
+        (TABLE,),
+        "plain k-means: compact clusters of similar size in one table; to compare with",
+        "n d k a step",
+        {"kernel": "linear"},
     ),
     Method(
         "minmax-kmeans",
@@ -243,6 +252,24 @@ METHODS = (
         "edges times steps",
         chooses=True,
     ),
+    Method(
+        "sklearn-kmeans",
+        "PlainKMeans",
+        (TABLE, VIEWS),
+        "scikit-learn's k-means, columns of all views side by side; in comparisons alone",
+        "n d k a step",
+        {"n_init": 10},
+        baseline=True,
+    ),
+    Method(
+        "sklearn-spectral",
+        "PlainSpectral",
+        (TABLE, VIEWS, KERNEL, GRAPH),
+        "scikit-learn's spectral clustering, columns of all views side by side; in comparisons alone",
+        "n^2 d for neighbours, then eigenvectors",
+        {"affinity": "nearest_neighbors"},
+        baseline=True,
+    ),
 )
 #: The default method of each kind of input.
 DEFAULTS = dict.fromkeys((TABLE, VIEWS, KERNEL, GRAPH), "graph-fusion")
@@ -261,10 +288,15 @@ def default_for(kind: str, parameters: Mapping[str, Any]) -> str:
     return (WITH_P if "p" in parameters else DEFAULTS)[kind]
 
 
-def find_method(name: str) -> Method | None:
-    """Return the method with a name of the command line or of an estimator, or None."""
-    wanted = name.lower().replace("_", "-")
-    return next((each for each in METHODS if wanted in (each.name, each.estimator.lower())), None)
+def estimator_of(method: Method) -> Any:
+    """Return the class of a method's estimator."""
+    if method.baseline:
+        from kernelweave.cli import baselines
+
+        return getattr(baselines, method.estimator)
+    import kernelweave
+
+    return getattr(kernelweave, method.estimator)
 
 
 def suits(method: Method, kind: str) -> bool:

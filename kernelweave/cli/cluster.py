@@ -1,6 +1,7 @@
 """``kernelweave cluster``: labels, view weights, a model and a report from files."""
 
 import json
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,11 +14,12 @@ from kernelweave.cli import messages, options
 
 if TYPE_CHECKING:
     from kernelweave.cli.catalogue import Method
-    from kernelweave.cli.input_data import Data
+    from kernelweave.cli.input_data import Data, Truth
     from kernelweave.cli.outcome import Outcome
 
 
 def cluster(
+    context: typer.Context,
     files: options.Files = None,
     clusters: Annotated[
         str,
@@ -28,6 +30,10 @@ def cluster(
     ] = None,
     kernel_matrix: options.KernelMatrix = None,
     graph: options.Graph = None,
+    criterion: Annotated[
+        options.Criterion,
+        typer.Option(help="What decides among several numbers of clusters; auto: silhouette, or modularity of graphs."),
+    ] = options.Criterion.AUTO,
     kernel: Annotated[
         list[str] | None,
         typer.Option(metavar="[VIEW=]NAME", help="Kernel of all views, or of one; may be repeated."),
@@ -70,6 +76,9 @@ def cluster(
         bool, typer.Option("--embedding", help="Write joint coordinates of the samples: embedding.csv in the folder.")
     ] = False,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    transpose: options.Transpose = False,
+    transpose_views: options.TransposeViews = None,
     header: options.Header = None,
     ids: options.Ids = None,
     rows: options.KeptRows = options.Rows.SAME,
@@ -98,6 +107,7 @@ def cluster(
     arguments = {
         "-k": None if clusters.strip() == "auto" else clusters,
         "--method": method,
+        "--criterion": None if criterion == options.Criterion.AUTO else criterion.value,
         "--kernel-matrix": kernel_matrix,
         "--graph": graph,
         "--kernel": kernel or [],
@@ -106,6 +116,9 @@ def cluster(
         "--set": set_ or [],
         "--scale": None if scale == options.Scale.AUTO else scale.value,
         "--delimiter": delimiter,
+        "--decimal": decimal,
+        "--transpose": transpose,
+        "--transpose-views": transpose_views or [],
         "--header": header is True,
         "--no-header": header is False,
         "--ids": ids,
@@ -123,9 +136,11 @@ def cluster(
         "--embedding": embedding,
     }
     with messages.guarded("cluster"):
-        from kernelweave.cli import output_files
+        from kernelweave.cli import fitting, output_files
         from kernelweave.cli.explaining import Wishes, answers_for, read_annotations
 
+        fitting.compile_clock()  # brings the compiler, so that importing it counts as set-up
+        ready = time.perf_counter()
         wishes = Wishes(explain, annotate, survival, embedding)
         wishes.check(output)
         names = wishes.file_names()
@@ -136,10 +151,13 @@ def cluster(
             outputs, options.input_paths([*(files or ()), kernel_matrix, graph, labels, annotate])
         )
         output_files.check_file(report, overwrite=overwrite, folder=output)
-        annotations = read_annotations(wishes, options.text_format(delimiter, header, ids))
+        annotations = read_annotations(wishes, options.text_format(delimiter, header, ids, decimal))
         outcome = _clustered(files, arguments, labels=labels, scale=scale.value, checkpoint=checkpoint, quiet=quiet)
         outcome.answers = answers_for(outcome, wishes, annotations)
+        outcome.set_up += ready - context.obj
+        outcome.waited = time.perf_counter() - context.obj
         places = _write(outcome, output, report)
+        outcome.waited = time.perf_counter() - context.obj
     _show(outcome, places, quiet=quiet, as_json=as_json)
     if outcome.interrupted:
         raise typer.Exit(130)
@@ -161,7 +179,14 @@ def _clustered(
     wanted = "auto" if arguments["-k"] is None else arguments["-k"].strip()
     counts = [] if wanted == "auto" else options.cluster_counts("cluster", wanted)
     header = True if arguments["--header"] else False if arguments["--no-header"] else None
-    form = options.text_format(arguments["--delimiter"], header, arguments["--ids"])
+    form = options.text_format(
+        arguments["--delimiter"],
+        header,
+        arguments["--ids"],
+        arguments["--decimal"],
+        arguments["--transpose"],
+        arguments["--transpose-views"],
+    )
     rows = arguments["--rows"] or "same"
     reading = options.reading(
         arguments["--columns"],
@@ -182,23 +207,46 @@ def _clustered(
     drawn = parameters.get("random_state")
     seed = drawn if type(drawn) is int else arguments["--seed"] or 0
     X, scaler = fitting.scaled(data, scale, method, parameters)
-    numbers = _numbers(method, wanted, counts)
+    numbers = _numbers(method, wanted, counts, arguments["--criterion"])
+    criterion = fitting.criterion_for(arguments["--criterion"] or "auto", data.kind)
+    score = fitting.score_for(criterion, data, X, seed, reading.missing)
     kept = {} if checkpoint is None else _checkpoint(checkpoint, len(numbers), wanted)
     models = {k: fitting.build(method, data.kind, n, parameters | kept, seed) for k, n in numbers}
-    fits = fitting.fit_all(models, X, data.kind, seed, quiet=quiet)
+    fits = fitting.fit_all(models, X, data.kind, seed, score, quiet=quiet)
     if kept:
         fits.best.model.set_params(checkpoint=None)  # the fit has ended and the file is gone
-    outcome = Outcome(data, method, fits.best, X, scaler, scale, seed, truth, fits.silhouettes, fits.interrupted)
+    outcome = Outcome(data, method, fits.best, X, scaler, scale, seed, truth, fits.tried, fits.interrupted, criterion)
+    outcome.set_up = fits.compiling
+    outcome.notes = _notes(arguments, method, data, truth)
     outcome.command = command_for("cluster", files or [], arguments)
     places = files or [str(arguments["--kernel-matrix"] or arguments["--graph"])]
-    text = {name: each for name, each in vars(form).items() if each is not None}
+    text = {name: each for name, each in vars(form).items() if each not in (None, False, frozenset())}
     outcome.code = code_for(outcome, places, text, rows, reading)
     return outcome
 
 
-def _numbers(method: "Method", wanted: str, counts: Sequence[int]) -> list[tuple[Any, Any]]:
+def _notes(arguments: dict[str, Any], method: "Method", data: "Data", truth: "Truth | None") -> tuple[str, ...]:
+    """Return what was assumed of names and files."""
+    from kernelweave.cli.names import is_alias, plain
+
+    notes = []
+    if arguments["--method"] is not None and is_alias(arguments["--method"], method):
+        notes.append(f"--method {arguments['--method']} is {method.name} here")
+    for value in arguments["--kernel"]:
+        asked = value.rpartition("=")[2]
+        name = options.kernel_name("cluster", asked)
+        notes += [f"--kernel {asked} is {name} here"] if plain(asked) != plain(name) else []
+    return (*notes, *data.account.assumed, *(() if truth is None else truth.notes))
+
+
+def _numbers(
+    method: "Method", wanted: str, counts: Sequence[int], criterion: str | None = None
+) -> list[tuple[Any, Any]]:
     """Return what is fitted: a number of clusters each, or one fit that chooses among them."""
-    if not options.chosen_by_method(wanted) or (counts and not method.ranges):
+    if criterion is not None and len(counts) < 2:
+        messages.fail("cluster", f"--criterion {criterion} decides among several numbers of clusters; give -k 2:8.")
+    judged = criterion is not None and not (criterion == "clearness" and method.ranges)  # else the method does it
+    if not options.chosen_by_method(wanted) or (counts and (judged or not method.ranges)):
         return [(k, k) for k in counts]
     if not method.chooses:
         messages.fail(
@@ -245,7 +293,9 @@ def _kernels(values: list[str], views: list[str]) -> str | dict[str, str]:
         messages.fail("cluster", "--kernel: give one kernel for all views, or VIEW=NAME for every view.")
     if by_view and set(by_view) != set(views):
         messages.fail("cluster", f"--kernel names views {sorted(by_view)}, but the views are {views}.")
-    return plain[0] if plain else by_view
+    if plain:
+        return options.kernel_name("cluster", plain[0])
+    return {view: options.kernel_name("cluster", name) for view, name in by_view.items()}
 
 
 def _write(outcome: "Outcome", folder: Path | None, report: Path | None) -> dict[str, Path]:
@@ -276,11 +326,11 @@ def _write_report(outcome: "Outcome", path: Path) -> Path:
         outcome.model,
         outcome.X,
         ids=outcome.data.row_ids,
-        labels_true=outcome.truth,
+        labels_true=None if outcome.truth is None else outcome.truth.labels,
         code=outcome.code,
         command=outcome.command,
         sources=outcome.data.sources,
-        reading=outcome.data.account.lines(),
+        reading=[*outcome.data.account.lines(), *(() if outcome.truth is None else outcome.truth.notes)],
         warnings=outcome.warnings,
         random_state=outcome.seed,
     )
@@ -305,8 +355,8 @@ def _show(outcome: "Outcome", places: dict[str, Path], *, quiet: bool, as_json: 
     for table in tables(outcome, screen.encoding):
         screen.print(table)
     outcome.answers.show(screen)
-    for note in outcome.data.account.notes():
-        screen.print(f"note: {note}", markup=False, highlight=False)
+    for note in (*outcome.data.account.notes(), *outcome.notes):
+        screen.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     for warning in outcome.warnings:
         screen.print(f"warning: {with_options(warning)}", markup=False)
     for name, path in places.items():

@@ -33,6 +33,9 @@ def compare(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    transpose: options.Transpose = False,
+    transpose_views: options.TransposeViews = None,
     header: options.Header = None,
     ids: options.Ids = None,
     rows: options.KeptRows = options.Rows.SAME,
@@ -67,7 +70,7 @@ def compare(
         inputs = options.input_paths([*(files or ()), kernel_matrix, graph, labels])
         output_files.check_distinct({"--output": written}, inputs)
         output_files.check_file(output, overwrite=overwrite)
-        form = options.text_format(delimiter, header, ids)
+        form = options.text_format(delimiter, header, ids, decimal, transpose, transpose_views)
         reading = options.reading(columns, drop, categorical, dates, ordered, missing.value)
         data = input_data.read_data(files, kernel_matrix, graph, form, rows.value, reading)
         truth = None if labels is None else input_data.read_truth(labels, data, form)
@@ -75,7 +78,12 @@ def compare(
         chosen, left_out = _chosen(method, data, scale.value)
         outcomes, errors, interrupted = _run(chosen, data, scale.value, truth, k, seed, reading.missing, quiet=quiet)
         if not method:  # a method that nobody named and that does not take the data has not failed
-            left_out |= {name: str(error) for name, error in errors.items() if isinstance(error, KernelError)}
+            others = {each.name for each in chosen if each.baseline}
+            left_out |= {
+                name: " ".join(str(error).split())
+                for name, error in errors.items()
+                if isinstance(error, KernelError) or name in others
+            }
         failed = {name: " ".join(str(error).split()) for name, error in errors.items() if name not in left_out}
         outcomes, ranked = _ranked(outcomes, data, k, seed, reading.missing)
         if output is not None and outcomes:
@@ -84,6 +92,11 @@ def compare(
     if not quiet and not data.account.plain:
         for line in data.account.lines():
             messages.tell(line)
+    elif not quiet:
+        for note in data.account.assumed:
+            messages.tell(f"note: {note}")
+    for note in () if quiet or truth is None else truth.notes:
+        messages.tell(f"note: {note}")
     if output is not None and outcomes and not quiet:
         messages.tell(f"labels: {output}")
     if interrupted:
@@ -104,7 +117,8 @@ def _number(text: str) -> int:
 def _chosen(names: list[str] | None, data: Any, scale: str) -> tuple[list[catalogue.Method], dict[str, str]]:
     """Return the methods to run, and why others that take this kind of input are left out."""
     if names:
-        return [options.method_for("compare", name, data.kind) for name in dict.fromkeys(names)], {}
+        named = [options.method_for("compare", name, data.kind) for name in names]
+        return list({method.name: method for method in named}.values()), {}
     suited = [method for method in catalogue.METHODS if catalogue.suits(method, data.kind)]
     reasons = {method.name: _obstacle(method, data, scale) for method in suited}
     left_out = {name: reason for name, reason in reasons.items() if reason}
@@ -148,7 +162,7 @@ def _run(
     quiet: bool,
 ) -> "tuple[list[Outcome], dict[str, Exception], bool]":
     """Fit one method after the other; a method that refuses the data is noted."""
-    from kernelweave.cli import fitting
+    from kernelweave.cli import baselines, fitting
     from kernelweave.cli.outcome import Outcome
 
     outcomes: list[Outcome] = []
@@ -161,7 +175,8 @@ def _run(
             try:
                 X, scaler = fitting.scaled(data, scale, method)
                 parameters = fitting.for_missing_values(method, data, missing)
-                fit = fitting.fit(fitting.build(method, data.kind, k, parameters, seed), X, seed)
+                X = baselines.side_by_side(X) if method.baseline else X
+                fit = fitting.fit(fitting.build(method, data.kind, k, parameters, seed), X, seed, data.kind)
                 outcomes.append(Outcome(data, method, fit, X, scaler, seed=seed, truth=truth))
             except (ValueError, MemoryError) as error:
                 failed[method.name] = error
@@ -239,13 +254,15 @@ def _show(
 def _methods_table(outcomes: "list[Outcome]", ranked: "list[Standing]") -> Table:
     table = Table(box=None, pad_edge=False)
     scores = list(outcomes[0].scores()) if outcomes else []
-    for name in ("method", "clusters", "agreement", "clearness", *scores, "seconds"):
+    cuts = ["cut"] if outcomes and outcomes[0].fit.cut is not None else []
+    for name in ("method", "clusters", "agreement", "clearness", *cuts, *scores, "seconds"):
         table.add_column(name, justify="left" if name == "method" else "right")
     for outcome, each in zip(outcomes, ranked, strict=True):
         n_clusters = sum(size > 0 for size in outcome.sizes)
         agreement = "none" if _finite(each.agreement) is None else f"{each.agreement:.2f}"
-        cells = [f"{score:.3f}" for score in outcome.scores().values()]
-        seconds = f"{outcome.fit.seconds:.2f}"
+        cells = [] if outcome.fit.cut is None else [f"{outcome.fit.cut.normalized:.4g}"]
+        cells += [f"{score:.3f}" for score in outcome.scores().values()]
+        seconds = f"{outcome.fit.seconds - outcome.fit.compiling:.2f}"
         table.add_row(outcome.method.name, str(n_clusters), agreement, f"{each.clearness:.2f}", *cells, seconds)
     return table
 

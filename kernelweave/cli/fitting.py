@@ -1,12 +1,15 @@
 """From read data to a fitted model: scaling, the estimator with its parameters, one fit or several."""
 
+import math
 import signal
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -14,8 +17,11 @@ from sklearn.pipeline import Pipeline
 
 from kernelweave.cli import catalogue
 from kernelweave.cli.input_data import Data
+from kernelweave.cli.names import suggestion
 from kernelweave.cli.wording import PARAMETERS
+from kernelweave.evaluation.metrics.cuts import Cut, cut_of
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.registry import provided
 
 #: What an estimator that takes views of several types is told of a file.
 VIEW_TYPES = {catalogue.KERNEL: "kernel", catalogue.GRAPH: "graph"}
@@ -29,15 +35,28 @@ class Fit:
     seconds: float
     warnings: list[str]
     silhouette: float | None
+    cut: Cut | None = None  # of a graph
+    compiling: float = 0.0  # of the seconds
 
 
 @dataclass
 class Fits:
-    """Fits for several numbers of clusters: the best, the silhouette of each, and whether the user stopped them."""
+    """Fits for several numbers of clusters: the best, what speaks for each, and whether the user stopped them."""
 
     best: Fit
-    silhouettes: dict[int, float | None] = field(default_factory=dict)
+    tried: dict[int, "Trial"] = field(default_factory=dict)
     interrupted: bool = False
+    seconds: float = 0.0
+    compiling: float = 0.0  # of the seconds
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A number of clusters that was tried: the silhouette or the cut, and the score by the criterion."""
+
+    score: float | None
+    silhouette: float | None
+    cut: Cut | None
 
 
 # Estimators
@@ -45,15 +64,16 @@ class Fits:
 
 def build(method: catalogue.Method, kind: str, n_clusters: Any, parameters: dict[str, Any], seed: int) -> Any:
     """Return the estimator of a method; ``parameters`` of the user replace the settings of the method."""
-    import kernelweave
-
-    cls = getattr(kernelweave, method.estimator)
+    cls = catalogue.estimator_of(method)
     known = cls._get_param_names()
     unknown = sorted(set(parameters) - set(known))
     if unknown:
-        raise ParameterError(f"{method.name} has no parameter {unknown[0]!r}; it has {', '.join(known)}.")
+        near = suggestion(unknown[0], known)
+        raise ParameterError(f"{method.name} has no parameter {unknown[0]!r}; it has {', '.join(known)}.{near}")
     settings = {name: value for name, value in method.settings.items() if name in known}
-    if "view_types" in known and kind in VIEW_TYPES:
+    if method.baseline and kind in VIEW_TYPES:
+        settings["affinity"] = "precomputed"
+    elif "view_types" in known and kind in VIEW_TYPES:
         settings["view_types"] = VIEW_TYPES[kind]
     elif kind == catalogue.KERNEL:
         settings = {"kernel": "precomputed"} | ({"divergence": "kernel"} if "divergence" in known else {})
@@ -69,9 +89,7 @@ def build(method: catalogue.Method, kind: str, n_clusters: Any, parameters: dict
 
 def for_missing_values(method: catalogue.Method, data: Data, missing: str) -> dict[str, Any]:
     """Return the parameter of the estimator for missing cells; a method may take complete samples only."""
-    import kernelweave
-
-    cls = getattr(kernelweave, method.estimator)
+    cls = catalogue.estimator_of(method)
     if "missing" in cls._get_param_names():
         return {} if missing == "error" else {"missing": missing}
     obstacle = obstacle_to(method, data)
@@ -94,10 +112,9 @@ def obstacle_to(method: catalogue.Method, data: Data) -> str:
 
 
 def _takes_absent(method: catalogue.Method) -> bool:
-    import kernelweave
     from kernelweave.inputs import takes_absent
 
-    return takes_absent(getattr(kernelweave, method.estimator))
+    return takes_absent(catalogue.estimator_of(method))
 
 
 def _check_with_kernel_matrix(parameters: dict[str, Any], settings: dict[str, Any]) -> None:
@@ -143,26 +160,65 @@ def with_scaler(model: Any, scaler: Any) -> Any:
 # Fits
 
 
-def fit(model: Any, X: Any, seed: int) -> Fit:
-    """Fit a model; return it with the seconds, the warnings, each once, and the silhouette."""
+def fit(model: Any, X: Any, seed: int, kind: str = "") -> Fit:
+    """Fit a model; return it with the seconds, the warnings, each once, and the silhouette, or the cut of a graph."""
+    clock = compile_clock()
     begun = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, clock as compiling:
         warnings.simplefilter("always")
         model.fit(X)
     seconds = time.perf_counter() - begun
     messages = list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
-    return Fit(model, seconds, messages, silhouette(model, X, seed))
+    if kind == catalogue.GRAPH:
+        return Fit(model, seconds, messages, None, cut_of(X, np.asarray(model.labels_)), compiling.seconds)
+    return Fit(model, seconds, messages, silhouette(model, X, seed), None, compiling.seconds)
 
 
-def fit_all(models: dict[Any, Any], X: Any, kind: str, seed: int, *, quiet: bool) -> Fits:
-    """Fit a model for every number of clusters, and choose the one with the largest silhouette.
+def compile_clock() -> Any:
+    """Return a context whose ``seconds`` are those spent on compiling."""
+    return provided("clock of compilation")()
+
+
+def criterion_for(asked: str, kind: str) -> str:
+    """Return what decides among several numbers of clusters; graphs have no silhouettes, and only they modularity."""
+    usual = "modularity" if kind == catalogue.GRAPH else "silhouette"
+    if asked in ("silhouette", "modularity") and asked != usual:
+        raise ParameterError(f"--criterion {asked} is not for {catalogue.KINDS[kind]}; use --criterion {usual}.")
+    return usual if asked == "auto" else asked
+
+
+def score_for(criterion: str, data: Data, X: Any, seed: int, missing: str) -> Callable[[Fit], float | None]:
+    """Return the function that scores a fit, larger for better."""
+    if criterion == "silhouette":
+        return lambda latest: latest.silhouette
+    if criterion == "modularity":
+        return lambda latest: None if latest.cut is None else latest.cut.modularity
+    if criterion == "clearness":
+        from kernelweave.cli.ranking import standings
+
+        def clearness(latest: Fit) -> float:
+            labels = np.asarray(latest.model.labels_)
+            k = len(np.unique(labels))
+            return standings([labels], data.samples, data.kind, k, seed, missing)[0].clearness
+
+        return clearness
+    from kernelweave.evaluation.model_selection import score_clustering
+
+    return lambda latest: score_clustering(latest.model, X, criterion=criterion, random_state=seed)  # type: ignore[arg-type]
+
+
+def fit_all(
+    models: dict[Any, Any], X: Any, kind: str, seed: int, score: Callable[[Fit], float | None], *, quiet: bool
+) -> Fits:
+    """Fit a model for every number of clusters, and choose the one with the largest score.
 
     A model that chooses the number by itself is the only one, under the key ``"auto"``.
     """
-    if len(models) > 1 and kind == catalogue.GRAPH:
-        raise ParameterError("-k: a range is judged by silhouettes, which graphs do not have; give one number.")
     best: Any = None
-    silhouettes: dict[int, float | None] = {}
+    best_score: float | None = None
+    tried: dict[int, Trial] = {}
+    seconds = 0.0
+    compiling = 0.0
     screen = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     hidden = quiet or not screen.is_terminal
@@ -173,18 +229,22 @@ def fit_all(models: dict[Any, Any], X: Any, kind: str, seed: int, *, quiet: bool
         task = bar.add_task("clustering", total=len(models))
         for k, model in models.items():
             bar.update(task, description="clusters" if k == "auto" else f"{k} clusters")
-            latest = fit(model, X, seed)
-            silhouettes[k] = latest.silhouette
+            latest = fit(model, X, seed, kind)
+            seconds += latest.seconds
+            compiling += latest.compiling
+            reached = score(latest) if len(models) > 1 else None
+            tried[k] = Trial(reached, latest.silhouette, latest.cut)
             bar.update(task, advance=1)
-            if best is None or _rank(latest.silhouette) > _rank(best.silhouette):
+            if best is None or _rank(reached) > _rank(best_score):
                 best = latest
+                best_score = reached
             if interrupt.requested:
                 break
-    return Fits(best, silhouettes if len(models) > 1 else {}, interrupt.requested)
+    return Fits(best, tried if len(models) > 1 else {}, interrupt.requested, seconds, compiling)
 
 
 def _rank(score: float | None) -> float:
-    return -2.0 if score is None else score  # below every silhouette
+    return -math.inf if score is None or math.isnan(score) else score
 
 
 def silhouette(model: Any, X: Any, seed: int) -> float | None:

@@ -1,6 +1,6 @@
 """The data a command works on: tables, a kernel matrix or a graph, with the ids of its rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from kernelweave.cli.reading import (
     samples_without_view,
     without_rows,
 )
+from kernelweave.cli.wording import note_text
 from kernelweave.foundation.errors import DataError, ParameterError
 from kernelweave.inputs import Table, TextFormat, align_tables, read_tables
 from kernelweave.inputs.files.text import read_label_lines
@@ -25,6 +26,8 @@ from kernelweave.preprocessing.file_tables import EncodedTable, encode_as_fitted
 
 # Entries of a matrix of distances, as a share of the largest one, that count as 0.
 ZERO_DISTANCE = 1e-8
+# Sums of squares of larger numbers are infinite.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Data:
     encoded: dict[str, EncodedTable] = field(default_factory=dict)  # every view as its file holds it
     account: Account = field(default_factory=Account)  # what was done to rows and cells
     warnings: tuple[str, ...] = ()  # of encoding new files as a model did
+    loader: tuple[str, dict[str, Any]] = ("", {})  # of a graph: the function that reads it, and its arguments
 
     @property
     def samples(self) -> Any:
@@ -83,6 +87,22 @@ class Fitted(Protocol):
 
     def matched(self, tables: list[Table]) -> list[Table]:
         """Return the tables, if their columns are those of the model."""
+
+
+def _check_size(encoded: EncodedTable) -> None:
+    """Refuse numbers whose squares would be infinite."""
+    values: Any = encoded.table.values
+    entries = values.tocoo() if sp.issparse(values) else values
+    large = np.abs(entries.data if sp.issparse(values) else entries) > LARGEST
+    if not large.any():
+        return
+    at = np.argwhere(large)[0]
+    row, column = (int(entries.row[at[0]]), int(entries.col[at[0]])) if sp.issparse(values) else map(int, at)
+    where = f"{encoded.source.place}: row {row + 1}"
+    if encoded.encoder is None or encoded.table.values.shape == encoded.source.values.shape:
+        where = encoded.source.cell(row, column)
+    number = float(entries.data[at[0]] if sp.issparse(values) else entries[row, column])
+    raise DataError(f"{where} holds {number:.3g}, whose square is no number; divide the column, or take the cell out.")
 
 
 def _check_differences(table: Table) -> None:
@@ -144,7 +164,9 @@ def tables_data(
     """Turn tables as they were read into samples: numbers, rows matched, samples without any value left out."""
     read, warned = _encoded(tables, reading, encoders)
     for each in read:
+        _check_size(each)
         check_cells(each, reading.missing, absent_allowed=rows == "all")
+    _check_orientation(tables)
     encoded = {each.table.name: each for each in read}
     aligned = align_tables([each.table for each in read], rows)
     every = {name for table in tables for name in table.ids or ()}
@@ -153,9 +175,29 @@ def tables_data(
     for table in aligned:
         _check_differences(table)
     kind = catalogue.TABLE if len(aligned) == 1 else catalogue.VIEWS
-    account = account_for(encoded, aligned, reading.missing, n_ids)
+    account = replace(account_for(encoded, aligned, reading.missing, n_ids), assumed=assumptions(tables))
     sources = {table.name: table.source for table in aligned}
     return Data(kind, tuple(aligned), None, aligned[0].ids, sources, encoded, account, tuple(warned))
+
+
+def _check_orientation(tables: Sequence[Table]) -> None:
+    """Refuse a table that has the samples of another one as columns."""
+    for table in reversed(tables):
+        for other in tables:
+            columns = set(table.columns or ())
+            samples = set(other.ids or ())
+            if table is other or not columns or not samples or 2 * len(columns & samples) < len(samples):
+                continue
+            if not samples & set(table.ids or ()):
+                raise DataError(
+                    f"{table.place}: its columns are the samples of {other.place}, such as "
+                    f"{min(columns & samples)!r}; say --transpose-views {table.name}."
+                )
+
+
+def assumptions(tables: Sequence[Table]) -> tuple[str, ...]:
+    """Return what was assumed of the files of tables, in words."""
+    return tuple(f"{table.place}: {note_text(note)}" for table in tables for note in table.notes)
 
 
 def _encoded(
@@ -182,48 +224,36 @@ def _without_empty_samples(tables: list[Table], encoded: Mapping[str, EncodedTab
 
 
 def _graph(path: Path, text: TextFormat) -> Data:
-    from kernelweave.datasets import load_metis
-    from kernelweave.datasets.graphs import read_edge_list
+    from kernelweave.cli.graph_files import read_graph
 
-    if str(path) == "-":
-        raise DataError("--graph -: graphs are read from files, not from standard input; name a file.")
-    if path.is_dir():
-        raise DataError(f"{path}: this is a folder; name a file in it.")
-    if not path.is_file():
-        raise DataError(f"{path}: there is no such file.")
-    if path.name.removesuffix(".gz").endswith((".graph", ".metis")):
-        bunch = load_metis(path)
-    else:
-        if text.delimiter is None:
-            _check_for_marks(path)
-        bunch = read_edge_list(path, delimiter=text.delimiter, header=text.header)
-    ids = tuple(str(node) for node in bunch.node_ids)
-    return Data(catalogue.GRAPH, (), bunch.graph, ids, {"graph": str(path)})
-
-
-def _check_for_marks(path: Path) -> None:
-    """Refuse an edge list without a delimiter whose first edge holds a mark that may be one."""
-    from kernelweave.datasets.graphs import text_lines
-
-    for number, line in enumerate(text_lines(path), 1):
-        if line.strip() and not line.strip().startswith(("#", "%")):
-            mark = next((each for each in (",", ";", "|") if each in line), None)
-            if mark is not None:
-                raise DataError(
-                    f"{path}:{number}: there is {mark!r} in this line; say what separates the entries with --delimiter "
-                    f"'{mark}', or with --delimiter ' ' or tab if it belongs to a name."
-                )
-            return
+    if text.transpose:
+        raise ParameterError("--transpose is for tables; leave it out, as edges have no direction.")
+    read = read_graph(path, text)
+    account = Account(assumed=tuple(read.notes))
+    return Data(
+        catalogue.GRAPH,
+        (),
+        read.graph,
+        read.ids,
+        {"graph": str(path)},
+        account=account,
+        loader=(read.loader, read.arguments),
+    )
 
 
 def _kernel_matrix(place: str, text: TextFormat) -> Data:
+    if text.transpose:
+        raise ParameterError("--transpose is for tables; leave it out, as a kernel matrix is symmetric.")
     tables = read_tables(place, text)
     if len(tables) > 1:
         names = ", ".join(table.name for table in tables)
         raise DataError(f"{place}: there are several matrices ({names}); choose one as {place}:{tables[0].name}.")
     table = tables[0]
     if table.values.shape[0] != table.values.shape[1]:
-        raise DataError(f"{table.source}: a kernel matrix is square, and this one has shape {table.values.shape}.")
+        raise DataError(
+            f"{table.source}: a kernel matrix is square, and this one has shape {table.values.shape}; give it as a "
+            "table, without --kernel-matrix, or correct it."
+        )
     ids = table.ids
     if ids is None and table.columns is not None:
         ids = table.columns
@@ -240,7 +270,8 @@ def _kernel_matrix(place: str, text: TextFormat) -> Data:
         )
     _check_symmetric(table, ids)
     _check_similarities(table)
-    return Data(catalogue.KERNEL, (), table.values, ids, {"kernel": table.source})
+    account = Account(assumed=assumptions(tables))
+    return Data(catalogue.KERNEL, (), table.values, ids, {"kernel": table.source}, account=account)
 
 
 def _is_counted(columns: tuple[str, ...]) -> bool:
@@ -310,19 +341,40 @@ def _check_similarities(table: Table) -> None:
         )
 
 
-def read_truth(place: str, data: Data, text: TextFormat) -> np.ndarray:
+@dataclass(frozen=True)
+class Truth:
+    """True labels of the samples, None where one is unknown, and what was assumed of their file."""
+
+    labels: np.ndarray
+    notes: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> np.ndarray:
+        """Which samples have a label."""
+        return np.array([label is not None for label in self.labels])
+
+
+def read_truth(place: str, data: Data, text: TextFormat) -> Truth:
     """Return true labels from a text file of ids and labels, or of labels alone in the order of the rows."""
     if place == "-" and "standard input" in data.sources.values():
         raise ParameterError("--labels -: standard input (-) can be given once; write the labels to a file.")
-    ids, labels = read_label_lines(place, text, data.n_samples)
-    if ids is None:
-        return np.array(labels)
-    known = dict(zip(ids, labels, strict=True))
-    missing = [name for name in data.row_ids if name not in known]
-    if missing:
-        shown = "standard input" if place == "-" else place
-        numbered = "" if data.ids is not None else " (without ids they are called 1, 2, 3 ...)"
-        raise DataError(
-            f"{shown}: {len(missing)} sample(s) have no label, such as {missing[0]!r}{numbered}; add theirs."
-        )
-    return np.array([known[name] for name in data.row_ids])
+    shown = "standard input" if place == "-" else place
+    read = read_label_lines(place, replace(text, decimal=None), data.n_samples)
+    labels: tuple[str | None, ...] = read.labels
+    if read.ids is not None:
+        by_id = dict(zip(read.ids, read.labels, strict=True))
+        labels = tuple(by_id.get(name) for name in data.row_ids)
+        if not set(by_id) & set(data.row_ids):
+            numbered = "" if data.ids is not None else " (without ids they are called 1, 2, 3 ...)"
+            raise DataError(
+                f"{shown}: none of its ids is that of a sample: it begins with {read.ids[0]!r}, and the samples with "
+                f"{data.row_ids[0]!r}{numbered}; write ids as in the other files."
+            )
+    known = sum(label is not None for label in labels)
+    if not known:
+        raise DataError(f"{shown}: no sample has a label; fill some in.")
+    notes = [f"{shown}: {note_text(note)}" for note in read.notes]
+    if known < len(labels):
+        notes.append(f"{shown}: {known:,} of {len(labels):,} samples have a label; scores are over these")
+        return Truth(np.array(labels, dtype=object), tuple(notes))
+    return Truth(np.array(labels), tuple(notes))

@@ -12,6 +12,7 @@ import typer
 
 from kernelweave.cli import catalogue
 from kernelweave.cli.messages import fail
+from kernelweave.cli.names import KERNEL_ALIASES, METHOD_ALIASES, find_kernel, find_method, suggestion
 
 LARGEST_SEED = 2**32 - 1
 
@@ -33,6 +34,17 @@ class Rows(StrEnum):
     ALL = "all"
 
 
+class Criterion(StrEnum):
+    """What decides among several numbers of clusters."""
+
+    AUTO = "auto"
+    SILHOUETTE = "silhouette"
+    MODULARITY = "modularity"
+    CLEARNESS = "clearness"
+    BLF = "blf"
+    BAF = "baf"
+
+
 class Missing(StrEnum):
     """What becomes of missing cells."""
 
@@ -47,7 +59,7 @@ Files = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[NAME=]FILE[:KEY]...",
-        help="Tables, one per view: CSV, TSV, Parquet, NPY, NPZ, MAT, MTX, h5ad, h5mu; - is CSV from standard input.",
+        help="Tables, one per view: CSV, TSV, XLSX, Parquet, NPY, NPZ, MAT, MTX, h5ad, h5mu; - is standard input.",
         show_default=False,
     ),
 ]
@@ -56,10 +68,23 @@ KernelMatrix = Annotated[
 ]
 Graph = Annotated[
     Path | None,
-    typer.Option("--graph", metavar="FILE", help="A graph instead: edges, one a line, or METIS (.graph, .metis)."),
+    typer.Option(
+        "--graph", metavar="FILE", help="A graph instead: edges, one a line; .graphml, .mtx, .graph or .metis."
+    ),
 ]
 Delimiter = Annotated[
     str | None, typer.Option(metavar="MARK", help="What separates the cells of text files; 'tab' for a tab.")
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(metavar="SIGN", help="Decimal sign in text files, ',' or '.'; the other may be between thousands."),
+]
+Transpose = Annotated[
+    bool, typer.Option("--transpose", help="Samples are the columns of the tables, as in tables of genes.")
+]
+TransposeViews = Annotated[
+    list[str] | None,
+    typer.Option("--transpose-views", metavar="VIEWS", help="The same for some views, with commas between."),
 ]
 Header = Annotated[
     bool | None,
@@ -123,7 +148,8 @@ def chosen_by_method(text: str) -> bool:
 def check_counts(command: str, text: str, counts: Sequence[int], n_samples: int) -> None:
     """Refuse more clusters than samples."""
     if (counts[-1] if isinstance(counts, range) else max(counts)) > n_samples:
-        fail(command, f"-k {text}: there are {n_samples} samples only.")
+        many = "1 sample" if n_samples == 1 else f"{n_samples} samples"
+        fail(command, f"-k {text}: there are {many} only; ask for fewer clusters.")
 
 
 def input_paths(places: Iterable[str | os.PathLike[str] | None]) -> list[Path]:
@@ -139,11 +165,22 @@ def input_paths(places: Iterable[str | os.PathLike[str] | None]) -> list[Path]:
     return paths
 
 
-def text_format(delimiter: str | None, header: bool | None, ids: str | None) -> Any:
+def text_format(
+    delimiter: str | None,
+    header: bool | None,
+    ids: str | None,
+    decimal: str | None = None,
+    transpose: bool = False,
+    transpose_views: Sequence[str] | None = None,
+) -> Any:
     """Return how to read text files."""
+    from kernelweave.cli.reading import names
     from kernelweave.inputs import TextFormat
 
-    return TextFormat("\t" if delimiter == "tab" else delimiter, header, ids)
+    views = names(transpose_views or ())
+    mark = {"tab": "\t", "space": " ", "blank": " ", "comma": ",", "semicolon": ";"}.get(delimiter or "", delimiter)
+    sign = {"comma": ",", "point": "."}.get(decimal or "", decimal)
+    return TextFormat(mark, header, ids, decimal=sign, transpose=transpose or views or False)
 
 
 def reading(
@@ -189,12 +226,34 @@ def method_for(
     command: str, name: str | None, kind: str, parameters: Mapping[str, Any] | None = None
 ) -> catalogue.Method:
     """Return the method of a name, or the default for this kind of input and the parameters that are given."""
-    method = catalogue.find_method(name or catalogue.default_for(kind, parameters or {}))
+    method = find_method(name or catalogue.default_for(kind, parameters or {}), kind)
+    suited = [each for each in catalogue.METHODS if catalogue.suits(each, kind)]
+    known = ", ".join(each.name for each in suited if command == "compare" or not each.baseline)
     if method is None:
-        known = ", ".join(each.name for each in catalogue.METHODS if catalogue.suits(each, kind))
-        fail(command, f"--method {name}: there is no such method; for {catalogue.KINDS[kind]} there are {known}.")
+        near = suggestion(name or "", [*(each.name for each in catalogue.METHODS), *METHOD_ALIASES])
+        fail(
+            command,
+            f"--method {name}: there is no such method.{near} For {catalogue.KINDS[kind]} there are {known}.",
+        )
+    if method.baseline and command != "compare":
+        other = {"sklearn-kmeans": "k-means"}.get(method.name, "ng-spectral")
+        fail(command, f"--method {method.name} is for 'kernelweave compare' alone; use --method {other}.")
     if not catalogue.suits(method, kind):
-        known = ", ".join(each.name for each in catalogue.METHODS if catalogue.suits(each, kind))
         takes = " or ".join(catalogue.KINDS[each] for each in method.takes)
         fail(command, f"--method {method.name} takes {takes}, not {catalogue.KINDS[kind]}; use {known}.")
     return method
+
+
+def kernel_name(command: str, name: str) -> str:
+    """Return a kernel by any of its names."""
+    from kernelweave.kernels.spec.fitting import KERNELS
+
+    known = sorted(KERNELS)
+    found = find_kernel(name, known)
+    if found is None:
+        fail(
+            command,
+            f"--kernel {name}: there is no such kernel.{suggestion(name, [*known, *KERNEL_ALIASES])} There are "
+            f"{', '.join(known)}.",
+        )
+    return found

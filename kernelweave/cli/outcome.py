@@ -12,10 +12,11 @@ from rich.text import Text
 
 from kernelweave.cli import catalogue
 from kernelweave.cli.explaining import Answers
-from kernelweave.cli.fitting import Fit
-from kernelweave.cli.input_data import Data
+from kernelweave.cli.fitting import Fit, Trial
+from kernelweave.cli.input_data import Data, Truth
 from kernelweave.cli.reading import Account, Reading
 from kernelweave.evaluation.describe.results import sizes_of, verdict_of
+from kernelweave.evaluation.metrics.cuts import Cut
 
 # Weights shown on the screen, and signs of the longest bar.
 MOST_WEIGHTS = 20
@@ -33,9 +34,13 @@ class Outcome:
     scaler: Any
     scale: str = "none"
     seed: int = 0
-    truth: np.ndarray | None = None
-    tried: dict[int, float | None] = field(default_factory=dict)  # silhouettes by number of clusters
+    truth: Truth | None = None
+    tried: dict[int, Trial] = field(default_factory=dict)  # by number of clusters
     interrupted: bool = False
+    criterion: str = "silhouette"  # what decides among several numbers of clusters
+    waited: float | None = None  # seconds since the command was called
+    set_up: float = 0.0  # of these, for imports and compiling
+    notes: tuple[str, ...] = ()  # on names and files
     command: str = ""
     code: str = ""
     answers: Answers = field(default_factory=Answers)  # what the user asked for beyond labels
@@ -78,10 +83,13 @@ class Outcome:
 
         if self.truth is None:
             return {}
+        known = self.truth.known
+        truth = self.truth.labels[known].astype(str)
+        labels = self.labels[known]
         return {
-            "nmi": normalized_mutual_info(self.truth, self.labels),
-            "ari": adjusted_rand_index(self.truth, self.labels),
-            "accuracy": clustering_accuracy(self.truth, self.labels),
+            "nmi": normalized_mutual_info(truth, labels),
+            "ari": adjusted_rand_index(truth, labels),
+            "accuracy": clustering_accuracy(truth, labels),
         }
 
     def weights(self) -> dict[str, float] | None:
@@ -116,7 +124,7 @@ class Outcome:
                 "kind": self.data.kind,
                 "samples": self.data.n_samples,
                 "files": self.data.sources,
-                **(self.data.account.summary() if self.data.account.views else {}),
+                **self.data.account.summary(),
             },
             "scale": _scaling(self.scaler),
             "clusters": len(self.sizes),
@@ -130,15 +138,28 @@ class Outcome:
             "converged": bool(model.converged_),
             "silhouette": self.fit.silhouette,
             "silhouette_samples": None if self.fit.silhouette is None else self.judged,
-            "tried": [{"clusters": k, "silhouette": score} for k, score in self.tried.items()] or None,
+            "cut": None if self.fit.cut is None else vars(self.fit.cut),
+            "criterion": self.criterion if self.tried else None,
+            "tried": [_trial(k, trial, self.criterion) for k, trial in self.tried.items()] or None,
             "scores": self.scores() or None,
+            "labelled": None if self.truth is None else int(self.truth.known.sum()),
+            "notes": list(self.notes),
             "seconds": round(self.fit.seconds, 3),
+            "seconds_waited": None if self.waited is None else round(self.waited, 3),
+            "seconds_set_up": None if self.waited is None else round(self.set_up, 3),
             "seed": self.seed,
             "interrupted": self.interrupted,
             "warnings": self.warnings,
             "command": self.command,
             "code": self.code,
         }
+
+
+def _trial(k: int, trial: Trial, criterion: str) -> dict[str, Any]:
+    """Return what speaks for a number of clusters, as JSON holds it."""
+    told: dict[str, Any] = {"clusters": k}
+    told |= {"silhouette": trial.silhouette} if trial.cut is None else {"cut": vars(trial.cut)}
+    return told if criterion == "silhouette" else told | {criterion: trial.score}
 
 
 def _finite(value: Any) -> float | None:
@@ -201,10 +222,24 @@ def _facts_table(outcome: Outcome) -> Table:
     table.add_row("clusters", f"{summary['clusters']}, sizes {', '.join(f'{size:,}' for size in summary['sizes'])}")
     if summary["silhouette"] is not None:
         table.add_row("silhouette", f"{summary['silhouette']:.3f}{outcome.drawn}")
+    if outcome.fit.cut is not None:
+        table.add_row("cut", cut_text(outcome.fit.cut))
+        if getattr(outcome.model, "objective", "normalized_cut") != "normalized_cut":
+            table.add_row(str(outcome.model.objective).replace("_", " "), f"{outcome.model.objective_:.4g}")
+    if outcome.truth is not None and not outcome.truth.known.all():
+        table.add_row("labels", f"{summary['labelled']:,} of {outcome.data.n_samples:,} known")
     for name, score in (summary["scores"] or {}).items():
         table.add_row(name, f"{score:.3f}")
-    table.add_row("time", f"{summary['seconds']:.2f} s, {'converged' if summary['converged'] else 'not converged'}")
+    ended = "converged" if summary["converged"] else "not converged"
+    waited = outcome.fit.seconds if outcome.waited is None else outcome.waited
+    set_up = f", {outcome.set_up:.2f} s of it to set up" if outcome.waited is not None else ""
+    table.add_row("time", f"{waited:.2f} s{set_up}; {ended}")
     return table
+
+
+def cut_text(cut: Cut) -> str:
+    """Return a cut in words."""
+    return f"{cut.normalized:.4g} normalized, {100 * cut.share:.3g} % of all weight, modularity {cut.modularity:.3f}"
 
 
 def _files_table(account: Account) -> Table:
@@ -230,12 +265,23 @@ def _weights_table(weights: dict[str, float], bar: str, follows: dict[str, float
 def _tried_table(outcome: Outcome, arrow: str) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("k", justify="right")
-    table.add_column("silhouette", justify="right")
+    graph = outcome.fit.cut is not None
+    measured = ["cut", "share"] if graph else ["silhouette"]
+    for name in [*measured, *([] if outcome.criterion in measured else [outcome.criterion])]:
+        table.add_column(name, justify="right")
     table.add_column("")
-    for k, value in outcome.tried.items():
-        mark = f"{arrow} chosen" if k == len(outcome.sizes) else ""
-        table.add_row(str(k), "none" if value is None else f"{value:.3f}", mark)
+    for k, trial in outcome.tried.items():
+        mark = f"{arrow} chosen" if k == outcome.model.n_clusters else ""
+        cells = [_three(trial.silhouette)]
+        if trial.cut is not None:
+            cells = [f"{trial.cut.normalized:.4g}", f"{100 * trial.cut.share:.3g} %"]
+        cells += [] if outcome.criterion in measured else [_three(trial.score)]
+        table.add_row(str(k), *cells, mark)
     return table
+
+
+def _three(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3f}"
 
 
 # Code
@@ -251,9 +297,9 @@ def code_for(
     model = outcome.model
     lines = [f"from kernelweave import {type(model).__name__}"]
     if data.kind == catalogue.GRAPH:
-        loader = "load_metis" if places[0].removesuffix(".gz").endswith((".graph", ".metis")) else "load_edge_list"
-        mark = f", delimiter={text['delimiter']!r}" if loader == "load_edge_list" and "delimiter" in text else ""
-        lines += [f"from kernelweave.datasets import {loader}", "", f"X = {loader}({places[0]!r}{mark}).graph"]
+        loader, arguments = data.loader
+        more = "".join(f", {name}={value!r}" for name, value in arguments.items())
+        lines += [f"from kernelweave.datasets import {loader}", "", f"X = {loader}({places[0]!r}{more}).graph"]
     else:
         options = f", TextFormat({', '.join(f'{k}={v!r}' for k, v in text.items())})" if text else ""
         names = "align_tables, read_tables" if not text else "TextFormat, align_tables, read_tables"

@@ -69,7 +69,7 @@ def check_folder(folder: Path | None, *, overwrite: bool, names: Sequence[str] =
         raise DataError(f"{folder}: this is a file; --output names a folder.")
     if not folder.exists():
         if not folder.absolute().parent.is_dir():
-            raise DataError(f"{folder}: the folder above it does not exist.")
+            raise DataError(f"{folder}: the folder above it does not exist; make it, or choose another place.")
         try:
             folder.mkdir()
             folder.rmdir()
@@ -90,7 +90,7 @@ def check_file(path: Path | None, *, overwrite: bool, folder: Path | None = None
         return
     made = folder is not None and not folder.exists() and path.absolute().parent == folder.absolute()
     if path.is_dir() or not (made or path.absolute().parent.is_dir()):
-        raise DataError(f"{path}: it is a folder or lies in one that does not exist.")
+        raise DataError(f"{path}: it is a folder or lies in one that does not exist; choose another place.")
     if path.exists() and not path.is_file():
         raise DataError(f"{path}: this is no ordinary file and cannot be replaced; choose another name.")
     if path.exists() and not overwrite:

@@ -18,6 +18,9 @@ def predict(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    transpose: options.Transpose = False,
+    transpose_views: options.TransposeViews = None,
     header: options.Header = None,
     ids: options.Ids = None,
     rows: options.KeptRows = options.Rows.SAME,
@@ -33,7 +36,7 @@ def predict(
     Exit codes: 0 done, 2 bad input (nothing is written) or no room for the result.
     """
     with messages.guarded("predict"):
-        from kernelweave.cli import output_files, saved_models
+        from kernelweave.cli import input_data, output_files, saved_models
         from kernelweave.foundation.files import write_atomically
         from kernelweave.inputs import read_tables
         from kernelweave.persistence.models import load_with_notes
@@ -50,7 +53,7 @@ def predict(
             messages.fail("predict", "There are no samples: give files.")
         known = saved_models.SavedFiles(fitted, notes).encoders
         form = replace(
-            options.text_format(delimiter, header, ids),
+            options.text_format(delimiter, header, ids, decimal, transpose, transpose_views),
             mixed=None if known is None else True,
             data_columns=saved_models.data_columns(notes),
         )
@@ -66,9 +69,12 @@ def predict(
     elif output is None:
         messages.put("predict", text)
     if not quiet:
+        for note in input_data.assumptions(tables):
+            messages.tell(f"note: {note}")
         for warning in new.warnings:
             messages.tell(f"warning: {warning}")
         if new.absent_views:
-            messages.tell(f"absent views: {', '.join(new.absent_views)}")
+            given = ", ".join(f"{table.name} ({table.place})" for table in tables)
+            messages.tell(f"absent views: {', '.join(new.absent_views)}; there is {given}")
     if output is not None and not quiet:
         messages.tell(f"labels: {output}")

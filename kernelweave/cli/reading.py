@@ -51,6 +51,7 @@ class ViewAccount:
     absent: int  # samples without this view
     filled: int  # cells
     notes: tuple[str, ...] = ()  # on columns
+    left_out: tuple[str, ...] = ()  # ids of the file that are not clustered
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Account:
     samples: int = 0
     left_out: int = 0  # samples of the files that are not clustered
     missing: str = "error"
+    assumed: tuple[str, ...] = ()  # what was assumed of files
 
     @property
     def plain(self) -> bool:
@@ -70,20 +72,26 @@ class Account:
 
     def summary(self) -> dict[str, Any]:
         """Return the account as JSON holds it."""
+        if not self.views:
+            return {"assumed": list(self.assumed)} if self.assumed else {}
         views = {name: {**vars(each), "notes": list(each.notes)} for name, each in self.views.items()}
-        return {"views": views, "left_out": self.left_out, "missing": self.missing}
+        for each in views.values():
+            gone = each.pop("left_out")
+            each.update({"left_out": list(gone)} if gone else {})
+        assumed = {"assumed": list(self.assumed)} if self.assumed else {}
+        return {"views": views, "left_out": self.left_out, "missing": self.missing, **assumed}
 
     def lines(self) -> list[str]:
         """Return the account in sentences."""
         if self.plain:
-            return [self.complete()] if self.views else []
+            return [*([self.complete()] if self.views else []), *self.assumed]
         told = []
         for name, each in self.views.items():
             cells = f", {count(each.filled, 'missing cell')} filled ({self.missing})" if each.filled else ""
             told.append(f"{name}: {count(each.rows, 'row')} read, {each.used:,} used, {each.absent:,} absent{cells}.")
         if self.left_out:
             told.append(f"{count(self.left_out, 'sample')} left out.")
-        return told + self.notes()
+        return [*told, *self.notes(), *self.assumed]
 
     def complete(self) -> str:
         """Return the account of files of which everything is used."""
@@ -91,8 +99,12 @@ class Account:
         return f"{self.samples:,}{each}, all used and complete"
 
     def notes(self) -> list[str]:
-        """Return the notes on columns."""
-        return [f"{name}: {note}" for name, each in self.views.items() for note in each.notes]
+        """Return the notes on columns, and on rows that are not used."""
+        told = [f"{name}: {note}" for name, each in self.views.items() for note in each.notes]
+        for name, each in self.views.items():
+            if each.left_out:
+                told.append(f"{name}: {count(len(each.left_out), 'row')} left out ({_some(each.left_out)})")
+        return told
 
 
 def count(number: int, noun: str) -> str:
@@ -152,9 +164,16 @@ def account_for(encoded: Mapping[str, EncodedTable], tables: Sequence[Table], mi
             absent=int(absent.sum()),
             filled=int(cells),
             notes=tuple(column_notes(before)),
+            left_out=_unused_ids(before.source.ids, table.ids),
         )
     n_samples = tables[0].n_samples
     return Account(views, n_samples, n_ids - n_samples, missing)
+
+
+def _unused_ids(before: Sequence[str] | None, after: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the ids of a file that are not among those of the samples."""
+    kept = set(after or ())
+    return tuple(name for name in before or () if name not in kept) if after is not None else ()
 
 
 # Columns

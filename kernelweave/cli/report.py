@@ -19,6 +19,9 @@ def report(
     labels: Annotated[str | None, typer.Option(metavar="FILE", help="True labels to compare with.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
     delimiter: options.Delimiter = None,
+    decimal: options.Decimal = None,
+    transpose: options.Transpose = False,
+    transpose_views: options.TransposeViews = None,
     header: options.Header = None,
     ids: options.Ids = None,
     rows: options.KeptRows = options.Rows.SAME,
@@ -48,13 +51,13 @@ def report(
             messages.fail(
                 "report", f"The files that {model} was made from are missing: give {saved_models.input_wanted(notes)}."
             )
-        form = options.text_format(delimiter, header, ids)
+        form = options.text_format(delimiter, header, ids, decimal, transpose, transpose_views)
         counted = rows == options.Rows.SAME and final_step(fitted).get_params().get("missing") != "drop"
         saved = saved_models.SavedFiles(fitted, notes, model if counted else None)
         data = input_data.read_data(files, kernel_matrix, graph, form, rows.value, model=saved)
         truth = None if labels is None else input_data.read_truth(labels, data, form)
         data, order = saved_models.data_as_fitted(model, fitted, notes, data)
-        truth = truth if truth is None or order is None else truth[order]
+        classes = None if truth is None else truth.labels if order is None else truth.labels[order]
         warnings = list(data.warnings)
         if order is None and notes.get("rows") is not None:
             warnings.append("The files have no ids; their rows are taken to be in the order of the model.")
@@ -67,13 +70,15 @@ def report(
             fitted,
             data.samples,
             ids=data.row_ids,
-            labels_true=truth,
+            labels_true=classes,
             sources=data.sources,
             warnings=warnings,
-            reading=data.account.lines(),
+            reading=[*data.account.lines(), *(() if truth is None else truth.notes)],
             random_state=seed,
         )
     if not quiet:
+        for note in (*data.account.assumed, *(() if truth is None else truth.notes)):
+            messages.tell(f"note: {note}")
         for warning in warnings:
             messages.tell(f"warning: {warning}")
         messages.tell(f"report: {output}")

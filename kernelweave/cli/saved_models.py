@@ -164,9 +164,13 @@ def _views_as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Table]
     unknown = set(by_name) - set(known)
     if unknown or (set(by_name) != set(known) and not some_views):
         complete = "" if some_views or unknown else f" {type(final_step(fitted)).__name__} needs all of them."
+        missing = [name for name in known if name not in by_name]
+        lacks = f"; missing: {', '.join(missing)}" if missing else ""
+        files = ", ".join(f"{name} ({table.place})" for name, table in by_name.items())
+        example = missing[0] if missing else known[0]
         raise DataError(
-            f"The model knows the views {', '.join(known)}, and the files are {', '.join(by_name)}; name them as "
-            f"{known[0]}=FILE.{complete}"
+            f"The model knows the views {', '.join(known)}, and the files are {files}{lacks}; name them as "
+            f"{example}=FILE.{complete}"
         )
     here = [name for name in known if name in by_name]
     for name in here:

@@ -6,7 +6,7 @@ are written as options (``--delimiter ';'``, ``--p 0.5``).
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kernelweave.foundation.errors import Argument, Remedy
@@ -30,6 +30,8 @@ def _column_option(name: str) -> Callable[[Any], str]:
 #: Options by the argument of readers that they set, with its value.
 READING: dict[str, Callable[[Any], str]] = {
     "delimiter": lambda mark: f"--delimiter {'tab' if mark == chr(9) else repr(mark)}",
+    "decimal": lambda sign: f"--decimal {sign!r}",
+    "transpose": lambda _: "--transpose",
     "header": lambda header: "--header" if header else "--no-header",
     "ids": lambda column: f"--ids {column}",
     "rows": lambda rows: f"--rows {rows}",
@@ -50,6 +52,11 @@ GRAPH_REMEDIES = {
 _BAD_VALUE = re.compile(r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.")
 # A parameter with a value, or advice to set one, unless it is written as an option already.
 _ASSIGNED = re.compile(r"(?<![^\s(])(?<!--set )(set )?\b(\w+)=('[^']*'|[\w+-][\w.+-]*\w|\w)")
+
+
+def note_text(pieces: Sequence[str | Argument]) -> str:
+    """Return a note in words of the command line."""
+    return "".join(map(_piece_text, pieces))
 
 
 def error_text(error: Exception) -> str:

@@ -8,6 +8,7 @@ named by the environment variable ``KERNELWEAVE_DATA``; :func:`fetch` downloads 
 from kernelweave.datasets.benchmark import list_benchmarks, load_benchmark
 from kernelweave.datasets.digits import load_multiview_digits
 from kernelweave.datasets.fetching import fetch
+from kernelweave.datasets.graphml import load_graphml, load_market_graph
 from kernelweave.datasets.graphs import load_edge_list
 from kernelweave.datasets.images import make_tissue_image, pixel_features
 from kernelweave.datasets.metis import load_metis
@@ -25,6 +26,8 @@ __all__ = [
     "list_benchmarks",
     "load_benchmark",
     "load_edge_list",
+    "load_graphml",
+    "load_market_graph",
     "load_metis",
     "load_multiview_digits",
     "make_corrupted_views",

@@ -37,13 +37,15 @@ REMEDIES = {
 
 
 @dataclass(frozen=True)
-class _Edge:
-    line: int  # in the file, from 1
+class Edge:
+    """An edge with its line in the file, from 1."""
+
+    line: int
     ends: tuple[str, str]
     weight: float
 
 
-def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None):
+def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None, header=None):
     r"""Load a graph from a text file with one edge a line.
 
     Use it for graphs that :class:`kernelweave.GraphCut` is to cut. Edges have no direction: ``u v`` and ``v u`` are the
@@ -65,6 +67,8 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     delimiter : str or None, default=None
         What separates the entries of a line; None means blanks and tabs, any number of them. Where it is one character,
         entries may be in double quotes, as in CSV files, within a line.
+    header : bool or None, default=None
+        Whether the first line that is no comment names columns and is skipped; None means that its words decide.
 
     Returns
     -------
@@ -102,7 +106,9 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
     """
     marks = (comments,) if isinstance(comments, str) else tuple(comments)
     _check_arguments(weighted, marks, delimiter)
-    return read_edge_list(Path(path), weighted=weighted, marks=marks, delimiter=delimiter)
+    if not (header is None or isinstance(header, bool)):
+        raise ParameterError(f"header={header!r} cannot be used: pass True, False or None.")
+    return read_edge_list(Path(path), weighted=weighted, marks=marks, delimiter=delimiter, header=header)
 
 
 def read_edge_list(path, *, weighted="auto", marks=("#", "%"), delimiter=None, header=None):
@@ -110,9 +116,9 @@ def read_edge_list(path, *, weighted="auto", marks=("#", "%"), delimiter=None, h
     edges = list(_edges(path, text_lines(path), weighted, marks, delimiter, header))
     if not edges:
         raise DataError(f"{path}: there is no edge in it; write one a line, as 'u v' or 'u v weight'.")
-    node_ids, rows, columns = _numbered(edges)
-    graph = _symmetric(path, edges, rows, columns, len(node_ids))
-    return Bunch(graph=graph, node_ids=node_ids, DESCR=_describe(path.name, graph))
+    node_ids, rows, columns = number_nodes(edges)
+    graph = symmetric_graph(path, edges, rows, columns, len(node_ids))
+    return Bunch(graph=graph, node_ids=node_ids, DESCR=describe_graph(path.name, graph))
 
 
 def _check_arguments(weighted, marks, delimiter):
@@ -163,8 +169,8 @@ def _edges(path, lines, weighted, marks, delimiter, header):
             continue
         if weighted == "auto":
             fewest, most = len(entries), len(entries)
-        weight = _weight(path, number, entries[2]) if most == 3 else 1.0
-        yield _Edge(number, (entries[0], entries[1]), weight)
+        weight = edge_weight(path, number, entries[2]) if most == 3 else 1.0
+        yield Edge(number, (entries[0], entries[1]), weight)
 
 
 def _entries(path, number, line, delimiter):
@@ -193,7 +199,8 @@ def _is_header(path, number, entries, third_is_weight):
     )
 
 
-def _weight(path, number, entry):
+def edge_weight(path, number, entry):
+    """Return a weight, or refuse what is none."""
     try:
         weight = float(entry) if entry.isascii() and "_" not in entry else math.nan  # Python reads more than is meant
     except ValueError:
@@ -205,9 +212,12 @@ def _weight(path, number, entry):
     return weight
 
 
-def _numbered(edges):
-    """Return the names of the nodes, and the two ends of every edge as positions among them."""
-    names = list(dict.fromkeys(chain.from_iterable(edge.ends for edge in edges)))
+def number_nodes(edges, nodes=None):
+    """Return the names of the nodes, and the two ends of every edge as positions among them.
+
+    Nodes are those of the edges unless others are named, too.
+    """
+    names = list(dict.fromkeys(chain.from_iterable(edge.ends for edge in edges)) if nodes is None else nodes)
     node_ids = np.array(names)
     if all(map(_INTEGER.fullmatch, names)):
         names.sort(key=int)
@@ -217,7 +227,7 @@ def _numbered(edges):
     return node_ids, rows, columns
 
 
-def _symmetric(path, edges, rows, columns, n):
+def symmetric_graph(path, edges, rows, columns, n):
     """Return the adjacency with every edge once; lines that name the same edge must give the same weight."""
     weights = np.array([edge.weight for edge in edges])
     low = np.minimum(rows, columns)
@@ -242,7 +252,8 @@ def _symmetric(path, edges, rows, columns, n):
     return graph
 
 
-def _describe(name, graph):
+def describe_graph(name, graph):
+    """Return a line that describes a graph."""
     loops = int(np.count_nonzero(graph.diagonal()))
     facts = [f"{name}: a graph of {graph.shape[0]} nodes and {(graph.nnz + loops) // 2} edges"]
     if loops:

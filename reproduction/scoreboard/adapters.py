@@ -19,6 +19,7 @@ from sklearn.cluster import KMeans, SpectralClustering, spectral_clustering
 
 import kernelweave
 from kernelweave.cli import catalogue, fitting
+from kernelweave.cli.names import find_method
 from kernelweave.preprocessing import ViewScaler
 
 Labels = npt.NDArray[np.int64]
@@ -53,7 +54,7 @@ def joined(views: Sequence[Any]) -> Any:
 
 def from_catalogue(views: Sequence[Any], n_clusters: int, seed: int, *, method: str, **parameters: Any) -> Labels:
     """Cluster as ``kernelweave cluster --method`` does; ``parameters`` replace some of its settings."""
-    entry = catalogue.find_method(method)
+    entry = find_method(method)
     if entry is None:
         raise LookupError(f"The command line has no method {method!r}.")
     model = fitting.build(entry, catalogue.VIEWS, n_clusters, parameters, seed)

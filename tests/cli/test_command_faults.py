@@ -124,7 +124,8 @@ def test_a_report_of_other_samples_is_refused_with_an_example(folder, capsys):
 
 def test_a_report_of_other_views_or_columns_names_them(folder, capsys):
     model = saved(capsys, "a.csv", "b.csv")
-    assert "knows the views a, b, and the files are a, c" in refused(capsys, "report", model, "a.csv", "c=b.csv")
+    err = refused(capsys, "report", model, "a.csv", "c=b.csv")
+    assert "knows the views a, b, and the files are a (a.csv), c (b.csv); missing: b; name them as b=FILE" in err
     assert "b.csv: 3 column(s) of the model are missing, such as 'x'" in refused(
         capsys, "report", model, "a=b.csv", "b=a.csv"
     )
@@ -287,7 +288,10 @@ def test_a_comparison_without_a_number_says_what_is_missing(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--kernel", "rbff"], r"--kernel must be one of chi2, cosine, [a-z2_, ]*sigmoid; got 'rbff'\.$"),
+        (
+            ["--kernel", "rbff"],
+            r"--kernel rbff: there is no such kernel\. Did you mean rbf\? There are chi2, .*sigmoid\.$",
+        ),
         (["--p", "0.5"], r"--p must be a number in the range \[1\.0, 100\.0\] or auto; got 0\.5\.$"),
         (["--seed", "4294967296"], r"'--seed'"),
         (["--set", "random_state=-5"], r"--seed must be a whole number in the range \[0, 4294967295\]; got -5\.$"),

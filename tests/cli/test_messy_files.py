@@ -243,7 +243,7 @@ def test_a_patient_with_one_file_gets_a_cluster(folder, model, capsys):
     assert code == 0, err
     labels = labels_of((folder / "out" / "labels.csv").read_text())
     assert labels_of(out) == {"new": labels["p25"]}
-    assert err == "absent views: clinical\n"
+    assert err == "absent views: clinical; there is genes (new/genes.csv)\n"
 
 
 def test_a_column_of_the_model_is_no_column_of_ids_in_a_short_file(folder, capsys):

@@ -73,9 +73,7 @@ FILES = {
         r"x\.csv:1: .* say --header if it names the columns, or --no-header if it is a sample\.",
     ),
     "ids alone": ("id\na\nb\n", r"x\.csv:2: .* add some, or say --ids none if it is data\."),
-    "tabs": ("a\tb\n1\t2\n", r"x\.csv:1: there is no ',' .* say so with --delimiter tab\."),
-    "blanks": ("1 2\n3 4\n", r"x\.csv:1: .* blanks separate numbers; say so with --delimiter ' '\."),
-    "quotes": ('"a";"b"\n1;2\n', r"x\.csv:1: there is ';' after a quoted cell, .* say so with --delimiter ';'\."),
+    "thousands": ("a;b\n1,000;2\n3;4\n", r"x\.csv:2: '1,000' may have .*; say --decimal ',' or --decimal '\.'\."),
 }
 
 

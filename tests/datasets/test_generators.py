@@ -67,6 +67,8 @@ def test_public_names_are_pinned():
         "list_benchmarks",
         "load_benchmark",
         "load_edge_list",
+        "load_graphml",
+        "load_market_graph",
         "load_metis",
         "load_multiview_digits",
         "make_corrupted_views",

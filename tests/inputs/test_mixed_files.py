@@ -75,7 +75,7 @@ def test_a_cell_among_numbers_that_is_none_is_refused_with_its_place(read):
         check_text_columns(table, set())
     check_text_columns(table, {1})
     with pytest.raises(DataError, match="write a point for the decimal comma"):
-        check_text_columns(read('id,x\na,"1,5"\nb,"2,5"\n'), set())
+        check_text_columns(read('id,x\na,"1,5"\nb,2.5\n'), set())
 
 
 def test_parquet_keeps_text_dates_booleans_and_gaps(tmp_path):

@@ -17,7 +17,7 @@ from scipy import sparse, stats
 
 import kernelweave
 import kernelweave.cli
-from kernelweave.cli import catalogue
+from kernelweave.cli.names import find_method
 from kernelweave.foundation.errors import DataError, ParameterError
 from reproduction.scoreboard import adapters, methods, plan
 from reproduction.scoreboard.board import build_board, shortfalls
@@ -221,7 +221,7 @@ def test_a_line_that_is_no_record_is_named(tmp_path):
 
 def test_every_multi_view_estimator_of_the_library_has_a_row():
     named = {each.run.keywords.get("method") for each in METHODS if each.run.__class__ is partial}
-    covered = {catalogue.find_method(name).estimator for name in named if name} | {each.estimator for each in METHODS}
+    covered = {find_method(name).estimator for name in named if name} | {each.estimator for each in METHODS}
     public = {name: getattr(kernelweave, name) for name in kernelweave.__all__}
     estimators = {name: value for name, value in public.items() if hasattr(value, "fit_predict")}
     assert {name for name, cls in estimators.items() if "views" in inspect.signature(cls).parameters} <= covered

@@ -114,10 +114,14 @@ def doubtful(silhouettes: Silhouettes | None) -> Ints:
 def truth(labels_true: Any, labels: Ints, n_clusters: int) -> Truth:
     """Compare the clusters with known classes."""
     known = np.asarray(labels_true)
+    there = np.array([label is not None for label in known.tolist()], dtype=bool)
     if known.ndim != 1 or len(known) != len(labels):
         raise ParameterError(
             f"labels_true has shape {known.shape}; give one class for each of the {len(labels)} samples."
         )
+    if not there.all():  # what is unknown is not compared
+        known = np.array(known[there].tolist())
+        labels = labels[there]
     classes, codes = np.unique(known, return_inverse=True)
     table = np.zeros((n_clusters, len(classes)), dtype=np.intp)
     np.add.at(table, (labels, codes), 1)

@@ -1,4 +1,4 @@
-"""Tables in files of arrays, and of other programs: NumPy, MATLAB, Matrix Market, Parquet, AnnData and MuData."""
+"""Tables in files of arrays, and of other programs: NumPy, MATLAB, Matrix Market, Excel, Parquet, AnnData, MuData."""
 
 import io
 import warnings
@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from kernelweave.foundation.errors import Argument, DataError
 from kernelweave.foundation.registry import package
+from kernelweave.inputs.files.conventions import Note
 from kernelweave.inputs.files.tables import (
     RawCells,
     Table,
@@ -24,6 +25,7 @@ from kernelweave.inputs.files.tables import (
     unique_ids,
     unreadable,
 )
+from kernelweave.inputs.files.text import table_of_cells
 
 # How many names a message lists.
 MOST_NAMES = 12
@@ -266,6 +268,49 @@ def _present_ids(path: str, names: Any) -> tuple[str, ...]:
         called = "" if names.name is None else f" ({short(str(names.name))})"
         raise DataError(f"{path}: the id of row {missing[0] + 1}{called} is missing; fill it in or leave the row out.")
     return unique_ids(path, [str(name) for name in names])
+
+
+def read_xlsx(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
+    """Yield the sheet of an Excel file that ``key`` names, or the first."""
+    openpyxl = _package("openpyxl", path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about formats and pictures, which are not read
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+            sheets = [sheet.title for sheet in book.worksheets]
+            chosen = key if key is not None else next(iter(sheets), "")
+            rows = [list(row) for row in book[chosen].iter_rows(values_only=True)] if chosen in sheets else []
+            book.close()
+    except Exception as error:
+        raise unreadable(path, "Excel file", error) from error
+    if chosen not in sheets:
+        _refuse_key(path, chosen, sheets)
+    cells = _filled_part([[_cell_text(cell) for cell in row] for row in rows])
+    name = Path(path).stem if key is None else key
+    shown = path if len(sheets) == 1 else f"{path}:{chosen}"
+    notes: list[Note] = []
+    if len(sheets) > 1 and key is None:
+        notes.append((f"there are {len(sheets)} sheets, and the first is read; name another as {path}:{sheets[1]}",))
+    table = table_of_cells(shown, name, cells, text, notes)
+    yield replace(table, source=path)
+
+
+def _cell_text(cell: Any) -> str:
+    """Return a cell of a sheet as text files hold it."""
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if hasattr(cell, "isoformat"):
+        return str(cell.isoformat(" ") if hasattr(cell, "hour") and hasattr(cell, "year") else cell.isoformat())
+    return repr(cell) if isinstance(cell, float) else str(cell)
+
+
+def _filled_part(rows: list[list[str]]) -> list[tuple[int, list[str]]]:
+    """Return the rows that are not empty with their numbers, without empty columns after the last one."""
+    there = [(number, row) for number, row in enumerate(rows, 1) if any(cell.strip() for cell in row)]
+    width = max((i + 1 for _, row in there for i, cell in enumerate(row) if cell.strip()), default=0)
+    return [(number, (row + [""] * width)[:width]) for number, row in there]
 
 
 def read_h5ad(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:

@@ -1,12 +1,16 @@
 """Views from files: tables of numbers with the ids of their rows, checked.
 
-Nothing is repaired: a cell that is no number, a row of another length, an id that occurs twice is an error that names
-file and line.
+What was assumed of a file is among the notes of its table. Nothing is repaired: a cell that is no number, a row of
+another length, an id that occurs twice is an error that names file and line.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 
 from kernelweave.foundation.errors import DataError
 from kernelweave.inputs.files.binary import (
@@ -17,11 +21,14 @@ from kernelweave.inputs.files.binary import (
     read_npy,
     read_npz,
     read_parquet,
+    read_xlsx,
 )
-from kernelweave.inputs.files.tables import Table, TextFormat, check_file
+from kernelweave.inputs.files.tables import RawCells, Table, TextFormat, check_file, unique_ids
 from kernelweave.inputs.files.text import read_text
 
 TEXT = (".csv", ".tsv", ".txt")
+# What turns cells round by itself, before it looks for names.
+_CELLS = (read_text, read_xlsx)
 _READERS: dict[str, Callable[[str, TextFormat, str | None], Iterator[Table]]] = {
     **dict.fromkeys((*TEXT, *(f"{suffix}.gz" for suffix in TEXT), "-"), read_text),
     ".npy": read_npy,
@@ -30,6 +37,7 @@ _READERS: dict[str, Callable[[str, TextFormat, str | None], Iterator[Table]]] = 
     ".mtx": read_mtx,
     ".mtx.gz": read_mtx,
     ".parquet": read_parquet,
+    ".xlsx": read_xlsx,
     ".h5ad": read_h5ad,
     ".h5mu": read_h5mu,
 }
@@ -44,8 +52,12 @@ def read_tables(place: str, text: TextFormat | None = None) -> list[Table]:
     if reader is None:
         known = ", ".join(sorted(set(_READERS) - {"-"}))
         raise DataError(f"{path}: files of type {suffix or 'without ending'!r} are not read; use one of {known}.")
+    text = text or TextFormat()
+    if isinstance(text.transpose, tuple) and reader in _CELLS:
+        stem = "stdin" if path == "-" else Path(path.removesuffix(".gz")).stem
+        text = replace(text, transpose=(name or key or stem) in text.transpose)
     try:
-        tables = list(reader(path, text or TextFormat(), key))
+        tables = list(reader(path, text, key))
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from error
     if len(tables) > 1 or key is not None:
@@ -58,7 +70,22 @@ def read_tables(place: str, text: TextFormat | None = None) -> list[Table]:
         raise DataError(f"{path}: there is no table of numbers in it.")
     if name is not None:
         tables = [replace(table, name=name if len(tables) == 1 else f"{name}.{table.name}") for table in tables]
-    return tables
+    return (
+        tables
+        if reader in _CELLS
+        else [_turned(table) if text.is_transposed(table.name) else table for table in tables]
+    )
+
+
+def _turned(table: Table) -> Table:
+    """Return a table of numbers with its columns as samples."""
+    if table.raw is not None and table.raw.texts:
+        raise DataError(f"{table.place}: there is text in it, so it cannot be transposed; save its numbers alone.")
+    values: Any = table.values.T
+    values = sp.csr_array(values) if sp.issparse(values) else np.ascontiguousarray(values)
+    ids = None if table.columns is None else unique_ids(table.place, table.columns)
+    raw = None if table.raw is None else RawCells()
+    return replace(table, values=values, ids=ids, columns=table.ids, raw=raw)
 
 
 def _split_place(place: str) -> tuple[str | None, str, str | None]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,6 +44,7 @@ class Table:
     columns: tuple[str, ...] | None = None
     source: str = ""
     key: str = ""  # its name in a file of several tables
+    notes: tuple[tuple[str | Argument, ...], ...] = ()  # what was assumed of its file, each in pieces
     raw: RawCells | None = None  # of files that may hold more than numbers; their missing cells are NaN in ``values``
 
     @property
@@ -74,6 +76,8 @@ class TextFormat:
     ids: str | None = None  # name or number of the column, or "none"
     mixed: bool | None = None  # whether text and missing cells are taken as they are, not refused
     data_columns: frozenset[str] = frozenset()  # names of columns that are known to hold no ids
+    decimal: str | None = None  # "." or ","; where it is named, the other one may be between thousands
+    transpose: bool | tuple[str, ...] = False  # whether samples are columns, in all files or in those of some views
 
     def __post_init__(self) -> None:
         mark = self.delimiter
@@ -86,6 +90,18 @@ class TextFormat:
                 Argument("delimiter", "\t"),
                 ".",
             )
+        if self.decimal not in (None, ".", ","):
+            raise ParameterError(
+                Argument("decimal", self.decimal), ": give ", Argument("decimal", ","), " or ", Argument("decimal", ".")
+            )
+        if mark is not None and mark == self.decimal:
+            raise ParameterError(
+                Argument("decimal", self.decimal), " does not go with ", Argument("delimiter", mark), "; change one."
+            )
+
+    def is_transposed(self, name: str) -> bool:
+        """Whether samples are the columns of the table of a name."""
+        return name in self.transpose if isinstance(self.transpose, tuple) else self.transpose
 
 
 # Several tables
@@ -210,7 +226,17 @@ def check_file(path: str) -> None:
     if path != "-" and Path(path).is_dir():
         raise DataError(f"{path}: this is a folder; name a file in it.")
     if path != "-" and not Path(path).is_file():
-        raise DataError(f"{path}: there is no such file.")
+        raise DataError(f"{path}: there is no such file; {_near_file(Path(path))}")
+
+
+def _near_file(path: Path) -> str:
+    """Return the question whether a file of a similar name was meant, or advice to check the name."""
+    try:
+        there = {each.stem: each for each in path.parent.iterdir() if each.is_file()}
+    except OSError:
+        return f"nor is there a folder {str(path.parent)!r}."
+    near = get_close_matches(path.stem, there, n=1, cutoff=0.75)
+    return f"is it {there[near[0]]}?" if near else "check its name."
 
 
 def is_id_name(name: str, *, known: bool = False) -> bool:
@@ -233,7 +259,8 @@ def unique_ids(path: str, ids: Sequence[str]) -> tuple[str, ...]:
         if name in rows:
             spaces = "" if ids[row - 1] == ids[rows[name] - 1] else "; spaces around ids do not count"
             raise DataError(
-                f"{path}: the id {short(name)} occurs more than once, in rows {rows[name]} and {row}{spaces}."
+                f"{path}: the id {short(name)} occurs more than once, in rows {rows[name]} and {row}{spaces}; give "
+                "each row one of its own."
             )
         rows[name] = row
     return tuple(rows)
@@ -242,7 +269,7 @@ def unique_ids(path: str, ids: Sequence[str]) -> tuple[str, ...]:
 def unreadable(path: str, kind: str, error: Exception) -> DataError:
     """Return the error for a file that its reader refused; parsers of other projects raise many kinds."""
     reason = " ".join(str(error).split())[:120]
-    return DataError(f"{path}: this is no readable {kind} ({reason}).")
+    return DataError(f"{path}: this is no readable {kind} ({reason}); write or copy it again.")
 
 
 def short(text: str, most: int = 40) -> str:

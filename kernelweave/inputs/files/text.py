@@ -8,6 +8,7 @@ import re
 import sys
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,17 @@ import numpy as np
 
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.errors import Argument, DataError
+from kernelweave.inputs.files.conventions import (
+    DECIMAL_POINT,
+    MARK_NAMES,
+    Note,
+    TextRows,
+    decimal_of,
+    decoded,
+    delimiter_of,
+    is_short_header,
+    with_points,
+)
 from kernelweave.inputs.files.tables import (
     RawCells,
     Table,
@@ -31,32 +43,82 @@ LABEL_NAMES = frozenset(
     {"label", "labels", "class", "classes", "cluster", "clusters", "group", "category", "target", "truth", "type", "y"}
 )
 # Cells that mean that a value is missing.
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "#n/a"})
 # The same as programs write them, for files of many cells.
 PLAIN_MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
+_NO_HEADER = Argument("header", False)
+_NO_IDS = Argument("ids", "none")
+_TRANSPOSE = Argument("transpose", True)
 # Labels that mean that there is none.
 NO_LABEL = frozenset({"", "na", "n/a", "nan", "null"})
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t", "-": ","}
 NO_NUMBER = ", which is no finite number"
 # A line that begins with a quoted cell, and the mark after it.
 QUOTED = re.compile(r'\s*"(?:[^"]|"")*"([;,\t| ])')
+# Numbers with a percent sign, or with blanks or apostrophes between thousands: meant as numbers.
+PERCENT = re.compile(r"\s*[+-]?[0-9.,]+\s*%\s*")
+SPACED = re.compile(r"\s*[+-]?[0-9]{1,3}([ '\u00a0\u2009\u202f\u2019][0-9]{3})+([.,][0-9]+)?\s*")
 # A first line that counts at least this many cells is no sample; with fewer it may be one.
 COUNTED = 8
+# With fewer than this it may well be a sample, and nobody can tell.
+SURELY_COUNTED = 3
+# Ids of genes, transcripts, probes and sites of methylation or variation.
+FEATURE_IDS = re.compile(
+    r"ENS[A-Z]*[GTP]\d+(\.\d+)?|gene[_ -]?\d+|[NX][MR]_\d+|cg\d{6,}|rs\d{4,}|\d+_([a-z]_)?at", re.I
+)
+# Names of rows that are features rather than samples, without digits and endings.
+FEATURE_WORDS = frozenset(
+    {
+        "gene",
+        "genesymbol",
+        "symbol",
+        "hugosymbol",
+        "probe",
+        "probeset",
+        "feature",
+        "ensembl",
+        "ensemblgene",
+        "transcript",
+        "protein",
+        "cpg",
+        "snp",
+        "metabolite",
+        "peptide",
+        "otu",
+        "taxon",
+    }
+)
 # Numbers with commas for decimals or thousands: meant as numbers, not as names.
 COMMAS = re.compile(r"\s*[+-]?[0-9.]*(,[0-9]+)+[0-9.]*([eE][+-]?[0-9]+)?\s*")
 
-TextRows = list[tuple[int, list[str]]]  # line number and cells
+
+@dataclass(frozen=True)
+class _TextFile:
+    """A text file in cells, and what was assumed of it."""
+
+    shown: str  # its name in messages
+    delimiter: str
+    rows: TextRows
+    notes: list[Note]
+    commas: bool  # whether cells may hold commas
 
 
 def read_text(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     """Yield the table of a text file."""
-    shown, delimiter, rows = _text_rows(path, text)
+    file = _text_file(path, text)
     name = "stdin" if path == "-" else Path(path.removesuffix(".gz")).stem
-    yield _table(shown, name, rows, text, delimiter)
+    yield _table(file, name, text)
 
 
-def _text_rows(path: str, text: TextFormat) -> tuple[str, str, TextRows]:
-    """Return the name of a text file in messages, its delimiter and its rows."""
+def table_of_cells(shown: str, name: str, rows: TextRows, text: TextFormat, notes: Sequence[Note] = ()) -> Table:
+    """Return the table of cells that another kind of file holds as text."""
+    if not rows:
+        raise DataError(f"{shown}: there is nothing in it.")
+    return _table(_TextFile(shown, "", rows, list(notes), False), name, text)
+
+
+def _text_file(path: str, text: TextFormat, *, blanks: bool = True) -> _TextFile:
+    """Read a text file; without ``blanks`` these separate no cells unless the format says so."""
     shown = "standard input" if path == "-" else path
     raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     if path == "-" and not raw.strip():
@@ -66,24 +128,18 @@ def _text_rows(path: str, text: TextFormat) -> tuple[str, str, TextRows]:
             raw = gzip.decompress(raw)
         except (OSError, EOFError, zlib.error) as error:
             raise unreadable(path, "gzip file", error) from error
-    lines = _decoded(shown, raw)
+    lines, notes = decoded(shown, raw)
     usual = DELIMITERS.get("-" if path == "-" else Path(path.removesuffix(".gz")).suffix.lower(), ",")
-    delimiter = text.delimiter or usual
+    delimiter = text.delimiter or delimiter_of(lines, usual, blanks=blanks)
+    if text.delimiter is None and delimiter == " ":
+        lines = "\n".join(line.strip(" ") for line in lines.splitlines())
+    if delimiter != usual and text.delimiter is None:
+        notes.append((f"cells are separated by {MARK_NAMES[delimiter]}; if not, say ", Argument("delimiter", usual)))
     rows = _cells(shown, lines, delimiter)
     if not rows:
-        raise DataError(f"{shown}:1: the file is empty.")
-    return shown, delimiter, rows
-
-
-def _decoded(shown: str, raw: bytes) -> str:
-    if b"\0" in raw:
-        line = raw[: raw.index(b"\0")].count(b"\n") + 1
-        raise DataError(f"{shown}:{line}: this is no text file: it holds a zero byte.")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise DataError(f"{shown}:{line}: byte {raw[error.start]:#04x} is no UTF-8 text; save it as such.") from error
+        raise DataError(f"{shown}:1: the file is empty; write a table into it.")
+    commas = "," in lines and (delimiter != "," or '"' in lines)
+    return _TextFile(shown, delimiter, rows, notes, commas)
 
 
 def _cells(shown: str, lines: str, delimiter: str) -> TextRows:
@@ -151,11 +207,14 @@ def _open_quote(lines: str, delimiter: str, begun: int, ended: int) -> int | Non
     return opened if state == "quoted" else None
 
 
-def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: str) -> Table:
+def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
+    shown = file.shown
+    notes = list(file.notes)
+    rows = _transposed(shown, file.rows) if text.is_transposed(name) else file.rows
+    rows, more = _of_one_width(rows, text)
+    notes += more
     line, first = rows[0]
-    if len(first) == 1:
-        _check_delimiter(shown, rows, delimiter)
-    if text.header is None and len(first) < COUNTED and _counts(first):
+    if text.header is None and len(first) < SURELY_COUNTED and _counts(first):
         raise DataError(
             f"{shown}:{line}: the first line counts its cells (0, 1, ...): say ",
             Argument("header", True),
@@ -164,15 +223,20 @@ def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: s
             " if it is a sample.",
         )
     header = _is_header(first, text.ids) if text.header is None else text.header
+    if text.header is None and len(first) < COUNTED and _counts(first):
+        notes.append(("the first line counts the columns and is no sample; if it is one, say ", _NO_HEADER))
     names = [cell.strip() for cell in first] if header else None
     body = rows[1:] if header else rows
     if not body:
-        raise DataError(f"{shown}:{line}: there is a header of {len(first)} column(s) and no rows.")
+        raise DataError(f"{shown}:{line}: there is a header of {len(first)} column(s) and no rows; add some.")
     width = len(first)
     for line, row in body:
         if len(row) != width:
-            raise DataError(f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}.")
-    place = _id_column(shown, names, [row for _, row in body], text)
+            raise DataError(
+                f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}; write as many in all, "
+                "and put cells that hold a delimiter in quotes."
+            )
+    place = _id_column(shown, names, [row for _, row in body], text, named=text.is_transposed(name))
     ids = None
     if place is not None:
         ids = _ids(shown, [(line, row[place]) for line, row in body])
@@ -183,17 +247,90 @@ def _table(shown: str, name: str, rows: TextRows, text: TextFormat, delimiter: s
             Argument("ids", "none"),
             " if it is data.",
         )
+    body, more = _with_decimal_points(file, body, keep, names, text)
+    notes += more
     if width == 1 and not any(_is_number(row[0]) or row[0].strip().lower() in MISSING for _, row in body):
         raise DataError(
-            f"{shown}:{body[0][0]}: there is no column of numbers: the only one holds {short(body[0][1][0])}."
+            f"{shown}:{body[0][0]}: there is no column of numbers: the only one holds {short(body[0][1][0])}; say "
+            "what separates cells with ",
+            Argument("delimiter", ";"),
+            ", or add numbers.",
         )
     columns = None if names is None else tuple(names[column] for column in keep)
+    over_ids = "" if names is None or place is None else names[place]
+    if ids is not None and not text.is_transposed(name) and _are_features(over_ids, ids):
+        notes.append((f"its rows seem to be features, as {ids[0]!r}; if samples are the columns, say ", _TRANSPOSE))
     if text.mixed:
         values, texts = _mixed_values(body, keep)
-        if names is not None and text.header is None:
+        if names is not None and text.header is None and not is_id_name(names[0]):
             _check_header(shown, rows[0][0], columns or (), values, texts)
-        return Table(name, values, ids, columns, shown, raw=RawCells(texts, [line for line, _ in body], keep))
-    return Table(name, _numbers(shown, body, place, keep, names), ids, columns, shown)
+        raw = RawCells(texts, [line for line, _ in body], keep)
+        return Table(name, values, ids, columns, shown, raw=raw, notes=tuple(notes))
+    values = _numbers(shown, body, place, keep, names)
+    return Table(name, values, ids, columns, shown, notes=tuple(notes))
+
+
+def _transposed(shown: str, rows: TextRows) -> TextRows:
+    """Return the columns as rows; they are counted as lines are, from 1."""
+    cells = [row for _, row in rows]
+    if len(cells) > 1 and is_short_header(cells):
+        cells[0] = ["", *cells[0]]
+    for line, row in rows:
+        if len(row) not in (len(cells[0]), len(rows[0][1])):
+            raise DataError(f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {len(cells[0])}.")
+    return [(i, list(column)) for i, column in enumerate(zip(*cells, strict=True), 1)]
+
+
+def _of_one_width(rows: TextRows, text: TextFormat) -> tuple[TextRows, list[Note]]:
+    """Return rows without an empty last cell, and with a cell above ids if the first line lacks it, as R writes it."""
+    cells = [row for _, row in rows]
+    short_header = len(rows) > 1 and text.header is not False and is_short_header(cells)
+    body = cells[1:] if short_header else cells
+    if len(rows) > 1 and len(cells[-1]) > 2 and {len(row) for row in body} == {len(cells[-1])}:
+        last = [row[-1].strip() for row in body]
+        if not any(last):
+            trimmed = [(line, row if short_header and i == 0 else row[:-1]) for i, (line, row) in enumerate(rows)]
+            return trimmed, [("all lines end in a delimiter, and the empty column after it is left out",)]
+    if short_header and any(not _is_number(cell) for cell in cells[0]):
+        note = ("the first line lacks a name for the first column, which is taken for ids; if not, say ", _NO_IDS)
+        return [(rows[0][0], ["", *cells[0]]), *rows[1:]], [note]
+    return rows, []
+
+
+def _with_decimal_points(
+    file: _TextFile, body: TextRows, keep: list[int], names: list[str] | None, text: TextFormat
+) -> tuple[TextRows, list[Note]]:
+    """Return rows whose numbers have a decimal point, by the sign that was named or that the file has."""
+    if text.decimal is None and not file.commas:
+        return body, []
+    data = [(line, [row[column] for column in keep]) for line, row in body]
+    decimal = text.decimal or decimal_of(file.shown, data)
+    asked = text.decimal is not None
+    if decimal == "." and not asked:
+        return body, []
+    changed: TextRows = []
+    for line, row in body:
+        cells = with_points(row, decimal, grouped=asked)
+        if decimal == ",":
+            for column in keep:
+                if cells[column] == row[column] and DECIMAL_POINT.fullmatch(row[column]):
+                    where = f"column {column + 1}" + (f" ({short(names[column])})" if names is not None else "")
+                    raise DataError(
+                        f"{file.shown}:{line}: {where} holds {short(row[column])}, which has a decimal point; write a "
+                        "comma, or say ",
+                        Argument("decimal", "."),
+                        ".",
+                    )
+        kept = set(keep)
+        changed.append((line, [cell if i in kept else row[i] for i, cell in enumerate(cells)]))
+    return changed, [] if asked else [("numbers have a decimal comma; if not, say ", Argument("decimal", "."))]
+
+
+def _are_features(name: str, ids: Sequence[str]) -> bool:
+    """Whether rows are rather features than samples, by the name of their column or by their ids."""
+    if 2 * sum(FEATURE_IDS.fullmatch(each) is not None for each in ids) > len(ids):
+        return True
+    return re.sub("[^a-z]", "", name.lower().removesuffix("id").removesuffix("s")) in FEATURE_WORDS
 
 
 def _numbers(shown: str, body: TextRows, place: int | None, keep: list[int], names: list[str] | None) -> Floats:
@@ -270,9 +407,12 @@ def check_text_columns(table: Table, taken: Collection[int]) -> None:
             continue
         row = next(i for i, cell in enumerate(cells) if not _is_number_or_missing(cell))
         fault = _fault(cells[row])
-        pieces: tuple[str | Argument, ...] = (f"{table.cell(row, j)} holds {short(cells[row])}{fault}",)
-        if table.columns is not None and fault == NO_NUMBER:
-            pieces += ("; if the column holds categories, say ", Argument("categorical", table.columns[j]))
+        pieces: Note = (f"{table.cell(row, j)} holds {short(cells[row])}", *fault)
+        if fault == (NO_NUMBER,) and cells[row].lower().lstrip("+-") in ("inf", "infinity"):
+            pieces += ("; leave the cell empty and say ", Argument("missing", "median"))
+        elif fault == (NO_NUMBER,):
+            name = str(j + 1) if table.columns is None else table.columns[j]
+            pieces += ("; if the column holds categories, say ", Argument("categorical", name))
         raise DataError(*pieces, ".")
 
 
@@ -281,7 +421,7 @@ def _is_number(cell: str) -> bool:
     try:
         float(cell.replace("\u2212", "-"))  # the minus sign of typesetters
     except ValueError:
-        return COMMAS.fullmatch(cell) is not None
+        return any(form.fullmatch(cell) is not None for form in (COMMAS, PERCENT, SPACED))
     return True
 
 
@@ -311,9 +451,14 @@ def _counts(first: list[str]) -> bool:
     return len(first) > 1 and [cell.strip() for cell in first] == [str(i) for i in range(len(first))]
 
 
-def _id_column(shown: str, names: list[str] | None, rows: list[list[str]], text: TextFormat) -> int | None:
+def _id_column(
+    shown: str, names: list[str] | None, rows: list[list[str]], text: TextFormat, *, named: bool = False
+) -> int | None:
+    """Return the column of ids; ``named`` where the first one holds them because the table was transposed."""
     row = rows[0]
     asked = text.ids
+    if named and names is not None and asked is None:
+        return 0
     if asked == "none":
         return None
     if asked is not None:
@@ -345,34 +490,16 @@ def _ids(shown: str, cells: Sequence[tuple[int, str]]) -> tuple[str, ...]:
     for line, cell in cells:
         name = cell.strip()
         if not name:
-            raise DataError(f"{shown}:{line}: the id of this row is empty.")
+            raise DataError(f"{shown}:{line}: the id of this row is empty; fill it in, or take the row out.")
         if name in origins:
             before, other = origins[name]
             spaces = "" if cell == other else "; spaces around ids do not count"
-            raise DataError(f"{shown}:{line}: the id {short(name)} was already that of line {before}{spaces}.")
+            raise DataError(
+                f"{shown}:{line}: the id {short(name)} was already that of line {before}{spaces}; give each row one of "
+                "its own."
+            )
         origins[name] = (line, cell)
     return tuple(origins)
-
-
-def _check_delimiter(shown: str, rows: TextRows, delimiter: str) -> None:
-    line, (cell,) = rows[0]
-    counts = {mark: cell.count(mark) for mark in (",", ";", "\t", "|") if mark != delimiter}
-    mark = max(counts, key=lambda each: counts[each])
-    if counts[mark]:
-        raise DataError(
-            f"{shown}:{line}: there is no {delimiter!r} in the first line but {counts[mark]} {mark!r}; say so with ",
-            Argument("delimiter", mark),
-            ".",
-        )
-    below = rows[1][1][0].split()[1:] if len(rows) > 1 and rows[1][1] else []  # there may be an id before
-    words = cell.split()
-    lines = (words[1:] and words, below)
-    if delimiter != " " and any(numbers and all(map(_is_plain_number, numbers)) for numbers in lines):
-        raise DataError(
-            f"{shown}:{line}: there is no {delimiter!r} in the first line, and blanks separate numbers; say so with ",
-            Argument("delimiter", " "),
-            ".",
-        )
 
 
 def _refuse_cell(shown: str, line: int, row: list[str], columns: Iterable[int], names: list[str] | None) -> None:
@@ -383,53 +510,71 @@ def _refuse_cell(shown: str, line: int, row: list[str], columns: Iterable[int], 
         where = f"column {column + 1}" + (f" ({short(names[column])})" if names is not None else "")
         if cell.strip().lower() in MISSING:
             raise DataError(f"{shown}:{line}: {where} has no value; fill it in or leave the row out.")
-        raise DataError(f"{shown}:{line}: {where} holds {short(cell)}{_fault(cell)}.")
+        raise DataError(f"{shown}:{line}: {where} holds {short(cell)}", *_fault(cell), ".")
 
 
-def _fault(cell: str) -> str:
-    """Return what is wrong with a cell that is no number, or what to write in its place."""
+def _fault(cell: str) -> Note:
+    """Return what is wrong with a cell that is no number, and what to do about it, in pieces."""
     if COMMAS.fullmatch(cell):
-        return "; write a point for the decimal comma, and nothing between thousands"
+        return (
+            "; write a point for the decimal comma and nothing between thousands, or say ",
+            Argument("decimal", ","),
+            " or ",
+            Argument("decimal", "."),
+        )
+    if PERCENT.fullmatch(cell):
+        return (f"; write it without the percent sign, as {cell.strip().rstrip('% ')}",)
+    if SPACED.fullmatch(cell):
+        return ("; write nothing between thousands",)
     if _is_number(cell) and "_" in cell:
-        return f"; write it without '_', as {cell.strip().replace('_', '')}"
+        return (f"; write it without '_', as {cell.strip().replace('_', '')}",)
     if _is_number(cell) and not cell.isascii():
-        return "; write numbers in the digits 0 to 9, with '-' for minus"
-    return NO_NUMBER
+        return ("; write numbers in the digits 0 to 9, with '-' for minus",)
+    return (NO_NUMBER,)
 
 
 # Labels
 
 
-def read_label_lines(place: str, text: TextFormat, n_samples: int) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Return ids, or None, and labels of a text file with lines ``id,label``, or ``label`` for each of the samples."""
+@dataclass(frozen=True)
+class LabelLines:
+    """Labels of a text file: ids, or None where labels are in the order of the rows, and None for what is unknown."""
+
+    ids: tuple[str, ...] | None
+    labels: tuple[str | None, ...]
+    notes: tuple[Note, ...] = ()
+
+
+def read_label_lines(place: str, text: TextFormat, n_samples: int) -> LabelLines:
+    """Return the labels of a text file with lines ``id,label``, or ``label`` for each of the samples."""
     check_file(place)
     try:
-        shown, delimiter, rows = _text_rows(place, text)
+        file = _text_file(place, text, blanks=False)  # labels may be of two words
     except OSError as error:
         raise DataError(f"{place}: {error.strerror or error}") from error
-    rows = _without_further_columns(rows)
+    shown = file.shown
+    rows = _without_further_columns(file.rows)
     width = len(rows[0][1])
     if width == 1:
-        _check_label_delimiter(shown, rows, delimiter)
+        _check_label_delimiter(shown, rows, file.delimiter)
     for line, row in rows:
         if width not in (1, 2) or len(row) != width:
-            raise DataError(f"{shown}:{line}: lines of true labels are 'label' or 'id,label', all of the same kind.")
+            raise DataError(
+                f"{shown}:{line}: lines of true labels are 'label' or 'id,label', all of the same kind; take other "
+                "columns out."
+            )
     header = _is_label_header(rows, n_samples) if text.header is None else text.header
     body = rows[1:] if header else rows
     ids = None if width == 1 else _ids(shown, [(line, row[0]) for line, row in body])
-    for line, row in body:
-        label = row[-1].strip()
-        if label.lower() in NO_LABEL:
-            of = "" if ids is None else f" of {short(row[0].strip())}"
-            state = f"{label!r}, which means that there is none" if label else "empty"
-            raise DataError(f"{shown}:{line}: the label{of} is {state}; fill it in.")
     if ids is None and len(body) != n_samples:
         below = f" below the header {short(rows[0][1][0])}" if header else ""
         raise DataError(
             f"{shown}: there are {len(body)} labels{below} for {n_samples} samples; write one for each, or lines "
             "'id,label'."
         )
-    return ids, tuple(row[-1].strip() for _, row in body)
+    cells = [row[-1].strip() for _, row in body]
+    labels = tuple(None if cell.lower() in NO_LABEL else cell for cell in cells)
+    return LabelLines(ids, labels, tuple(file.notes))
 
 
 def _without_further_columns(rows: TextRows) -> TextRows:
@@ -443,7 +588,7 @@ def _without_further_columns(rows: TextRows) -> TextRows:
 def _is_label_header(rows: TextRows, n_samples: int) -> bool:
     """Whether the first line names columns: by a known name, by text above numbers, or because it is one too many."""
     first = rows[0][1]
-    others = [row[-1].strip() for _, row in rows[1:]]
+    others = [row[-1].strip() for _, row in rows[1:] if row[-1].strip().lower() not in NO_LABEL]
     if len(first) == 2 and is_id_name(first[0]):
         return True
     name = first[-1].strip()
@@ -456,13 +601,6 @@ def _is_label_header(rows: TextRows, n_samples: int) -> bool:
 
 def _check_label_delimiter(shown: str, rows: TextRows, delimiter: str) -> None:
     """Refuse labels most of which look like an id and a label."""
-    for mark in (",", ";", "\t", "|"):
-        if mark != delimiter and 2 * sum(row[0].count(mark) == 1 for _, row in rows) > len(rows):
-            raise DataError(
-                f"{shown}:{rows[0][0]}: there is no {delimiter!r} in the first line but {mark!r}; say so with ",
-                Argument("delimiter", mark),
-                f", which holds for all text files, or separate id and label by {delimiter!r}.",
-            )
     pairs = [row[0].split() for _, row in rows if row]
     if delimiter != " " and len({pair[0] for pair in pairs if len(pair) == 2}) == len(rows) > 1:
         raise DataError(
