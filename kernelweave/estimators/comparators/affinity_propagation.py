@@ -17,8 +17,9 @@ from kernelweave.estimators.shared.single_kernel import (
     why_without_distances,
 )
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
-from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
+from kernelweave.foundation.errors import ConvergenceWarning
 from kernelweave.foundation.logged_warnings import warn
+from kernelweave.foundation.memory import check_matrices
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
@@ -249,12 +250,13 @@ class AffinityPropagation(CenterClusterer):
             warn_if_empty(np.arange(self.n_clusters) < len(result.indices), self.n_clusters)
 
     def _check_memory(self, n: int) -> None:
-        needed = MATRICES * 8 * n * n / 2**20
-        if needed > self.memory_limit:
-            raise ParameterError(
-                f"Affinity propagation needs {MATRICES} matrices of {n} x {n}, {needed:.0f} MiB, more than "
-                f"memory_limit={self.memory_limit}. Raise it, or use KMedoids, which needs none."
-            )
+        check_matrices(
+            MATRICES,
+            n,
+            self.memory_limit,
+            what=f"The {MATRICES} matrices of affinity propagation",
+            remedy="use KMedoids, which needs none",
+        )
 
     def _set_input_tags(self, tags: Any) -> None:
         set_kernel_tags(tags, self.kernel)

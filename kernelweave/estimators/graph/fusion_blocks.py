@@ -83,7 +83,7 @@ def check_room(needed: float, memory_limit: float, n_samples: int) -> None:
     raise ParameterError(
         f"the graphs of {n_samples:,} samples take about {needed / 2**20:,.0f} MiB in this process, more than "
         f"memory_limit={memory_limit:g}. Raise it, take fewer neighbours (n_neighbors), or fit on a sample of at most "
-        f"{fitting:,} and predict the others."
+        f"{fitting} and predict the others: {fitting:,} samples would fit."
     )
 
 

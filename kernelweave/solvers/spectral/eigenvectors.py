@@ -21,6 +21,7 @@ from scipy.linalg import eigh
 
 from kernelweave.backends import Backend, BackendArray, get_backend
 from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.memory import matrices_mib
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.dense import stored
 from kernelweave.kernels.operator import KernelOperator
@@ -35,6 +36,11 @@ GUARD = 4
 # Blocks of a Krylov basis, and most restarts.
 DEPTH = 12
 RESTARTS = 60
+# Arrays of the size of a whole basis that are alive at the end of a restart.
+WORK_BLOCKS = 6
+# Matrices beside those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
+SUMS = 2
+DECOMPOSED = 5
 
 
 class Eigenpairs(Protocol):
@@ -75,11 +81,24 @@ class Spectrum(Protocol):
         """Return the leading ``count`` pairs; ``start`` may hold those of other coefficients."""
 
 
-def spectrum(op: MultiViewKernel, weights: Floats) -> Spectrum:
-    """Return the cheapest way to the leading eigenvectors of W^1/2 (sum_v c_v K_v) W^1/2."""
+def work_mib(n: int, count: int) -> float:
+    """Return about how many MiB the search for ``count`` eigenvectors of products takes: bases, images and copies."""
+    return WORK_BLOCKS * DEPTH * (count + GUARD) * n * 8 / 2**20
+
+
+def decomposed_whole(op: KernelOperator, copies: int, room: float) -> bool:
+    """Whether a matrix is small enough to be decomposed as a whole, and ``room`` MiB hold so many copies of it."""
+    return op.n_samples <= op.backend.direct_limit and matrices_mib(copies, op.n_samples) <= room
+
+
+def spectrum(op: MultiViewKernel, weights: Floats, room: float = np.inf) -> Spectrum:
+    """Return the cheapest way to the leading eigenvectors of W^1/2 (sum_v c_v K_v) W^1/2.
+
+    ``room`` is what may be stored beside the kernels, in MiB: without it the sum is applied view by view.
+    """
     if op.gram_size is not None and op.gram_size <= op.n_samples:
         return GramSpectrum(op, weights)  # type: ignore[arg-type]
-    return KrylovSpectrum(op, weights)
+    return KrylovSpectrum(op, weights, room)
 
 
 def extension(values: Floats) -> Floats:
@@ -161,11 +180,15 @@ class KrylovPairs:
 class KrylovSpectrum:
     """Eigenvectors through products with the kernels."""
 
-    def __init__(self, op: MultiViewKernel, weights: Floats) -> None:
+    def __init__(self, op: MultiViewKernel, weights: Floats, room: float = np.inf) -> None:
         self._op = op
         self._backend = op.backend
         self._root = op.backend.array(weights) ** 0.5
+        self._whole = decomposed_whole(op, op.n_views + DECOMPOSED, room)
+        # Stored kernels are copied, each with its factor, and added up.
+        self._copied = matrices_mib(op.n_views + SUMS, op.n_samples) <= room
         self._views = [self._for_products(view) for view in op.view_operators()]
+        self._added = self._copied or all(view.sparse_matrix() is not None for view in self._views)
 
     def leading(
         self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | StoredBlock | None = None
@@ -175,7 +198,7 @@ class KrylovSpectrum:
         count = min(count, n)
         op = self._sum(coefficients)
         root = self._root
-        if n <= self._backend.direct_limit:
+        if self._whole:
             full = root[:, None] * op.block(slice(None), slice(None)) * root
             values, vectors = leading_of(full, count)
             return KrylovPairs(values, self._traces(vectors), 0.0, op, root, vectors, None)
@@ -194,13 +217,15 @@ class KrylovSpectrum:
         return np.array([self._backend.total(H * view.matmat(H)) for view in self._views])
 
     def _sum(self, coefficients: Floats) -> KernelOperator:
-        """Return the weighted sum as one matrix where all kernels are stored, dense or sparse."""
+        """Return the weighted sum as one matrix where all kernels are stored, dense or sparse, and there is room."""
         together = CompositeKernel(self._views, coefficients)
-        merged = together.for_products()
+        merged = together.for_products() if self._added else together
         return self._op.with_weights(coefficients) if merged is together else merged
 
     def _for_products(self, view: KernelOperator) -> KernelOperator:
-        return stored(view) if view.n_samples <= self._backend.direct_limit else view.for_products()
+        if self._whole:
+            return stored(view)
+        return view.for_products() if self._copied or view.sparse_matrix() is not None else view
 
 
 def leading_of(matrix: Floats, count: int) -> tuple[Floats, Floats]:

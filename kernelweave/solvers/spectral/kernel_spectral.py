@@ -22,12 +22,20 @@ from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import FLAT, inverse_degrees
-from kernelweave.solvers.spectral.eigenvectors import SMALL, ZERO_EIGENVALUE, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import (
+    SMALL,
+    ZERO_EIGENVALUE,
+    decomposed_whole,
+    leading_of,
+    leading_vectors,
+)
 
 # Residual of the eigenvectors.
 RESIDUAL = 1e-8
 # Scores below this share of the largest are zero.
 ZERO_SCORE = 1e-10
+# Matrices beside the kernel where it is decomposed: the unit matrix, projected and scaled copies, and those of LAPACK.
+DECOMPOSED = 7
 
 
 class NoDegreesError(ValueError):
@@ -76,10 +84,11 @@ def degree_weights(op: KernelOperator, name: str = "") -> BackendArray:
     return weights
 
 
-def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> ScoreModel:
+def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "", room: float = np.inf) -> ScoreModel:
     """Solve (6) through the symmetric matrix P D^-1/2 Omega D^-1/2 P, P without the direction D^-1/2 1.
 
     Its eigenvalues are at most 1. Vectors whose eigenvalue is zero or less say nothing and get no coefficients.
+    ``room`` is what may be stored beside the kernel, in MiB.
     """
     n = op.n_samples
     backend = op.backend
@@ -96,7 +105,7 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> Score
     count = min(n_vectors, n)
     if count == 0:
         return nothing(inverse)
-    if n <= backend.direct_limit:
+    if decomposed_whole(op, DECOMPOSED, room):
         matrix = product(np.eye(n))
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
     else:

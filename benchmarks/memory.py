@@ -1,0 +1,197 @@
+"""Peaks under ``memory_limit``: every estimator that has it, fitted at two sizes with a limit that binds.
+
+A kernel matrix of one view is the unit. At the smaller size all kernels just fit into the limit, at the larger one they
+take three times as much. Tables are fitted, and kernel matrices where the estimator takes them; those are larger than the
+limit, which does not count them.
+
+All fits run one after the other in a fresh process. What the process holds already (imports, compiled code, buffers of
+the linear algebra) is its baseline: it is measured after small fits of the same kind and before the data are made, and
+subtracted. So a peak is what the data and the fit take together.
+"""
+
+import contextlib
+import gc
+import json
+import re
+import warnings
+from dataclasses import asdict, dataclass
+from inspect import isclass, signature
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+import kernelweave
+from benchmarks._harness import Row, in_fresh_process
+from kernelweave.foundation.errors import DataError, ParameterError
+from kernelweave.foundation.memory import return_freed_memory
+
+SUITE = "memory_limit"
+LIMIT = 24  # MiB
+#: What a peak may be above inputs and limit.
+SLACK = 0.15
+N_VIEWS = 2
+N_COLUMNS = 10
+#: What kernels take at the two sizes, as a share of the limit.
+SHARES = {"small": 0.97, "large": 3.0}
+KINDS = ("table", "kernel matrix")
+#: Arguments of every fit, where the constructor takes them.
+ARGUMENTS = {"n_clusters": 3, "n_init": 1, "random_state": 0}
+CODE = """
+import sys, json
+from benchmarks.memory import measured_here
+result = measured_here(json.loads(sys.argv[1]))
+"""
+
+
+@dataclass(frozen=True)
+class Peak:
+    """What one fit took."""
+
+    estimator: str
+    kind: str  # of input
+    n_samples: int
+    limit: float  # MiB, as all below
+    inputs: float
+    peak: float  # inputs included
+    outcome: str  # "fit", or "refused: " and the message
+
+    @property
+    def allowed(self):
+        return (self.inputs + self.limit) * (1 + SLACK)
+
+    @property
+    def refused(self):
+        return self.outcome != "fit"
+
+    @property
+    def fitting(self):
+        """The number of samples that would fit, as a refusal says."""
+        said = re.search(r"([\d,]+) samples would fit", self.outcome)
+        return int(said.group(1).replace(",", "")) if said else None
+
+
+def estimators():
+    """Return the public estimators with the parameter, by name."""
+    exported = {name: getattr(kernelweave, name) for name in sorted(kernelweave.__all__)}
+    return {name: item for name, item in exported.items() if _is_estimator(item) and _has(item, "memory_limit")}
+
+
+def _is_estimator(item):
+    return isclass(item) and issubclass(item, BaseEstimator)
+
+
+def _has(cls, parameter):
+    return parameter in signature(cls).parameters
+
+
+def _matrix_argument(cls):
+    """Return the parameter that says that X is a matrix of similarities or distances, None where there is none."""
+    return next((name for name in ("kernel", "metric") if _has(cls, name)), None)
+
+
+def _settings(cls, kind):
+    chosen = {name: value for name, value in ARGUMENTS.items() if _has(cls, name)}
+    if kind == "table":
+        return chosen
+    if _has(cls, "divergence"):
+        chosen["divergence"] = "kernel"
+        if _has(cls, "weighted"):
+            chosen["weighted"] = False
+    return chosen | {_matrix_argument(cls): "precomputed"}
+
+
+def _table(n, seed):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, N_COLUMNS)) + 3.0 * np.eye(3, N_COLUMNS)[np.arange(n) % 3]
+
+
+def _matrix(n, seed, distances):
+    """Return the similarities or the distances of a table, with nothing else of that size on the way."""
+    X = _table(n, seed)
+    K = np.empty((n, n))
+    np.matmul(X, X.T, out=K)
+    K *= -2.0
+    squares = np.square(X).sum(axis=1)
+    K += squares[:, None]
+    K += squares
+    np.fill_diagonal(K, 0.0)
+    np.maximum(K, 0.0, out=K)
+    if distances:
+        return np.sqrt(K, out=K)
+    K *= -1.0 / K.mean()
+    return np.exp(K, out=K)
+
+
+def _inputs(cls, kind, n):
+    count = N_VIEWS if _has(cls, "views") else 1
+    if kind == "table":
+        blocks = [_table(n, seed) for seed in range(count)]
+    else:
+        blocks = [_matrix(n, seed, _matrix_argument(cls) == "metric") for seed in range(count)]
+    return blocks if _has(cls, "views") else blocks[0]
+
+
+def _mib(X):
+    return sum(block.nbytes for block in (X if isinstance(X, list) else [X])) / 2**20
+
+
+def _n_samples(cls, share, limit):
+    views = N_VIEWS if _has(cls, "views") else 1
+    return int(np.sqrt(share * limit * 2**20 / 8 / views))
+
+
+def _status(field):
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(field)) / 1024
+
+
+def _reset_peak():
+    """Make the process's present size its peak (Linux)."""
+    gc.collect()
+    return_freed_memory()
+    with open("/proc/self/clear_refs", "w") as switch:
+        switch.write("5")
+
+
+def _warm_up(cls, kind):
+    """Fit a few samples, within a limit and beyond it, so that code is compiled and buffers are there."""
+    for limit in (LIMIT, 1e-3):
+        with contextlib.suppress(ParameterError, DataError):
+            cls(**_settings(cls, kind), memory_limit=limit).fit(_inputs(cls, kind, 90))
+
+
+def measured_here(names):
+    """Return the peaks of all fits of these estimators, in this process."""
+    warnings.simplefilter("ignore")
+    known = estimators()
+    np.linalg.eigvalsh(_matrix(400, 0, distances=False))
+    peaks = []
+    for name in names:
+        cls = known[name]
+        for kind in KINDS:
+            if kind != "table" and _matrix_argument(cls) is None:
+                continue
+            _warm_up(cls, kind)
+            sized = [_measured(cls, kind, _n_samples(cls, share, LIMIT), LIMIT) for share in SHARES.values()]
+            if sized[0].fitting:
+                sized.insert(0, _measured(cls, kind, sized[0].fitting, LIMIT))
+            peaks += sized
+    return [asdict(peak) for peak in peaks]
+
+
+def _measured(cls, kind, n, limit):
+    import time
+    _reset_peak()
+    baseline = _status("VmRSS")
+    X = _inputs(cls, kind, n)
+    t=time.perf_counter()
+    try:
+        model = cls(**_settings(cls, kind), memory_limit=limit).fit(X)
+        outcome = "fit"
+        del model
+    except (ParameterError, DataError) as refusal:
+        outcome = f"refused: {refusal}"
+    p = Peak(cls.__name__, kind, n, float(limit), _mib(X), _status("VmHWM") - baseline, outcome)
+    import sys
+    print(f"{p.estimator:34s} {kind:14s} {n:5d} in {p.inputs:6.1f} peak {p.peak:6.1f} over limit x {(p.peak-p.inputs)/limit:5.2f} {'OK ' if p.peak<=p.allowed else 'BAD'} {time.perf_counter()-t:.1f}s {outcome[:150]}", file=sys.stderr)
+    return p
