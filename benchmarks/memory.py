@@ -18,7 +18,9 @@ from dataclasses import asdict, dataclass
 from inspect import isclass, signature
 
 import numpy as np
+from scipy.linalg import cho_factor, eigh
 from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_limits
 
 import kernelweave
 from benchmarks._harness import Row, in_fresh_process
@@ -160,11 +162,24 @@ def _warm_up(cls, kind):
             cls(**_settings(cls, kind), memory_limit=limit).fit(_inputs(cls, kind, 90))
 
 
+def _warm_up_linear_algebra():
+    """Have BLAS and LAPACK take the buffers that they keep, on all threads and on one."""
+    K = _matrix(800, 0, distances=False)
+    for limit in (None, 1):
+        with threadpool_limits(limit):
+            K @ K
+            eigh(K)
+            eigh(K, subset_by_index=[790, 799])
+            cho_factor(K + np.eye(len(K)))
+            np.linalg.svd(K[:, :50], full_matrices=False)
+            np.linalg.qr(K[:, :50])
+
+
 def measured_here(names):
     """Return the peaks of all fits of these estimators, in this process."""
     warnings.simplefilter("ignore")
     known = estimators()
-    np.linalg.eigvalsh(_matrix(400, 0, distances=False))
+    _warm_up_linear_algebra()
     peaks = []
     for name in names:
         cls = known[name]

@@ -29,6 +29,11 @@ class Batches:
     at_once: int
 
 
+def rows_within(limit: float, row_bytes: float, most: int) -> int:
+    """Return how many rows of so many bytes, at most ``most``, fit into ``limit`` MiB; at least one."""
+    return int(min(most, max(1.0, limit * 2**20 / row_bytes)))
+
+
 def batches_within(limit: float, row_bytes: float, most: int, least: int = 1) -> Batches:
     """Return batches of ``least`` to ``most`` rows that fit into ``limit`` MiB; always one batch at a time, or more.
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from kernelweave.backends import Backend, BackendArray, Moves, get_backend
 from kernelweave.backends.host import indices
-from kernelweave.backends.tiling import Tiling
+from kernelweave.backends.tiling import ROWS, Tiling
 from kernelweave.foundation.array_types import Array, Floats, Index
-from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.operator import GAIN_ENTRIES, KernelOperator
 from kernelweave.kernels.spec.formulas import Formula
 
 
@@ -29,6 +29,8 @@ class BlockwiseKernel(KernelOperator):
         tiling: Tiling | None = None,
     ) -> None:
         self.tiling = tiling
+        if tiling is not None:
+            self.held_entries = min(GAIN_ENTRIES, ROWS * tiling.columns * tiling.most_at_once // 4)
         self.backend = get_backend() if backend is None else backend
         self.formula = formula
         self.X = X

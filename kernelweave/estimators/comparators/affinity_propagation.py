@@ -12,6 +12,7 @@ from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_in
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
+    is_precomputed,
     read_kernel_input,
     set_kernel_tags,
     why_without_distances,
@@ -32,7 +33,7 @@ from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.solvers.comparators.affinity_propagation import Exemplars, Messages, find_exemplars
 
 # Square matrices held at a time: kernel, distances, similarities, two kinds of messages and what they are made from.
-MATRICES = 7
+MATRICES = 8
 
 
 @dataclass(frozen=True)
@@ -250,11 +251,12 @@ class AffinityPropagation(CenterClusterer):
             warn_if_empty(np.arange(self.n_clusters) < len(result.indices), self.n_clusters)
 
     def _check_memory(self, n: int) -> None:
+        count = MATRICES - is_precomputed(self.kernel)
         check_matrices(
-            MATRICES,
+            count,
             n,
             self.memory_limit,
-            what=f"The {MATRICES} matrices of affinity propagation",
+            what=f"The {count} matrices of affinity propagation",
             remedy="use KMedoids, which needs none",
         )
 

@@ -14,7 +14,7 @@ from kernelweave.estimators.shared.scores import CentredScores, TrainedKernel
 from kernelweave.estimators.shared.view_kernels import fit_view_kernels, scale_factors, set_view_kernel_tags
 from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.foundation.array_types import Floats, Matrix
-from kernelweave.foundation.memory import check_matrices
+from kernelweave.foundation.memory import check_matrices, matrices_mib
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
 from kernelweave.inputs import check_cluster_count, read_views
 from kernelweave.kernels.operator import KernelOperator
@@ -184,7 +184,9 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         operators = fitted.operators("auto", self.memory_limit / len(views))
         centred = [CentredKernel(op) for op in operators]
         scale_factors(operators, ones, views.names)  # refuses a view in which all samples are equal
-        result = kernel_cca(centred, kappas, self.n_components or self.n_clusters)
+        n_stored = sum(not has_small_factor(op) for op in centred)
+        room = self.memory_limit - matrices_mib(MATRICES * n_stored, len(ones))
+        result = kernel_cca(centred, kappas, self.n_components or self.n_clusters, room)
         self.correlations_: Floats = result.correlations
         self.objective_ = float(result.correlations.sum())
         self.objective_path_ = np.array([self.objective_])

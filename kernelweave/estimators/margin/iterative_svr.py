@@ -39,8 +39,8 @@ from kernelweave.solvers.shared.best_run import best_of
 #: Most steps of one regression for every sample. Regressions of published experiments, with C up to 100, take at most
 #: half as many; with kernel values in the millions they would take hours.
 STEPS_PER_SAMPLE = 25_000
-# The kernel, the centred one, and half a matrix of single precision that libsvm keeps, twice while it begins anew.
-MATRICES = 3
+# The kernel, the centred one, a copy of a cluster that is divided again, and what libsvm keeps in single precision.
+MATRICES = 4
 
 
 class IterativeSVR(DividingClusterer):

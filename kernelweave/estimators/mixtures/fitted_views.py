@@ -111,12 +111,12 @@ def fit_view(
         smoothing=smoothing,
         kernel=choices.kernel,
         kernel_params=choices.kernel_params,
-        memory_limit=memory_limit,
+        memory_limit=memory_limit / 2,  # similarities come on top of a kernel
         label=name if samples is None else f"{name} (absent samples left out)",
     )
     beta = beta_scale * _sharpness(choices.beta, fitted, shares, name)
     counted = np.flatnonzero(shares > 0)
-    S = similarities(fitted.divergence, beta, counted, memory_limit)
+    S = similarities(fitted.divergence, beta, counted, memory_limit - fitted.stored_mib)
     excluded = ~np.isfinite(S.offsets)
     if excluded.any():
         sample = counted[int(np.argmax(excluded))]

@@ -17,10 +17,11 @@ from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
 from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_precomputed, room_beside_kernels
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ViewError
+from kernelweave.foundation.memory import PASSING
 from kernelweave.inputs import Views, per_view
 from kernelweave.kernels.chunked import view_means
 from kernelweave.kernels.observed_views import ObservedViews
-from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.operator import KernelOperator, entries_within
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, Storage
 from kernelweave.kernels.transforms import FLAT, DegreeKernel, ScaledKernel, mean_squared_distance
 from kernelweave.kernels.weighted_sum import CompositeKernel, MultiViewKernel, composite
@@ -227,7 +228,8 @@ def sum_view_kernels(
         factors = scale_factors(operators, weights, fitted.names, normalize=bool(normalize))
         kernels = kernels.scaled(factors)
         operators = [ScaledKernel(op, factor) for op, factor in zip(operators, factors, strict=True)]
-    total: Any = composite(operators, np.full(n_views, 1.0 / n_views))
+    held = min(*(op.held_entries for op in operators), entries_within(max(room, PASSING * memory_limit)))
+    total: Any = composite(operators, np.full(n_views, 1.0 / n_views), held)
     return SummedKernels(total, kernels.sharing_features(total), memory_limit, room)
 
 

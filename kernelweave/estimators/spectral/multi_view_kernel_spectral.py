@@ -27,7 +27,7 @@ from kernelweave.estimators.spectral.faults import explained
 from kernelweave.estimators.spectral.training_samples import training_rows, training_samples
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.foundation.memory import check_matrices
+from kernelweave.foundation.memory import check_matrices, matrices_mib
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
@@ -366,16 +366,16 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             with explained(where=f" of view {name!r}"):
                 inverses.append(degree_weights(op, f" of view {name!r}"))
         centred = [CentredKernel(op, inverse) for op, inverse in zip(kernels, inverses, strict=True)]
+        room = fitted.room_beside(kernels, self.memory_limit)
         if len(views) == 1:  # nothing to couple
-            alone = kernel_spectral(
-                kernels[0], self.n_clusters - 1, room=fitted.room_beside(kernels, self.memory_limit)
-            )
+            alone = kernel_spectral(kernels[0], self.n_clusters - 1, room=room)
             solution = CoupledScores((alone,), alone.eigenvalues, np.array([np.inf]))
         else:
             every = slice(None)
             matrices = [np.ascontiguousarray(op.block(every, every), dtype=np.float64) for op in centred]
+            room -= matrices_mib(2 * len(views), len(indices))
             with explained(views.names):
-                solution = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1)
+                solution = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1, room)
         trained = [
             TrainedKernel.of(kernel, spec, indices, views.n_samples)
             for kernel, spec in zip(fitted.kernels, specs, strict=True)

@@ -86,6 +86,11 @@ def work_mib(n: int, count: int) -> float:
     return WORK_BLOCKS * DEPTH * (count + GUARD) * n * 8 / 2**20
 
 
+def coupled_mib(n: int, size: int) -> float:
+    """Return the MiB that a coupled problem of the bases of n samples takes: bases side by side, matrix and a copy."""
+    return (n * size + 2 * size**2) * 8 / 2**20
+
+
 def decomposed_whole(op: KernelOperator, copies: int, room: float) -> bool:
     """Whether a matrix is small enough to be decomposed as a whole, and ``room`` MiB hold so many copies of it."""
     return op.n_samples <= op.backend.direct_limit and matrices_mib(copies, op.n_samples) <= room

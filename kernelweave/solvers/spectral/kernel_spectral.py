@@ -25,6 +25,7 @@ from kernelweave.kernels.transforms import FLAT, inverse_degrees
 from kernelweave.solvers.spectral.eigenvectors import (
     SMALL,
     ZERO_EIGENVALUE,
+    coupled_mib,
     decomposed_whole,
     leading_of,
     leading_vectors,
@@ -134,12 +135,13 @@ class CoupledScores:
 
 
 def coupled_kernel_spectral(
-    kernels: Sequence[Floats], inverses: Sequence[Floats], gammas: Floats, n_vectors: int
+    kernels: Sequence[Floats], inverses: Sequence[Floats], gammas: Floats, n_vectors: int, room: float = np.inf
 ) -> CoupledScores:
     """Solve (15) for centred kernels, inverse degrees and gamma of every view.
 
     With W = D^-1/2 Omega_c^1/2 = Q S (thin), the symmetric form has blocks W_v^T W_u beside zeros on the diagonal and
-    I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v.
+    I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v. A
+    small one is decomposed as a matrix where ``room`` MiB hold that beside kernels and bases.
     """
     n = len(kernels[0])
     bases = []
@@ -162,7 +164,7 @@ def coupled_kernel_spectral(
     spans = list(pairwise(ends.tolist()))
     if count == 0:
         return CoupledScores(tuple(map(nothing, inverses)), np.empty(0), np.array(limits))
-    if size <= SMALL:
+    if size <= SMALL and coupled_mib(n, size) <= room:
         joined = np.hstack(bases)
         with single_threaded_blas():
             A = joined.T @ joined
