@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk
 
 from kernelweave.foundation.array_types import Floats, Ints
-from kernelweave.foundation.memory import PASSING, batches_within, matrices_mib, rows_within
+from kernelweave.foundation.memory import PASSING, batches_within, matrices_mib, room_beside, rows_within
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 from kernelweave.kernels.divergences import Divergence, KernelDivergence
 from kernelweave.kernels.graph import GraphKernel
@@ -32,6 +32,10 @@ HELD_ROWS = 2048
 # Arrays that are alive while rows are computed, and matrices of chosen columns while a step is solved.
 ROWS_HELD = 4
 GRAMS_HELD = 5
+# So many columns always are: their matrices take less than a MiB, and steps without them are slow.
+LEAST_SUPPORT = 128
+# MiB that tiles and steps take at least beside a stored matrix.
+WORK = 8.0
 
 
 class Similarities(ABC):
@@ -48,8 +52,8 @@ class Similarities(ABC):
 
     @property
     def largest_support(self) -> int:
-        """Of how many columns matrices may be formed."""
-        return int(min(2**31, np.sqrt(self.room * 2**20 / 8 / GRAMS_HELD)))
+        """Of how many columns matrices may be formed, within the other half of the room."""
+        return int(min(2**31, max(LEAST_SUPPORT, np.sqrt(self.room / 2 * 2**20 / 8 / GRAMS_HELD))))
 
     @property
     def n_views(self) -> int:
@@ -294,7 +298,7 @@ def _finite(offsets: Floats) -> Floats:
 def similarities(divergence: Divergence, beta: float, samples: Ints, memory_limit: float = 2048) -> Similarities:
     """Return the similarities among the chosen samples; ``memory_limit`` in MiB bounds a stored matrix."""
     n = len(samples)
-    if matrices_mib(1, n) > memory_limit:
+    if matrices_mib(1, n) > room_beside(WORK, memory_limit):
         return BlockwiseSimilarities(divergence, beta, samples, memory_limit)
     room = max(PASSING * memory_limit, memory_limit - matrices_mib(1, n))
     tiles = batches_within(room, ROWS_HELD * 8 * n, TILE_ROWS)

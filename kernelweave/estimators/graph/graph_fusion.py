@@ -17,6 +17,7 @@ from kernelweave.estimators.graph.fusion_blocks import (
     fit_views_in_blocks,
     graph_bytes,
     row_bytes,
+    search_bytes,
     types_in_blocks,
 )
 from kernelweave.estimators.graph.fusion_views import (
@@ -357,8 +358,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         if copies.any():
             _warn_of_isolated(graphs)
         weights = start_weights(self.view_weights, self.init_view_weights, views.names)
-        room = np.inf if self.memory_limit is None else self.memory_limit - self._needed(views, types, k) / 2**20
-        fused = fuse_graphs(graphs, k, weights.values, learned=weights.learned, observed=views.observed, room=room)
+        fused = fuse_graphs(graphs, k, weights.values, learned=weights.learned, observed=views.observed)
         embedding = unit_rows(fused.eigenvectors.vectors * damping(fused.eigenvectors.values, k))
         clusters = self._cut(fused, embedding, k, seed, X)
         if not {"kernel", "graph"} & set(types):
@@ -370,11 +370,6 @@ class GraphFusionClustering(EmbeddingClusterer):
         self._keep_agreement(judge, clusters.labels, k)
         warn_if_clusters_follow_absence(clusters.labels, views.observed, seed)
         store_communication(self, views.blocks[0])
-
-    def _needed(self, views: Views, types: Sequence[ViewType], k: int) -> float:
-        """Return the bytes that graphs take, and the samples that new ones are compared with."""
-        tables = [width for width, kind in zip(views.widths, types, strict=True) if kind == "table"]
-        return graph_bytes(views.n_samples, views.widths, k, self.n_neighbors) + row_bytes(views.n_samples, tables)
 
     def _graphs(
         self, views: Views, types: Sequence[ViewType], k: int, seed: int
@@ -388,14 +383,16 @@ class GraphFusionClustering(EmbeddingClusterer):
         )
         elsewhere = in_blocks(views.blocks[0])
         n = views.n_samples
+        needed = graph_bytes(n, views.widths, k, self.n_neighbors)
+        rows = row_bytes(n, [width for width, kind in zip(views.widths, types, strict=True) if kind == "table"])
         fitted: Any
         if elsewhere:
-            check_room(graph_bytes(n, views.widths, k, self.n_neighbors), limit_of(self), n)
-            keep_rows = self._needed(views, types, k) <= limit_of(self) * 2**20
+            check_room(needed, limit_of(self), n)
+            keep_rows = needed + rows <= limit_of(self) * 2**20
             fitted, graphs, recalls = fit_views_in_blocks(views, k, search, keep_rows=keep_rows)
         else:
             if self.memory_limit is not None:
-                check_room(self._needed(views, types, k), self.memory_limit, n)
+                check_room(needed + rows + search_bytes(n), self.memory_limit, n)
             fitted, graphs, recalls = fit_views(views, types, k, search)
         self.neighbor_recall_: Floats = np.array(recalls)
         _warn_of_recall(views.names, recalls)

@@ -36,6 +36,7 @@ from kernelweave.estimators.shared.view_weights import (
 )
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.checkpoints import NOTHING, Keeper
+from kernelweave.foundation.memory import PASSING
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context, renamed_parameters
@@ -68,6 +69,8 @@ GRAPH = "graph"
 GRAPH_INSTEAD = "global_fast"
 # Starts on each subset of the samples that p="auto" looks at.
 DRAWS = 10
+# The share of the room beside kernels that the kernel of a search may take.
+SEARCHED = 0.8
 
 
 class MultiViewKernelKMeans(CenterClusterer):
@@ -358,6 +361,7 @@ array of shape (n_samples,), default="global_fast"
     ) -> Iterator[MultiViewDescent]:
         """Return one descent per start."""
         options = self._options(first, p)
+        room = max(summed.room, PASSING * self.memory_limit)  # a search among few samples is better than none
         op = summed.operator.with_weights(first.values ** (1.0 if np.isinf(p) else p))
         if isinstance(self.init, str) and self.init in DRAWN:
 
@@ -370,7 +374,7 @@ array of shape (n_samples,), default="global_fast"
 
         def first_labels() -> Ints:
             if isinstance(self.init, str):
-                return self._graph_start(views) if self.init == GRAPH else self._search(op, weights, summed.room, X, y)
+                return self._graph_start(views) if self.init == GRAPH else self._search(op, weights, room, X, y)
             return read_labels(self.init, len(weights), self.n_clusters)
 
         labels = self._keeper.part("search").once(np.ndarray, first_labels)
@@ -428,14 +432,14 @@ array of shape (n_samples,), default="global_fast"
         graph = merged_graph(op)
         if graph is not None:
             return graph, everyone
-        size = self.init_size if op.explicit_features else min(self.init_size, _stored_samples(room))
+        size = self.init_size if op.explicit_features else min(self.init_size, _stored_samples(SEARCHED * room))
         chosen = self._search_samples(weights, size)
         if np.count_nonzero(weights) <= size and how != "exact":
             # Samples that lie elsewhere are few enough to be searched here.
             return (op.take(everyone) if op.backend.one_run_at_a_time else op), everyone
         if op.explicit_features and how != "exact":
             return op.take(chosen), chosen
-        return DenseKernel(np.ascontiguousarray(op.block(chosen, chosen)), psd=op.psd), chosen
+        return DenseKernel(_block(op, chosen), psd=op.psd), chosen
 
     def _search_samples(self, weights: Floats, size: int) -> Ints:
         """Return the samples that a start is sought among: all, or so many drawn at random."""
@@ -584,6 +588,15 @@ array of shape (n_samples,), default="global_fast"
 def _part(among: ObservedViews, chosen: Ints) -> ObservedViews:
     """Return the kernels among chosen samples, as they are where all are chosen."""
     return among if len(chosen) == among.n_samples else among.take(chosen)
+
+
+def _block(op: KernelOperator, chosen: Ints) -> Floats:
+    """Return the kernel among chosen samples, some rows at a time: a sum of kernels takes several blocks of a size."""
+    K = np.empty((len(chosen), len(chosen)))
+    step = max(1, op.held_entries // len(chosen))
+    for start in range(0, len(chosen), step):
+        K[start : start + step] = op.block(chosen[start : start + step], chosen)
+    return K
 
 
 def _stored_samples(room: float) -> int:

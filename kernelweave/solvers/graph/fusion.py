@@ -22,7 +22,6 @@ import scipy.sparse as sp
 
 from kernelweave.backends import get_backend
 from kernelweave.foundation.array_types import Bools, Floats, Ints
-from kernelweave.foundation.memory import matrices_mib
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import GraphMoves
@@ -49,8 +48,6 @@ MAX_SWEEPS = 50
 ROUNDED_ROWS = 10_000
 # Most steps of one run of k-means.
 KMEANS_STEPS = 100
-# Matrices that the decomposition of a small graph takes.
-DECOMPOSED = 2
 
 
 @dataclass(frozen=True)
@@ -176,19 +173,17 @@ def graph_eigenvectors(
     *,
     exact: int | None = None,
     background: Background | None = None,
-    room: float = np.inf,
 ) -> Eigenvectors:
     """Return the leading eigenvectors of a graph, and of a background if there is one, with degrees normalised.
 
     A block method, so that every copy of a repeated eigenvalue is found, as a graph in several pieces has them. The
-    first ``exact`` ones (by default all) are iterated to the tolerance; others of large graphs are as they come. A small
-    graph is decomposed as a matrix where ``room`` MiB hold that.
+    first ``exact`` ones (by default all) are iterated to the tolerance; others of large graphs are as they come.
     """
     S = normalized(W, background)
     n = S.shape[0]
     count = min(count, n)
     scale = inverse_roots(_degrees(W, background))[:, None]
-    if n <= SMALL and matrices_mib(DECOMPOSED, n) <= room:
+    if n <= SMALL:
         dense = S.toarray()
         if background is not None:
             dense += scale * background.dense() * scale.T
@@ -216,11 +211,10 @@ def fuse_graphs(
     *,
     learned: bool = True,
     observed: Bools | None = None,
-    room: float = np.inf,
 ) -> FusedGraph:
     """Return the sum of graphs with weights of mean 1: learned in one round from those given, or as they are.
 
-    ``observed`` (n, n_views) says which samples each graph has; None: all. ``room`` MiB may be taken by matrices.
+    ``observed`` (n, n_views) says which samples each graph has; None: all.
     """
     count = VECTORS_PER_CLUSTER * n_clusters
     start = np.ones(len(graphs)) if view_weights is None else view_weights / view_weights.mean()
@@ -230,7 +224,7 @@ def fuse_graphs(
     W = weighted_sum(graphs, start, overlap)
     background = None if overlap is None else overlap.background(W)
     exact = n_clusters if W.shape[0] > MANY else count
-    together = graph_eigenvectors(W, count, exact=exact, background=background, room=room)
+    together = graph_eigenvectors(W, count, exact=exact, background=background)
     if not learned or len(graphs) == 1:
         return FusedGraph(W, start, together, background)
     U = together.vectors[:, :n_clusters]
@@ -240,7 +234,7 @@ def fuse_graphs(
     weights /= weights.mean()
     W = weighted_sum(graphs, weights, overlap)
     background = None if overlap is None else overlap.background(W)
-    together = graph_eigenvectors(W, count, together, exact=exact, background=background, room=room)
+    together = graph_eigenvectors(W, count, together, exact=exact, background=background)
     return FusedGraph(W, weights, together, background)
 
 
