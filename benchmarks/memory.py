@@ -28,7 +28,7 @@ from kernelweave.foundation.errors import DataError, ParameterError
 from kernelweave.foundation.memory import return_freed_memory
 
 SUITE = "memory_limit"
-LIMIT = 24  # MiB
+LIMIT = 16  # MiB
 #: What a peak may be above inputs and limit.
 SLACK = 0.15
 N_VIEWS = 2
