@@ -467,7 +467,7 @@ def test_kernels_that_do_not_fit_are_refused(cls, options):
 
 def test_decompositions_for_correlations_take_more_than_the_kernels():
     kernels = 3 * 8 * N**2 / 2**20
-    with pytest.raises(ParameterError, match="decompositions of 3 kernels of 45 samples take 0.162 MiB"):
+    with pytest.raises(ParameterError, match=r"decompositions of 3 kernels of 45 samples take 0\.162 MiB"):
         CorrelationalSpectralClustering(3, memory_limit=3.4 * kernels, **RBF_05).fit(VIEWS)
     assert CorrelationalSpectralClustering(3, memory_limit=3.6 * kernels, **RBF_05).fit(VIEWS).converged_
 
