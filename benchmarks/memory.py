@@ -155,6 +155,11 @@ def _reset_peak():
         switch.write("5")
 
 
+def _shares(kind):
+    """Return the sizes of tables, and the larger one of matrices, which alone would be noticed if it were copied."""
+    return SHARES.values() if kind == "table" else [SHARES["large"]]
+
+
 def _warm_up(cls, kind):
     """Fit a few samples, within a limit and beyond it, so that code is compiled and buffers are there."""
     for limit in (LIMIT, 1e-3):
@@ -180,6 +185,7 @@ def measured_here(names):
     warnings.simplefilter("ignore")
     known = estimators()
     _warm_up_linear_algebra()
+    gc.freeze()  # what was imported is not looked through again and again
     peaks = []
     for name in names:
         cls = known[name]
@@ -187,7 +193,7 @@ def measured_here(names):
             if kind != "table" and _matrix_argument(cls) is None:
                 continue
             _warm_up(cls, kind)
-            sized = [_measured(cls, kind, _n_samples(cls, share, LIMIT), LIMIT) for share in SHARES.values()]
+            sized = [_measured(cls, kind, _n_samples(cls, share, LIMIT), LIMIT) for share in _shares(kind)]
             if sized[0].fitting:
                 sized.insert(0, _measured(cls, kind, sized[0].fitting, LIMIT))
             peaks += sized
