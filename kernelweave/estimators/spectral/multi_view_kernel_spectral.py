@@ -46,6 +46,8 @@ from kernelweave.solvers.spectral.kernel_spectral import (
 
 # Matrices beside kernels, centred kernels and eigenvectors: those that pass while a kernel is centred and decomposed.
 DECOMPOSED = 4
+# Those of the last view that are still there when the views are coupled.
+LAST = 2
 
 
 @dataclass(frozen=True)
@@ -373,7 +375,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         else:
             every = slice(None)
             matrices = [np.ascontiguousarray(op.block(every, every), dtype=np.float64) for op in centred]
-            room -= matrices_mib(2 * len(views), len(indices))
+            room -= matrices_mib(2 * len(views) + LAST, len(indices))
             with explained(views.names):
                 solution = coupled_kernel_spectral(matrices, inverses, gammas, self.n_clusters - 1, room)
         trained = [
