@@ -175,6 +175,7 @@ class CoTrainedSpectralClustering(Clusterer):
         fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False, weights=ones)
         kernels = fitted.operators(self.storage, limit / len(views), check_definite=False)
         room = max(fitted.room_beside(kernels, limit), PASSING * limit)
+        del fitted  # no new samples will come, and a neighbour graph keeps more than its edges for them
         normalised = divide_by_degrees(kernels, ones, views.names)
         scale_factors(kernels, ones, views.names)  # refuses a view in which all samples are equal
         meter = Meter(self, "rounds")
