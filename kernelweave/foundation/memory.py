@@ -14,6 +14,8 @@ from kernelweave.foundation.errors import ParameterError
 
 #: Work that passes, as tiles and vectors, may exceed a limit by this share of it.
 PASSING = 0.1
+#: MiB that a fit may take whatever the limit: what few samples need.
+FREE = 1.0
 
 
 def matrices_mib(count: float, n: int) -> float:
@@ -46,8 +48,8 @@ def batches_within(limit: float, row_bytes: float, most: int, least: int = 1) ->
 
 
 def room_beside(work: float, memory_limit: float) -> float:
-    """Return what a limit leaves for matrices beside ``work`` MiB that passes, of which a share is free."""
-    return max(0.0, memory_limit - max(0.0, work - PASSING * memory_limit))
+    """Return what a limit leaves for matrices beside ``work`` MiB that passes, some of which is free."""
+    return max(0.0, memory_limit - max(0.0, work - max(FREE, PASSING * memory_limit)))
 
 
 def check_matrices(count: float, n_samples: int, memory_limit: float, *, what: str, remedy: str) -> None:

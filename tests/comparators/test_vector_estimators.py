@@ -451,7 +451,7 @@ def test_more_samples_than_memory_holds_are_refused():
     with pytest.raises(ParameterError, match=r"8 matrices of affinity propagation of 60 samples.*memory_limit=0\.01"):
         AffinityPropagation(memory_limit=0.01).fit(X)
     one = 8 * 60**2 / 2**20
-    with pytest.raises(ParameterError, match="7 matrices of 60 x 60"):
+    with pytest.raises(ParameterError, match="8 matrices of affinity propagation"):
         AffinityPropagation(memory_limit=7.9 * one).fit(X)
     assert AffinityPropagation(memory_limit=8.1 * one, random_state=0).fit(X).converged_
 

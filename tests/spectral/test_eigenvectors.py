@@ -435,10 +435,10 @@ def test_arguments_are_left_as_they_were(rng, form):
 
 
 def test_without_room_the_sum_is_applied_view_by_view_and_gives_the_same_pairs():
-    X = np.random.default_rng(0).standard_normal((90, 3))
+    X = np.random.default_rng(0).standard_normal((260, 3))
     kernels = [DenseKernel(gaussian(X)), DenseKernel(gaussian(2.0 * X))]
     op = composite([ScaledKernel(kernels[0], 0.5), ScaledKernel(kernels[1], 3.0)], [0.5, 0.5])
-    weights = np.ones(90)
+    weights = np.ones(260)
     coefficients = np.array([0.3, 0.7])
     roomy = KrylovSpectrum(op, weights).leading(coefficients, 3, 1e-9)
     cramped = KrylovSpectrum(op, weights, room=0.0).leading(coefficients, 3, 1e-9)

@@ -72,8 +72,7 @@ def graph_bytes(n_samples: int, widths: Sequence[int], n_clusters: int, n_neighb
     """Return the bytes that neighbours, graphs and eigenvectors take in this process."""
     m = max(neighborhood_sizes(n_samples, n_clusters, "table", n_neighbors))
     edges = NEIGHBOR_BYTES * m * sum(map(_n_representations, widths))
-    whole = 8 * DECOMPOSED * n_samples if n_samples <= SMALL else 0  # for each sample of a graph that is decomposed
-    return float(n_samples) * (edges + 8 * EIGEN_NUMBERS * (n_clusters + GUARD) + whole)
+    return float(n_samples) * (edges + 8 * EIGEN_NUMBERS * (n_clusters + GUARD))
 
 
 def row_bytes(n_samples: int, widths: Sequence[int]) -> float:
@@ -86,15 +85,26 @@ def search_bytes(n_samples: int) -> float:
     return 8.0 * TILES_HELD * thread_count() * tile_rows(n_samples) * n_samples
 
 
+def check_room_here(needed: float, memory_limit: float, n_samples: int) -> None:
+    """Refuse a fit of tables in memory whose graphs do not fit: neighbours are searched here, and a small graph is decomposed as a matrix."""
+    limit = memory_limit * 2**20
+    each = (needed + search_bytes(n_samples)) / n_samples
+    whole = 8 * DECOMPOSED * n_samples if n_samples <= SMALL else 0
+    fitting = int(limit / each)
+    if fitting <= SMALL:
+        square = 8 * DECOMPOSED
+        fitting = int((np.sqrt(each**2 + 4 * square * limit) - each) / (2 * square))
+    _check_room(n_samples * (each + whole), memory_limit, n_samples, fitting)
+
+
 def check_room(needed: float, memory_limit: float, n_samples: int) -> None:
     """Refuse a fit whose graphs do not fit, before anything is searched."""
+    _check_room(needed, memory_limit, n_samples, int(n_samples * memory_limit * 2**20 / needed))
+
+
+def _check_room(needed: float, memory_limit: float, n_samples: int, fitting: int) -> None:
     if needed <= memory_limit * 2**20:
         return
-    fitting = int(n_samples * memory_limit * 2**20 / needed)
-    if fitting <= SMALL:  # a smaller graph is decomposed as a matrix
-        each = needed / n_samples - (8 * DECOMPOSED * n_samples if n_samples <= SMALL else 0)
-        square = 8 * DECOMPOSED
-        fitting = int((np.sqrt(each**2 + 4 * square * memory_limit * 2**20) - each) / (2 * square))
     raise ParameterError(
         f"the graphs of {n_samples:,} samples take about {needed / 2**20:,.0f} MiB in this process, more than "
         f"memory_limit={memory_limit:g}. Raise it, take fewer neighbours (n_neighbors), or fit on a sample of at most "

@@ -21,7 +21,7 @@ from scipy.linalg import eigh
 
 from kernelweave.backends import Backend, BackendArray, get_backend
 from kernelweave.foundation.array_types import Floats
-from kernelweave.foundation.memory import matrices_mib
+from kernelweave.foundation.memory import FREE, matrices_mib
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.dense import stored
 from kernelweave.kernels.operator import KernelOperator
@@ -93,7 +93,7 @@ def coupled_mib(n: int, size: int) -> float:
 
 def decomposed_whole(op: KernelOperator, copies: int, room: float) -> bool:
     """Whether a matrix is small enough to be decomposed as a whole, and ``room`` MiB hold so many copies of it."""
-    return op.n_samples <= op.backend.direct_limit and matrices_mib(copies, op.n_samples) <= room
+    return op.n_samples <= op.backend.direct_limit and matrices_mib(copies, op.n_samples) <= max(room, FREE)
 
 
 def spectrum(op: MultiViewKernel, weights: Floats, room: float = np.inf) -> Spectrum:
@@ -191,7 +191,7 @@ class KrylovSpectrum:
         self._root = op.backend.array(weights) ** 0.5
         self._whole = decomposed_whole(op, op.n_views + DECOMPOSED, room)
         # Stored kernels are copied, each with its factor, and added up.
-        self._copied = matrices_mib(op.n_views + SUMS, op.n_samples) <= room
+        self._copied = matrices_mib(op.n_views + SUMS, op.n_samples) <= max(room, FREE)
         self._views = [self._for_products(view) for view in op.view_operators()]
         self._added = self._copied or all(view.sparse_matrix() is not None for view in self._views)
 
