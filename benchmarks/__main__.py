@@ -24,6 +24,7 @@ SUITES = (
     "graph_fusion",
     "incomplete",
     "cluster_counts",
+    "memory",
     "startup",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")

@@ -16,17 +16,16 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Tile
+from kernelweave.backends.tiling import MOST_COLUMNS, ROWS, Tiling
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 
 # Rows of a stored kernel multiplied together, and entries from which on BLAS could use threads of its own.
 PRODUCT_ROWS = 512
 LARGE_PRODUCT = 2**16
-# A tile of 512 x 2048 float64 numbers takes 8 MiB; each thread holds two or three at a time. What is added up at once
-# goes over ranges of fewer samples, so that many threads have about as much to do.
-TILE_ROWS = 512
-TILE_COLS = 2048
-TILE_SAMPLES = 256
+# A tile where nothing limits memory.
+TILE_ROWS = ROWS
+TILE_COLS = MOST_COLUMNS
 # Rows of features multiplied together: the products stay in the second-level cache. Ranges of threads end at multiples
 # of it, so that every product has the same shape whatever the number of threads.
 FEATURE_TILE = 256
@@ -320,7 +319,7 @@ class HostBackend:
 
     # Kernels computed tile by tile
 
-    def tiled_product(self, tile: Tile, shape: tuple[int, int], H: Array) -> Floats:
+    def tiled_product(self, tile: Tile, shape: tuple[int, int], H: Array, tiling: Tiling | None = None) -> Floats:
         """Return K @ H, a tile at a time."""
         H = np.asarray(H, dtype=np.float64)
         out = np.zeros((shape[0], H.shape[1]))
@@ -331,11 +330,17 @@ class HostBackend:
                 out[lo:hi] += tile(sources, slice(lo, hi)).T @ H[sources]
 
         with single_threaded_blas():
-            for_ranges(work, shape[0], width=TILE_SAMPLES, elements=shape[0] * shape[1])
+            for_ranges(work, shape[0], elements=shape[0] * shape[1], **_ranges(tiling))
         return out
 
     def tiled_cluster_sums(
-        self, tile: Tile, shape: tuple[int, int], labels: Ints, weights: Floats, n_clusters: int
+        self,
+        tile: Tile,
+        shape: tuple[int, int],
+        labels: Ints,
+        weights: Floats,
+        n_clusters: int,
+        tiling: Tiling | None = None,
     ) -> Floats:
         """Return the cluster sums; every tile is computed once and added at once."""
         sums = np.zeros((n_clusters, shape[0]))
@@ -345,10 +350,12 @@ class HostBackend:
             values = tile(sources, slice(lo, hi))
             scatter(values, np.arange(len(sources)), labels[sources], weights[sources], sums, lo, hi, lo)
 
-        _over_tiles(np.argsort(labels, kind="stable"), shape[0], add)
+        _over_tiles(np.argsort(labels, kind="stable"), shape[0], add, tiling)
         return sums
 
-    def tiled_move_sums(self, sums: Floats, tile: Tile, moves: Moves, weights: Floats) -> None:
+    def tiled_move_sums(
+        self, sums: Floats, tile: Tile, moves: Moves, weights: Floats, tiling: Tiling | None = None
+    ) -> None:
         """Update cluster sums; computes the rows of the moved samples only."""
         move = self._loops.move_rows
         carried = weights[moves.samples]
@@ -359,19 +366,23 @@ class HostBackend:
             rows = np.arange(len(places))
             move(values, rows, moves.old[places], moves.new[places], carried[places], sums, lo, hi, lo)
 
-        _over_tiles(order, sums.shape[1], add)
+        _over_tiles(order, sums.shape[1], add, tiling)
 
-    def filled(self, tile: Tile, shape: tuple[int, int], dtype: Any = np.float64) -> Array:
+    def filled(
+        self, tile: Tile, shape: tuple[int, int], dtype: Any = np.float64, tiling: Tiling | None = None
+    ) -> Array:
         """Return the whole matrix, filled tile by tile on all threads."""
         out = np.empty(shape, dtype=dtype)
+        width = TILE_COLS if tiling is None else tiling.columns
+        most = None if tiling is None else tiling.most_at_once
 
         def work(lo: int, hi: int) -> None:
-            for start in range(0, shape[1], TILE_COLS):
-                cols = slice(start, min(start + TILE_COLS, shape[1]))
+            for start in range(0, shape[1], width):
+                cols = slice(start, min(start + width, shape[1]))
                 out[lo:hi, cols] = tile(slice(lo, hi), cols)
 
         with single_threaded_blas():
-            for_ranges(work, shape[0], width=TILE_ROWS, elements=out.size)
+            for_ranges(work, shape[0], width=TILE_ROWS, elements=out.size, most_at_once=most)
         return out
 
     # Cluster sums
@@ -660,7 +671,16 @@ def _least(leads: list[object]) -> float:
     return min(float(lead) for lead in leads)  # type: ignore[arg-type]
 
 
-def _over_tiles(sources: Ints, n_rows: int, add: Callable[[Ints, int, int], None]) -> None:
+def _ranges(tiling: Tiling | None) -> dict[str, Any]:
+    """Return the ranges of rows that threads take, and how many at a time."""
+    if tiling is None:
+        return {"width": TILE_COLS}
+    return {"width": tiling.columns, "most_at_once": tiling.most_at_once}
+
+
+def _over_tiles(
+    sources: Ints, n_rows: int, add: Callable[[Ints, int, int], None], tiling: Tiling | None = None
+) -> None:
     """Call ``add(some sources, lo, hi)`` for every tile; one thread owns a range of rows."""
 
     def work(lo: int, hi: int) -> None:
@@ -668,7 +688,7 @@ def _over_tiles(sources: Ints, n_rows: int, add: Callable[[Ints, int, int], None
             add(sources[start : start + TILE_ROWS], lo, hi)
 
     with single_threaded_blas():
-        for_ranges(work, n_rows, width=TILE_SAMPLES, elements=len(sources) * n_rows)
+        for_ranges(work, n_rows, elements=len(sources) * n_rows, **_ranges(tiling))
 
 
 def _added_ranges(add: Callable[[Floats, int, int], None], n: int, shape: tuple[int, int]) -> Floats:

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from kernelweave.backends.tiling import Tiling
 from kernelweave.foundation.array_types import Floats, Index, Ints
 
 #: An array of a backend; see the module's docstring for what it can do.
@@ -203,20 +204,33 @@ class Backend(Protocol):
     ) -> BackendArray:
         """Return the same for the samples of some rows of a kernel, the first of which is ``start``."""
 
-    # Kernels computed tile by tile: ``tile(sources, rows)`` returns the kernel between columns and rows, sources first
+    # Kernels computed tile by tile: ``tile(sources, rows)`` returns the kernel between columns and rows, sources first;
+    # ``tiling`` bounds the memory that tiles take
 
-    def tiled_product(self, tile: Tile, shape: tuple[int, int], H: BackendArray) -> BackendArray:
+    def tiled_product(
+        self, tile: Tile, shape: tuple[int, int], H: BackendArray, tiling: Tiling | None = None
+    ) -> BackendArray:
         """Return K @ H in float64."""
 
     def tiled_cluster_sums(
-        self, tile: Tile, shape: tuple[int, int], labels: BackendArray, weights: BackendArray, n_clusters: int
+        self,
+        tile: Tile,
+        shape: tuple[int, int],
+        labels: BackendArray,
+        weights: BackendArray,
+        n_clusters: int,
+        tiling: Tiling | None = None,
     ) -> BackendArray:
         """Return the cluster sums; every tile is computed once."""
 
-    def tiled_move_sums(self, sums: BackendArray, tile: Tile, moves: Moves, weights: BackendArray) -> None:
+    def tiled_move_sums(
+        self, sums: BackendArray, tile: Tile, moves: Moves, weights: BackendArray, tiling: Tiling | None = None
+    ) -> None:
         """Update cluster sums in place; only the rows of the moved samples are computed."""
 
-    def filled(self, tile: Tile, shape: tuple[int, int], dtype: Any = np.float64) -> BackendArray:
+    def filled(
+        self, tile: Tile, shape: tuple[int, int], dtype: Any = np.float64, tiling: Tiling | None = None
+    ) -> BackendArray:
         """Return the whole matrix of a symmetric or rectangular kernel, rows first."""
 
     # Cluster sums

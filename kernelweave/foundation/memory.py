@@ -1,9 +1,72 @@
-"""Memory that was freed, and that the allocator still holds."""
+"""What a limit of memory leaves room for, and memory that was freed and that the allocator still holds.
+
+``memory_limit`` is in MiB everywhere.
+"""
 
 import ctypes
+import math
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
+
+from kernelweave.foundation.errors import ParameterError
+
+#: Work that passes, as tiles and vectors, may exceed a limit by this share of it.
+PASSING = 0.1
+#: MiB that a fit may take whatever the limit: what few samples need.
+FREE = 1.0
+
+
+def matrices_mib(count: float, n: int) -> float:
+    """Return the MiB that so many n x n matrices of float64 take."""
+    return count * n * n * 8 / 2**20
+
+
+@dataclass(frozen=True)
+class Batches:
+    """How many rows are worked on together, and how many such batches at a time."""
+
+    size: int
+    at_once: int
+
+
+def rows_within(limit: float, row_bytes: float, most: int) -> int:
+    """Return how many rows of so many bytes, at most ``most``, fit into ``limit`` MiB; at least one."""
+    return int(min(most, max(1.0, limit * 2**20 / row_bytes)))
+
+
+def batches_within(limit: float, row_bytes: float, most: int, least: int = 1) -> Batches:
+    """Return batches of ``least`` to ``most`` rows that fit into ``limit`` MiB; always one batch at a time, or more.
+
+    Their size follows from the limit alone and not from the number of threads, so that results do not depend on it.
+    Batches become smaller before there is only one at a time: that costs less than a core that waits.
+    """
+    rows = limit * 2**20 / row_bytes
+    size = int(min(most, max(least, rows / 2)))
+    return Batches(size, max(1, int(min(rows, 2**31) // size)))
+
+
+def room_beside(work: float, memory_limit: float) -> float:
+    """Return what a limit leaves for matrices beside ``work`` MiB that passes, some of which is free."""
+    return max(0.0, memory_limit - max(0.0, work - max(FREE, PASSING * memory_limit)))
+
+
+def check_matrices(count: float, n_samples: int, memory_limit: float, *, what: str, remedy: str) -> None:
+    """Raise where so many n x n matrices are more than the limit, before any of them is there.
+
+    ``what`` names them, ``remedy`` says what helps beside a larger limit.
+    """
+    needed = matrices_mib(count, n_samples)
+    if needed <= memory_limit:
+        return
+    fitting = math.isqrt(int(memory_limit * 2**20 / 8 / count))
+    size = f"{needed:,.0f}" if needed >= 100 else f"{needed:.3g}"
+    enough = math.ceil(needed) if needed >= 10 else math.ceil(100 * needed) / 100
+    raise ParameterError(
+        f"{what} of {n_samples:,} samples take {size} MiB, more than memory_limit={memory_limit:g}. Raise it to "
+        f"{enough:g}, or {remedy}: {fitting:,} samples would fit."
+    )
 
 
 def return_freed_memory() -> None:

@@ -83,15 +83,23 @@ def cluster_map(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterat
 
 
 def for_ranges(
-    work: Callable[[int, int], object], n: int, *, elements: int, width: int | None = None, multiple: int = 1
+    work: Callable[[int, int], object],
+    n: int,
+    *,
+    elements: int,
+    width: int | None = None,
+    multiple: int = 1,
+    most_at_once: int | None = None,
 ) -> list[object]:
     """Call ``work(start, stop)`` on ranges that cover ``range(n)`` and return the results in order.
 
     ``elements`` is the number of array elements the whole call touches: small work stays on one thread or a few. Give
     ``width`` where the result could depend on the ranges; without it they follow the number of threads and begin at
-    multiples of ``multiple``.
+    multiples of ``multiple``. Where their work takes memory, no more than ``most_at_once`` of them are worked on at a
+    time.
     """
     threads = _worthwhile(thread_count(), elements)
+    threads = threads if most_at_once is None else min(threads, most_at_once)
     width = width or -(-max(MIN_WIDTH, -(-n // threads)) // multiple) * multiple
     ranges = [(start, min(start + width, n)) for start in range(0, n, width)]
     if threads <= 1 or len(ranges) <= 1:

@@ -10,15 +10,27 @@ import numpy as np
 
 from kernelweave.backends import Backend, BackendArray, Moves, get_backend
 from kernelweave.backends.host import indices
+from kernelweave.backends.tiling import ROWS, Tiling
 from kernelweave.foundation.array_types import Array, Floats, Index
-from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.operator import GAIN_ENTRIES, KernelOperator
 from kernelweave.kernels.spec.formulas import Formula
 
 
 class BlockwiseKernel(KernelOperator):
     """k(x_i, y_j) for prepared rows X and prepared columns Y of a formula; Y is X unless rows are new samples."""
 
-    def __init__(self, formula: Formula, X: Array, Y: Array | None = None, *, backend: Backend | None = None) -> None:
+    def __init__(
+        self,
+        formula: Formula,
+        X: Array,
+        Y: Array | None = None,
+        *,
+        backend: Backend | None = None,
+        tiling: Tiling | None = None,
+    ) -> None:
+        self.tiling = tiling
+        if tiling is not None:
+            self.held_entries = min(GAIN_ENTRIES, ROWS * tiling.columns * tiling.most_at_once // 4)
         self.backend = get_backend() if backend is None else backend
         self.formula = formula
         self.X = X
@@ -42,7 +54,7 @@ class BlockwiseKernel(KernelOperator):
 
     def matmat(self, H: BackendArray) -> BackendArray:
         """Return K @ H, a tile at a time."""
-        return self.backend.tiled_product(self._tile, self.shape, H)
+        return self.backend.tiled_product(self._tile, self.shape, H, self.tiling)
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the kernel between the chosen rows and columns."""
@@ -50,18 +62,18 @@ class BlockwiseKernel(KernelOperator):
 
     def dense(self, dtype: Any = np.float64) -> Array:
         """Return the whole matrix, filled tile by tile on all threads."""
-        matrix = self.backend.filled(self._plain_tile, self.shape, dtype)
+        matrix = self.backend.filled(self._plain_tile, self.shape, dtype, self.tiling)
         if self._square:
             np.fill_diagonal(matrix, self.diag())
         return np.asarray(matrix)
 
     def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
         """Return the (k, n) cluster sums; every tile is computed once and added at once."""
-        return self.backend.tiled_cluster_sums(self._tile, self.shape, labels, weights, n_clusters)
+        return self.backend.tiled_cluster_sums(self._tile, self.shape, labels, weights, n_clusters, self.tiling)
 
     def move_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
         """Update ``sums`` in place; computes the kernel rows of the moved samples only."""
-        self.backend.tiled_move_sums(sums, self._tile, moves, weights)
+        self.backend.tiled_move_sums(sums, self._tile, moves, weights, self.tiling)
 
     def _plain_tile(self, rows: Index, cols: Index) -> Array:
         return self.formula.tile(self.X[rows], self.Y[cols])

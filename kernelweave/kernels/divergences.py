@@ -175,6 +175,11 @@ class FittedDivergence(ABC):
         """The kernel whose squared distances in feature space the divergences are, None where they are others."""
         return None
 
+    @property
+    def stored_mib(self) -> float:
+        """MiB of a matrix that was computed and is kept."""
+        return 0.0
+
     @abstractmethod
     def placement(self, components: Ints) -> Placement:
         """Return what a model keeps of the chosen components."""
@@ -223,6 +228,12 @@ class FittedFeatureSpace(FittedDivergence):
         self._kernel = kernel
         self.op = kernel.operator("auto", storage_limit)
         self.divergence = KernelDivergence(self.op)
+
+    @property
+    def stored_mib(self) -> float:
+        """MiB of a kernel that was computed and is kept."""
+        matrix = self.op.stored_matrix()
+        return 0.0 if matrix is None or isinstance(self._kernel, Precomputed) else matrix.nbytes / 2**20
 
     @property
     def kernel(self) -> FittedKernel:

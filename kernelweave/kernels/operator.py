@@ -13,6 +13,7 @@ import numpy as np
 
 from kernelweave.backends import Backend, BackendArray, Moves, get_backend
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
+from kernelweave.foundation.memory import rows_within
 from kernelweave.partitions.partition import Partition
 from kernelweave.partitions.sums import SumsPartition
 
@@ -25,8 +26,14 @@ NO_DIAGONAL = (
 )
 # Columns taken together where a default has to form dense blocks.
 CHUNK = 256
-# Entries of the blocks of rows from which gains of candidates are computed.
+# Entries of the blocks of rows from which gains of candidates are computed, and arrays of that size alive at a time.
 GAIN_ENTRIES = 2**22
+ARRAYS_HELD = 8
+
+
+def entries_within(limit: float) -> int:
+    """Return the entries of blocks of rows that, with what is made of them, fit into ``limit`` MiB."""
+    return rows_within(limit, ARRAYS_HELD * 8, GAIN_ENTRIES)
 
 
 class KernelOperator(ABC):
@@ -38,6 +45,8 @@ class KernelOperator(ABC):
     psd: bool | None = None
     #: Whether a product costs little beside what is stored, so that a few more of them do not matter.
     cheap_products: bool = False
+    #: Entries of the blocks of rows that are computed together.
+    held_entries: int = GAIN_ENTRIES
     #: Eigenvalues smaller than this share of the largest are rounding.
     resolution: float = 1e-9
 
@@ -115,7 +124,7 @@ class KernelOperator(ABC):
         distances to the centres.
         """
         gains = np.empty(self.n_samples)
-        step = max(1, GAIN_ENTRIES // self.n_samples)
+        step = max(1, self.held_entries // self.n_samples)
         for start in range(0, self.n_samples, step):
             rows = slice(start, min(start + step, self.n_samples))
             block = self.block(rows, slice(None))

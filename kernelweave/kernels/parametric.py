@@ -12,6 +12,8 @@ import numpy as np
 from kernelweave.foundation.array_types import Array, Floats
 
 Norm = Literal[1, 2] | None
+# Rows of matrices added up together.
+ROWS = 256
 
 
 class WeightedKernels:
@@ -36,8 +38,10 @@ class WeightedKernels:
         """Return the weighted sum."""
         total = np.zeros((self.n, self.n))
         for weight, K in zip(theta.tolist(), self.kernels, strict=True):
-            if weight != 0.0:
-                total += weight * K
+            if weight == 0.0:
+                continue
+            for lo in range(0, self.n, ROWS):  # some rows at a time: a whole product would be one matrix more
+                total[lo : lo + ROWS] += weight * K[lo : lo + ROWS]
         return total
 
     def slopes(self, theta: Floats, multipliers: Floats, labels: Floats) -> tuple[Floats, Floats]:

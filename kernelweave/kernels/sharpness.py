@@ -9,36 +9,43 @@ from functools import singledispatch
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.memory import rows_within
 from kernelweave.kernels.divergences import Divergence, KernelDivergence
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
 
 # Rows of divergences added up at a time.
 BLOCK_ROWS = 1024
+# Arrays of that many rows that are alive at a time.
+ROWS_HELD = 4
 
 
-def reference_beta(divergence: Divergence, shares: Floats) -> float:
-    """Return beta_0 from the divergences themselves: 0 where one is infinite, infinity where all are zero."""
+def reference_beta(divergence: Divergence, shares: Floats, room: float = np.inf) -> float:
+    """Return beta_0 from the divergences themselves: 0 where one is infinite, infinity where all are zero.
+
+    ``room`` MiB may be taken by rows of divergences.
+    """
     counted = np.flatnonzero(shares > 0)
     if len(counted) == 1:
         return np.inf  # a single sample is its own exemplar at any beta
     total = 0.0
-    for start in range(0, len(counted), BLOCK_ROWS):
-        rows = counted[start : start + BLOCK_ROWS]
+    held = rows_within(room, ROWS_HELD * 8 * len(counted), BLOCK_ROWS)
+    for start in range(0, len(counted), held):
+        rows = counted[start : start + held]
         total += float(shares[rows] @ divergence.block(rows, counted).sum(axis=1))
     return len(counted) * _entropy(shares[counted]) / total if total > 0 else np.inf
 
 
 @singledispatch
-def feature_space_beta(op: KernelOperator, shares: Floats) -> float:
-    """Return beta_0 in the feature space of a kernel, finite in any case.
+def feature_space_beta(op: KernelOperator, shares: Floats, room: float = np.inf) -> float:
+    """Return beta_0 in the feature space of a kernel, finite in any case; ``room`` as above.
 
     A kind of kernel that has a cheaper way registers its own function here.
     """
     if op.psd:
         return kernel_beta(op, shares)
     # Squared distances below zero, as an indefinite kernel may have, count as zero: products cannot say where they are.
-    beta = reference_beta(KernelDivergence(op), shares)
+    beta = reference_beta(KernelDivergence(op), shares, room)
     return beta if np.isfinite(beta) else _beta_without_scatter(op)
 
 
@@ -53,7 +60,7 @@ def kernel_beta(op: KernelOperator, shares: Floats) -> float:
 
 
 @feature_space_beta.register
-def graph_beta(op: GraphKernel, shares: Floats) -> float:
+def graph_beta(op: GraphKernel, shares: Floats, room: float = np.inf) -> float:
     """Return beta_0 on a graph from its edges alone; squared distances below zero count as zero."""
     counted = shares > 0
     n = int(counted.sum())

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.memory import PASSING, batches_within, matrices_mib, room_beside, rows_within
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 from kernelweave.kernels.divergences import Divergence, KernelDivergence
 from kernelweave.kernels.graph import GraphKernel
@@ -28,6 +29,13 @@ from kernelweave.kernels.operator import KernelOperator
 TILE_ROWS = 256
 # Rows whose chosen columns are held at a time.
 HELD_ROWS = 2048
+# Arrays that are alive while rows are computed, and matrices of chosen columns while a step is solved.
+ROWS_HELD = 4
+GRAMS_HELD = 5
+# So many columns always are: their matrices take less than a MiB, and steps without them are slow.
+LEAST_SUPPORT = 128
+# MiB that tiles and steps take at least beside a stored matrix.
+WORK = 8.0
 
 
 class Similarities(ABC):
@@ -35,6 +43,17 @@ class Similarities(ABC):
 
     n_columns: int
     offsets: Floats  # (V n,) logarithm of what every row was divided by, at most 0
+    room: float = np.inf  # MiB that chosen columns, and matrices of their size, may take
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of a stored matrix."""
+        return 0
+
+    @property
+    def largest_support(self) -> int:
+        """Of how many columns matrices may be formed, within the other half of the room."""
+        return int(min(2**31, max(LEAST_SUPPORT, np.sqrt(self.room / 2 * 2**20 / 8 / GRAMS_HELD))))
 
     @property
     def n_views(self) -> int:
@@ -61,7 +80,7 @@ class Similarities(ABC):
     def gram(self, columns: Ints, scale: Floats) -> Floats:
         """Return R^T R for R = diag(scale) S[:, columns], added up over ranges of rows."""
         out = np.zeros((len(columns), len(columns)), order="F")
-        for start, stop in self._row_ranges(self.n_views):
+        for start, stop in self._row_ranges(self.n_views, len(columns)):
             R = self.block(start, stop, columns)
             R *= scale[start:stop, None]
             out = dsyrk(1.0, R.T, beta=1.0, c=out, lower=1, overwrite_c=1)
@@ -75,28 +94,38 @@ class Similarities(ABC):
     def most_similar(self, columns: Ints) -> Ints:
         """Return for every sample the position in ``columns`` of the component most similar to it, over all views."""
         nearest = np.empty(self.n_columns, dtype=np.intp)
-        for start, stop in self._row_ranges(1):
+        for start, stop in self._row_ranges(1, len(columns)):
             total = self.block(start, stop, columns)
             for view in range(1, self.n_views):
                 total += self.block(view * self.n_columns + start, view * self.n_columns + stop, columns)
             nearest[start:stop] = total.argmax(axis=1)
         return nearest
 
-    def _row_ranges(self, n_views: int) -> Iterator[tuple[int, int]]:
-        """Yield the ends of ranges of the rows of the first views, none of which crosses from one view to the next."""
+    def _row_ranges(self, n_views: int, n_columns: int) -> Iterator[tuple[int, int]]:
+        """Yield the ends of ranges of the rows of the first views, none of which crosses from one view to the next.
+
+        Rows of ``n_columns`` chosen ones take up to half of the room.
+        """
+        held = rows_within(self.room / 2, ROWS_HELD * 8 * max(1, n_columns), HELD_ROWS)
         for view in range(n_views):
             first = view * self.n_columns
-            for start in range(0, self.n_columns, HELD_ROWS):
-                yield first + start, first + min(start + HELD_ROWS, self.n_columns)
+            for start in range(0, self.n_columns, held):
+                yield first + start, first + min(start + held, self.n_columns)
 
 
 class StoredSimilarities(Similarities):
     """A stored matrix."""
 
-    def __init__(self, S: Floats, offsets: Floats) -> None:
+    def __init__(self, S: Floats, offsets: Floats, room: float = np.inf) -> None:
         self.S = S
+        self.room = room
         self.offsets = offsets
         self.n_columns = S.shape[1]
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the matrix."""
+        return self.S.nbytes
 
     def product(self, priors: Floats) -> Floats:
         """Return S @ priors."""
@@ -114,8 +143,11 @@ class StoredSimilarities(Similarities):
 class BlockwiseSimilarities(Similarities):
     """Computed again, tile by tile, at every pass."""
 
-    def __init__(self, divergence: Divergence, beta: float, samples: Ints) -> None:
+    def __init__(self, divergence: Divergence, beta: float, samples: Ints, memory_limit: float = np.inf) -> None:
         self._divergence = divergence
+        # Half of the limit is for tiles that all threads compute, the rest for chosen columns.
+        self._tiles = batches_within(memory_limit / 2, ROWS_HELD * 8 * len(samples), TILE_ROWS)
+        self.room = memory_limit / 2
         self._beta = beta
         self._samples = samples
         self.n_columns = len(samples)
@@ -152,7 +184,13 @@ class BlockwiseSimilarities(Similarities):
 
     def _over_rows(self, work: Callable[[int, int], Any]) -> list[Any]:
         with single_threaded_blas():
-            return for_ranges(work, self.n_columns, width=TILE_ROWS, elements=self.n_columns**2)
+            return for_ranges(
+                work,
+                self.n_columns,
+                width=self._tiles.size,
+                elements=self.n_columns**2,
+                most_at_once=self._tiles.at_once,
+            )
 
 
 class EdgeSimilarities(Similarities):
@@ -183,11 +221,17 @@ class ObservedSimilarities(Similarities):
     def __init__(self, known: Similarities, samples: Ints, n_columns: int) -> None:
         self._known = known
         self._samples = samples  # those the view has, ascending
+        self.room = known.room
         self.n_columns = n_columns
         self.offsets = np.zeros(n_columns)
         self.offsets[samples] = known.offsets
         self._place = np.full(n_columns, -1)
         self._place[samples] = np.arange(len(samples))
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the matrix of those."""
+        return self._known.stored_bytes
 
     @property
     def component_views(self) -> Ints:
@@ -222,6 +266,7 @@ class StackedSimilarities(Similarities):
 
     def __init__(self, views: Sequence[Similarities]) -> None:
         self.views = tuple(views)
+        self.room = sum(view.room for view in views)
         self.n_columns = views[0].n_columns
         self.offsets = np.concatenate([view.offsets for view in views])
 
@@ -253,8 +298,10 @@ def _finite(offsets: Floats) -> Floats:
 def similarities(divergence: Divergence, beta: float, samples: Ints, memory_limit: float = 2048) -> Similarities:
     """Return the similarities among the chosen samples; ``memory_limit`` in MiB bounds a stored matrix."""
     n = len(samples)
-    if n**2 * 8 > memory_limit * 2**20:
-        return BlockwiseSimilarities(divergence, beta, samples)
+    if matrices_mib(1, n) > room_beside(WORK, memory_limit):
+        return BlockwiseSimilarities(divergence, beta, samples, memory_limit)
+    room = max(PASSING * memory_limit, memory_limit - matrices_mib(1, n))
+    tiles = batches_within(room, ROWS_HELD * 8 * n, TILE_ROWS)
     S = np.empty((n, n))
     offsets = np.empty(n)
 
@@ -266,8 +313,8 @@ def similarities(divergence: Divergence, beta: float, samples: Ints, memory_limi
         np.exp(tile, out=S[start:stop])
 
     with single_threaded_blas():
-        for_ranges(fill, n, width=TILE_ROWS, elements=S.size)
-    return StoredSimilarities(S, offsets)
+        for_ranges(fill, n, width=tiles.size, elements=S.size, most_at_once=tiles.at_once)
+    return StoredSimilarities(S, offsets, room)
 
 
 @singledispatch

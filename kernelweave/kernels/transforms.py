@@ -30,6 +30,7 @@ class ScaledKernel(KernelOperator):
         self.base = base
         self.backend = base.backend
         self.factor = float(factor)
+        self.held_entries = base.held_entries
         self.shape = base.shape
         self.psd = base.psd if factor >= 0 else None
 

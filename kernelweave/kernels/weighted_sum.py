@@ -27,8 +27,11 @@ SUMMED_ROWS = 256
 class CompositeKernel(KernelOperator):
     """sum_v coefficients[v] * K_v. Works for cross-kernels too."""
 
-    def __init__(self, parts: Sequence[KernelOperator], coefficients: Array | Sequence[float]) -> None:
+    def __init__(
+        self, parts: Sequence[KernelOperator], coefficients: Array | Sequence[float], held_entries: int | None = None
+    ) -> None:
         self.parts = tuple(parts)
+        self.held_entries = min(part.held_entries for part in parts) if held_entries is None else held_entries
         self.backend = self.parts[0].backend
         self.coefficients = np.asarray(coefficients, dtype=np.float64)
         self.shape = self.parts[0].shape
@@ -48,7 +51,7 @@ class CompositeKernel(KernelOperator):
 
     def with_weights(self, coefficients: Array | Sequence[float]) -> "CompositeKernel":
         """Return the sum with other coefficients; the kernels are shared."""
-        return CompositeKernel(self.parts, coefficients)
+        return CompositeKernel(self.parts, coefficients, self.held_entries)
 
     def take(self, samples: Ints) -> "CompositeKernel":
         """Return the kernels among chosen samples, stored."""
@@ -243,12 +246,17 @@ class JoinedFeatures(FeatureKernel):
 MultiViewKernel = CompositeKernel | JoinedFeatures
 
 
-def composite(parts: Sequence[KernelOperator], coefficients: Array | Sequence[float]) -> MultiViewKernel:
-    """Return the weighted sum in the form that is cheapest: of features where every kernel is made of them."""
+def composite(
+    parts: Sequence[KernelOperator], coefficients: Array | Sequence[float], held_entries: int | None = None
+) -> MultiViewKernel:
+    """Return the weighted sum in the form that is cheapest: of features where every kernel is made of them.
+
+    ``held_entries`` bounds blocks of rows of a sum that is not; by default the kernels do.
+    """
     pairs = [_features(part) for part in parts]
     kinds = {None if pair is None else sp.issparse(pair[0].Phi) for pair in pairs}
     if None in kinds or len(kinds) > 1:
-        return CompositeKernel(parts, coefficients)
+        return CompositeKernel(parts, coefficients, held_entries)
     known = [pair for pair in pairs if pair is not None]
     backend = parts[0].backend
     blocks = [op.Phi for op, _ in known]

@@ -448,12 +448,12 @@ def test_messages_that_do_not_settle_are_told_and_labels_are_still_valid():
 
 
 def test_more_samples_than_memory_holds_are_refused():
-    with pytest.raises(ParameterError, match=r"7 matrices of 60 x 60.*memory_limit=0\.01"):
+    with pytest.raises(ParameterError, match=r"8 matrices of affinity propagation of 60 samples.*memory_limit=0\.01"):
         AffinityPropagation(memory_limit=0.01).fit(X)
     one = 8 * 60**2 / 2**20
-    with pytest.raises(ParameterError, match="7 matrices of 60 x 60"):
-        AffinityPropagation(memory_limit=6.9 * one).fit(X)
-    assert AffinityPropagation(memory_limit=7.1 * one, random_state=0).fit(X).converged_
+    with pytest.raises(ParameterError, match="8 matrices of affinity propagation"):
+        AffinityPropagation(memory_limit=7.9 * one).fit(X)
+    assert AffinityPropagation(memory_limit=8.1 * one, random_state=0).fit(X).converged_
 
 
 # --- k-means of several views ----------------------------------------------------------------------------------------

@@ -147,7 +147,9 @@ def test_a_kernel_that_sees_no_difference_is_refused_by_name():
 
 
 def test_kernels_beyond_the_memory_limit_are_refused_beforehand():
-    with pytest.raises(ParameterError, match=r"10 kernels of 60 samples take .* more than memory_limit=0\.1"):
+    with pytest.raises(
+        ParameterError, match=r"10 kernels and their sums of 60 samples take .* more than memory_limit=0\.1"
+    ):
         fit(memory_limit=0.1)
 
 

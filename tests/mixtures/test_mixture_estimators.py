@@ -1137,7 +1137,9 @@ def test_the_search_for_exemplars_keeps_to_the_memory_limit(overlapping, monkeyp
     monkeypatch.setattr(exemplar_solver, "feature_space_similarities", watched)
     small = GlobalKernelKMeans(4, search="exemplars", memory_limit=0.001).fit(overlapping)
     large = GlobalKernelKMeans(4, search="exemplars").fit(overlapping)
-    assert limits == [0.001, 2048]
+    # A kernel that is stored leaves less.
+    assert limits == [0.001, pytest.approx(2048, abs=0.1)]
+    assert limits[1] < 2048
     np.testing.assert_array_equal(small.exemplar_indices_, large.exemplar_indices_)
     np.testing.assert_array_equal(small.labels_, large.labels_)
 

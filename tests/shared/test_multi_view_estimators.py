@@ -825,8 +825,8 @@ def watched_parts(monkeypatch):
     """Return the list that the operators of the views go to, without their scales."""
     kinds, real = [], shared.composite
 
-    def watch(operators, coefficients):
-        op = real(operators, coefficients)
+    def watch(operators, coefficients, held_entries):
+        op = real(operators, coefficients, held_entries)
         kinds.append(JoinedFeatures if isinstance(op, JoinedFeatures) else {type(kernel.base) for kernel in operators})
         return op
 

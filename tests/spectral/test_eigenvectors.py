@@ -472,3 +472,19 @@ def test_arguments_are_left_as_they_were(rng, form):
     for value, copy in zip((weights, coefficients, op.coefficients), (*copies, before), strict=True):
         np.testing.assert_array_equal(value, copy)
     assert pairs.embedding().any()
+
+
+def test_without_room_the_sum_is_applied_view_by_view_and_gives_the_same_pairs():
+    X = np.random.default_rng(0).standard_normal((260, 3))
+    kernels = [DenseKernel(gaussian(X)), DenseKernel(gaussian(2.0 * X))]
+    op = composite([ScaledKernel(kernels[0], 0.5), ScaledKernel(kernels[1], 3.0)], [0.5, 0.5])
+    weights = np.ones(260)
+    coefficients = np.array([0.3, 0.7])
+    roomy = KrylovSpectrum(op, weights).leading(coefficients, 3, 1e-9)
+    cramped = KrylovSpectrum(op, weights, room=0.0).leading(coefficients, 3, 1e-9)
+    assert roomy.summed().stored_matrix() is not None
+    assert cramped.summed().stored_matrix() is None
+    assert roomy.residual == 0.0  # decomposed as a whole
+    assert 0.0 < cramped.residual <= 1e-9
+    np.testing.assert_allclose(cramped.values, roomy.values, rtol=1e-8)
+    np.testing.assert_allclose(cramped.traces, roomy.traces, rtol=1e-6)

@@ -12,13 +12,15 @@ from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_in
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
+    is_precomputed,
     read_kernel_input,
     set_kernel_tags,
     why_without_distances,
 )
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
-from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
+from kernelweave.foundation.errors import ConvergenceWarning
 from kernelweave.foundation.logged_warnings import warn
+from kernelweave.foundation.memory import check_matrices
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
@@ -31,7 +33,7 @@ from kernelweave.partitions.algebra import TIE_TOLERANCE
 from kernelweave.solvers.comparators.affinity_propagation import Exemplars, Messages, find_exemplars
 
 # Square matrices held at a time: kernel, distances, similarities, two kinds of messages and what they are made from.
-MATRICES = 7
+MATRICES = 8
 
 
 @dataclass(frozen=True)
@@ -249,12 +251,14 @@ class AffinityPropagation(CenterClusterer):
             warn_if_empty(np.arange(self.n_clusters) < len(result.indices), self.n_clusters)
 
     def _check_memory(self, n: int) -> None:
-        needed = MATRICES * 8 * n * n / 2**20
-        if needed > self.memory_limit:
-            raise ParameterError(
-                f"Affinity propagation needs {MATRICES} matrices of {n} x {n}, {needed:.0f} MiB, more than "
-                f"memory_limit={self.memory_limit}. Raise it, or use KMedoids, which needs none."
-            )
+        count = MATRICES - is_precomputed(self.kernel)
+        check_matrices(
+            count,
+            n,
+            self.memory_limit,
+            what=f"The {count} matrices of affinity propagation",
+            remedy="use KMedoids, which needs none",
+        )
 
     def _set_input_tags(self, tags: Any) -> None:
         set_kernel_tags(tags, self.kernel)

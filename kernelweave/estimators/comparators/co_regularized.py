@@ -21,6 +21,7 @@ from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.view_kernels import fit_view_kernels, normalized_views, set_view_kernel_tags
 from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.memory import room_beside
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
@@ -28,6 +29,7 @@ from kernelweave.inputs import check_cluster_count, read_views
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.solvers.comparators.co_regularized import ObservedRows, co_regularized, observed_rows
 from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import MultiViewDescent
+from kernelweave.solvers.spectral.eigenvectors import work_mib
 
 
 class CoRegularizedSpectralClustering(Clusterer):
@@ -204,8 +206,10 @@ class CoRegularizedSpectralClustering(Clusterer):
         keep_run(self, views)
         strengths = view_numbers(self.regularization, views.names, "regularization")
         fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False, weights=ones)
-        storage: dict[str, Any] = {"storage": self.storage, "memory_limit": self.memory_limit}
-        among = normalized_views(fitted, views, ones, normalize="degrees", **storage).among
+        limit = room_beside(work_mib(len(ones), self.n_clusters), self.memory_limit)
+        options: dict[str, Any] = {"normalize": "degrees", "storage": self.storage, "memory_limit": limit}
+        kernels = normalized_views(fitted, views, ones, **options)
+        among = kernels.among
         samples = None if views.observed is None else among.samples
         meter = Meter(self, "sweeps")
         result = co_regularized(
@@ -216,6 +220,7 @@ class CoRegularizedSpectralClustering(Clusterer):
             centroid=self.variant == "centroid",
             max_iter=self.max_iter,
             tol=self.tol,
+            room=kernels.room,
             keeper=self._keeper.part("sweeps"),
             on_step=meter,
         )

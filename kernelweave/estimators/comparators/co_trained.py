@@ -16,11 +16,13 @@ from kernelweave.estimators.shared.view_kernels import (
     set_view_kernel_tags,
 )
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.memory import PASSING, room_beside
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import fit_context
 from kernelweave.inputs import check_cluster_count, read_views
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.solvers.comparators.co_trained import co_trained
+from kernelweave.solvers.spectral.eigenvectors import work_mib
 
 
 class CoTrainedSpectralClustering(Clusterer):
@@ -169,13 +171,16 @@ class CoTrainedSpectralClustering(Clusterer):
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
         keep_run(self, views)
-        kernels = fit_view_kernels(
-            views, self.kernel, self.kernel_params, centre_features=False, weights=ones
-        ).operators(self.storage, self.memory_limit / len(views), check_definite=False)
+        limit = room_beside(work_mib(len(ones), self.n_clusters), self.memory_limit)
+        fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False, weights=ones)
+        kernels = fitted.operators(self.storage, limit / len(views), check_definite=False)
+        room = max(fitted.room_beside(kernels, limit), PASSING * limit)
+        del fitted  # no new samples will come, and a neighbour graph keeps more than its edges for them
         normalised = divide_by_degrees(kernels, ones, views.names)
         scale_factors(kernels, ones, views.names)  # refuses a view in which all samples are equal
         meter = Meter(self, "rounds")
         options: dict[str, Any] = {"n_vectors": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
+        options["room"] = room
         result = co_trained(kernels, normalised, keeper=self._keeper.part("rounds"), on_step=meter, **options)
         meter.close()
         self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))

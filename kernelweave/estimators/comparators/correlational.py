@@ -14,7 +14,7 @@ from kernelweave.estimators.shared.scores import CentredScores, TrainedKernel
 from kernelweave.estimators.shared.view_kernels import fit_view_kernels, scale_factors, set_view_kernel_tags
 from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.foundation.array_types import Floats, Matrix
-from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.memory import check_matrices, matrices_mib
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
 from kernelweave.inputs import check_cluster_count, read_views
 from kernelweave.kernels.operator import KernelOperator
@@ -180,11 +180,13 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         keep_run(self, views)
         kappas = view_numbers(self.regularization, views.names, "regularization", highest=1.0)
         fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=True, weights=ones)
-        operators = fitted.operators("auto", self.memory_limit)
+        self._check_memory([kernel.operator("blockwise", self.memory_limit) for kernel in fitted.kernels])
+        operators = fitted.operators("auto", self.memory_limit / len(views))
         centred = [CentredKernel(op) for op in operators]
         scale_factors(operators, ones, views.names)  # refuses a view in which all samples are equal
-        self._check_memory(centred)
-        result = kernel_cca(centred, kappas, self.n_components or self.n_clusters)
+        n_stored = sum(not has_small_factor(op) for op in centred)
+        room = self.memory_limit - matrices_mib(MATRICES * n_stored, len(ones))
+        result = kernel_cca(centred, kappas, self.n_components or self.n_clusters, room)
         self.correlations_: Floats = result.correlations
         self.objective_ = float(result.correlations.sum())
         self.objective_path_ = np.array([self.objective_])
@@ -201,17 +203,17 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         self._round(extension, np.hstack(projections), X, y)
         return self
 
-    def _check_memory(self, centred: Sequence[KernelOperator]) -> None:
+    def _check_memory(self, operators: Sequence[KernelOperator]) -> None:
         """Raise where decompositions of kernels that are not made of few features would not fit."""
-        n = centred[0].n_samples
-        n_stored = sum(not has_small_factor(op) for op in centred)
-        needed = MATRICES * n_stored * n**2 * 8 / 2**20
-        if needed > self.memory_limit:
-            raise ParameterError(
-                f"The decompositions of {n_stored} kernels of {n} samples take {needed:.0f} MiB, more than "
-                f"memory_limit={self.memory_limit}. Cluster some of the samples and predict the others, use linear "
-                "kernels of few columns, or raise memory_limit."
-            )
+        n = operators[0].n_samples
+        n_stored = sum(not has_small_factor(op) for op in operators)
+        check_matrices(
+            MATRICES * n_stored,
+            n,
+            self.memory_limit,
+            what=f"The decompositions of {n_stored} kernels",
+            remedy="cluster some of the samples and predict the others, or use linear kernels of few columns",
+        )
 
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)

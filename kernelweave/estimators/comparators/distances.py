@@ -58,14 +58,14 @@ def measured(A: Matrix, B: Matrix, metric: Any, params: Mapping[str, Any] | None
     return distances
 
 
-def measured_among(X: Matrix, metric: Any, params: Mapping[str, Any] | None = None) -> Floats:
-    """Return the distances between all pairs of samples, with little memory beside them."""
+def measured_among(X: Matrix, metric: Any, params: Mapping[str, Any] | None = None, rows: int = ROWS) -> Floats:
+    """Return the distances between all pairs of samples, so many ``rows`` at a time."""
     n = X.shape[0]
     if callable(metric):  # half of the calls are saved where both sets are one
         return measured(X, X, metric, params)
     D = np.empty((n, n))
-    for start in range(0, n, ROWS):
-        D[start : start + ROWS] = measured(X[start : start + ROWS], X, metric, params)
+    for start in range(0, n, rows):
+        D[start : start + rows] = measured(X[start : start + rows], X, metric, params)
     return D
 
 

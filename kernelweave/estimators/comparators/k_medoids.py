@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.comparators.distances import (
     METRICS,
+    ROWS,
     SPARSE_METRICS,
     check_distance_matrix,
     measured,
@@ -25,13 +26,24 @@ from kernelweave.estimators.shared.runs import kept_run
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.memory import PASSING, matrices_mib, rows_within
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
-from kernelweave.foundation.threads import parallel_map
+from kernelweave.foundation.threads import parallel_map, thread_count
 from kernelweave.inputs import check_cluster_count, read_samples, read_weights
-from kernelweave.solvers.comparators.k_medoids import MEDOID_INITS, MedoidRun, k_medoids, start_medoids
+from kernelweave.solvers.comparators.k_medoids import (
+    MEDOID_INITS,
+    MOST_DISTANCES,
+    MedoidRun,
+    k_medoids,
+    start_medoids,
+)
 from kernelweave.solvers.shared.best_run import best_of
+
+# Arrays of the size of a batch of distances, and of rows that are measured, that are alive at a time.
+ARRAYS_HELD = 8
+ROWS_HELD = 3
 
 
 @dataclass(frozen=True)
@@ -208,11 +220,14 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         keep_run(self, X, weights)
         distances = self._distances(X)
         starts = self._starts(weights)
+        # Starts run side by side, and share the room beside the distances.
+        at_once = min(len(starts), thread_count())
+        most = rows_within(self._room(X.shape[0]) / at_once, ARRAYS_HELD * 8, MOST_DISTANCES)
 
         def run(start: Any, _: Keeper) -> MedoidRun:
             if isinstance(start, np.random.Generator):
-                start = start_medoids(distances, self.init, weights, self.n_clusters, start)
-            return k_medoids(distances, start, weights, max_iter=self.max_iter)
+                start = start_medoids(distances, self.init, weights, self.n_clusters, start, most)
+            return k_medoids(distances, start, weights, max_iter=self.max_iter, most_distances=most)
 
         runs = parallel_map(kept_run(self._keeper, run, MedoidRun), list(enumerate(starts)))
         best = best_of(track(self, runs, total=len(starts), what="starts", X=X, y=y))
@@ -254,10 +269,18 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _distances(self, X: Matrix) -> Callable[[Ints], Floats]:
         """Return the function that gives the distances of some samples to all."""
         n = X.shape[0]
-        if self._is_precomputed or n * n * 8 <= self.memory_limit * 2**20:
-            D = X if self._is_precomputed else measured_among(X, self.metric, self.metric_params)
+        if self._is_precomputed:
+            return lambda chosen: X[chosen]
+        if matrices_mib(1, n) <= self.memory_limit:
+            rows = rows_within(self._room(n), ROWS_HELD * 8 * n, ROWS)
+            D = measured_among(X, self.metric, self.metric_params, rows)
             return lambda chosen: D[chosen]
         return lambda chosen: measured(X[chosen], X, self.metric, self.metric_params)
+
+    def _room(self, n: int) -> float:
+        """Return the MiB that the limit leaves beside the distances, where they are stored."""
+        taken = 0.0 if self._is_precomputed or matrices_mib(1, n) > self.memory_limit else matrices_mib(1, n)
+        return max(PASSING * self.memory_limit, (self.memory_limit - taken) / 2)
 
     def _starts(self, weights: Floats) -> list[Any]:
         """Return what each run starts from: a generator, or given medoids."""

@@ -14,14 +14,21 @@ from kernelweave.estimators.shared.embedding import (
 )
 from kernelweave.estimators.shared.fit_warnings import warn_if_inexact, warn_if_unfinished
 from kernelweave.estimators.shared.parameters import rules
-from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read_kernel_input, set_kernel_tags
+from kernelweave.estimators.shared.single_kernel import (
+    fit_or_approximate,
+    read_kernel_input,
+    room_beside_kernels,
+    set_kernel_tags,
+)
 from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels, WeightedViewKernels
 from kernelweave.foundation.array_types import Floats, Matrix
+from kernelweave.foundation.memory import room_beside
 from kernelweave.foundation.sklearn_internals import fit_context
 from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.transforms import DegreeKernel, ShiftedKernel
 from kernelweave.kernels.weighted_sum import CompositeKernel
+from kernelweave.solvers.spectral.eigenvectors import work_mib
 
 
 class NgSpectralClustering(EmbeddingClusterer):
@@ -168,13 +175,15 @@ class NgSpectralClustering(EmbeddingClusterer):
         kernel = fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=False, weights=ones)
         recall = kernel.neighbor_recall
         self.neighbor_recall_: float | None = None if np.isnan(recall) else recall
-        plain = kernel.operator(self.storage, self.memory_limit)
+        limit = room_beside(work_mib(len(ones), k), self.memory_limit)
+        plain = kernel.operator(self.storage, limit)
         op = DegreeKernel(ShiftedKernel(plain, -plain.diag()), ones)  # what a sample has with itself says nothing
         # With one kernel there are no weights to learn, and one eigenproblem gives the relaxed clusters.
         relaxed = relaxed_clusters(
             CompositeKernel([op], [1.0]),
             ones,
             np.array([float(k)]),
+            room_beside_kernels([kernel], [plain], limit),
             n_vectors=k,
             p=1.0,
             view_weights=np.ones(1),

@@ -14,7 +14,7 @@ from kernelweave.estimators.shared.runs import run_starts
 from kernelweave.estimators.shared.view_kernels import fit_view_kernels, scale_factors, set_view_kernel_tags
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.checkpoints import Keeper
-from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.memory import check_matrices
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
@@ -31,6 +31,9 @@ from kernelweave.solvers.shared.best_run import best_of
 
 # Eigenvalues below this share of the largest are what rounding leaves of zero.
 ZERO_EIGENVALUE = 1e-9
+
+# Matrices beside the kernels: their sum, and the one that is factored.
+BESIDE = 2
 
 
 class OptimizedKernelKMeans(Clusterer):
@@ -206,14 +209,14 @@ class OptimizedKernelKMeans(Clusterer):
         set_view_kernel_tags(tags, self.kernel, self.views)
 
     def _check_memory(self, views: Views) -> None:
-        n = views.n_samples
         count = len(views)
-        needed = (count + 2) * n**2 * 8 / 2**20
-        if needed > self.memory_limit:
-            raise ParameterError(
-                f"{count} kernels of {n} samples and two matrices more take {needed:.0f} MiB, more than "
-                f"memory_limit={self.memory_limit}. Cluster fewer samples, or raise memory_limit."
-            )
+        check_matrices(
+            count + BESIDE,
+            views.n_samples,
+            self.memory_limit,
+            what=f"{count} kernels and {BESIDE} matrices more",
+            remedy="cluster fewer samples",
+        )
 
     def _fusion(self, views: Views) -> Fusion:
         """Return the kernels, centred and on one scale."""

@@ -19,6 +19,7 @@ from kernelweave.estimators.graph.fusion_views import (
 )
 from kernelweave.foundation.array_types import Ints
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.threads import thread_count
 from kernelweave.inputs import Views, per_view
 from kernelweave.kernels.chunked_neighbors import compared_rows, nearest_in_blocks, recall_in_blocks
 from kernelweave.kernels.chunked_representations import (
@@ -28,12 +29,16 @@ from kernelweave.kernels.chunked_representations import (
     present_in_blocks,
     representations_in_blocks,
 )
-from kernelweave.kernels.neighbors import EXACT_LIMIT, Neighbors
+from kernelweave.kernels.neighbors import EXACT_LIMIT, Neighbors, tile_rows
 from kernelweave.kernels.representations import FEW_COLUMNS, Representation
-from kernelweave.solvers.spectral.eigenvectors import GUARD
+from kernelweave.solvers.spectral.eigenvectors import GUARD, SMALL
 
 # Bytes that each neighbour of a sample takes in lists and graphs, by every representation, with copies on the way.
 NEIGHBOR_BYTES = 140
+# Matrices that the decomposition of a small graph takes.
+DECOMPOSED = 2
+# Tiles of distances that a thread holds at a time.
+TILES_HELD = 5
 # Numbers of each sample for each eigenvector: those of a search that is restarted.
 EIGEN_NUMBERS = 16
 
@@ -75,15 +80,38 @@ def row_bytes(n_samples: int, widths: Sequence[int]) -> float:
     return 8.0 * n_samples * sum(width * _n_representations(width) for width in widths)
 
 
+def search_bytes(n_samples: int) -> float:
+    """Return the bytes that an exact search in this process takes: some rows of distances for every thread."""
+    return 8.0 * TILES_HELD * thread_count() * tile_rows(n_samples) * n_samples
+
+
+def check_room_here(needed: float, memory_limit: float, n_samples: int) -> None:
+    """Refuse a fit of tables in memory whose graphs do not fit.
+
+    Neighbours are searched in this process, and a small graph is decomposed as a matrix.
+    """
+    limit = memory_limit * 2**20
+    each = (needed + search_bytes(n_samples)) / n_samples
+    whole = 8 * DECOMPOSED * n_samples if n_samples <= SMALL else 0
+    fitting = int(limit / each)
+    if fitting <= SMALL:
+        square = 8 * DECOMPOSED
+        fitting = int((np.sqrt(each**2 + 4 * square * limit) - each) / (2 * square))
+    _check_room(n_samples * (each + whole), memory_limit, n_samples, fitting)
+
+
 def check_room(needed: float, memory_limit: float, n_samples: int) -> None:
     """Refuse a fit whose graphs do not fit, before anything is searched."""
+    _check_room(needed, memory_limit, n_samples, int(n_samples * memory_limit * 2**20 / needed))
+
+
+def _check_room(needed: float, memory_limit: float, n_samples: int, fitting: int) -> None:
     if needed <= memory_limit * 2**20:
         return
-    fitting = int(n_samples * memory_limit * 2**20 / needed)
     raise ParameterError(
         f"the graphs of {n_samples:,} samples take about {needed / 2**20:,.0f} MiB in this process, more than "
         f"memory_limit={memory_limit:g}. Raise it, take fewer neighbours (n_neighbors), or fit on a sample of at most "
-        f"{fitting:,} and predict the others."
+        f"{fitting} and predict the others: {fitting:,} samples would fit."
     )
 
 

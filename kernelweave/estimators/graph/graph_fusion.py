@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.graph.fusion_blocks import (
     check_room,
+    check_room_here,
     check_search_in_blocks,
     digests_and_copies,
     fit_views_in_blocks,
@@ -391,7 +392,7 @@ class GraphFusionClustering(EmbeddingClusterer):
             fitted, graphs, recalls = fit_views_in_blocks(views, k, search, keep_rows=keep_rows)
         else:
             if self.memory_limit is not None:
-                check_room(needed + rows, self.memory_limit, n)
+                check_room_here(needed + rows, self.memory_limit, n)
             fitted, graphs, recalls = fit_views(views, types, k, search)
         self.neighbor_recall_: Floats = np.array(recalls)
         _warn_of_recall(views.names, recalls)

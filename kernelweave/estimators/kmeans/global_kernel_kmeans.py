@@ -14,6 +14,7 @@ from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
     read_kernel_input,
+    room_beside_kernels,
     set_kernel_tags,
     why_without_distances,
 )
@@ -193,7 +194,7 @@ class GlobalKernelKMeans(CenterClusterer):
             how=self.search,  # type: ignore[arg-type]
             n_exemplars=count,
             max_iter=self.max_iter,
-            memory_limit=self.memory_limit,
+            memory_limit=room_beside_kernels([kernel], [op], self.memory_limit),
             deadline=np.inf if self.time_budget is None else began + self.time_budget,
             keeper=keeper,
             on_stage=lambda stages: self._watched(stages, X, y),

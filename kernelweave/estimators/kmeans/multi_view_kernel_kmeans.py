@@ -19,6 +19,7 @@ from kernelweave.estimators.shared.runs import kept_run, run_starts
 from kernelweave.estimators.shared.single_kernel import why_without_distances
 from kernelweave.estimators.shared.view_kernels import (
     FittedViewKernels,
+    SummedKernels,
     WeightedViewKernels,
     fit_view_kernels,
     normalized_views,
@@ -35,6 +36,7 @@ from kernelweave.estimators.shared.view_weights import (
 )
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.checkpoints import NOTHING, Keeper
+from kernelweave.foundation.memory import PASSING
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context, renamed_parameters
@@ -66,6 +68,8 @@ GRAPH = "graph"
 GRAPH_INSTEAD = "global_fast"
 # Starts on each subset of the samples that p="auto" looks at.
 DRAWS = 10
+# The share of the room beside kernels that the kernel of a search may take.
+SEARCHED = 0.8
 
 
 class MultiViewKernelKMeans(CenterClusterer):
@@ -321,7 +325,7 @@ array of shape (n_samples,), default="global_fast"
             lambda chosen, *how: self._by_exponent(op.take(chosen), weights[chosen], start.values, *how),
             weights,
         )
-        best = best_of(self._runs(op, views, weights, start, p.value, X, y))
+        best = best_of(self._runs(summed, views, weights, start, p.value, X, y))
         kernels, labels, known = summed.at_means(best.labels, weights, best.totals)
         kernel = WeightedViewKernels(kernels, best.view_weights**p.power)
         self._model = CenterModel(kernel, labels, known, best.totals, best.norms, view_norms=best.view_norms)
@@ -354,11 +358,12 @@ array of shape (n_samples,), default="global_fast"
             warn_if_one_view_decides(self.view_names_, best.view_weights, best.view_scatters)
 
     def _runs(
-        self, op: MultiViewKernel, views: Views, weights: Floats, first: StartWeights, p: float, X: Any, y: Any
+        self, summed: SummedKernels, views: Views, weights: Floats, first: StartWeights, p: float, X: Any, y: Any
     ) -> Iterator[MultiViewDescent]:
         """Return one descent per start."""
         options = self._options(first, p)
-        op = op.with_weights(first.values ** (1.0 if np.isinf(p) else p))
+        room = max(summed.room, PASSING * self.memory_limit)  # a search among few samples is better than none
+        op = summed.operator.with_weights(first.values ** (1.0 if np.isinf(p) else p))
         if isinstance(self.init, str) and self.init in DRAWN:
 
             def drawn(rng: np.random.Generator, keeper: Keeper) -> MultiViewDescent:
@@ -370,7 +375,7 @@ array of shape (n_samples,), default="global_fast"
 
         def first_labels() -> Ints:
             if isinstance(self.init, str):
-                return self._graph_start(views) if self.init == GRAPH else self._search(op, weights, X, y)
+                return self._graph_start(views) if self.init == GRAPH else self._search(op, weights, room, X, y)
             return read_labels(self.init, len(weights), self.n_clusters)
 
         labels = self._keeper.part("search").once(np.ndarray, first_labels)
@@ -389,12 +394,12 @@ array of shape (n_samples,), default="global_fast"
         compared = views_for_graphs(views, self.kernel, self.kernel_params)
         return graph_labels(*compared, self.n_clusters, self.random_state)
 
-    def _search(self, op: MultiViewKernel, weights: Floats, X: Any, y: Any) -> Ints:
+    def _search(self, op: MultiViewKernel, weights: Floats, room: float, X: Any, y: Any) -> Ints:
         """Return the labels of global kernel k-means on the weighted sum, or on a subset extended to all samples."""
         how = SEARCHES[self.init]
-        searched, chosen = self._searched(op, weights, how)
+        searched, chosen = self._searched(op, weights, how, room)
         chosen_weights = weights[chosen]
-        best = self._global(searched, chosen_weights, how, X, y)
+        best = self._global(searched, chosen_weights, how, room, X, y)
         if how == "fast":
             seed = 0 if self.random_state is None else self.random_state
             rngs = streams(seed, self.n_init - 1)
@@ -403,8 +408,8 @@ array of shape (n_samples,), default="global_fast"
             return best.labels
         return extended_labels(op, best.labels, chosen, weights, self.n_clusters)
 
-    def _global(self, op: KernelOperator, weights: Floats, how: str, X: Any, y: Any) -> Descent:
-        """Return the end of a global search."""
+    def _global(self, op: KernelOperator, weights: Floats, how: str, room: float, X: Any, y: Any) -> Descent:
+        """Return the end of a global search; ``room`` is what it may store, in MiB."""
         path = global_kernel_kmeans(
             op,
             weights,
@@ -412,7 +417,7 @@ array of shape (n_samples,), default="global_fast"
             how=how,  # type: ignore[arg-type]
             n_exemplars=min(2 * self.n_clusters, int(np.count_nonzero(weights))),
             max_iter=self.max_iter,
-            memory_limit=self.memory_limit,
+            memory_limit=room,
             keeper=self._search_keeper(op),
             on_stage=lambda stages: track(self, stages, total=max(0, self.n_clusters - 1), what="clusters", X=X, y=y),
         )
@@ -422,20 +427,20 @@ array of shape (n_samples,), default="global_fast"
         """Return the keeper of a search; another ``memory_limit`` may lead to one among other samples."""
         return self._keeper.part("search").part(f"{op.n_samples} samples")
 
-    def _searched(self, op: MultiViewKernel, weights: Floats, how: str) -> tuple[KernelOperator, Ints]:
+    def _searched(self, op: MultiViewKernel, weights: Floats, how: str, room: float) -> tuple[KernelOperator, Ints]:
         """Return the kernel that a global search works on, and the samples it holds."""
         everyone = np.arange(len(weights))
         graph = merged_graph(op)
         if graph is not None:
             return graph, everyone
-        size = self.init_size if op.explicit_features else min(self.init_size, self._stored_samples())
+        size = self.init_size if op.explicit_features else min(self.init_size, _stored_samples(SEARCHED * room))
         chosen = self._search_samples(weights, size)
         if np.count_nonzero(weights) <= size and how != "exact":
             # Samples that lie elsewhere are few enough to be searched here.
             return (op.take(everyone) if op.backend.one_run_at_a_time else op), everyone
         if op.explicit_features and how != "exact":
             return op.take(chosen), chosen
-        return DenseKernel(np.ascontiguousarray(op.block(chosen, chosen)), psd=op.psd), chosen
+        return DenseKernel(_block(op, chosen), psd=op.psd), chosen
 
     def _search_samples(self, weights: Floats, size: int) -> Ints:
         """Return the samples that a start is sought among: all, or so many drawn at random."""
@@ -444,10 +449,6 @@ array of shape (n_samples,), default="global_fast"
             return np.arange(len(weights))
         rng = streams(self.random_state, 1, "search samples")[0]
         return np.sort(rng.choice(usable, max(size, self.n_clusters), replace=False))
-
-    def _stored_samples(self) -> int:
-        """Return of how many samples the summed kernel may be stored."""
-        return max(1, int(np.sqrt(self.memory_limit * 2**20 / 8)))
 
     def _drawn(
         self,
@@ -520,7 +521,7 @@ array of shape (n_samples,), default="global_fast"
         options = self._options(first, p.value)
         coefficients = first.values**p.power
         if isinstance(self.init, str) and self.init in DRAWN:
-            chosen = self._search_samples(weights, self._stored_samples())
+            chosen = self._search_samples(weights, _stored_samples(self.memory_limit))
             near = averaged_distances(_part(among, chosen), coefficients)
 
             def drawn(rng: np.random.Generator, keeper: Keeper) -> MultiViewDescent:
@@ -536,9 +537,9 @@ array of shape (n_samples,), default="global_fast"
                 return read_labels(self.init, len(weights), self.n_clusters)
             if self.init in (GRAPH, GRAPH_INSTEAD):
                 return self._graph_start(views)
-            chosen = self._search_samples(weights, min(self.init_size, self._stored_samples()))
+            chosen = self._search_samples(weights, min(self.init_size, _stored_samples(self.memory_limit)))
             near = averaged_distances(_part(among, chosen), coefficients)
-            known = self._global(near, weights[chosen], SEARCHES[self.init], X, y).labels
+            known = self._global(near, weights[chosen], SEARCHES[self.init], self.memory_limit, X, y).labels
             return extended_observed_labels(among, known, chosen, weights, self.n_clusters, coefficients)
 
         labels = self._keeper.part("search").once(np.ndarray, first_labels)
@@ -600,3 +601,17 @@ array of shape (n_samples,), default="global_fast"
 def _part(among: ObservedViews, chosen: Ints) -> ObservedViews:
     """Return the kernels among chosen samples, as they are where all are chosen."""
     return among if len(chosen) == among.n_samples else among.take(chosen)
+
+
+def _block(op: KernelOperator, chosen: Ints) -> Floats:
+    """Return the kernel among chosen samples, some rows at a time: a sum of kernels takes several blocks of a size."""
+    K = np.empty((len(chosen), len(chosen)))
+    step = max(1, op.held_entries // len(chosen))
+    for start in range(0, len(chosen), step):
+        K[start : start + step] = op.block(chosen[start : start + step], chosen)
+    return K
+
+
+def _stored_samples(room: float) -> int:
+    """Return of how many samples a kernel fits into ``room`` MiB."""
+    return max(1, int(np.sqrt(room * 2**20 / 8)))

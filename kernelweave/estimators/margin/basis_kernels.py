@@ -13,14 +13,19 @@ import numpy as np
 from kernelweave.estimators.shared.view_kernels import FittedViewKernels, ViewKernels, fit_view_kernels
 from kernelweave.foundation.array_types import Array, Floats, Matrix
 from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.foundation.memory import check_matrices
 from kernelweave.inputs import Views, per_view
 from kernelweave.kernels.definiteness import negative_eigenvalue
+from kernelweave.kernels.dense import stored
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.parametric import Norm, ProcessFamily, WeightedKernels
 from kernelweave.kernels.spec.bandwidths import rbf_widths
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import FLAT, feature_space_variance
 from kernelweave.partitions import algebra
+
+# Matrices beside the kernels: the first sum, the present one, and those that gradient steps and starts compare it with.
+BESIDE = 4
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ def fit_kernel_object(views: Views, kernel: Any, *, regularization: float, memor
     X = views.blocks[0]
     if not isinstance(X, np.ndarray):
         raise KernelError("A kernel object takes dense features, but X is sparse. Convert it with toarray().")
-    _check_memory(views.n_samples, 1 + len(kernel.theta), memory_limit)
+    _check_memory(views.n_samples, 1, 2 * len(kernel.theta) + BESIDE, memory_limit)
     family = ProcessFamily(kernel, X, regularization)
     return FittedBasis([str(kernel)], family, KernelObject(kernel, X), has_weights=False, learnable=True)
 
@@ -101,10 +106,15 @@ def fit_basis(
     normalize: bool,
     regularization: float,
     memory_limit: float,
+    largest_share: float = 0.0,
 ) -> FittedBasis:
-    """Fit the basis kernels, bring them to one scale, and return the family of their weighted sums."""
+    """Fit the basis kernels, bring them to one scale, and return the family of their weighted sums.
+
+    ``largest_share`` is the largest share of the samples that a cluster to be divided again may have.
+    """
     choices = basis_choices(views, kernel, kernel_params)
-    _check_memory(views.n_samples, len(choices), memory_limit)
+    # Of a cluster that is divided again the kernels among its members are copied.
+    _check_memory(views.n_samples, len(choices), BESIDE + len(choices) * largest_share**2, memory_limit)
     names = [choice.name for choice in choices]
     blocks = tuple(views.blocks[choice.view] for choice in choices)
     fitted: FittedViewKernels = fit_view_kernels(
@@ -117,7 +127,9 @@ def fit_basis(
     for name, op in zip(names, operators, strict=True):
         _check_definite(op, name)
     factors = _scale_factors(operators, names, normalize=normalize)
-    matrices = [_regularized(op, factor, regularization) for op, factor in zip(operators, factors, strict=True)]
+    matrices = []
+    for factor in factors:  # each matrix takes the place of the one it is made of
+        matrices.append(_regularized(operators.pop(0), factor, regularization))
     kernels = BasisKernels(fitted.new_samples().scaled(factors), tuple(choice.view for choice in choices))
     family = WeightedKernels(matrices, norm)
     return FittedBasis(names, family, kernels, has_weights=True, learnable=len(names) > 1)
@@ -157,13 +169,14 @@ def _width_choices(name: str, view: int, block: Matrix) -> list[BasisChoice]:
     return [BasisChoice(f"{name}, rbf sigma={sigma:.4g}", view, "rbf", {"sigma": sigma}) for sigma in rbf_widths(block)]
 
 
-def _check_memory(n_samples: int, count: int, memory_limit: float) -> None:
-    needed = count * n_samples**2 * 8 / 2**20
-    if needed > memory_limit:
-        raise ParameterError(
-            f"{count} kernels of {n_samples} samples take {needed:.0f} MiB, more than memory_limit={memory_limit}. "
-            "Cluster a part of the samples and predict the others, use fewer kernels, or raise memory_limit."
-        )
+def _check_memory(n_samples: int, count: int, beside: float, memory_limit: float) -> None:
+    check_matrices(
+        count + beside,
+        n_samples,
+        memory_limit,
+        what=f"{count} kernels and their sums",
+        remedy="cluster a part of the samples and predict the others, or use fewer kernels",
+    )
 
 
 def _check_definite(op: KernelOperator, name: str) -> None:
@@ -189,6 +202,6 @@ def _scale_factors(operators: Sequence[KernelOperator], names: Sequence[str], *,
 
 def _regularized(op: KernelOperator, factor: float, regularization: float) -> Floats:
     """Return a kernel matrix times a factor, its diagonal raised by a share of its mean."""
-    K = factor * np.asarray(op.block(slice(None), slice(None)), dtype=np.float64)
+    K = factor * np.asarray(stored(op).K, dtype=np.float64)
     K[np.diag_indices_from(K)] += regularization * float(np.trace(K)) / len(K)
     return np.ascontiguousarray(K)

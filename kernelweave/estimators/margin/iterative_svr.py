@@ -13,17 +13,23 @@ from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_indefinite, warn_if_unfinished
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.runs import kept_run
-from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read_kernel_input, set_kernel_tags
+from kernelweave.estimators.shared.single_kernel import (
+    fit_or_approximate,
+    is_precomputed,
+    read_kernel_input,
+    set_kernel_tags,
+)
 from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ConvergenceWarning, ParameterError
 from kernelweave.foundation.logged_warnings import warn
+from kernelweave.foundation.memory import check_matrices
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import read_labels
-from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.dense import DenseKernel, stored
 from kernelweave.kernels.spec.fitting import FittedKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.kmeans.starts import start_labels
@@ -33,6 +39,8 @@ from kernelweave.solvers.shared.best_run import best_of
 #: Most steps of one regression for every sample. Regressions of published experiments, with C up to 100, take at most
 #: half as many; with kernel values in the millions they would take hours.
 STEPS_PER_SAMPLE = 25_000
+# The kernel, the centred one, a copy of a cluster that is divided again, and what libsvm keeps in single precision.
+MATRICES = 4
 
 
 class IterativeSVR(DividingClusterer):
@@ -189,16 +197,18 @@ class IterativeSVR(DividingClusterer):
         if n < 4:
             raise ParameterError(f"X has {n} sample(s) while a minimum of 4 is required by IterativeSVR.")
         check_division(self.n_clusters, self.balance, n)
-        if n**2 * 8 > self.memory_limit * 2**20:
-            raise ParameterError(
-                f"The kernel matrix of {n} samples takes {n**2 * 8 / 2**20:.0f} MiB, more than "
-                f"memory_limit={self.memory_limit}. Cluster a part of the samples and predict the others, or raise it."
-            )
+        check_matrices(
+            MATRICES - is_precomputed(self.kernel),
+            n,
+            self.memory_limit,
+            what="The kernel, a centred copy and the cache of the regressions",
+            remedy="cluster a part of the samples and predict the others",
+        )
         keep_run(self, X)
         kernel = fit_or_approximate(X, self.kernel, self.kernel_params, centre_features=True, weights=np.ones(n))
         op = kernel.operator("dense", np.inf)
         warn_if_indefinite(op)
-        K = np.ascontiguousarray(op.block(slice(None), slice(None)), dtype=np.float64)
+        K = np.ascontiguousarray(stored(op).K, dtype=np.float64)
         runs: list[SvrRun] = []
 
         def cut(members: Ints, new: int) -> Cut:

@@ -262,7 +262,10 @@ class RatioMultipleKernelClustering(DividingClusterer):
         options: dict[str, Any] = {"regularization": self.regularization, "memory_limit": self.memory_limit}
         if self.learn == "hyperparameters":
             return fit_kernel_object(views, self.kernel, **options)
-        return fit_basis(views, self.kernel, self.kernel_params, norm=self.norm, normalize=self.normalize, **options)
+        n = views.n_samples
+        most = 0.5 * (n + largest_difference(self.balance, n, first=True)) if self.n_clusters > 2 else 0.0
+        options |= {"norm": self.norm, "normalize": self.normalize, "largest_share": most / n}
+        return fit_basis(views, self.kernel, self.kernel_params, **options)
 
     def _best_run(self, basis: FittedBasis, members: Ints, new: int) -> RatioRun:
         """Return the run of least objective on one cluster; ``new`` counts the divisions from 1."""

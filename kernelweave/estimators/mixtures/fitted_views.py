@@ -111,12 +111,12 @@ def fit_view(
         smoothing=smoothing,
         kernel=choices.kernel,
         kernel_params=choices.kernel_params,
-        memory_limit=memory_limit,
+        memory_limit=memory_limit / 2,  # similarities come on top of a kernel
         label=name if samples is None else f"{name} (absent samples left out)",
     )
-    beta = beta_scale * _sharpness(choices.beta, fitted, shares, name)
+    beta = beta_scale * _sharpness(choices.beta, fitted, shares, name, (memory_limit - fitted.stored_mib) / 2)
     counted = np.flatnonzero(shares > 0)
-    S = similarities(fitted.divergence, beta, counted, memory_limit)
+    S = similarities(fitted.divergence, beta, counted, memory_limit - fitted.stored_mib)
     excluded = ~np.isfinite(S.offsets)
     if excluded.any():
         sample = counted[int(np.argmax(excluded))]
@@ -141,10 +141,10 @@ def _shares_among(samples: Ints, shares: Floats, name: str) -> Floats:
     return np.asarray(known / known.sum())
 
 
-def _sharpness(beta: Any, fitted: FittedDivergence, shares: Floats, name: str) -> float:
+def _sharpness(beta: Any, fitted: FittedDivergence, shares: Floats, name: str, room: float) -> float:
     """Return beta as a number; beta_0 where it is "auto"."""
     if isinstance(beta, str) and beta == "auto":
-        value = reference_beta(fitted.divergence, shares)
+        value = reference_beta(fitted.divergence, shares, room)
         if value == 0.0:
             raise ParameterError(
                 f"beta='auto' divides by the sum of all divergences, but some in {name} are infinite: these samples "

@@ -274,7 +274,7 @@ class MultiViewConvexMixture(MixtureClusterer):
             _check_divergence(chosen[0], name)
             check_normalizer(self.normalizer, chosen[0], f"view {name!r} has ")
             options: dict[str, Any] = {"smoothing": self.smoothing, "beta_scale": self.beta_scale}
-            options |= {"memory_limit": self.memory_limit, "name": f"view {name!r}"}
+            options |= {"memory_limit": self.memory_limit / len(views), "name": f"view {name!r}"}
             if views.observed is not None and not views.observed[:, v].all():
                 options["samples"] = views.present(v)
             fitted.append(fit_view(block, ViewChoices(*chosen), shares, **options))

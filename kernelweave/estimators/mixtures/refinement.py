@@ -31,7 +31,9 @@ def refine_by_kernel_kmeans(
     Where samples are absent, on the weighted sum of the costs in the views that each is in.
     """
     kernels = [_kernel_of(view) for view in views]
-    operators: list[KernelOperator] = [kernel.operator("auto", memory_limit) for kernel in kernels]
+    room = memory_limit - sum(view.similarities.stored_bytes for view in views) / 2**20
+    share = max(0.0, room) / len(views)
+    operators: list[KernelOperator] = [kernel.operator("auto", share) for kernel in kernels]
     for_new = ViewKernels(tuple(ViewKernel(kernel.for_new_samples()) for kernel in kernels))
     if any(view.samples is not None for view in views):
         everyone = np.arange(len(weights))

@@ -49,9 +49,14 @@ class RelaxedClusters:
     sources: Floats  # (n, k): the embedding of a new sample is its kernel row times this
 
 
-def relaxed_clusters(op: MultiViewKernel, weights: Floats, totals: Floats, **options: Any) -> RelaxedClusters:
-    """Return the leading eigenvectors of a sum of kernels, its coefficients learned or not."""
-    result = multi_view_spectral(spectrum(op, weights), totals, **options)
+def relaxed_clusters(
+    op: MultiViewKernel, weights: Floats, totals: Floats, room: float = np.inf, **options: Any
+) -> RelaxedClusters:
+    """Return the leading eigenvectors of a sum of kernels, its coefficients learned or not.
+
+    ``room`` is what may be stored beside the kernels, in MiB.
+    """
+    result = multi_view_spectral(spectrum(op, weights, room), totals, **options)
     return RelaxedClusters(result, op.backend.host(result.embedding()), op.backend.host(result.sources()))
 
 

@@ -1,13 +1,16 @@
 """The kernel of one table of samples: how it is read, fitted or approximated, and described to scikit-learn."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, placed_samples
 from kernelweave.foundation.array_types import Array, Floats, Matrix
 from kernelweave.inputs import read_samples, takes_missing_cells
 from kernelweave.kernels.chunked import fit_chunked_kernel, in_blocks
-from kernelweave.kernels.spec.fitting import FittedKernel, approximate_kernel, fit_kernel
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, approximate_kernel, fit_kernel
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -54,6 +57,18 @@ def read_kernel_input(estimator: Any, X: Any, *, reset: bool, whole: bool = Fals
         checked_later=whole and is_precomputed(kernel),
         features=not is_precomputed(kernel),
     )
+
+
+def room_beside_kernels(
+    kernels: Sequence[FittedKernel], operators: Sequence[KernelOperator], memory_limit: float
+) -> float:
+    """Return the MiB that a limit leaves beside stored kernels; a matrix that the caller gave is not counted."""
+    taken = 0
+    for kernel, op in zip(kernels, operators, strict=True):
+        matrix = op.stored_matrix()
+        if isinstance(matrix, np.ndarray) and not isinstance(kernel, Precomputed):
+            taken += matrix.nbytes
+    return max(0.0, memory_limit - taken / 2**20)
 
 
 def fit_or_approximate(

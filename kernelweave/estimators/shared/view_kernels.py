@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
-from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_precomputed
+from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_precomputed, room_beside_kernels
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ViewError
+from kernelweave.foundation.memory import PASSING
 from kernelweave.inputs import Views, per_view
 from kernelweave.kernels.chunked import view_means
 from kernelweave.kernels.observed_views import ObservedViews
-from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.operator import KernelOperator, entries_within
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, Storage
 from kernelweave.kernels.transforms import FLAT, DegreeKernel, ScaledKernel, mean_squared_distance
 from kernelweave.kernels.weighted_sum import CompositeKernel, MultiViewKernel, composite
@@ -122,6 +123,10 @@ class FittedViewKernels:
                 warn_if_indefinite(operators[-1], f" of view {name!r}")
         return operators
 
+    def room_beside(self, operators: Sequence[KernelOperator], memory_limit: float) -> float:
+        """Return the MiB that a limit leaves beside these kernels among the training samples."""
+        return room_beside_kernels(self.kernels, operators, memory_limit)
+
     def new_samples(self) -> ViewKernels:
         """Return what new samples need of the kernels."""
         return ViewKernels(tuple(ViewKernel(kernel.for_new_samples()) for kernel in self.kernels))
@@ -134,6 +139,7 @@ class SummedKernels:
     operator: MultiViewKernel
     new_samples: ViewKernels
     memory_limit: float  # MiB
+    room: float  # MiB of it that are left beside the kernels
 
     def at_means(self, labels: Ints, weights: Floats, totals: Floats) -> tuple[ViewKernels, Ints, Floats]:
         """Return what new samples meet, with labels and weights: the training samples, or what stands for them."""
@@ -212,6 +218,7 @@ def sum_view_kernels(
     n_views = len(fitted.names)
     # Eigenvectors of affinities need no feature space.
     operators = fitted.operators(storage, memory_limit / n_views, check_definite=normalize != "degrees")
+    room = fitted.room_beside(operators, memory_limit)
     kernels = fitted.new_samples()
     if normalize == "degrees":
         by_degree = divide_by_degrees(operators, weights, fitted.names)
@@ -221,8 +228,9 @@ def sum_view_kernels(
         factors = scale_factors(operators, weights, fitted.names, normalize=bool(normalize))
         kernels = kernels.scaled(factors)
         operators = [ScaledKernel(op, factor) for op, factor in zip(operators, factors, strict=True)]
-    total: Any = composite(operators, np.full(n_views, 1.0 / n_views))
-    return SummedKernels(total, kernels.sharing_features(total), memory_limit)
+    held = min(*(op.held_entries for op in operators), entries_within(max(room, PASSING * memory_limit)))
+    total: Any = composite(operators, np.full(n_views, 1.0 / n_views), held)
+    return SummedKernels(total, kernels.sharing_features(total), memory_limit, room)
 
 
 @dataclass(frozen=True)
@@ -231,6 +239,7 @@ class NormalizedViews:
 
     among: ObservedViews
     new_samples: ViewKernels
+    room: float  # MiB that are left beside the kernels
 
 
 def normalized_views(
@@ -246,6 +255,7 @@ def normalized_views(
     samples = tuple(views.present(v) for v in range(len(views)))
     counted = [weights[known] for known in samples]
     operators = fitted.operators(storage, memory_limit / len(views), check_definite=normalize != "degrees")
+    room = fitted.room_beside(operators, memory_limit)
     kernels = fitted.new_samples().of_samples(samples)
     if normalize == "degrees":
         triples = zip(operators, counted, fitted.names, strict=True)
@@ -257,7 +267,7 @@ def normalized_views(
         factors = _factors(np.array(spreads), operators, fitted.names, normalize=bool(normalize))
         kernels = kernels.scaled(factors)
         operators = [ScaledKernel(op, factor) for op, factor in zip(operators, factors, strict=True)]
-    return NormalizedViews(ObservedViews(tuple(operators), samples, views.n_samples), kernels)
+    return NormalizedViews(ObservedViews(tuple(operators), samples, views.n_samples), kernels, room)
 
 
 def divide_by_degrees(operators: Sequence[KernelOperator], weights: Floats, names: Sequence[str]) -> list[DegreeKernel]:

@@ -16,10 +16,16 @@ from kernelweave.estimators.shared.scores import (
     distinct_codebook,
     refuse_iterators,
 )
-from kernelweave.estimators.shared.single_kernel import fit_or_approximate, read_kernel_input, set_kernel_tags
+from kernelweave.estimators.shared.single_kernel import (
+    fit_or_approximate,
+    read_kernel_input,
+    room_beside_kernels,
+    set_kernel_tags,
+)
 from kernelweave.estimators.spectral.faults import explained
 from kernelweave.estimators.spectral.training_samples import training_rows, training_samples
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
+from kernelweave.foundation.memory import room_beside
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
@@ -27,6 +33,7 @@ from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.chunked import in_blocks
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel, Storage
+from kernelweave.solvers.spectral.eigenvectors import work_mib
 from kernelweave.solvers.spectral.kernel_spectral import kernel_spectral
 
 
@@ -182,10 +189,12 @@ class KernelSpectralClustering(ScoreClusterer):
             elsewhere=in_blocks(table),
         )
         kernel = self._fit_kernel(training_rows(table, self.kernel, indices))
-        op = kernel.operator(self.storage, self.memory_limit)
+        limit = room_beside(work_mib(len(indices), self.n_clusters), self.memory_limit)
+        op = kernel.operator(self.storage, limit)
+        room = room_beside_kernels([kernel], [op], limit)
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
             with explained():
-                result = kernel_spectral(op, self.n_clusters - 1)
+                result = kernel_spectral(op, self.n_clusters - 1, room=room)
         book = distinct_codebook(result.scores, self.n_clusters)
         trained = TrainedKernel.of(kernel, self.kernel, indices, n)
         self._model = ScoreModel((BiasedScores(trained, result.alphas, result.bias),), np.ones(1), book)

@@ -20,12 +20,14 @@ from kernelweave.estimators.shared.scores import (
     distinct_codebook,
     refuse_iterators,
 )
+from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.estimators.shared.view_kernels import FittedViewKernels, fit_view_kernels, set_view_kernel_tags
 from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.estimators.spectral.faults import explained
 from kernelweave.estimators.spectral.training_samples import training_rows, training_samples
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.memory import check_matrices, matrices_mib
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
@@ -41,6 +43,11 @@ from kernelweave.solvers.spectral.kernel_spectral import (
     degree_weights,
     kernel_spectral,
 )
+
+# Matrices beside kernels, centred kernels and eigenvectors: those that pass while a kernel is centred and decomposed.
+DECOMPOSED = 4
+# Those of the last view that are still there when the views are coupled.
+LAST = 2
 
 
 @dataclass(frozen=True)
@@ -350,7 +357,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
 
     def _train(self, views: Views, indices: Ints, gammas: Floats) -> _Training:
         """Solve the coupled problem on the samples trained on."""
-        self._check_memory(len(views), len(indices))
+        self._check_memory(views.names, len(indices), views.n_samples)
         specs = per_view(self.kernel, views.names, "kernel")
         pairs = zip(views.blocks, specs, strict=True)
         blocks = tuple(training_rows(block, spec, indices) for block, spec in pairs)
@@ -362,15 +369,17 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             with explained(where=f" of view {name!r}"):
                 inverses.append(degree_weights(op, f" of view {name!r}"))
         centred = [CentredKernel(op, inverse) for op, inverse in zip(kernels, inverses, strict=True)]
+        room = fitted.room_beside(kernels, self.memory_limit)
         if len(views) == 1:  # nothing to couple
-            alone = kernel_spectral(kernels[0], self.n_clusters - 1)
+            alone = kernel_spectral(kernels[0], self.n_clusters - 1, room=room)
             solution = CoupledScores((alone,), alone.eigenvalues, np.array([np.inf]))
         else:
             every = slice(None)
             matrices = [np.ascontiguousarray(op.block(every, every), dtype=np.float64) for op in centred]
+            room -= matrices_mib(2 * len(views) + LAST, len(indices))
             with explained(views.names):
                 solution = coupled_kernel_spectral(
-                    matrices, inverses, gammas, self.n_clusters - 1, [bool(op.psd) for op in kernels]
+                    matrices, inverses, gammas, self.n_clusters - 1, [bool(op.psd) for op in kernels], room
                 )
         trained = [
             TrainedKernel.of(kernel, spec, indices, views.n_samples)
@@ -382,13 +391,20 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         )
         return _Training(solution, kernels, scores)
 
-    def _check_memory(self, n_views: int, n_samples: int) -> None:
-        needed = n_views * n_samples**2 * 8 / 2**20
-        if needed > self.memory_limit:
-            raise ParameterError(
-                f"{n_views} kernels of {n_samples} samples take {needed:.3g} MiB, more than "
-                f"memory_limit={self.memory_limit}. Set n_train_samples, or raise memory_limit."
-            )
+    def _check_memory(self, names: Sequence[str], n_samples: int, n_all: int) -> None:
+        """Refuse kernels that do not fit: as they are, centred, and their eigenvectors."""
+        n_views = len(names)
+        given = map(is_precomputed, per_view(self.kernel, names, "kernel"))
+        # What is trained on of a given matrix is copied, unless it is all of it.
+        stored = n_views if n_samples < n_all else n_views - sum(given)
+        beside = 2 * n_views + DECOMPOSED if n_views > 1 else 0
+        check_matrices(
+            stored + beside,
+            n_samples,
+            self.memory_limit,
+            what=f"{n_views} kernels and their eigenvectors",
+            remedy="set n_train_samples",
+        )
 
 
 def _view_labels(training: _Training, books: Sequence[Codebook]) -> Ints:

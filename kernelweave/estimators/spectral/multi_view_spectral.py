@@ -42,6 +42,7 @@ from kernelweave.estimators.shared.view_weights import (
 )
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.memory import room_beside
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
@@ -53,7 +54,7 @@ from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
-from kernelweave.solvers.spectral.eigenvectors import spectrum
+from kernelweave.solvers.spectral.eigenvectors import spectrum, work_mib
 from kernelweave.solvers.spectral.masked_multi_view import ObservedSpectrum, masked_multi_view_spectral
 from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, multi_view_spectral
 
@@ -289,9 +290,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         if views.observed is not None:
             self._fit_observed(fitted, views, weights, start, X, y)
             return self
-        kernels = sum_view_kernels(
-            fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
-        )
+        limit = room_beside(work_mib(views.n_samples, k), self.memory_limit)
+        kernels = sum_view_kernels(fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=limit)
         op = kernels.operator
         exponent = self._exponent(
             start,
@@ -301,7 +301,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         meter = Meter(self, "steps")
         steps = {"keeper": self._keeper.part("weights"), "on_step": meter}
         first = {"view_weights": start.values, "learned": start.learned}
-        relaxed = self._relax(op, weights, p=exponent.value, **first, **steps)
+        relaxed = self._relax(op, weights, p=exponent.value, room=kernels.room, **first, **steps)
         meter.close()
         self._keep_relaxed(relaxed.result, exponent)
         kernel = WeightedViewKernels(kernels.new_samples, relaxed.result.view_weights**exponent.power)

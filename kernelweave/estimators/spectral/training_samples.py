@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Array, Floats, Ints
@@ -19,10 +20,14 @@ def training_rows(X: Array, kernel: Any, indices: Ints) -> Array:
     """Return the samples to train on, or the block of a precomputed kernel that belongs to them."""
     if in_blocks(X):
         return some_samples(X, indices)
+    if len(indices) == X.shape[0]:
+        return X  # all of them, in their order
     if not is_precomputed(kernel):
         return X[indices]
     square = X.shape[0] == X.shape[1]  # a matrix that is not is reported where kernels are read
-    return X[indices][:, indices] if square else X
+    if not square:
+        return X
+    return X[indices][:, indices] if sp.issparse(X) else X[np.ix_(indices, indices)]
 
 
 def training_samples(

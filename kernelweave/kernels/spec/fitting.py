@@ -15,8 +15,10 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import normalize
 
+from kernelweave.backends.tiling import tiling_within
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.foundation.memory import PASSING
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.checks import check_kernel_matrix
 from kernelweave.kernels.dense import DenseCross, DenseKernel
@@ -80,11 +82,13 @@ class FormulaKernel(FittedKernel):
 
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return a stored matrix where it fits, else the blockwise operator."""
-        lazy = BlockwiseKernel(self.formula, self.prepared)
-        fits = lazy.n_samples**2 * 8 <= memory_limit * 2**20
+        n = self.prepared.shape[0]
+        fits = n**2 * 8 <= memory_limit * 2**20
         if storage == "blockwise" or (storage == "auto" and not fits):
-            return lazy
-        K = lazy.dense()
+            # Half of the limit is for tiles, the rest for what solvers keep beside them.
+            return BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(memory_limit / 2))
+        passing = max(PASSING * memory_limit, memory_limit - n**2 * 8 / 2**20)
+        K = BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(passing)).dense()
         if isinstance(self.formula, formulas.Given):
             check_kernel_matrix(K, "The matrix returned by the callable kernel")
         return DenseKernel(K, psd=self.formula.psd)

@@ -90,8 +90,8 @@ def find_exemplars(
     """
     representatives, group = distinct_samples(D, slack)
     counts = np.bincount(group).astype(np.float64)
-    distinct = D[np.ix_(representatives, representatives)]
     n_distinct = len(representatives)
+    distinct = D if n_distinct == len(D) else D[np.ix_(representatives, representatives)]
     history: list[float] = []
 
     def run(value: float) -> _Run:

@@ -19,12 +19,15 @@ from scipy.linalg import eigh
 
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.checkpoints import NOTHING, Keeper, made
+from kernelweave.foundation.memory import batches_within
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.solvers.spectral.subspaces import Subspace, leading_subspace, overlap, significant, stored_if_small
 
 # Rows of S_v formed together.
 ROWS = 256
+# Arrays of that many rows that are alive at a time.
+ROWS_HELD = 3
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,17 @@ def co_trained(
     n_vectors: int,
     max_iter: int = 5,
     tol: float = 1e-4,
+    room: float = np.inf,
     keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> CoTrained:
-    """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before."""
+    """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before.
+
+    ``room`` MiB may be taken beside the kernels.
+    """
     known = keeper.known()
     if known is None:
-        subspaces = [leading_subspace(stored_if_small(op), n_vectors) for op in normalised]
+        subspaces = [leading_subspace(stored_if_small(op, room), n_vectors, room=room) for op in normalised]
         residual = max(subspace.residual for subspace in subspaces)
         history = [mean_agreement(subspaces)]
     else:
@@ -71,7 +78,7 @@ def co_trained(
     while not converged and len(history) <= max_iter:
         before = subspaces
         if len(subspaces) > 1:
-            subspaces = [_projected(op, before[:v] + before[v + 1 :], n_vectors) for v, op in enumerate(kernels)]
+            subspaces = [_projected(op, before[:v] + before[v + 1 :], n_vectors, room) for v, op in enumerate(kernels)]
         history.append(mean_agreement(subspaces))
         kept = [agreement(one, other) for one, other in zip(before, subspaces, strict=True)]
         converged = 1.0 - float(np.mean(kept)) <= tol
@@ -93,11 +100,11 @@ def mean_agreement(subspaces: Sequence[Subspace]) -> float:
     return float(np.mean(pairs)) if pairs else 1.0
 
 
-def _projected(op: KernelOperator, others: Sequence[Subspace], count: int) -> Subspace:
+def _projected(op: KernelOperator, others: Sequence[Subspace], count: int, room: float) -> Subspace:
     """Return the leading eigenvectors of S = (E A^T + A E^T) / 2 divided by degrees, A = K E."""
     E = np.hstack([other.vectors for other in others])
     A = op.matmat(E)
-    degrees = absolute_degrees(E, A)
+    degrees = absolute_degrees(E, A, room)
     root = np.sqrt(np.divide(1.0, degrees, out=np.zeros_like(degrees), where=degrees > 0))
     q = E.shape[1]
     with single_threaded_blas():
@@ -109,13 +116,14 @@ def _projected(op: KernelOperator, others: Sequence[Subspace], count: int) -> Su
         return Subspace(np.where(significant(values), Q @ U, 0.0), values)
 
 
-def absolute_degrees(E: Floats, A: Floats) -> Floats:
-    """Return the sums of |S| over every row, S = (E A^T + A E^T) / 2, some rows at a time."""
+def absolute_degrees(E: Floats, A: Floats, room: float = np.inf) -> Floats:
+    """Return the sums of |S| over every row, S = (E A^T + A E^T) / 2, as many rows at a time as ``room`` MiB hold."""
     degrees = np.empty(len(E))
+    rows = batches_within(room, ROWS_HELD * 8 * len(E), ROWS)
 
     def work(lo: int, hi: int) -> None:
         degrees[lo:hi] = 0.5 * np.abs(E[lo:hi] @ A.T + A[lo:hi] @ E.T).sum(axis=1)
 
     with single_threaded_blas():
-        for_ranges(work, len(E), width=ROWS, elements=len(E) * E.size)
+        for_ranges(work, len(E), width=rows.size, elements=len(E) * E.size, most_at_once=rows.at_once)
     return degrees

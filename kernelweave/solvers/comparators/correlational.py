@@ -21,7 +21,13 @@ from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import FLAT
-from kernelweave.solvers.spectral.eigenvectors import SMALL, ZERO_EIGENVALUE, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import (
+    SMALL,
+    ZERO_EIGENVALUE,
+    coupled_mib,
+    leading_of,
+    leading_vectors,
+)
 
 # Relative residual of eigenvectors computed by products; values are right to about its square.
 RESIDUAL = 1e-5
@@ -35,11 +41,13 @@ class Projections:
     correlations: Floats  # (q,) largest first, at most 1
 
 
-def kernel_cca(kernels: Sequence[KernelOperator], kappas: Floats, n_components: int) -> Projections:
+def kernel_cca(
+    kernels: Sequence[KernelOperator], kappas: Floats, n_components: int, room: float = np.inf
+) -> Projections:
     """Return the leading directions of centred kernels. One view has none to go with: its principal directions.
 
     With K = Q C Q^T and B = Q (C / ((1 - kappa) C + kappa))^1/2 the problem is the ordinary one of the blocks
-    B_v^T B_u beside zeros on the diagonal.
+    B_v^T B_u beside zeros on the diagonal. A small problem is decomposed as a matrix where ``room`` MiB hold that.
     """
     spectra = [principal_directions(op) for op in kernels]
     roots = []
@@ -47,7 +55,9 @@ def kernel_cca(kernels: Sequence[KernelOperator], kappas: Floats, n_components: 
         shares = values / values.sum() if len(values) else values
         roots.append(np.sqrt(shares / ((1.0 - kappa) * shares + kappa)))
     bases = [Q * root for (_, Q), root in zip(spectra, roots, strict=True)]
-    correlations, coefficients = _coupled(bases, n_components) if len(bases) > 1 else _alone(roots[0], n_components)
+    correlations, coefficients = (
+        _coupled(bases, n_components, room) if len(bases) > 1 else _alone(roots[0], n_components)
+    )
     alphas = tuple(
         Q @ ((root / values)[:, None] * weights)
         for (values, Q), root, weights in zip(spectra, roots, coefficients, strict=True)
@@ -84,7 +94,7 @@ def _alone(root: Floats, n_components: int) -> tuple[Floats, list[Floats]]:
     return root[:count] ** 2, [np.eye(len(root), count)]
 
 
-def _coupled(bases: Sequence[Floats], n_components: int) -> tuple[Floats, list[Floats]]:
+def _coupled(bases: Sequence[Floats], n_components: int, room: float) -> tuple[Floats, list[Floats]]:
     """Return the leading eigenvalues above zero over V - 1, and the vectors view by view."""
     ends = np.cumsum([0, *(basis.shape[1] for basis in bases)]).tolist()
     spans = list(pairwise(ends))
@@ -92,7 +102,7 @@ def _coupled(bases: Sequence[Floats], n_components: int) -> tuple[Floats, list[F
     count = min(n_components, size)
     if count == 0:
         return np.empty(0), [np.empty((basis.shape[1], 0)) for basis in bases]
-    if size <= SMALL:
+    if size <= SMALL and coupled_mib(len(bases[0]), size) <= room:
         joined = np.hstack(bases)
         with single_threaded_blas():
             A = joined.T @ joined

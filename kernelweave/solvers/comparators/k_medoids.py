@@ -49,25 +49,35 @@ class MedoidRun:
         return len(self.history) - 1
 
 
-def k_medoids(distances: Distances, medoids: Ints, weights: Floats, *, max_iter: int = 100) -> MedoidRun:
-    """Swap medoids for samples until no swap lowers J, at most ``max_iter`` passes over the samples."""
+def k_medoids(
+    distances: Distances,
+    medoids: Ints,
+    weights: Floats,
+    *,
+    max_iter: int = 100,
+    most_distances: int = MOST_DISTANCES,
+) -> MedoidRun:
+    """Swap medoids for samples until no swap lowers J, at most ``max_iter`` passes over the samples.
+
+    At most ``most_distances`` are looked at together, which changes nothing but memory and time.
+    """
     state = Medoids(distances(medoids), medoids, weights)
     candidates = np.flatnonzero(weights > 0)
     history = [state.objective]
     idle = 0
     while idle < len(candidates) and len(history) <= max_iter:
-        idle = _pass(state, distances, candidates, idle)
+        idle = _pass(state, distances, candidates, idle, most_distances)
         history.append(state.objective)
     labels = state.labels()
     totals = algebra.cluster_weights(labels, weights, len(medoids))
     return MedoidRun(state.medoids, labels, tuple(history), idle >= len(candidates), totals, state.slack)
 
 
-def _pass(state: "Medoids", distances: Distances, candidates: Ints, idle: int) -> int:
+def _pass(state: "Medoids", distances: Distances, candidates: Ints, idle: int, most_distances: int) -> int:
     """Try every candidate once; return how many in a row, with those of the pass before, did not help."""
     at = 0
     size = SMALLEST_BATCH
-    most = max(SMALLEST_BATCH, MOST_DISTANCES // len(state.weights))
+    most = max(SMALLEST_BATCH, most_distances // len(state.weights))
     while at < len(candidates) and idle < len(candidates):
         batch = candidates[at : at + size]
         rows = distances(batch)
@@ -168,19 +178,26 @@ class Medoids:
 # --- starting medoids ------------------------------------------------------------------------------------------------
 
 
-def start_medoids(distances: Distances, init: str, weights: Floats, k: int, rng: np.random.Generator) -> Ints:
+def start_medoids(
+    distances: Distances,
+    init: str,
+    weights: Floats,
+    k: int,
+    rng: np.random.Generator,
+    most_distances: int = MOST_DISTANCES,
+) -> Ints:
     """Return k starting medoids: drawn far apart, built one by one for the largest gain, or drawn at random."""
     if init == "random":
         return rng.choice(len(weights), k, replace=False, p=weights / weights.sum())
     if init == "build":
-        return build_medoids(distances, weights, k)
+        return build_medoids(distances, weights, k, most_distances)
     return _far_apart(distances, weights, k, rng)
 
 
-def build_medoids(distances: Distances, weights: Floats, k: int) -> Ints:
+def build_medoids(distances: Distances, weights: Floats, k: int, most_distances: int = MOST_DISTANCES) -> Ints:
     """Return k medoids, each the sample that lowers J most beside those before it (the BUILD phase of PAM)."""
     candidates = np.flatnonzero(weights > 0)
-    step = max(1, MOST_DISTANCES // len(weights))
+    step = max(1, most_distances // len(weights))
     batches = [candidates[at : at + step] for at in range(0, len(candidates), step)]
     costs = np.concatenate([(weights * distances(batch)).sum(axis=1) for batch in batches])
     medoids = [int(candidates[_first_least(costs)])]

@@ -69,7 +69,9 @@ def iterative_svr(
     # Multipliers add up to zero, so that moving the origin changes the bias alone; libsvm keeps kernel values in single
     # precision, which large ones would not survive.
     means = K.mean(axis=0)
-    centred = K - means - means[:, None] + means.mean()
+    centred = K - means
+    centred -= means[:, None]
+    centred += means.mean()
     best: tuple[float, Floats, Floats, float] | None = None
     converged = False
     solved = True

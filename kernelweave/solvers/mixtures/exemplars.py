@@ -34,7 +34,8 @@ def exemplars(
         return np.empty(0, dtype=np.intp)
     shares = weights / weights.sum()
     counted = np.flatnonzero(shares > 0)
-    S = feature_space_similarities(op, feature_space_beta(op, shares), counted, memory_limit)
+    beta = feature_space_beta(op, shares, memory_limit / 2)
+    S = feature_space_similarities(op, beta, counted, memory_limit)
     priors = solve_priors(S, shares[counted], tol=RANKING_GAP, deadline=deadline, keeper=keeper).values
     # Rounded, so that equal priors keep the order of the samples.
     ranked = np.argsort(-np.round(priors, 12), kind="stable")

@@ -222,7 +222,7 @@ def _second_order(run: _Run, *, uniform: bool, limit: int, min_gain: float) -> b
         run.keeper.keep(run.state)
     while not run.solved and not run.out_of_time:
         first = _thinned(run.point) if run.trim else run.point
-        if np.count_nonzero(first.priors) <= limit:
+        if np.count_nonzero(first.priors) <= min(limit, run.point.S.largest_support):
             after = _newton_step(first)
             gain = -np.inf if after is None else after.likelihood - run.point.likelihood
             if after is not None and gain > 0:
@@ -279,6 +279,8 @@ def _newton_step(point: _Point) -> _Point | None:
     """
     support = np.flatnonzero(point.priors)
     chosen = np.union1d(support, _candidates(point, support))
+    if len(chosen) > point.S.largest_support:
+        chosen = support
     scale = np.zeros_like(point.mixture)
     np.divide(np.sqrt(point.weights), point.mixture, out=scale, where=point.weights > 0)
     G = point.S.gram(chosen, scale)

@@ -22,6 +22,7 @@ from scipy.linalg import eigh
 
 from kernelweave.backends import Backend, BackendArray, get_backend
 from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.memory import FREE, matrices_mib
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.dense import stored
 from kernelweave.kernels.operator import KernelOperator
@@ -43,6 +44,11 @@ FEWEST_TRACKED = 300
 ROWS_A_VECTOR = 4
 # Blocks that the search from nearby vectors adds before it starts anew.
 NEARBY_BLOCKS = 4
+# Arrays of the size of a whole basis that are alive at the end of a restart.
+WORK_BLOCKS = 6
+# Matrices beside those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
+SUMS = 2
+DECOMPOSED = 5
 
 
 class Eigenpairs(Protocol):
@@ -83,11 +89,29 @@ class Spectrum(Protocol):
         """Return the leading ``count`` pairs; ``start`` may hold those of other coefficients."""
 
 
-def spectrum(op: MultiViewKernel, weights: Floats) -> Spectrum:
-    """Return the cheapest way to the leading eigenvectors of W^1/2 (sum_v c_v K_v) W^1/2."""
+def work_mib(n: int, count: int) -> float:
+    """Return about how many MiB the search for ``count`` eigenvectors of products takes: bases, images and copies."""
+    return WORK_BLOCKS * DEPTH * (count + GUARD) * n * 8 / 2**20
+
+
+def coupled_mib(n: int, size: int) -> float:
+    """Return the MiB that a coupled problem of the bases of n samples takes: bases side by side, matrix and a copy."""
+    return (n * size + 2 * size**2) * 8 / 2**20
+
+
+def decomposed_whole(op: KernelOperator, copies: int, room: float) -> bool:
+    """Whether a matrix is small enough to be decomposed as a whole, and ``room`` MiB hold so many copies of it."""
+    return op.n_samples <= op.backend.direct_limit and matrices_mib(copies, op.n_samples) <= max(room, FREE)
+
+
+def spectrum(op: MultiViewKernel, weights: Floats, room: float = np.inf) -> Spectrum:
+    """Return the cheapest way to the leading eigenvectors of W^1/2 (sum_v c_v K_v) W^1/2.
+
+    ``room`` is what may be stored beside the kernels, in MiB: without it the sum is applied view by view.
+    """
     if op.gram_size is not None and op.gram_size <= op.n_samples:
         return GramSpectrum(op, weights)  # type: ignore[arg-type]
-    return KrylovSpectrum(op, weights)
+    return KrylovSpectrum(op, weights, room)
 
 
 def extension(values: Floats) -> Floats:
@@ -181,11 +205,15 @@ class KrylovSpectrum:
     search from the vectors of the last coefficients begins without a product, and new blocks are few.
     """
 
-    def __init__(self, op: MultiViewKernel, weights: Floats) -> None:
+    def __init__(self, op: MultiViewKernel, weights: Floats, room: float = np.inf) -> None:
         self._op = op
         self._backend = op.backend
         self._root = op.backend.array(weights) ** 0.5
+        self._whole = decomposed_whole(op, op.n_views + DECOMPOSED, room)
+        # Stored kernels are copied, each with its factor, and added up.
+        self._copied = matrices_mib(op.n_views + SUMS, op.n_samples) <= max(room, FREE)
         self._views = [self._for_products(view) for view in op.view_operators()]
+        self._added = self._copied or all(view.sparse_matrix() is not None for view in self._views)
 
     def leading(
         self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | StoredBlock | None = None
@@ -207,7 +235,7 @@ class KrylovSpectrum:
         n = self._op.n_samples
         op = self._sum(coefficients)
         root = self._root
-        if n <= self._backend.direct_limit:
+        if self._whole:
             full = root[:, None] * op.block(slice(None), slice(None)) * root
             return *leading_of(full, min(count + GUARD, n)), 0.0
 
@@ -266,13 +294,15 @@ class KrylovSpectrum:
         return [self._root[:, None] * view.matmat(H) for view in self._views]
 
     def _sum(self, coefficients: Floats) -> KernelOperator:
-        """Return the weighted sum as one matrix where all kernels are stored, dense or sparse."""
+        """Return the weighted sum as one matrix where all kernels are stored, dense or sparse, and there is room."""
         together = CompositeKernel(self._views, coefficients)
-        merged = together.for_products()
+        merged = together.for_products() if self._added else together
         return self._op.with_weights(coefficients) if merged is together else merged
 
     def _for_products(self, view: KernelOperator) -> KernelOperator:
-        return stored(view) if view.n_samples <= self._backend.direct_limit else view.for_products()
+        if self._whole:
+            return stored(view)
+        return view.for_products() if self._copied or view.sparse_matrix() is not None else view
 
 
 def leading_of(matrix: Floats, count: int) -> tuple[Floats, Floats]:

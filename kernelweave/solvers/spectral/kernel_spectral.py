@@ -29,6 +29,8 @@ from kernelweave.solvers.spectral.eigenvectors import (
     RESTARTS,
     SMALL,
     ZERO_EIGENVALUE,
+    coupled_mib,
+    decomposed_whole,
     leading_of,
     leading_vectors,
 )
@@ -44,6 +46,8 @@ SERIES_END = 1e-2
 KEPT = 4
 # Scores below this share of the largest are zero.
 ZERO_SCORE = 1e-10
+# Matrices beside the kernel where it is decomposed: the unit matrix, projected and scaled copies, and those of LAPACK.
+DECOMPOSED = 7
 
 
 class NoDegreesError(ValueError):
@@ -92,10 +96,11 @@ def degree_weights(op: KernelOperator, name: str = "") -> BackendArray:
     return weights
 
 
-def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> ScoreModel:
+def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "", room: float = np.inf) -> ScoreModel:
     """Solve (6) through the symmetric matrix P D^-1/2 Omega D^-1/2 P, P without the direction D^-1/2 1.
 
     Its eigenvalues are at most 1. Vectors whose eigenvalue is zero or less say nothing and get no coefficients.
+    ``room`` is what may be stored beside the kernel, in MiB.
     """
     n = op.n_samples
     backend = op.backend
@@ -112,7 +117,7 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "") -> Score
     count = min(n_vectors, n)
     if count == 0:
         return nothing(inverse)
-    if n <= backend.direct_limit:
+    if decomposed_whole(op, DECOMPOSED, room):
         matrix = product(np.eye(n))
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
     else:
@@ -179,12 +184,14 @@ def coupled_kernel_spectral(
     gammas: Floats,
     n_vectors: int,
     definite: Sequence[bool] | None = None,
+    room: float = np.inf,
 ) -> CoupledScores:
     """Solve (15) for centred kernels, inverse degrees and gamma of every view.
 
     With W = D^-1/2 Omega_c^1/2 = Q S (thin), the symmetric form has blocks W_v^T W_u beside zeros on the diagonal and
-    I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v.
-    Negative eigenvalues of a kernel are left out; ``definite`` says which kernels are known to have none.
+    I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v. A
+    small one is decomposed as a matrix where ``room`` MiB hold that beside kernels and bases. Negative eigenvalues of a
+    kernel are left out; ``definite`` says which kernels are known to have none.
     """
     known = [False] * len(kernels) if definite is None else definite
     parts = zip(kernels, inverses, gammas.tolist(), known, strict=True)
@@ -194,7 +201,7 @@ def coupled_kernel_spectral(
     count = min(n_vectors, sum(basis.shape[1] for basis in bases))
     if count == 0:
         return CoupledScores(tuple(map(nothing, inverses)), np.empty(0), np.array(limits))
-    values, coefficients = _coupled_vectors(bases, count)
+    values, coefficients = _coupled_vectors(bases, count, room)
     # D^-1/2 e_v = W_v h_v; the optimality conditions (14) then give alpha without dividing by small eigenvalues.
     telling = values > ZERO_EIGENVALUE * max(float(values[0]), 0.0)
     combine = get_backend().combine
@@ -209,12 +216,12 @@ def coupled_kernel_spectral(
     return CoupledScores(tuple(models), values, np.array(limits))
 
 
-def _coupled_vectors(bases: Sequence[Floats], count: int) -> tuple[Floats, list[Floats]]:
+def _coupled_vectors(bases: Sequence[Floats], count: int, room: float = np.inf) -> tuple[Floats, list[Floats]]:
     """Return the leading eigenvalues of the blocks W_v^T W_u, zero on the diagonal, and the vectors view by view."""
     ends = np.cumsum([0, *(basis.shape[1] for basis in bases)])
     spans = list(pairwise(ends.tolist()))
     size = int(ends[-1])
-    if size <= SMALL:
+    if size <= SMALL and coupled_mib(len(bases[0]), size) <= room:
         joined = np.hstack(bases)
         with single_threaded_blas():
             A = joined.T @ joined

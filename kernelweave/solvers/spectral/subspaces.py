@@ -12,10 +12,17 @@ from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.dense import stored
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.solvers.spectral.eigenvectors import ZERO_EIGENVALUE, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import (
+    ZERO_EIGENVALUE,
+    decomposed_whole,
+    leading_of,
+    leading_vectors,
+)
 
 # Relative residual of eigenvectors found by products; values are right to about its square.
 RESIDUAL = 1e-5
+# Matrices beside the kernel where it is decomposed: as stored, as changed with a term of that size, and two of LAPACK.
+DECOMPOSED = 5
 
 
 @dataclass(frozen=True)
@@ -38,21 +45,27 @@ def significant(values: Floats) -> Floats:
     return np.asarray((values > 0) & (values > ZERO_EIGENVALUE * max(float(values.max(initial=0.0)), 0.0)))
 
 
-def stored_if_small(op: KernelOperator) -> KernelOperator:
-    """Return the kernel as a matrix where samples are few: it is then decomposed as it is."""
-    return op if op.n_samples > op.backend.direct_limit else stored(op)
+def stored_if_small(op: KernelOperator, room: float = np.inf) -> KernelOperator:
+    """Return the kernel as a matrix where samples are few and ``room`` MiB allow: it is then decomposed as it is."""
+    return stored(op) if decomposed_whole(op, DECOMPOSED, room) else op
 
 
 def leading_subspace(
-    op: KernelOperator, count: int, added: Floats | None = None, start: Floats | None = None
+    op: KernelOperator,
+    count: int,
+    added: Floats | None = None,
+    start: Floats | None = None,
+    *,
+    room: float = np.inf,
 ) -> Subspace:
     """Return the leading ``count`` eigenvectors of K + W W^T, W being ``added``.
 
     From the block of an earlier search, ``start``, the sum of the eigenvalues is never below what it had there.
+    ``room`` MiB may be taken by matrices.
     """
     n = op.n_samples
     W = np.empty((n, 0)) if added is None else added
-    if n <= op.backend.direct_limit:
+    if decomposed_whole(op, DECOMPOSED, room):
         matrix = np.asarray(op.block(slice(None), slice(None)), dtype=np.float64)
         with single_threaded_blas():
             matrix += W @ W.T

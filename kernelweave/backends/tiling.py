@@ -1,0 +1,26 @@
+"""How kernels that are computed tile by tile stay within a limit of memory."""
+
+from dataclasses import dataclass
+
+from kernelweave.foundation.memory import batches_within
+
+# Rows of a tile, and its columns where nothing limits them: 512 x 2048 float64 numbers take 8 MiB.
+ROWS = 512
+MOST_COLUMNS = 2048
+LEAST_COLUMNS = 64
+# A formula may hold two tiles until it has computed one.
+TILES_HELD = 2
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Columns of a tile, and how many tiles are computed at a time."""
+
+    columns: int
+    most_at_once: int
+
+
+def tiling_within(limit: float) -> Tiling:
+    """Return tiles of which so many are computed at a time as fit into ``limit`` MiB; always one."""
+    batches = batches_within(limit, ROWS * 8 * TILES_HELD, MOST_COLUMNS, LEAST_COLUMNS)
+    return Tiling(batches.size, batches.at_once)

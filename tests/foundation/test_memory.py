@@ -1,0 +1,38 @@
+"""What a limit of memory leaves room for."""
+
+import numpy as np
+import pytest
+
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.memory import batches_within, check_matrices, matrices_mib, room_beside, rows_within
+
+
+def test_a_refusal_says_what_would_fit():
+    with pytest.raises(
+        ParameterError, match=r"^Three of 1,024 samples take 24 MiB, more than memory_limit=6\. Raise it"
+    ):
+        check_matrices(3, 1024, 6, what="Three", remedy="do without")
+    with pytest.raises(ParameterError, match=r"to 24, or do without: 512 samples would fit\.$"):
+        check_matrices(3, 1024, 6, what="Three", remedy="do without")
+    check_matrices(3, 512, 6, what="Three", remedy="do without")
+    assert matrices_mib(3, 512) == 6
+
+
+@pytest.mark.parametrize("limit", [0.01, 1.0, 10.0, 1e3])
+def test_batches_stay_within_the_limit_and_leave_work_for_two_threads(limit):
+    batches = batches_within(limit, 8192, most=1000)
+    assert 1 <= batches.size <= 1000
+    assert batches.at_once == 1 or batches.size * batches.at_once * 8192 <= limit * 2**20
+    assert batches.at_once >= 2 or batches.size == 1
+
+
+def test_without_a_limit_batches_are_as_large_as_they_may_be():
+    assert batches_within(np.inf, 8, most=77).size == 77
+    assert rows_within(np.inf, 8, most=77) == 77
+    assert rows_within(0.0, 8, most=77) == 1
+
+
+def test_work_within_a_tenth_of_the_limit_leaves_all_of_it():
+    assert room_beside(9.0, 100.0) == 100.0
+    assert room_beside(30.0, 100.0) == pytest.approx(80.0)
+    assert room_beside(300.0, 100.0) == 0.0
