@@ -86,10 +86,7 @@ def search_bytes(n_samples: int) -> float:
 
 
 def check_room_here(needed: float, memory_limit: float, n_samples: int) -> None:
-    """Refuse a fit of tables in memory whose graphs do not fit.
-
-    Neighbours are searched in this process, and a small graph is decomposed as a matrix.
-    """
+    """Refuse a fit of tables in memory: neighbours are searched here, and a small graph is decomposed as a matrix."""
     limit = memory_limit * 2**20
     each = (needed + search_bytes(n_samples)) / n_samples
     whole = 8 * DECOMPOSED * n_samples if n_samples <= SMALL else 0
