@@ -10,6 +10,7 @@ from kernelweave.evaluation.plots.regions import NOWHERE, grid_around, leading_p
 from kernelweave.evaluation.plots.style import (
     EDGE,
     QUIET,
+    SIZE,
     as_many_axes,
     cluster_colour,
     cluster_style,
@@ -28,6 +29,7 @@ GREY = "#c4c4c4"
 # Place in the palette of the colour that is grey itself.
 GREY_CLUSTER = LIGHT.index("#6b6b6b")
 HATCH = "///"
+LIKE_NONE = "like no sample"
 # How much of a cluster's colour its region has; the rest is white.
 TINT = 0.3
 
@@ -217,7 +219,9 @@ class BoundaryDisplay:
         return self
 
     def _new_axes(self, count: int) -> Array:
-        return np.atleast_1d(np.asarray(new_axes(self, count, figsize=(3.5 * count + 1.3, 3.9)), dtype=object))
+        longest = max(len(shortened(name)) for name in (*self.label_names, LIKE_NONE))
+        size = (4.0 * count + 0.6 + 0.065 * longest, SIZE[1])  # square panels, and the legend
+        return np.atleast_1d(np.asarray(new_axes(self, count, figsize=size), dtype=object))
 
     def _draw_regions(self, ax: Any, regions: Ints, extent: Floats) -> Any:
         from matplotlib.colors import to_rgb
@@ -275,5 +279,5 @@ class BoundaryDisplay:
         last = []
         if any((region == NOWHERE).any() for region in self.regions):
             hatch = HATCH if self._grey_cluster() else None
-            last.append(Patch(facecolor=GREY, edgecolor=QUIET, linewidth=0.5, hatch=hatch, label="like no sample"))
+            last.append(Patch(facecolor=GREY, edgecolor=QUIET, linewidth=0.5, hatch=hatch, label=LIKE_NONE))
         return legend_beside(self.axes_[-1], signs, last=last)

@@ -155,7 +155,8 @@ class ConfusionDisplay:
         """Return width and height of a new picture, in inches: larger tables need more."""
         rows, columns = self.counts.shape
         names = 0.07 * max(len(shortened(name)) for name in self.classes)
-        return max(4.0, CELL * columns) + names + 1.4, max(3.6, CELL * rows) + 0.8
+        height = max(3.4, CELL * max(rows, columns)) + 0.9
+        return height + names + 1.2, height
 
 
 def best_columns(counts: Ints) -> Ints:

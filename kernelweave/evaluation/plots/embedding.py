@@ -190,8 +190,8 @@ class EmbeddingDisplay:
         ax = new_axes(self) if ax is None else ax
         clusters, codes = np.unique(self.labels, return_inverse=True)
         self.regions_ = self._colour(ax, codes, len(clusters)) if regions and len(clusters) > 1 else None
-        area = 1.4 * marker_area(len(codes))
-        style = scatter_style(scatter_kwargs, s=area, linewidth=0.4, edgecolor="white", alpha=0.9)
+        area = marker_area(len(codes))
+        style = scatter_style(scatter_kwargs, s=area, linewidth=0.25, edgecolor="white")
         self.scatters_ = []
         for c, name in enumerate(clusters):
             members = self.points[codes == c]
@@ -206,7 +206,7 @@ class EmbeddingDisplay:
             self._fit_to_regions(ax)
         self.legend_ = None
         if len(clusters) > 1:
-            self.legend_ = legend_beside(ax, self.scatters_, title="cluster", markerscale=1.3)
+            self.legend_ = legend_beside(ax, self.scatters_, title="cluster")
         self.texts_ = name_clusters(ax, self.points, codes, clusters) if len(clusters) > LISTED else []
         self.ax_ = ax
         self.figure_ = ax.figure

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.metrics import normalized_mutual_info
+from kernelweave.evaluation.palette import N_COLOURS
 from kernelweave.evaluation.plots.style import (
     EDGE,
     LABEL_SIZE,
@@ -264,8 +265,11 @@ class ExponentDisplay:
         self.bars_[name] = []
         for v, view in enumerate(self.view_names):
             at = places - FILLED / 2 + (v + 0.5) * wide
-            style = {"color": cluster_colour(v), "hatch": HATCHES[v % len(HATCHES)], "edgecolor": "white"}
-            style = bar_style(options, width=wide, linewidth=0.4, label=shortened(view), **style)
+            pattern = v if n_views <= LISTED else v // N_COLOURS  # too fine to see on the narrow bars of many views
+            style = {"color": cluster_colour(v), "hatch": HATCHES[pattern % len(HATCHES)], "edgecolor": "white"}
+            style = bar_style(
+                options, width=wide, linewidth=0.4 if n_views <= LISTED else 0.0, label=shortened(view), **style
+            )
             self.bars_[name].append(ax.bar(at, coefficients[:, v], **style))
         ax.axhline(1.0 / n_views, color=EDGE, linewidth=1.0, linestyle=(0, (4, 3)))
         ax.set_ylim(0.0, min(1.05, 1.15 * max(float(np.max(values)) for values in self.coefficients.values())))

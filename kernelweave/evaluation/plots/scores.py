@@ -251,7 +251,7 @@ class ScoreDisplay:
         (counts if self._alone() else numbers)(ax.xaxis)
         numbers(ax.yaxis)
         dress(ax, box=True)
-        legend_beside(ax, markerscale=1.3)
+        legend_beside(ax)
 
 
 def _averaged(model: Any) -> Floats:

@@ -22,7 +22,7 @@ class StartComparisonDisplay:
 
     Samples have the colour and the marker of their cluster. Large markers are the centres, and a line leads to each
     from where it started. A cluster keeps its colour and marker in all panels. Titles give the largest variance of a
-    cluster, E_max, and the sum of all, E_sum.
+    cluster, E_max in the guide, and the sum of all, E_sum.
 
     Make one with :meth:`from_start`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
@@ -149,14 +149,14 @@ class StartComparisonDisplay:
             variances = cluster_variances(self.X, labels, kernel="linear")
             e_max = _short(variances.max())
             e_sum = _short(variances.sum())
-            ax.set_title(f"{name}\n$E_\\mathrm{{max}}$ = {e_max}, $E_\\mathrm{{sum}}$ = {e_sum}", fontsize=10)
+            ax.set_title(f"{name}\nlargest variance {e_max}\nsum of variances {e_sum}")
             ax.set_xlabel(shortened(view.names[0], 48))
             frame(ax, view.points)
         self.axes_[0].set_ylabel(view.names[1])
         return self
 
     def _new_axes(self) -> Array:
-        axes = new_axes(self, 3, figsize=(11.0, 4.0), sharex=True, sharey=True)
+        axes = new_axes(self, 3, figsize=(11.0, 4.3), sharex=True, sharey=True)
         return np.asarray(axes, dtype=object)
 
 
@@ -192,7 +192,7 @@ def _draw_centres(ax: Any, centres: Floats, starts: Floats) -> None:
             ax.plot(*start, ".", color=EDGE, markersize=4, zorder=3)
         # A white ring separates the centre from the samples under it.
         ax.scatter(*centre, s=2.0 * area, linewidths=0, zorder=4, **{**style, "color": "white"})
-        ax.scatter(*centre, s=area, **style, edgecolors=EDGE, linewidths=1.6, zorder=5)
+        ax.scatter(*centre, s=area, **style, edgecolors=EDGE, linewidths=0.16 * np.sqrt(area), zorder=5)
 
 
 def _column_names(X: Any) -> Any:

@@ -52,7 +52,8 @@ def scatter_style(options: dict[str, Any], **defaults: Any) -> dict[str, Any]:
     options = normalize_kwargs(options, PathCollection)
     if "c" in options:
         options["color"] = options.pop("c")
-    return {**defaults, **options}
+    # Markers moved to whole pixels lose their shape, and small plus signs all of it.
+    return {"snap": False, **defaults, **options}
 
 
 def line_style(options: dict[str, Any], **defaults: Any) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def bar_style(options: dict[str, Any], **defaults: Any) -> dict[str, Any]:
 
 def marker_area(n: int) -> float:
     """Return the area of the markers of ``n`` samples, in square points: the more there are, the smaller."""
-    return float(np.clip(8000.0 / max(n, 1), 6.0, 24.0))
+    return float(np.clip(8000.0 / max(n, 1), 8.0, 24.0))
 
 
 def dress(ax: Any, *, box: bool = False, grid: str | None = None) -> None:

@@ -13,7 +13,7 @@ class Separated(ScalarFormatter):
     """Numbers as matplotlib writes them, with separators between thousands."""
 
     def __init__(self) -> None:
-        super().__init__(useMathText=True)
+        super().__init__(useMathText=False)
         self.set_powerlimits((-4, MOST_DIGITS))
 
     def __call__(self, x: float, pos: Any = None) -> str:

@@ -152,19 +152,16 @@ class ViewWeightsDisplay:
         return self
 
     def _write_figures(self, places: Ints) -> list[Any]:
-        from matplotlib.patheffects import withStroke
-
         errors = np.zeros(len(self.names)) if self.errors is None else self.errors
         figures = [f"{weight:.2f}" for weight in self.weights]
         if self.errors is not None:
             figures = [f"{figure} ± {error:.2f}" for figure, error in zip(figures, errors, strict=True)]
-        halo = [withStroke(linewidth=3.0, foreground="white")]
         style = {
             "textcoords": "offset points",
             "va": "center",
             "fontsize": SMALL_SIZE,
             "color": EDGE,
-            "path_effects": halo,
+            "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.8},
         }
         ends = zip(figures, self.weights + errors, places, strict=True)
         return [self.ax_.annotate(figure, (end, place), (5, 0), **style) for figure, end, place in ends]

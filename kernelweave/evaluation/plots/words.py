@@ -13,6 +13,8 @@ from kernelweave.foundation.array_types import Floats, Ints
 LISTED = 12
 #: Names in legends and along axes have so many characters at most.
 LONGEST_NAME = 28
+# Area of a marker in a legend, in square points, however small those of the samples are.
+SIGN = 28.0
 # Least share of its width that a panel keeps beside a legend.
 NARROWEST = 0.4
 # Where a name may stand, in heights of its line from the point it names, in this order.
@@ -30,7 +32,12 @@ def shortened(name: object, longest: int = LONGEST_NAME) -> str:
 
 def wrapped(name: object, width: int) -> str:
     """Return a name on two lines at most."""
-    return "\n".join(textwrap.wrap(shortened(name, 2 * width - 4), width, max_lines=2, placeholder="…"))
+    lines = textwrap.wrap(str(name), width)
+    longest = 2 * width
+    while len(lines) > 2:
+        lines = textwrap.wrap(shortened(name, longest), width)
+        longest -= 1
+    return "\n".join(lines)
 
 
 def legend_beside(ax: Any, handles: Sequence[Any] | None = None, *, last: Sequence[Any] = (), **options: Any) -> Any:
@@ -41,6 +48,10 @@ def legend_beside(ax: Any, handles: Sequence[Any] | None = None, *, last: Sequen
     shown = [*_entries(ax, handles), *last]
     place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0, "handletextpad": 0.5}
     legend = ax.legend(handles=shown, **place, **_type(), **options)
+    for handle in legend.legend_handles:
+        if hasattr(handle, "set_sizes"):
+            handle.set_sizes([SIGN])
+    ax.set_anchor("W")  # a panel that keeps its shape leaves the room it does not need to the legend
     _make_room(ax, legend)
     return legend
 
