@@ -158,6 +158,17 @@ def test_a_figure_without_a_layout_leaves_room_for_the_legend(columns):
     assert all(ax.get_position().bounds == old.bounds for ax, old in zip(axes[1:], before[1:], strict=True))
 
 
+@pytest.mark.parametrize("layout", [None, "constrained"])
+def test_legends_of_curves_stand_below_the_axis_and_leave_titles_alone(layout):
+    ax = Figure(layout=layout).subplots()
+    display = InertiaPathDisplay.from_path([9.0, 4.0, 3.0], name="path", ax=ax)
+    ax.set_title("a title of the caller")
+    display.figure_.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    assert box.y1 <= ax.xaxis.label.get_window_extent().y0
+    assert box.y0 >= -1
+
+
 @pytest.mark.parametrize("draw", [embedding, boundaries, scores, exemplars])
 def test_names_of_clusters_on_the_data_do_not_cover_each_other(draw):
     display = draw(24)

@@ -17,7 +17,7 @@ from kernelweave.evaluation.plots.style import (
     new_axes,
     numbers,
 )
-from kernelweave.evaluation.plots.words import legend_above
+from kernelweave.evaluation.plots.words import legend_below
 from kernelweave.evaluation.sampling import MOST_JUDGED
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import RandomState
@@ -176,7 +176,7 @@ class ClusterCountDisplay:
         self.ax_.margins(y=0.16)
         dress(self.ax_, grid="both")
         if not str(self.line_.get_label()).startswith("_"):  # matplotlib's mark of curves without a name
-            legend_above(self.ax_)
+            legend_below(self.ax_)
         return self
 
     def _mark(self) -> None:

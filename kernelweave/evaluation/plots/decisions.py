@@ -18,7 +18,7 @@ from kernelweave.evaluation.plots.style import (
     numbers,
 )
 from kernelweave.evaluation.plots.view_weights import ViewWeightsDisplay
-from kernelweave.evaluation.plots.words import legend_above, shortened
+from kernelweave.evaluation.plots.words import legend_below, shortened
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 
@@ -201,7 +201,7 @@ class DecisionDisplay:
         numbers(ax.xaxis)
         counts(ax.yaxis)
         dress(ax)
-        legend_above(ax, ncols=1)
+        legend_below(ax, ncols=1)
 
 
 def _kernels(estimator: Any) -> tuple[list[str], Floats]:

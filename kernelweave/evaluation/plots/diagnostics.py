@@ -19,7 +19,7 @@ from kernelweave.evaluation.plots.style import (
     new_axes,
     numbers,
 )
-from kernelweave.evaluation.plots.words import legend_above, shortened
+from kernelweave.evaluation.plots.words import legend_below, shortened
 from kernelweave.evaluation.sampling import MOST_JUDGED
 from kernelweave.foundation.errors import ParameterError
 
@@ -293,7 +293,7 @@ class SilhouetteDisplay:
         ax.set_ylabel(f"cluster (samples){f'; {unnamed} small ones unnamed' if unnamed else ''}")
         numbers(ax.xaxis)
         dress(ax, grid="x")
-        legend_above(ax, [self.line_])
+        legend_below(ax, [self.line_])
         self.ax_ = ax
         self.figure_ = ax.figure
         return self

@@ -24,7 +24,7 @@ from kernelweave.evaluation.plots.style import (
     new_axes,
     numbers,
 )
-from kernelweave.evaluation.plots.words import LISTED, legend_above, legend_beside, shortened
+from kernelweave.evaluation.plots.words import LISTED, legend_below, legend_beside, shortened
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.solvers.shared.exponent import EQUAL_STABILITIES
@@ -284,7 +284,7 @@ class ExponentDisplay:
         ax.set_ylabel(what)
         numbers(ax.yaxis)
         if len(curves) > 1:
-            legend_above(ax, ncols=1)
+            legend_below(ax, ncols=1)
 
     def _mark_chosen(self, ax: Any) -> None:
         best = float(np.max(self.stability))

@@ -18,7 +18,7 @@ from kernelweave.evaluation.plots.style import (
     new_axes,
     numbers,
 )
-from kernelweave.evaluation.plots.words import legend_above
+from kernelweave.evaluation.plots.words import legend_below
 from kernelweave.foundation.errors import ParameterError
 
 # More points than this are drawn as a plain line.
@@ -168,7 +168,7 @@ class InertiaPathDisplay:
         dress(self.ax_, grid="both")
         self.mark_, self.text_ = self._mark_suggestion()
         if not str(self.line_.get_label()).startswith("_"):  # matplotlib's mark of curves without a name
-            legend_above(self.ax_)
+            legend_below(self.ax_)
         return self
 
     def _mark_suggestion(self) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ from kernelweave.evaluation.plots.style import (
     numbers,
     scatter_style,
 )
-from kernelweave.evaluation.plots.words import legend_above, shortened
+from kernelweave.evaluation.plots.words import legend_below, shortened
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 
@@ -204,8 +204,8 @@ class SearchTraceDisplay:
             numbers(ax.yaxis)
             dress(ax, grid="both")
         signs = [self.points_[0], self.line_, *([self.refused_[0]] if np.isnan(self.scores).any() else [])]
-        # Above the panel: the best so far runs along its top, and refused points along its bottom.
-        legend_above(self.axes_[0], signs)
+        # Outside the panel: the best so far runs along its top, and refused points along its bottom.
+        legend_below(self.axes_[0], signs)
         return self
 
     def _new_axes(self, count: int) -> Array:
@@ -233,7 +233,7 @@ class SearchTraceDisplay:
         side, away = ("right", -8) if at > len(order) / 2 else ("left", 8)
         style = {"textcoords": "offset points", "color": EDGE, "fontsize": SMALL_SIZE, "ha": side, "va": "top"}
         # Scores just below the best one lie under the words.
-        style |= {"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}, "zorder": 4}
+        style |= {"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.95, "pad": 1.0}, "zorder": 4}
         words = f"{self.scores[at]:.4g}, point {order[at]}"
         self.text_ = self.axes_[0].annotate(words, (order[at], self.scores[at]), (away, -7), **style)
 

@@ -15,7 +15,9 @@ LISTED = 12
 LONGEST_NAME = 28
 # Area of a marker in a legend, in square points, however small those of the samples are.
 SIGN = 28.0
-# Least share of its width that a panel keeps beside a legend.
+# Points from a panel down to the legend below it: the numbers and the words along the axis stand in between.
+BELOW = 32.0
+# Least share of its width or height that a panel keeps beside a legend.
 NARROWEST = 0.4
 # Where a name may stand, in heights of its line from the point it names, in this order.
 AROUND = ((0, 0), (0, 1), (0, -1), (1.2, 0), (-1.2, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 2), (0, -2))
@@ -56,11 +58,17 @@ def legend_beside(ax: Any, handles: Sequence[Any] | None = None, *, last: Sequen
     return legend
 
 
-def legend_above(ax: Any, handles: Sequence[Any] | None = None, **options: Any) -> Any:
-    """Draw a legend of a few entries above a panel without a title, and return it."""
+def legend_below(ax: Any, handles: Sequence[Any] | None = None, **options: Any) -> Any:
+    """Draw a legend of a few entries below a panel, and return it. Above the panel the caller may write a title."""
+    from matplotlib.transforms import ScaledTranslation
+
     shown = _entries(ax, handles)
-    place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2, "ncols": 3, "columnspacing": 1.4}
-    return ax.legend(handles=shown, **{**place, **_type(), **options})
+    down = ScaledTranslation(0.0, -BELOW / 72.0, ax.figure.dpi_scale_trans)
+    place = {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": ax.transAxes + down}
+    place |= {"borderaxespad": 0.0, "ncols": 3, "columnspacing": 1.4}
+    legend = ax.legend(handles=shown, **{**place, **_type(), **options})
+    _make_room(ax, legend, below=True)
+    return legend
 
 
 def _type() -> dict[str, Any]:
@@ -78,15 +86,19 @@ def _entries(ax: Any, handles: Sequence[Any] | None) -> list[Any]:
     return [*every[: LISTED - 1], rest]
 
 
-def _make_room(ax: Any, legend: Any) -> None:
-    """Narrow a panel by the width of its legend, as a colour bar would, where the figure has no layout that does."""
+def _make_room(ax: Any, legend: Any, *, below: bool = False) -> None:
+    """Shrink a panel by its legend, as a colour bar would, where the figure has no layout that does."""
     if ax.figure.get_layout_engine() is not None:
         return
     spec = ax.get_subplotspec()
     place = ax.get_position(original=True) if spec is None else spec.get_position(ax.figure)
-    width = legend.get_window_extent().width / ax.figure.bbox.width
-    left = max(NARROWEST * place.width, place.width - 1.05 * width)
-    ax.set_position((place.x0, place.y0, left, place.height))
+    room = legend.get_window_extent().transformed(ax.figure.transSubfigure.inverted())
+    if below:
+        height = max(NARROWEST * place.height, place.height - 1.2 * room.height)
+        ax.set_position((place.x0, place.y1 - height, place.width, height))
+    else:
+        width = max(NARROWEST * place.width, place.width - 1.05 * room.width)
+        ax.set_position((place.x0, place.y0, width, place.height))
 
 
 def name_clusters(ax: Any, points: Floats, codes: Ints, names: Sequence[Any]) -> list[Any]:
