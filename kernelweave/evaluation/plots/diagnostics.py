@@ -287,7 +287,8 @@ class SilhouetteDisplay:
         names = [f"{shortened(clusters[c], 20)} ({sizes[c]:,})" for c in named]
         ax.set_yticks([places[c] for c in named], names)
         ax.set_ylim(top - gap, 0)
-        ax.set_xlim(min(-0.1, float(self.silhouettes.min()) - 0.05), 1.0)
+        low = min(-0.1, float(self.silhouettes.min()) - 0.05)
+        ax.set_xlim(low, min(1.0, max(0.2, float(self.silhouettes.max()) + 0.05)))
         ax.set_xlabel("silhouette (below 0: nearer to another cluster)")
         unnamed = len(clusters) - len(named)
         ax.set_ylabel(f"cluster (samples){f'; {unnamed} small ones unnamed' if unnamed else ''}")
