@@ -114,7 +114,9 @@ def test_the_page_of_pictures_has_every_display_with_its_call_and_a_small_file()
     for display in plots.__all__:
         assert page.count(f"**`{display}`**") == 1
         assert f"`{display}.from_" in page
-    drawn = runpy.run_path(str(DOCS / "_pictures.py"))["DISPLAYS"]
+    script = runpy.run_path(str(DOCS / "_pictures.py"))
+    script["_folder"].cleanup()
+    drawn = script["DISPLAYS"]
     assert len(drawn) >= len(plots.__all__)
     for file in drawn:
         assert f"(../_static/{file})" in page

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import (
     ConvexMixture,
     GraphCut,
+    GraphFusionClustering,
     KernelKMeans,
     KMedoids,
     MinMaxKMeans,
@@ -170,6 +171,7 @@ def test_every_cluster_has_its_points_and_the_plane_its_regions_where_they_are_a
     assert EmbeddingDisplay.from_estimator(KernelKMeans(1).fit(X), X, regions=True, ax=axes()).regions_ is None
 
 
+@pytest.mark.filterwarnings("ignore:The kernel is not positive")
 def test_shares_of_the_variance_are_written_for_principal_components_of_the_data_alone():
     D = pairwise_distances(X)
     cases = [
@@ -179,6 +181,9 @@ def test_shares_of_the_variance_are_written_for_principal_components_of_the_data
         (KernelKMeans(3, random_state=0).fit(X), X, "kernel principal component 1"),
         (KernelKMeans(3, kernel="precomputed", random_state=0).fit(X @ X.T), X @ X.T, "kernel principal component 1"),
         (KMedoids(3, metric="precomputed").fit(D), D, "coordinate 1"),
+        (GraphFusionClustering(3, random_state=0).fit(X), X, "principal component 1, "),
+        (KernelKMeans(3, kernel="nearest_neighbors", random_state=0).fit(X), X, "spectral component 1"),
+        (MultiViewKernelKMeans(3, kernel=["linear", "rbf"], random_state=0).fit(VIEWS), VIEWS, "kernel principal"),
     ]
     for model, data, words in cases:
         label = EmbeddingDisplay.from_estimator(model, data, ax=axes()).ax_.get_xlabel()

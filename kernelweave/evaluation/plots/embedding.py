@@ -31,6 +31,7 @@ OF_DATA = "principal component"
 OF_KERNEL = "kernel principal component"
 OF_DISTANCES = "coordinate"
 OF_GRAPH = "spectral component"
+NEIGHBOUR_GRAPH = "nearest_neighbors"
 
 
 class EmbeddingDisplay:
@@ -137,8 +138,8 @@ class EmbeddingDisplay:
             raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 2 on.")
         clustering = read_clustering(estimator, X)
         rows = draw(clustering.n_samples, int(max_samples), random_state, "displayed samples")
-        points, shares = _plane(clustering, rows)
-        display = cls(points, labels=np.asarray(final.labels_)[rows], shares=shares, axis_name=_axis_name(clustering))
+        points, shares, name = _plane(clustering, rows)
+        display = cls(points, labels=np.asarray(final.labels_)[rows], shares=shares, axis_name=name)
         return display.plot(ax, regions=regions)
 
     @classmethod
@@ -237,34 +238,41 @@ class EmbeddingDisplay:
         return ax.imshow(picture, extent=extent, origin="lower", aspect="auto", alpha=0.18, zorder=0)
 
 
-def _plane(clustering: Clustering, rows: Ints) -> tuple[Floats, tuple[float, float] | None]:
-    """Return the samples in the plane, and the shares of the variance along its axes; a graph has none."""
+def _plane(clustering: Clustering, rows: Ints) -> tuple[Floats, tuple[float, float] | None, str]:
+    """Return the samples in the plane, the shares of the variance along its axes, and what these are.
+
+    A graph has no shares.
+    """
     model = clustering.model
     if has_fitted_kernel(model) and len(training_samples(model)) == clustering.n_samples:
         points, shares = kernel_components(kernel_among(model, clustering.samples, rows), 2)
-        return points, _pair(shares)
+        return points, _pair(shares), _components_of(clustering)
     places = node_places(clustering)
     if places is not None:
-        return places[rows, :2], None
+        return places[rows, :2], None, OF_GRAPH
     squares = list(squares_by_view(clustering, rows))
     together = squares[0] if len(squares) == 1 else len(squares) * mean_of_views([scaled(each) for each in squares])
     points, shares = scaling_components(together, 2)
-    return points, _pair(shares)
-
-
-def _axis_name(clustering: Clustering) -> str:
-    """Return what the axes of the plane are."""
-    if clustering.views[0].kind == "graph":
-        return OF_GRAPH
     ways = {view.compared_by for view in clustering.views}
-    if "kernel" in ways and not all(view.kind == "features" and _all_linear(view) for view in clustering.views):
-        return OF_KERNEL
-    return OF_DISTANCES if "metric" in ways else OF_DATA
+    if "kernel" in ways:
+        return points, _pair(shares), _components_of(clustering)
+    return points, _pair(shares), OF_DISTANCES if "metric" in ways else OF_DATA
 
 
-def _all_linear(view: View) -> bool:
-    """Whether inner products of the features are all that a view is compared by: its kernel components are theirs."""
-    return all(isinstance(kernel, str) and kernel == "linear" for kernel, _ in view.measure.kernels)
+def _components_of(clustering: Clustering) -> str:
+    """Return what the components of a model's kernel are: those of the data where all of its kernels are linear."""
+    if all(view.kind == "graph" or _by_kernels(view, NEIGHBOUR_GRAPH) for view in clustering.views):
+        return OF_GRAPH
+    linear = all(view.kind == "features" and _by_kernels(view, "linear") for view in clustering.views)
+    return OF_DATA if linear else OF_KERNEL
+
+
+def _by_kernels(view: View, name: str) -> bool:
+    """Whether a view is compared by kernels of this name alone. A view without any has become a graph in the model."""
+    kernels = [kernel for kernel, _ in view.measure.kernels]
+    if not kernels:
+        return name == NEIGHBOUR_GRAPH and view.kind != "kernel"
+    return all(isinstance(kernel, str) and kernel == name for kernel in kernels)
 
 
 def _pair(shares: Floats) -> tuple[float, float]:

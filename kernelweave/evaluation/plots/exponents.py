@@ -279,7 +279,7 @@ class ExponentDisplay:
     def _draw_lines(self, ax: Any, curves: Mapping[str, Floats], what: str, options: dict[str, Any]) -> None:
         for i, (name, values) in enumerate(curves.items()):
             style: dict[str, Any] = {**cluster_style(i), "linestyle": LINES[i % len(LINES)], "linewidth": 1.8}
-            style |= {"markersize": 5, "label": shortened(name)}
+            style |= {"markersize": 5, "label": shortened(name, 40)}
             (self.lines_[name],) = ax.plot(np.arange(len(self.p)), values, **line_style(options, **style))
         ax.set_ylabel(what)
         numbers(ax.yaxis)

@@ -121,7 +121,7 @@ def counts(axis: Any) -> None:
 
     from kernelweave.evaluation.plots.ticks import Separated
 
-    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    axis.set_major_locator(MaxNLocator(nbins=MOST_TICKS, integer=True, min_n_ticks=1))
     axis.set_major_formatter(Separated())
 
 
