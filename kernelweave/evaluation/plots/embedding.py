@@ -204,19 +204,16 @@ class EmbeddingDisplay:
         ax.set_ylabel(f"{self.axis_name} 2{along[1]}")
         frame(ax, self.points)
         if self.regions_ is not None:
-            self._fit_to_regions(ax)
+            left, right, bottom, top = self.regions_.get_extent()
+            ax.set_xlim(left, right)
+            ax.set_ylim(bottom, top)
         self.legend_ = None
         if len(clusters) > 1:
             self.legend_ = legend_beside(ax, self.scatters_, title="cluster")
-        self.texts_ = name_clusters(ax, self.points, codes, clusters) if len(clusters) > LISTED else []
+        self.texts_ = name_clusters(ax, self.points, codes, list(clusters)) if len(clusters) > LISTED else []
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
-
-    def _fit_to_regions(self, ax: Any) -> None:
-        left, right, bottom, top = self.regions_.get_extent()
-        ax.set_xlim(left, right)
-        ax.set_ylim(bottom, top)
 
     def _colour(self, ax: Any, codes: Ints, k: int) -> Any:
         """Colour the plane by the clusters of the nearest samples."""
