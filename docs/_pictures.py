@@ -1,14 +1,21 @@
-"""What the gallery needs to show pictures that an example saves to the file named on its command line."""
+"""Pictures of the documentation: those that examples save for the gallery, and one of every Display.
+
+``python docs/_pictures.py`` draws the Displays of ``guide/pictures.md`` anew, into ``_static``; names given to it draw
+these alone.
+"""
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
-from sphinx_gallery.scrapers import figure_rst
+import numpy as np
 
 _folder = tempfile.TemporaryDirectory(prefix="kernelweave-gallery-")  # removed when the build ends
 #: Where examples save; the file is taken away after each of them.
 PLACE = Path(_folder.name, "picture.png")
+#: Where the pictures of Displays are kept.
+STATIC = Path(__file__).parent / "_static"
 
 
 def arguments(gallery_conf, script_vars):
@@ -18,8 +25,203 @@ def arguments(gallery_conf, script_vars):
 
 def saved_picture(block, block_vars, gallery_conf):
     """Return the picture that an example saved, if it did."""
+    from sphinx_gallery.scrapers import figure_rst
+
     if not PLACE.exists():
         return ""
     picture = next(block_vars["image_path_iterator"])
     shutil.move(PLACE, picture)
     return figure_rst([picture], gallery_conf["src_dir"])
+
+
+def groups(k, n, spread=0.6, seed=0):
+    """Return round groups on a shaken grid, and their numbers."""
+    rng = np.random.default_rng(seed)
+    side = int(np.ceil(np.sqrt(k)))
+    centres = 4.0 * np.column_stack([np.arange(k) % side, np.arange(k) // side]) + rng.uniform(-0.9, 0.9, (k, 2))
+    y = np.arange(n) % k
+    return centres[y] + spread * rng.normal(size=(n, 2)), y
+
+
+def clustered_digits():
+    """Return scikit-learn's digits, their classes, and ten clusters of them."""
+    from sklearn.datasets import load_digits
+
+    from kernelweave import KernelKMeans
+
+    X, y = load_digits(return_X_y=True)
+    return X, y, KernelKMeans(10, kernel="linear", n_init=5, random_state=0).fit(X)
+
+
+def two_of_three_views():
+    """Return views of which the third is noise."""
+    from kernelweave.datasets import make_corrupted_views
+
+    return make_corrupted_views(2, 1, n_samples=600, n_corrupted=60, random_state=0)
+
+
+def embedding(plots):
+    X, _, model = clustered_digits()
+    return plots.EmbeddingDisplay.from_estimator(model, X)
+
+
+def many_clusters(plots):
+    from kernelweave import KernelKMeans
+
+    X, y = groups(24, 1200)
+    model = KernelKMeans(24, kernel="linear", init=y).fit(X)
+    return plots.EmbeddingDisplay.from_estimator(model, X)
+
+
+def silhouette(plots):
+    X, _, model = clustered_digits()
+    return plots.SilhouetteDisplay.from_estimator(model, X)
+
+
+def confusion(plots):
+    _, y, model = clustered_digits()
+    return plots.ConfusionDisplay.from_estimator(model, y)
+
+
+def kernel_matrix(plots):
+    from sklearn.datasets import load_digits
+
+    from kernelweave import MultiViewSpectralClustering
+
+    X, _ = load_digits(return_X_y=True)
+    halves = {"upper half": X[:, :32], "lower half": X[:, 32:]}
+    graphs = {"kernel": "nearest_neighbors", "kernel_params": {"n_neighbors": 10}, "normalize": "degrees"}
+    model = MultiViewSpectralClustering(10, view_weights="uniform", random_state=0, **graphs).fit(halves)
+    return plots.KernelMatrixDisplay.from_estimator(model, halves)
+
+
+def view_weights(plots):
+    from kernelweave import MultiViewKernelKMeans
+
+    return plots.ViewWeightsDisplay.from_estimator(
+        MultiViewKernelKMeans(3, random_state=0).fit(two_of_three_views().views)
+    )
+
+
+def objective_path(plots):
+    from kernelweave import MultiViewKernelKMeans
+
+    model = MultiViewKernelKMeans(7, random_state=1).fit(two_of_three_views().views)
+    return plots.ObjectivePathDisplay.from_estimator(model)
+
+
+def exponent(plots):
+    from kernelweave import MultiViewKernelKMeans
+
+    data = two_of_three_views()
+    model = MultiViewKernelKMeans(3, random_state=0)
+    return plots.ExponentDisplay.from_estimator(model, data.views, y=data.target)
+
+
+def exemplar(plots):
+    from kernelweave import ConvexMixture
+
+    X, _ = groups(4, 300, spread=0.9)
+    return plots.ExemplarDisplay.from_estimator(ConvexMixture(4, beta_scale=3.0).fit(X), X)
+
+
+def boundary(plots):
+    from kernelweave import KernelSpectralClustering
+    from kernelweave.datasets import make_two_rings
+
+    X, _ = make_two_rings(random_state=0)
+    return plots.BoundaryDisplay.from_estimator(KernelSpectralClustering(2, kernel_params={"sigma": 0.3}).fit(X), X)
+
+
+def score(plots):
+    from kernelweave import KernelSpectralClustering
+
+    X, _ = groups(4, 300, spread=0.9)
+    return plots.ScoreDisplay.from_estimator(KernelSpectralClustering(4, kernel_params={"sigma": 1.5}).fit(X))
+
+
+def decision(plots):
+    from kernelweave import RatioMultipleKernelClustering
+
+    X, _ = groups(2, 500, spread=1.0)
+    return plots.DecisionDisplay.from_estimator(RatioMultipleKernelClustering(random_state=0).fit(X), X)
+
+
+def inertia_path(plots):
+    from kernelweave import GlobalKernelKMeans
+
+    X, _ = groups(6, 400)
+    return plots.InertiaPathDisplay.from_estimator(GlobalKernelKMeans(12, kernel="linear").fit(100.0 * X))
+
+
+def cluster_count(plots):
+    from kernelweave import KernelKMeans
+
+    X, _ = groups(6, 400)
+    return plots.ClusterCountDisplay.from_estimator(KernelKMeans(n_init=5, random_state=0), X, range(2, 13))
+
+
+def search_trace(plots):
+    from scipy.stats import loguniform
+
+    from kernelweave import KernelSpectralClustering
+    from kernelweave.datasets import make_two_rings
+    from kernelweave.model_selection import AnnealingSearch
+
+    X, _ = make_two_rings(random_state=0)
+    space = {"kernel_params": {"sigma": loguniform(0.02, 5.0)}}
+    search = AnnealingSearch(KernelSpectralClustering(2), space, criterion="blf", n_iter=60, random_state=0).fit(X)
+    return plots.SearchTraceDisplay.from_estimator(search, param="kernel_params.sigma")
+
+
+def start_comparison(plots):
+    X, _ = groups(5, 400, spread=0.8)
+    bad = [[-0.5, 0.0], [0.5, 0.0], [4.0, 0.0], [8.0, 0.0], [2.0, 4.0]]
+    return plots.StartComparisonDisplay.from_start(X, bad)
+
+
+#: Functions that draw the pictures, by the name of the file.
+DISPLAYS = {
+    f"display_{draw.__name__}.png": draw
+    for draw in (
+        embedding,
+        many_clusters,
+        silhouette,
+        confusion,
+        kernel_matrix,
+        view_weights,
+        objective_path,
+        exponent,
+        exemplar,
+        boundary,
+        score,
+        decision,
+        inertia_path,
+        cluster_count,
+        search_trace,
+        start_comparison,
+    )
+}
+
+
+def draw_displays(names):
+    """Draw Displays and save them as small files: 128 colours are enough for what they hold."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from PIL import Image
+
+    from kernelweave import plots
+
+    for name in names:
+        display = DISPLAYS[name](plots)
+        display.figure_.savefig(PLACE, dpi=110)
+        pyplot.close("all")
+        with Image.open(PLACE) as picture:
+            picture.convert("RGB").quantize(128).save(STATIC / name, optimize=True)
+        PLACE.unlink()
+
+
+if __name__ == "__main__":
+    draw_displays([f"display_{name}.png" for name in sys.argv[1:]] or DISPLAYS)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelweave import plots
 from tests.command_server import programs
 
 ROOT = Path(__file__).parents[1]
@@ -106,6 +107,20 @@ def test_relative_links_of_a_page_point_at_files(page):
     targets = [found["target"] for found in LINK.finditer(text)]
     files = [target.partition("#")[0] for target in targets if not target.startswith(SOMEWHERE_ELSE)]
     assert [target for target in files if not (page.parent / target).exists()] == []
+
+
+def test_the_page_of_pictures_has_every_display_with_its_call_and_a_small_file():
+    page = (DOCS / "guide" / "pictures.md").read_text(encoding="utf-8")
+    for display in plots.__all__:
+        assert page.count(f"**`{display}`**") == 1
+        assert f"`{display}.from_" in page
+    script = runpy.run_path(str(DOCS / "_pictures.py"))
+    script["_folder"].cleanup()
+    drawn = script["DISPLAYS"]
+    assert len(drawn) >= len(plots.__all__)
+    for file in drawn:
+        assert f"(../_static/{file})" in page
+        assert (DOCS / "_static" / file).stat().st_size < 200_000
 
 
 def test_blocks_are_found_with_what_they_print_and_why_they_are_not_run():

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import (
     ConvexMixture,
     GraphCut,
+    GraphFusionClustering,
     KernelKMeans,
     KMedoids,
     MinMaxKMeans,
@@ -158,15 +159,36 @@ def test_points_are_kernel_principal_components():
     display = EmbeddingDisplay.from_predictions(K, MODEL.labels_, ax=axes())
     up_to_sign(display.points, KernelPCA(2, kernel="precomputed").fit_transform(K))
     assert 0 < display.shares[1] <= display.shares[0] <= 1
-    assert "% of the variance" in display.ax_.get_xlabel()
+    assert display.ax_.get_xlabel() == "kernel principal component 1"
 
 
-def test_every_cluster_has_its_points_and_the_plane_its_regions():
-    display = EmbeddingDisplay.from_estimator(MODEL, X, ax=axes())
+def test_every_cluster_has_its_points_and_the_plane_its_regions_where_they_are_asked_for():
+    display = EmbeddingDisplay.from_estimator(MODEL, X, regions=True, ax=axes())
     assert [len(each.get_offsets()) for each in display.scatters_] == np.bincount(MODEL.labels_).tolist()
     assert display.regions_ is not None
-    assert EmbeddingDisplay.from_estimator(MODEL, X, regions=False, ax=axes()).regions_ is None
-    assert EmbeddingDisplay.from_estimator(KernelKMeans(1).fit(X), X, ax=axes()).regions_ is None
+    assert EmbeddingDisplay.from_estimator(MODEL, X, ax=axes()).regions_ is None
+    assert EmbeddingDisplay.from_predictions(X @ X.T, MODEL.labels_, ax=axes()).regions_ is None
+    assert EmbeddingDisplay.from_estimator(KernelKMeans(1).fit(X), X, regions=True, ax=axes()).regions_ is None
+
+
+@pytest.mark.filterwarnings("ignore:The kernel is not positive")
+def test_shares_of_the_variance_are_written_for_principal_components_of_the_data_alone():
+    D = pairwise_distances(X)
+    cases = [
+        (MODEL, X, "principal component 1, "),
+        (MULTI, VIEWS, "principal component 1, "),
+        (MinMaxKMeans(3, random_state=0).fit(X), X, "principal component 1, "),
+        (KernelKMeans(3, random_state=0).fit(X), X, "kernel principal component 1"),
+        (KernelKMeans(3, kernel="precomputed", random_state=0).fit(X @ X.T), X @ X.T, "kernel principal component 1"),
+        (KMedoids(3, metric="precomputed").fit(D), D, "coordinate 1"),
+        (GraphFusionClustering(3, random_state=0).fit(X), X, "principal component 1, "),
+        (KernelKMeans(3, kernel="nearest_neighbors", random_state=0).fit(X), X, "spectral component 1"),
+        (MultiViewKernelKMeans(3, kernel=["linear", "rbf"], random_state=0).fit(VIEWS), VIEWS, "kernel principal"),
+    ]
+    for model, data, words in cases:
+        label = EmbeddingDisplay.from_estimator(model, data, ax=axes()).ax_.get_xlabel()
+        assert label.startswith(words)
+        assert label.endswith("% of the variance") == words.endswith(", ")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +221,7 @@ def test_a_graph_is_drawn_by_two_eigenvectors_of_its_random_walk():
     values = (images * display.points).sum(axis=0) / (display.points**2).sum(axis=0)
     np.testing.assert_allclose(images, display.points * values, atol=1e-6)
     assert display.shares is None
-    assert display.ax_.get_xlabel() == "component 1"
+    assert display.ax_.get_xlabel() == "spectral component 1"
 
 
 def test_models_without_a_kernel_for_new_samples_are_drawn_by_their_kernels():

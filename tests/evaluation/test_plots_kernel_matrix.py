@@ -207,13 +207,55 @@ def test_a_few_large_values_do_not_flatten_the_others():
     assert display.colorbar_.extend == "both"
 
 
+def chain(n):
+    """A path graph with values 0.3, and 1 on the diagonal."""
+    K = np.eye(n)
+    K[np.arange(n - 1), np.arange(1, n)] = K[np.arange(1, n), np.arange(n - 1)] = 0.3
+    return K
+
+
 def test_a_sparse_graph_gets_its_colours_from_its_edges():
-    labels = np.repeat([0, 1], 100)
-    K = np.eye(200)
-    K[np.arange(0, 199), np.arange(1, 200)] = K[np.arange(1, 200), np.arange(0, 199)] = 0.3
-    low, high = KernelMatrixDisplay(K, labels=labels).plot().image_.get_clim()
+    display = KernelMatrixDisplay(chain(200), labels=np.repeat([0, 1], 100), binned=False).plot()
+    low, high = display.image_.get_clim()
     assert low == 0
     assert 0.3 <= high <= 1
+    assert display.links_ is None
+
+
+def test_links_of_a_sparse_graph_are_counted_by_bins_that_end_with_the_clusters():
+    labels = np.repeat([0, 1, 2], [103, 150, 7])
+    K = chain(260)
+    display = KernelMatrixDisplay(K, labels=labels).plot()
+    assert display.links_.sum() == 2 * 259
+    shares = display.image_.get_array()
+    # Every link weighs as much as the pairs of its bin, of which none is a sample with itself.
+    starts = np.flatnonzero((np.diff(shares, axis=0, prepend=-1) != 0).any(axis=1))
+    sizes = np.diff(np.append(starts, 260))
+    assert len(starts) == len(display.links_)
+    assert {0, 103, 253} <= set(starts)
+    pairs = np.outer(sizes, sizes) - np.diag(sizes)
+    np.testing.assert_allclose(shares[np.ix_(starts, starts)] * pairs, display.links_)
+    assert len(starts) == 24 + 35 + 2  # of 60, by the sizes of the clusters
+    assert display.image_.get_clim()[0] == 0
+    assert display.colorbar_.ax.get_ylabel() == "share of pairs that are linked (kernel)"
+    assert drawn(display.figure_)
+
+
+def test_bins_are_for_sparse_graphs_of_many_samples_unless_the_caller_says_otherwise():
+    labels = np.repeat([0, 1], 50)
+    for K in (np.ones((100, 100)), np.eye(100), chain(100)[:40, :40]):
+        display = KernelMatrixDisplay(K, labels=labels[: len(K)]).plot()
+        assert display.links_ is None
+        np.testing.assert_array_equal(display.image_.get_array(), K)
+    assert KernelMatrixDisplay(np.ones((100, 100)), labels=labels, binned=True).plot().links_.sum() == 100 * 99
+    assert KernelMatrixDisplay(chain(100), labels=labels).plot().links_.sum() == 2 * 99
+
+
+def test_lines_between_tiny_clusters_do_not_run_together():
+    display = KernelMatrixDisplay(np.eye(1000), labels=np.append(np.zeros(970, dtype=int), np.arange(1, 31))).plot()
+    ends = np.array([line.get_ydata()[0] for line in display.borders_[: len(display.borders_) // 2]])
+    assert ends[0] == 969.5
+    assert np.diff(ends).min() >= 4
 
 
 @pytest.mark.parametrize(

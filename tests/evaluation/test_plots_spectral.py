@@ -297,7 +297,7 @@ def test_panels_are_drawn_where_the_caller_says_in_the_callers_style():
     for result in scatters(panels[0]):
         assert result.get_sizes().tolist() == [40]
         assert tuple(result.get_facecolor()[0][:3]) == (1, 0, 0)
-    assert display.legend_ is panels[0].get_legend()
+    assert display.legend_ is panels[1].get_legend()
     assert list(display.plot().axes_) != list(panels)
 
 

@@ -60,7 +60,7 @@ def test_a_bad_start_is_shown_beside_what_both_methods_make_of_it():
 def test_titles_name_the_methods_and_give_the_variances():
     # A square has variance 6 + 6, two of them 4 apart 24 + 18 * 2^2 = 96; one column has 2, the others 4 + 6 / 4.
     titles = [ax.get_title() for ax in StartComparisonDisplay.from_start(X, BAD).axes_]
-    values = r"$E_\mathrm{max}$ = %s, $E_\mathrm{sum}$ = %s"
+    values = "largest variance %s\nsum of variances %s"
     assert titles[0] == "Start\n" + values % ("96", "104")
     assert titles[1] == "k-means\n" + values % ("96", "104")
     assert titles[2] == "MinMax k-means\n" + values % ("12", "36")

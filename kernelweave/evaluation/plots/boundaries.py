@@ -5,22 +5,31 @@ from typing import Any
 
 import numpy as np
 
+from kernelweave.evaluation.palette import LIGHT, colour_index
 from kernelweave.evaluation.plots.regions import NOWHERE, grid_around, leading_panel, panels_of, same_numbers
 from kernelweave.evaluation.plots.style import (
-    COLOURS,
     EDGE,
     QUIET,
+    SIZE,
     as_many_axes,
+    cluster_colour,
     cluster_style,
+    dress,
+    marker_area,
     new_axes,
+    numbers,
     scatter_style,
 )
+from kernelweave.evaluation.plots.words import LISTED, legend_beside, name_clusters, shortened, wrapped
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 
 # Colour of the region of points the model knows nothing of.
 GREY = "#c4c4c4"
+# Place in the palette of the colour that is grey itself.
+GREY_CLUSTER = LIGHT.index("#6b6b6b")
 HATCH = "///"
+LIKE_NONE = "like no sample"
 # How much of a cluster's colour its region has; the rest is white.
 TINT = 0.3
 
@@ -65,7 +74,9 @@ class BoundaryDisplay:
     images_ : list of matplotlib AxesImage
         The regions, one image for each panel.
     legend_ : matplotlib Legend
-        The legend, below the panels; in the first one where the caller gave the axes.
+        The legend, beside the last panel. Of more than 12 clusters it lists the first ones.
+    texts_ : list of matplotlib Annotation
+        Where there are more, the numbers or classes of the clusters, written on their samples.
 
     See Also
     --------
@@ -192,23 +203,25 @@ class BoundaryDisplay:
         count = len(self.points)
         self.axes_ = self._new_axes(count) if axes is None else as_many_axes(axes, count)
         self.figure_ = self.axes_[0].figure
-        size = float(np.clip(8000.0 / len(self.points[0]), 6.0, 26.0))
-        style = scatter_style(scatter_kwargs, s=size, linewidth=0.25, edgecolor=EDGE)
+        style = scatter_style(scatter_kwargs, s=marker_area(len(self.points[0])), linewidth=0.25, edgecolor=EDGE)
         names = self.axis_names or [("", "")] * count
         self.images_ = []
         for p, ax in enumerate(self.axes_):
             self.images_.append(self._draw_regions(ax, self.regions[p], self.extents[p]))
             for c in np.unique(self.labels[p]):
                 ax.scatter(*self.points[p][self.labels[p] == c].T, **{**cluster_style(c), **style})
-            ax.set_title(self.titles[p], fontsize=10)
-            ax.set_xlabel(names[p][0])
-            ax.set_ylabel(names[p][1])
+            ax.set_title(wrapped(self.titles[p], 34))
+            ax.set_xlabel(shortened(names[p][0], 40))
+            ax.set_ylabel(shortened(names[p][1], 40))
             self._dress(ax, self.extents[p])
-        self.legend_ = self._legend(axes is None)
+        self.legend_ = self._legend()
+        self.texts_ = self._names()
         return self
 
     def _new_axes(self, count: int) -> Array:
-        return np.atleast_1d(np.asarray(new_axes(self, count, figsize=(3.3 * count + 0.5, 3.9)), dtype=object))
+        longest = max(len(shortened(name)) for name in (*self.label_names, LIKE_NONE))
+        size = (4.0 * count + 0.6 + 0.065 * longest, SIZE[1])  # square panels, and the legend
+        return np.atleast_1d(np.asarray(new_axes(self, count, figsize=size), dtype=object))
 
     def _draw_regions(self, ax: Any, regions: Ints, extent: Floats) -> Any:
         from matplotlib.colors import to_rgb
@@ -216,7 +229,7 @@ class BoundaryDisplay:
         image = np.empty((*regions.shape, 3))
         image[regions == NOWHERE] = to_rgb(GREY)
         for c in np.unique(regions[regions != NOWHERE]):
-            image[regions == c] = 1.0 - TINT * (1.0 - np.array(to_rgb(COLOURS[c % len(COLOURS)])))
+            image[regions == c] = 1.0 - TINT * (1.0 - np.array(to_rgb(cluster_colour(c))))
         places = [np.linspace(extent[i], extent[i + 1], regions.shape[0]) for i in (0, 2)]
         half = [0.5 * (along[1] - along[0]) for along in places]
         edges = (extent[0] - half[0], extent[1] + half[0], extent[2] - half[1], extent[3] + half[1])
@@ -236,16 +249,25 @@ class BoundaryDisplay:
     def _grey_cluster(self) -> bool:
         """Whether a cluster is grey itself, so that grey alone does not show where nothing is known."""
         used = np.unique(np.concatenate([np.unique(region) for region in self.regions]))
-        return bool((used[used != NOWHERE] % len(COLOURS) == len(COLOURS) - 1).any())
+        return any(colour_index(int(c)) == GREY_CLUSTER for c in used[used != NOWHERE])
 
     def _dress(self, ax: Any, extent: Floats) -> None:
         ax.set_box_aspect(1)
         ax.set_xlim(extent[0], extent[1])
         ax.set_ylim(extent[2], extent[3])
-        ax.tick_params(length=2, color=QUIET, labelsize=8, labelcolor="#555555")
-        ax.spines[:].set_color("#cccccc")
+        dress(ax, box=True)
+        numbers(ax.xaxis)
+        numbers(ax.yaxis)
 
-    def _legend(self, new_figure: bool) -> Any:
+    def _names(self) -> list[Any]:
+        """Write the names of clusters on their samples where the legend does not list them all."""
+        if len(np.unique(np.concatenate(self.labels))) <= LISTED:
+            return []
+        names = [str(name).removeprefix("cluster ").removeprefix("class ") for name in self.label_names]
+        panels = zip(self.axes_, self.points, self.labels, strict=True)
+        return [text for ax, points, labels in panels for text in name_clusters(ax, points, labels, names)]
+
+    def _legend(self) -> Any:
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -253,12 +275,9 @@ class BoundaryDisplay:
         signs: list[Any] = []
         for c in used:
             marker: dict[str, Any] = {**cluster_style(c), "linestyle": "", "markersize": 6}
-            signs.append(Line2D([], [], label=self.label_names[c], **marker))
+            signs.append(Line2D([], [], label=shortened(self.label_names[c]), **marker))
+        last = []
         if any((region == NOWHERE).any() for region in self.regions):
             hatch = HATCH if self._grey_cluster() else None
-            signs.append(Patch(facecolor=GREY, edgecolor=QUIET, linewidth=0.5, hatch=hatch, label="like no sample"))
-        if new_figure:
-            style: dict[str, Any] = {"frameon": False, "fontsize": 8, "ncols": min(len(signs), 3 * len(self.axes_))}
-            return self.figure_.legend(handles=signs, loc="outside lower center", **style)
-        # The caller's figure may have no room below the panels.
-        return self.axes_[0].legend(handles=signs, framealpha=0.85, edgecolor="none", fontsize=8, loc="best")
+            last.append(Patch(facecolor=GREY, edgecolor=QUIET, linewidth=0.5, hatch=hatch, label=LIKE_NONE))
+        return legend_beside(self.axes_[-1], signs, last=last)

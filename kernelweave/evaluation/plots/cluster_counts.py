@@ -7,14 +7,17 @@ import numpy as np
 
 from kernelweave.evaluation.model_selection import ChosenClusters, choose_n_clusters
 from kernelweave.evaluation.plots.style import (
-    COLOURS,
+    EDGE,
+    LABEL_SIZE,
+    LINE,
     MARK,
-    QUIET,
-    light_grid,
+    counts,
+    dress,
     line_style,
     new_axes,
-    whole_number_ticks,
+    numbers,
 )
+from kernelweave.evaluation.plots.words import legend_below
 from kernelweave.evaluation.sampling import MOST_JUDGED
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import RandomState
@@ -151,12 +154,12 @@ class ClusterCountDisplay:
         display : ClusterCountDisplay
             This display, with ``ax_``, ``figure_``, ``line_``, ``refused_``, ``mark_`` and ``text_`` set.
         """
-        self.ax_ = new_axes(self, figsize=(6.0, 3.8)) if ax is None else ax
+        self.ax_ = new_axes(self) if ax is None else ax
         self.figure_ = self.ax_.figure
         ks = self.choice.candidates
         scores = self.choice.scores
         known = np.isfinite(scores)
-        style = line_style(line_kwargs, color=COLOURS[0], linewidth=1.8, marker="o", markersize=4, label=self.name)
+        style = line_style(line_kwargs, color=LINE, linewidth=1.8, marker="o", markersize=4, label=self.name)
         (self.line_,) = self.ax_.plot(ks[known], scores[known], **style)
         colour = self.line_.get_color()
         cross = {"marker": "x", "color": colour, "markersize": 6, "linestyle": "", "label": "_refused"}
@@ -164,17 +167,16 @@ class ClusterCountDisplay:
             ks[~known], np.full((~known).sum(), BOTTOM), transform=self.ax_.get_xaxis_transform(), **cross
         )
         self._mark()
-        whole_number_ticks(self.ax_)
+        counts(self.ax_.xaxis)
+        numbers(self.ax_.yaxis)
         self.ax_.set_xlabel("number of clusters k")
         # Curves of different criteria may share the axes.
         shared = self.ax_.get_ylabel() not in ("", self.choice.criterion)
         self.ax_.set_ylabel("score" if shared else self.choice.criterion)
         self.ax_.margins(y=0.16)
-        light_grid(self.ax_)
-        self.ax_.tick_params(length=2, color=QUIET, labelsize=9)
-        self.ax_.spines[["left", "bottom"]].set_color("#cccccc")
+        dress(self.ax_, grid="both")
         if not str(self.line_.get_label()).startswith("_"):  # matplotlib's mark of curves without a name
-            self.ax_.legend(frameon=False, fontsize=8)
+            legend_below(self.ax_)
         return self
 
     def _mark(self) -> None:
@@ -187,5 +189,5 @@ class ClusterCountDisplay:
         ks = self.choice.candidates
         side, away = ("right", -9) if k > 0.5 * (ks[0] + ks[-1]) else ("left", 9)
         above = 5 + 12 * len(self.ax_.texts)  # over the words of other curves
-        style = {"textcoords": "offset points", "color": "#333333", "ha": side, "va": "bottom"}
+        style = {"textcoords": "offset points", "color": EDGE, "fontsize": LABEL_SIZE, "ha": side, "va": "bottom"}
         self.text_ = self.ax_.annotate(f"k = {k} ({self.choice.criterion})", (k, best), (away, above), **style)

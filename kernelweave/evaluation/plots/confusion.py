@@ -7,13 +7,16 @@ from scipy.optimize import linear_sum_assignment
 
 from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.metrics.checks import encode_labels
-from kernelweave.evaluation.plots.style import EDGE, new_axes
+from kernelweave.evaluation.plots.style import COLOUR_MAP, EDGE, SMALL_SIZE, as_percentages, colour_bar, dress, new_axes
+from kernelweave.evaluation.plots.words import shortened
 from kernelweave.foundation.array_types import Ints
 from kernelweave.foundation.errors import ParameterError
 
-COLOUR_MAP = "Blues"
 # Tables with more cells than this get no numbers.
 NUMBERED = 400
+# Inches for one row or column of a new picture, and characters that a name of a column may have to stand upright.
+CELL = 0.3
+UPRIGHT = 3
 
 
 class ConfusionDisplay:
@@ -42,6 +45,8 @@ class ConfusionDisplay:
         The shades.
     texts_ : list of matplotlib Text
         The counts, row by row; empty where the table is large.
+    colorbar_ : matplotlib Colorbar
+        The colour bar: shares of the class.
 
     Examples
     --------
@@ -121,24 +126,37 @@ class ConfusionDisplay:
         Returns
         -------
         display : ConfusionDisplay
-            This display, with ``ax_``, ``figure_``, ``image_`` and ``texts_`` set.
+            This display, with ``ax_``, ``figure_``, ``image_``, ``texts_`` and ``colorbar_`` set.
         """
-        ax = new_axes(self) if ax is None else ax
+        ax = new_axes(self, figsize=self._size()) if ax is None else ax
         shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1)
         self.image_ = ax.imshow(shares, cmap=COLOUR_MAP, vmin=0.0, vmax=1.0)
         self.texts_ = []
         if self.counts.size <= NUMBERED:
+            size = SMALL_SIZE if max(self.counts.shape) <= 10 else 0.75 * SMALL_SIZE
             for (i, j), count in np.ndenumerate(self.counts):
                 colour = "white" if shares[i, j] > 0.6 else EDGE
-                self.texts_.append(ax.text(j, i, str(count), ha="center", va="center", color=colour, fontsize=9))
-        ax.set_xticks(range(len(self.clusters)), [str(name) for name in self.clusters])
-        ax.set_yticks(range(len(self.classes)), [str(name) for name in self.classes])
+                self.texts_.append(ax.text(j, i, f"{count:,}", ha="center", va="center", color=colour, fontsize=size))
+        columns = [shortened(name, 20) for name in self.clusters]
+        upright = max(map(len, columns)) <= UPRIGHT
+        ax.set_xticks(range(len(columns)), columns, rotation=0 if upright else 90)
+        ax.set_yticks(range(len(self.classes)), [shortened(name) for name in self.classes])
         ax.set_xlabel("cluster")
         ax.set_ylabel("class")
+        dress(ax, box=True)
         ax.tick_params(length=0)
+        self.colorbar_ = colour_bar(ax, self.image_, "share of the class")
+        as_percentages(self.colorbar_.ax.yaxis)
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
+
+    def _size(self) -> tuple[float, float]:
+        """Return width and height of a new picture, in inches: larger tables need more."""
+        rows, columns = self.counts.shape
+        names = 0.07 * max(len(shortened(name)) for name in self.classes)
+        height = max(3.4, CELL * max(rows, columns)) + 0.9
+        return height + names + 1.2, height
 
 
 def best_columns(counts: Ints) -> Ints:

@@ -6,8 +6,19 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.describe import final_step, samples_for_final_step
-from kernelweave.evaluation.plots.style import COLOURS, EDGE, QUIET, as_many_axes, bar_style, new_axes
+from kernelweave.evaluation.plots.style import (
+    EDGE,
+    QUIET,
+    as_many_axes,
+    bar_style,
+    cluster_colour,
+    counts,
+    dress,
+    new_axes,
+    numbers,
+)
 from kernelweave.evaluation.plots.view_weights import ViewWeightsDisplay
+from kernelweave.evaluation.plots.words import legend_below, shortened
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 
@@ -174,7 +185,12 @@ class DecisionDisplay:
         for c in (0, 1):
             values = self.decisions[self.labels == c]
             inside.append(int(np.count_nonzero(np.abs(values) < 1.0 - ON_THE_MARGIN)))
-            style: dict[str, Any] = {"color": COLOURS[c], "hatch": HATCHES[c], "edgecolor": "white", "linewidth": 0.4}
+            style: dict[str, Any] = {
+                "color": cluster_colour(c),
+                "hatch": HATCHES[c],
+                "edgecolor": "white",
+                "linewidth": 0.4,
+            }
             style |= {"bins": edges, "alpha": 0.85, "label": _legend_text(c, values, inside[-1])}
             self.histograms_.append(ax.hist(_outward(values), **bar_style(options, **style))[2])
         self.inside_ = np.array(inside)
@@ -182,12 +198,10 @@ class DecisionDisplay:
         self.lines_ = [ax.axvline(at, color=EDGE, linewidth=1.0, linestyle=style) for at, style in styles]
         ax.set_xlabel("decision value (shaded: inside the margin)")
         ax.set_ylabel("samples")
-        # The legend stands above the bars.
-        ax.set_ylim(0.0, 1.32 * ax.get_ylim()[1])
-        ax.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=8, loc="upper center")
-        ax.tick_params(length=2, color=QUIET, labelsize=9)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.spines[["left", "bottom"]].set_color("#cccccc")
+        numbers(ax.xaxis)
+        counts(ax.yaxis)
+        dress(ax)
+        legend_below(ax, ncols=1)
 
 
 def _kernels(estimator: Any) -> tuple[list[str], Floats]:
@@ -220,8 +234,7 @@ def _short(names: Any) -> list[str]:
     views = {text.partition(", ")[0] for text in texts if ", " in text}
     if len(views) == 1 and all(text.startswith(f"{next(iter(views))}, ") for text in texts):
         texts = [text.partition(", ")[2] for text in texts]
-    half = (LONGEST_NAME - 1) // 2
-    return [text if len(text) <= LONGEST_NAME else f"{text[:half]}…{text[half + 1 - LONGEST_NAME :]}" for text in texts]
+    return [shortened(text, LONGEST_NAME) for text in texts]
 
 
 def _edges(decisions: Floats) -> Floats:
@@ -242,6 +255,6 @@ def _outward(values: Floats) -> Floats:
 
 def _legend_text(cluster: int, values: Floats, inside: int) -> str:
     """Return the text of a cluster in the legend."""
-    words = f"cluster {cluster}: {len(values)} samples, {inside} inside the margin"
+    words = f"cluster {cluster}: {len(values):,} samples, {inside:,} inside the margin"
     across = int(np.count_nonzero(values > 0 if cluster == 0 else values <= 0))
-    return f"{words}, {across} across the border" if across else words
+    return f"{words}, {across:,} across the border" if across else words

@@ -7,9 +7,24 @@ import numpy as np
 from kernelweave.evaluation.describe import final_step, samples_for_final_step
 from kernelweave.evaluation.describe.silhouettes import Yardstick
 from kernelweave.evaluation.describe.views import takes_graph
-from kernelweave.evaluation.plots.style import COLOURS, EDGE, QUIET, new_axes
+from kernelweave.evaluation.plots.style import (
+    EDGE,
+    LINE,
+    QUIET,
+    SIZE,
+    cluster_colour,
+    counts,
+    dress,
+    line_style,
+    new_axes,
+    numbers,
+)
+from kernelweave.evaluation.plots.words import legend_below, shortened
 from kernelweave.evaluation.sampling import MOST_JUDGED
 from kernelweave.foundation.errors import ParameterError
+
+# Names of clusters are so far apart at least, as a share of the height of the picture.
+LEAST_ROOM = 0.035
 
 
 class ObjectivePathDisplay:
@@ -102,15 +117,16 @@ class ObjectivePathDisplay:
         """
         ax = new_axes(self) if ax is None else ax
         steps = np.arange(self.first, self.first + len(self.path))
-        style = {"color": COLOURS[0], "marker": "o" if len(steps) <= 50 else "", "markersize": 4, **line_kwargs}
+        style = line_style(line_kwargs, color=LINE, linewidth=1.8, marker="o" if len(steps) <= 50 else "", markersize=4)
         (self.line_,) = ax.plot(steps, self.path, **style)
         ax.set_xlabel("step")
         ax.set_ylabel(self.name)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        counts(ax.xaxis)
+        numbers(ax.yaxis)
         if self.converged is not None:
             ends = "ended by itself" if self.converged else "stopped by max_iter"
-            ax.set_title(f"{steps[-1]} step{'' if steps[-1] == 1 else 's'}, {ends}", fontsize=10)
-        ax.spines[["top", "right"]].set_visible(False)
+            ax.set_title(f"{steps[-1]:,} step{'' if steps[-1] == 1 else 's'}, {ends}")
+        dress(ax, grid="both")
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
@@ -249,8 +265,9 @@ class SilhouetteDisplay:
         display : SilhouetteDisplay
             This display, with ``ax_``, ``figure_``, ``bars_`` and ``line_`` set.
         """
-        ax = new_axes(self) if ax is None else ax
         clusters = np.unique(self.labels)
+        height = max(SIZE[1], 1.0 + 0.2 * len(clusters))
+        ax = new_axes(self, figsize=(SIZE[0], height)) if ax is None else ax
         self.bars_ = []
         gap = max(1, len(self.labels) // 60)
         top = 0
@@ -259,20 +276,34 @@ class SilhouetteDisplay:
             members = np.sort(self.silhouettes[self.labels == name])[::-1]
             rows = np.arange(top, top + len(members) + 1)
             values = np.append(members, members[-1])
-            self.bars_.append(ax.fill_betweenx(rows, 0.0, values, step="post", color=COLOURS[c % len(COLOURS)], lw=0))
+            self.bars_.append(ax.fill_betweenx(rows, 0.0, values, step="post", color=cluster_colour(c), lw=0))
             places.append(top + len(members) / 2)
             top += len(members) + gap
         mean = float(self.silhouettes.mean())
         self.line_ = ax.axvline(mean, color=EDGE, lw=1, ls="--", label=f"mean {mean:.2f}")
         ax.axvline(0.0, color=QUIET, lw=0.8)
         sizes = [int((self.labels == name).sum()) for name in clusters]
-        ax.set_yticks(places, [f"{name} ({size})" for name, size in zip(clusters, sizes, strict=True)])
+        named = _apart(places, sizes, LEAST_ROOM * top)
+        names = [f"{shortened(clusters[c], 20)} ({sizes[c]:,})" for c in named]
+        ax.set_yticks([places[c] for c in named], names)
         ax.set_ylim(top - gap, 0)
-        ax.set_xlim(min(-0.1, float(self.silhouettes.min()) - 0.05), 1.0)
-        ax.set_xlabel("silhouette")
-        ax.set_ylabel("cluster (samples)")
-        ax.legend(frameon=False, loc="lower right")
-        ax.spines[["top", "right"]].set_visible(False)
+        low = min(-0.1, float(self.silhouettes.min()) - 0.05)
+        ax.set_xlim(low, min(1.0, max(0.2, float(self.silhouettes.max()) + 0.05)))
+        ax.set_xlabel("silhouette (below 0: nearer to another cluster)")
+        unnamed = len(clusters) - len(named)
+        ax.set_ylabel(f"cluster (samples){f'; {unnamed} small ones unnamed' if unnamed else ''}")
+        numbers(ax.xaxis)
+        dress(ax, grid="x")
+        legend_below(ax, [self.line_])
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
+
+
+def _apart(places: list[float], sizes: list[int], room: float) -> list[int]:
+    """Return the clusters that get a name, from top to bottom: the largest first, while there is room between them."""
+    named: list[int] = []
+    for c in np.argsort(-np.array(sizes), kind="stable"):
+        if all(abs(places[c] - places[other]) >= room for other in named):
+            named.append(int(c))
+    return sorted(named)

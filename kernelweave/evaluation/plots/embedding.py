@@ -1,4 +1,4 @@
-"""Samples of any kernel in the plane, with the regions of the clusters, as a picture."""
+"""Samples of any kernel in the plane, by cluster, as a picture."""
 
 from numbers import Integral
 from typing import Any
@@ -8,7 +8,16 @@ import numpy as np
 from kernelweave.evaluation.describe import Clustering, final_step, read_clustering
 from kernelweave.evaluation.describe.distances import mean_of_views, node_places, scaled, squares_by_view
 from kernelweave.evaluation.describe.kernels import has_fitted_kernel, kernel_among, training_samples
-from kernelweave.evaluation.plots.style import COLOURS, cluster_style, new_axes
+from kernelweave.evaluation.describe.views import View
+from kernelweave.evaluation.plots.style import (
+    cluster_colour,
+    cluster_style,
+    frame,
+    marker_area,
+    new_axes,
+    scatter_style,
+)
+from kernelweave.evaluation.plots.words import LISTED, legend_beside, name_clusters, shortened
 from kernelweave.evaluation.principal import kernel_components, scaling_components
 from kernelweave.evaluation.sampling import draw
 from kernelweave.foundation.array_types import Floats, Ints
@@ -17,14 +26,25 @@ from kernelweave.foundation.errors import ParameterError
 # Points of the grid along each side, and neighbours that decide the colour of a point.
 GRID = 200
 NEIGHBOURS = 15
+# Names of the axes, by what they are; shares of the variance are written beside the first alone.
+OF_DATA = "principal component"
+OF_KERNEL = "kernel principal component"
+OF_DISTANCES = "coordinate"
+OF_GRAPH = "spectral component"
+NEIGHBOUR_GRAPH = "nearest_neighbors"
 
 
 class EmbeddingDisplay:
-    """The samples in the plane of the two leading kernel principal components, and the regions of the clusters.
+    """The samples in the plane of the two leading kernel principal components, by cluster.
 
-    Near points have similar kernel rows. The plane does not show distances in full: the axes give the share of
-    the variance. Regions are drawn by the clusters of the nearest samples in the picture, not by ``predict``: points of
-    the plane are not samples.
+    Near points have similar kernel rows. The plane does not show distances in full. Where the axes are principal
+    components of the data they give their shares of the variance; shares of a kernel's or a graph's spectrum say little
+    about the data and are not written.
+
+    Regions of the clusters are drawn on request, by the clusters of the nearest samples in the picture, not by
+    ``predict``: points of the plane are not samples, and most of the plane holds none.
+
+    Clusters beyond 12 are named on their samples, and the legend lists the first ones.
 
     Make one with :meth:`from_estimator` or :meth:`from_predictions`; draw it again elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
@@ -36,7 +56,9 @@ class EmbeddingDisplay:
     labels : ndarray of shape (n_drawn,)
         Their clusters.
     shares : tuple of two float or None, default=None
-        Shares of the variance along the axes.
+        Shares of the variance along the axes, written where ``axis_name`` is the default.
+    axis_name : str, default="principal component"
+        What the axes are.
 
     Attributes
     ----------
@@ -48,6 +70,10 @@ class EmbeddingDisplay:
         The samples, one entry per cluster.
     regions_ : matplotlib AxesImage or None
         The regions.
+    legend_ : matplotlib Legend or None
+        The legend, beside the samples; None where there is one cluster.
+    texts_ : list of matplotlib Annotation
+        Names of the clusters on their samples, where there are more than 12.
 
     Examples
     --------
@@ -62,10 +88,13 @@ class EmbeddingDisplay:
     (500, 2)
     """
 
-    def __init__(self, points: Floats, *, labels: Any, shares: tuple[float, float] | None = None) -> None:
+    def __init__(
+        self, points: Floats, *, labels: Any, shares: tuple[float, float] | None = None, axis_name: str = OF_DATA
+    ) -> None:
         self.points = points
         self.labels = labels
         self.shares = shares
+        self.axis_name = axis_name
 
     @classmethod
     def from_estimator(
@@ -74,7 +103,7 @@ class EmbeddingDisplay:
         X: Any,
         *,
         max_samples: int = 2000,
-        regions: bool = True,
+        regions: bool = False,
         random_state: Any = 0,
         ax: Any = None,
     ) -> "EmbeddingDisplay":
@@ -90,7 +119,7 @@ class EmbeddingDisplay:
             The training samples.
         max_samples : int, default=2000
             So many are drawn at random where there are more: the cost grows with the cube of it.
-        regions : bool, default=True
+        regions : bool, default=False
             Whether to colour the regions of the clusters.
         random_state : int, RandomState instance or None, default=0
             Seed of the draw.
@@ -109,11 +138,12 @@ class EmbeddingDisplay:
             raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 2 on.")
         clustering = read_clustering(estimator, X)
         rows = draw(clustering.n_samples, int(max_samples), random_state, "displayed samples")
-        points, shares = _plane(clustering, rows)
-        return cls(points, labels=np.asarray(final.labels_)[rows], shares=shares).plot(ax, regions=regions)
+        points, shares, name = _plane(clustering, rows)
+        display = cls(points, labels=np.asarray(final.labels_)[rows], shares=shares, axis_name=name)
+        return display.plot(ax, regions=regions)
 
     @classmethod
-    def from_predictions(cls, K: Any, labels: Any, *, regions: bool = True, ax: Any = None) -> "EmbeddingDisplay":
+    def from_predictions(cls, K: Any, labels: Any, *, regions: bool = False, ax: Any = None) -> "EmbeddingDisplay":
         """Draw the samples of a kernel matrix.
 
         Parameters
@@ -122,7 +152,7 @@ class EmbeddingDisplay:
             The kernel, symmetric.
         labels : array-like of shape (n_samples,)
             Clusters.
-        regions : bool, default=True
+        regions : bool, default=False
             Whether to colour the regions of the clusters.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
@@ -139,16 +169,16 @@ class EmbeddingDisplay:
         if not np.isfinite(matrix).all():
             raise ParameterError("K holds values that are not finite.")
         points, shares = kernel_components(matrix, 2)
-        return cls(points, labels=codes, shares=_pair(shares)).plot(ax, regions=regions)
+        return cls(points, labels=codes, shares=_pair(shares), axis_name=OF_KERNEL).plot(ax, regions=regions)
 
-    def plot(self, ax: Any = None, *, regions: bool = True, **scatter_kwargs: Any) -> "EmbeddingDisplay":
-        """Draw samples and regions.
+    def plot(self, ax: Any = None, *, regions: bool = False, **scatter_kwargs: Any) -> "EmbeddingDisplay":
+        """Draw the samples, and the regions where they are asked for.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
-        regions : bool, default=True
+        regions : bool, default=False
             Whether to colour the regions of the clusters.
         **scatter_kwargs : dict
             Passed to ``Axes.scatter``.
@@ -156,22 +186,31 @@ class EmbeddingDisplay:
         Returns
         -------
         display : EmbeddingDisplay
-            This display, with ``ax_``, ``figure_``, ``scatters_`` and ``regions_`` set.
+            This display, with ``ax_``, ``figure_``, ``scatters_``, ``regions_``, ``legend_`` and ``texts_`` set.
         """
         ax = new_axes(self) if ax is None else ax
         clusters, codes = np.unique(self.labels, return_inverse=True)
         self.regions_ = self._colour(ax, codes, len(clusters)) if regions and len(clusters) > 1 else None
-        style = {"s": 14, "linewidths": 0.4, "edgecolors": "white", **scatter_kwargs}
+        area = marker_area(len(codes))
+        style = scatter_style(scatter_kwargs, s=area, linewidth=0.25, edgecolor="white")
         self.scatters_ = []
         for c, name in enumerate(clusters):
             members = self.points[codes == c]
-            self.scatters_.append(ax.scatter(*members.T, label=str(name), **{**cluster_style(c), **style}))
-        along = ["", ""] if self.shares is None else [f", {share:.0%} of the variance" for share in self.shares]
-        ax.set_xlabel(f"component 1{along[0]}")
-        ax.set_ylabel(f"component 2{along[1]}")
-        if len(clusters) <= 15:
-            ax.legend(title="cluster", frameon=False, fontsize=8, loc="best")
-        ax.spines[["top", "right"]].set_visible(False)
+            self.scatters_.append(ax.scatter(*members.T, label=shortened(name), **{**cluster_style(c), **style}))
+        along = ["", ""]
+        if self.shares is not None and self.axis_name == OF_DATA:
+            along = [f", {share:.0%} of the variance" for share in self.shares]
+        ax.set_xlabel(f"{self.axis_name} 1{along[0]}")
+        ax.set_ylabel(f"{self.axis_name} 2{along[1]}")
+        frame(ax, self.points)
+        if self.regions_ is not None:
+            left, right, bottom, top = self.regions_.get_extent()
+            ax.set_xlim(left, right)
+            ax.set_ylim(bottom, top)
+        self.legend_ = None
+        if len(clusters) > 1:
+            self.legend_ = legend_beside(ax, self.scatters_, title="cluster")
+        self.texts_ = name_clusters(ax, self.points, codes, list(clusters)) if len(clusters) > LISTED else []
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
@@ -190,28 +229,47 @@ class EmbeddingDisplay:
         grid = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
         scale = np.maximum(high - low, 1e-12)
         near = KNeighborsClassifier(min(NEIGHBOURS, len(codes))).fit(self.points / scale, codes)
-        shades = np.array([to_rgb(COLOURS[c % len(COLOURS)]) for c in range(k)])
+        shades = np.array([to_rgb(cluster_colour(c)) for c in range(k)])
         picture = shades[near.predict(grid / scale)].reshape(GRID, GRID, 3)
         extent = (low[0], high[0], low[1], high[1])
-        image = ax.imshow(picture, extent=extent, origin="lower", aspect="auto", alpha=0.18, zorder=0)
-        ax.set_xlim(low[0], high[0])
-        ax.set_ylim(low[1], high[1])
-        return image
+        return ax.imshow(picture, extent=extent, origin="lower", aspect="auto", alpha=0.18, zorder=0)
 
 
-def _plane(clustering: Clustering, rows: Ints) -> tuple[Floats, tuple[float, float] | None]:
-    """Return the samples in the plane, and the shares of the variance along its axes; a graph has none."""
+def _plane(clustering: Clustering, rows: Ints) -> tuple[Floats, tuple[float, float] | None, str]:
+    """Return the samples in the plane, the shares of the variance along its axes, and what these are.
+
+    A graph has no shares.
+    """
     model = clustering.model
     if has_fitted_kernel(model) and len(training_samples(model)) == clustering.n_samples:
         points, shares = kernel_components(kernel_among(model, clustering.samples, rows), 2)
-        return points, _pair(shares)
+        return points, _pair(shares), _components_of(clustering)
     places = node_places(clustering)
     if places is not None:
-        return places[rows, :2], None
+        return places[rows, :2], None, OF_GRAPH
     squares = list(squares_by_view(clustering, rows))
     together = squares[0] if len(squares) == 1 else len(squares) * mean_of_views([scaled(each) for each in squares])
     points, shares = scaling_components(together, 2)
-    return points, _pair(shares)
+    ways = {view.compared_by for view in clustering.views}
+    if "kernel" in ways:
+        return points, _pair(shares), _components_of(clustering)
+    return points, _pair(shares), OF_DISTANCES if "metric" in ways else OF_DATA
+
+
+def _components_of(clustering: Clustering) -> str:
+    """Return what the components of a model's kernel are: those of the data where all of its kernels are linear."""
+    if all(view.kind == "graph" or _by_kernels(view, NEIGHBOUR_GRAPH) for view in clustering.views):
+        return OF_GRAPH
+    linear = all(view.kind == "features" and _by_kernels(view, "linear") for view in clustering.views)
+    return OF_DATA if linear else OF_KERNEL
+
+
+def _by_kernels(view: View, name: str) -> bool:
+    """Whether a view is compared by kernels of this name alone. A view without any has become a graph in the model."""
+    kernels = [kernel for kernel, _ in view.measure.kernels]
+    if not kernels:
+        return name == NEIGHBOUR_GRAPH and view.kind != "kernel"
+    return all(isinstance(kernel, str) and kernel == name for kernel in kernels)
 
 
 def _pair(shares: Floats) -> tuple[float, float]:

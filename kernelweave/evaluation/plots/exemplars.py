@@ -9,7 +9,16 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.utils import check_array
 
 from kernelweave.evaluation.describe import final_step, samples_for_final_step
-from kernelweave.evaluation.plots.style import EDGE, cluster_style, fitted_attributes, frame, new_axes, scatter_style
+from kernelweave.evaluation.plots.style import (
+    EDGE,
+    LABEL_SIZE,
+    cluster_style,
+    fitted_attributes,
+    frame,
+    new_axes,
+    scatter_style,
+)
+from kernelweave.evaluation.plots.words import shortened, write_apart
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import Views, views_as_seen
@@ -25,7 +34,7 @@ class ExemplarDisplay:
 
     Samples have the colour and the marker of their cluster. The area of a marker grows with the prior: a sample without
     one is a dot, others have a thin outline, exemplars a thick one. The number beside an exemplar is its cluster, as in
-    ``labels_``; no more than 40 are written.
+    ``labels_``; no more than 40 are written, and none that would cover another.
 
     Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
@@ -149,7 +158,7 @@ class ExemplarDisplay:
         display : ExemplarDisplay
             This display, with ``ax_``, ``figure_``, ``exemplars_`` and ``texts_`` set.
         """
-        self.ax_ = new_axes(self, figsize=(6.0, 4.6)) if ax is None else ax
+        self.ax_ = new_axes(self, figsize=(5.8, 4.6)) if ax is None else ax
         self.figure_ = self.ax_.figure
         areas = self._areas()
         plain = scatter_style(scatter_kwargs, alpha=0.7, linewidth=0)
@@ -160,10 +169,15 @@ class ExemplarDisplay:
             for style, some in ((plain, self.priors == 0), (likely, self.priors > 0)):
                 members = others & some & (self.labels == c)
                 self.ax_.scatter(*self.points[members].T, **{**cluster_style(c), "s": areas[members], **style})
-        self._draw_exemplars(areas)
-        self.ax_.set_xlabel(self.axis_names[0])
-        self.ax_.set_ylabel(self.axis_names[1])
+        outlined = self._draw_exemplars(areas)
+        self.ax_.set_xlabel(shortened(self.axis_names[0], 48))
+        self.ax_.set_ylabel(shortened(self.axis_names[1], 48))
+        self.ax_.set_title("numbers: exemplars; area of a marker: its prior")
         frame(self.ax_, self.points)
+        numbers = [str(c) for c in range(len(self.exemplar_indices))][:NUMBERED]
+        places = self.points[self.exemplar_indices][:NUMBERED]
+        apart = 0.5 * np.sqrt(outlined)[:NUMBERED]
+        self.texts_ = write_apart(self.ax_, numbers, places, apart, fontsize=LABEL_SIZE)
         return self
 
     def _areas(self) -> Floats:
@@ -172,31 +186,16 @@ class ExemplarDisplay:
         largest = float(self.priors.max())
         return dot + (LARGEST - dot) * (self.priors / largest if largest > 0 else self.priors)
 
-    def _draw_exemplars(self, areas: Floats) -> None:
-        from matplotlib.patheffects import withStroke
-
+    def _draw_exemplars(self, areas: Floats) -> Floats:
+        """Draw the outlined markers, and return their areas."""
         self.exemplars_ = []
-        self.texts_ = []
+        outlined = np.maximum(areas[self.exemplar_indices], 30.0)
         # The largest first, so that they do not hide smaller ones.
         for c, j in enumerate(self.exemplar_indices):
             style = cluster_style(self.labels[j])
-            area = max(float(areas[j]), 30.0)
-            drawn = self.ax_.scatter(*self.points[j], s=area, **style, edgecolors=EDGE, linewidths=1.8, zorder=3)
+            drawn = self.ax_.scatter(*self.points[j], s=outlined[c], **style, edgecolors=EDGE, linewidths=1.8, zorder=3)
             self.exemplars_.append(drawn)
-            if c < NUMBERED:
-                away = 0.45 * np.sqrt(area) + 2.0
-                text = self.ax_.annotate(
-                    str(c),
-                    self.points[j],
-                    (away, away),
-                    textcoords="offset points",
-                    color=EDGE,
-                    fontsize=10,
-                    fontweight="bold",
-                    zorder=4,
-                    path_effects=[withStroke(linewidth=2.5, foreground="white")],
-                )
-                self.texts_.append(text)
+        return outlined
 
 
 def _projected(model: Any, X: Any) -> tuple[Floats, tuple[str, str]]:

@@ -8,17 +8,23 @@ from sklearn.base import clone
 
 from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.metrics import normalized_mutual_info
+from kernelweave.evaluation.palette import N_COLOURS
 from kernelweave.evaluation.plots.style import (
-    COLOURS,
     EDGE,
+    LABEL_SIZE,
     MARK,
-    MARKERS,
     QUIET,
+    SIZE,
     as_many_axes,
     bar_style,
+    cluster_colour,
+    cluster_style,
+    dress,
     line_style,
     new_axes,
+    numbers,
 )
+from kernelweave.evaluation.plots.words import LISTED, legend_below, legend_beside, shortened
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.solvers.shared.exponent import EQUAL_STABILITIES
@@ -226,7 +232,7 @@ class ExponentDisplay:
             self._draw_bars(next(panels), name, bar_kwargs or {}, title=len(methods) > 1)
         if methods:
             self.axes_[0].set_ylabel("kernel coefficient (dashed: all equal)")
-            self.axes_[0].legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=8, loc="upper right")
+            legend_beside(self.axes_[len(methods) - 1], self._leading_views(), handlelength=1.6)
         if self.nmi is not None:
             self._draw_lines(next(panels), self.nmi, "NMI", line_kwargs or {})
         if self.stability is not None:
@@ -237,8 +243,18 @@ class ExponentDisplay:
             self._dress(ax)
         return self
 
+    def _leading_views(self) -> list[Any]:
+        """Return the bars for the legend: in the order of the views where all are listed, else the largest first."""
+        bars = next(iter(self.bars_.values()))
+        if len(bars) <= LISTED:
+            return bars
+        largest = np.max([np.max(values, axis=0) for values in self.coefficients.values()], axis=0)
+        return [bars[v] for v in np.argsort(-largest, kind="stable")]
+
     def _new_axes(self, widths: Sequence[float]) -> Array:
-        options = {"figsize": (3.2 * sum(widths), 3.5), "width_ratios": widths}
+        wide = 3.2 * sum(widths) + 0.03 * len(self.view_names) * len(self.p) * len(self.coefficients or {})
+        beside = 0.5 + 0.07 * max((len(shortened(name)) for name in self.view_names), default=0)
+        options = {"figsize": (wide + beside, SIZE[1]), "width_ratios": widths}
         return np.atleast_1d(np.asarray(new_axes(self, len(widths), **options), dtype=object))
 
     def _draw_bars(self, ax: Any, name: str, options: dict[str, Any], *, title: bool) -> None:
@@ -249,24 +265,26 @@ class ExponentDisplay:
         self.bars_[name] = []
         for v, view in enumerate(self.view_names):
             at = places - FILLED / 2 + (v + 0.5) * wide
-            style = {"color": COLOURS[v % len(COLOURS)], "hatch": HATCHES[v % len(HATCHES)], "edgecolor": "white"}
-            style = bar_style(options, width=wide, linewidth=0.4, label=view, **style)
+            pattern = v if n_views <= LISTED else v // N_COLOURS  # too fine to see on the narrow bars of many views
+            style = {"color": cluster_colour(v), "hatch": HATCHES[pattern % len(HATCHES)], "edgecolor": "white"}
+            style = bar_style(
+                options, width=wide, linewidth=0.4 if n_views <= LISTED else 0.0, label=shortened(view), **style
+            )
             self.bars_[name].append(ax.bar(at, coefficients[:, v], **style))
         ax.axhline(1.0 / n_views, color=EDGE, linewidth=1.0, linestyle=(0, (4, 3)))
-        ax.set_ylim(0.0, 1.05)
+        ax.set_ylim(0.0, min(1.05, 1.15 * max(float(np.max(values)) for values in self.coefficients.values())))
         if title:
-            ax.set_title(name, fontsize=10)
+            ax.set_title(shortened(name, 40))
 
     def _draw_lines(self, ax: Any, curves: Mapping[str, Floats], what: str, options: dict[str, Any]) -> None:
         for i, (name, values) in enumerate(curves.items()):
-            style: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-            style |= {"linestyle": LINES[i % len(LINES)], "linewidth": 1.8, "markersize": 5, "label": name}
+            style: dict[str, Any] = {**cluster_style(i), "linestyle": LINES[i % len(LINES)], "linewidth": 1.8}
+            style |= {"markersize": 5, "label": shortened(name, 40)}
             (self.lines_[name],) = ax.plot(np.arange(len(self.p)), values, **line_style(options, **style))
         ax.set_ylabel(what)
-        ax.grid(True, axis="y", color=QUIET, alpha=0.25, linewidth=0.6)
-        ax.set_axisbelow(True)
+        numbers(ax.yaxis)
         if len(curves) > 1:
-            ax.legend(frameon=False, fontsize=8)
+            legend_below(ax, ncols=1)
 
     def _mark_chosen(self, ax: Any) -> None:
         best = float(np.max(self.stability))
@@ -283,7 +301,7 @@ class ExponentDisplay:
         words = "equal weights" if np.isinf(self.p[place]) else f"p = {_written(self.p[place])}"
         # To the left of a mark at the right edge.
         side, away = ("right", -9) if place > len(self.p) / 2 else ("left", 9)
-        style = {"textcoords": "offset points", "color": "#333333", "ha": side, "va": "top"}
+        style = {"textcoords": "offset points", "color": EDGE, "fontsize": LABEL_SIZE, "ha": side, "va": "top"}
         self.text_ = ax.annotate(f"{words} (chosen)", (place, height), (away, -9), **style)
         ax.margins(y=0.18)
 
@@ -291,9 +309,7 @@ class ExponentDisplay:
         ax.set_xticks(np.arange(len(self.p)), [_written(exponent) for exponent in self.p])
         ax.set_xlim(-0.6, len(self.p) - 0.4)
         ax.set_xlabel("exponent p")
-        ax.tick_params(length=2, color=QUIET, labelsize=8)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.spines[["left", "bottom"]].set_color("#cccccc")
+        dress(ax, grid="y")
 
 
 def _methods(estimator: Any) -> dict[str, Any]:

@@ -7,11 +7,20 @@ import numpy as np
 from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.model_selection import SuggestedClusters, suggest_n_clusters
 from kernelweave.evaluation.model_selection.number_of_clusters import read_path
-from kernelweave.evaluation.plots.style import light_grid, line_style, new_axes, whole_number_ticks
+from kernelweave.evaluation.plots.style import (
+    EDGE,
+    LABEL_SIZE,
+    LINE,
+    MARK,
+    counts,
+    dress,
+    line_style,
+    new_axes,
+    numbers,
+)
+from kernelweave.evaluation.plots.words import legend_below
 from kernelweave.foundation.errors import ParameterError
 
-LINE = "#1b6ca8"
-MARK = "#e08214"
 # More points than this are drawn as a plain line.
 MARKED_POINTS = 40
 RULES = {"elbow": "elbow", "gap": "gap", "gap_max": "largest gap"}
@@ -146,7 +155,7 @@ class InertiaPathDisplay:
         display : InertiaPathDisplay
             This display, with ``ax_``, ``figure_``, ``line_``, ``mark_`` and ``text_`` set.
         """
-        self.ax_ = new_axes(self, figsize=(6.0, 3.8)) if ax is None else ax
+        self.ax_ = new_axes(self) if ax is None else ax
         self.figure_ = self.ax_.figure
         ks = np.arange(1, len(self.inertia_path) + 1)
         marker = "o" if len(ks) <= MARKED_POINTS else None
@@ -154,11 +163,12 @@ class InertiaPathDisplay:
         (self.line_,) = self.ax_.plot(ks, self.inertia_path, **style)
         self.ax_.set_xlabel("number of clusters k")
         self.ax_.set_ylabel("inertia")
-        whole_number_ticks(self.ax_)
-        light_grid(self.ax_)
+        counts(self.ax_.xaxis)
+        numbers(self.ax_.yaxis)
+        dress(self.ax_, grid="both")
         self.mark_, self.text_ = self._mark_suggestion()
         if not str(self.line_.get_label()).startswith("_"):  # matplotlib's mark of curves without a name
-            self.ax_.legend(frameon=False)
+            legend_below(self.ax_)
         return self
 
     def _mark_suggestion(self) -> tuple[Any, Any]:
@@ -180,7 +190,8 @@ class InertiaPathDisplay:
             (k, height),
             (9, 9),
             textcoords="offset points",
-            color="#333333",
+            color=EDGE,
+            fontsize=LABEL_SIZE,
         )
         return mark, text
 

@@ -6,14 +6,25 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.describe import final_step, samples_for_final_step
-from kernelweave.evaluation.plots.style import EDGE, QUIET, as_many_axes, cluster_style, new_axes, scatter_style
+from kernelweave.evaluation.plots.style import (
+    EDGE,
+    as_many_axes,
+    cluster_style,
+    counts,
+    dress,
+    marker_area,
+    new_axes,
+    numbers,
+    scatter_style,
+)
+from kernelweave.evaluation.plots.words import LISTED, legend_beside, name_clusters, wrapped
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.solvers.spectral.kernel_spectral import decode
 
 SIGNS = {1.0: "+", -1.0: "\N{MINUS SIGN}"}
-# Legends of more clusters leave out the rest.
-LISTED = 12
+# Longer patterns of signs are left out of the legend: nobody reads them.
+LONGEST_PATTERN = 6
 
 
 class ScoreDisplay:
@@ -50,6 +61,8 @@ class ScoreDisplay:
         Figure with the panels.
     points_ : list of ndarray of shape (n_samples, 2)
         Where every sample lies, panel by panel.
+    texts_ : list of matplotlib Annotation
+        Numbers of the clusters on their samples, where there are more than the legends list.
 
     See Also
     --------
@@ -181,26 +194,29 @@ class ScoreDisplay:
         Returns
         -------
         display : ScoreDisplay
-            This display, with ``axes_``, ``figure_`` and ``points_`` set.
+            This display, with ``axes_``, ``figure_``, ``points_`` and ``texts_`` set.
         """
         count = len(self.scores)
         self.axes_ = self._new_axes(count) if axes is None else as_many_axes(axes, count)
         self.figure_ = self.axes_[0].figure
         self.points_ = [self._places(each) for each in self.scores]
-        size = float(np.clip(8000.0 / len(self.scores[0]), 7.0, 22.0))
-        style = scatter_style(scatter_kwargs, s=size, alpha=0.8, linewidth=0)
+        style = scatter_style(scatter_kwargs, s=marker_area(len(self.scores[0])), alpha=0.8, linewidth=0)
         for p, ax in enumerate(self.axes_):
             self._draw_lines(ax)
-            for i, c in enumerate(np.unique(self.labels[p])):
+            for c in np.unique(self.labels[p]):
                 members = self.labels[p] == c
-                text = self._legend_text(p, c, int(members.sum())) if i < LISTED else None
+                text = self._legend_text(p, c, int(members.sum()))
                 ax.scatter(*self.points_[p][members].T, **{**cluster_style(c), "label": text, **style})
-            ax.set_title(self.titles[p], fontsize=10)
+            ax.set_title(wrapped(self.titles[p], 34))
             self._dress(ax)
+        self.texts_ = []
+        for ax, points, labels in zip(self.axes_, self.points_, self.labels, strict=True):
+            if len(np.unique(labels)) > LISTED:
+                self.texts_ += name_clusters(ax, points, labels, range(int(labels.max()) + 1))
         return self
 
     def _new_axes(self, count: int) -> Array:
-        return np.atleast_1d(np.asarray(new_axes(self, count, figsize=(3.9 * count + 0.5, 3.9)), dtype=object))
+        return np.atleast_1d(np.asarray(new_axes(self, count, figsize=(4.8 * count + 0.5, 3.9)), dtype=object))
 
     def _alone(self) -> bool:
         """Whether there is one score only."""
@@ -220,8 +236,9 @@ class ScoreDisplay:
 
     def _legend_text(self, panel: int, cluster: int, size: int) -> str:
         """Return the text of a cluster in the legend."""
-        pattern = "" if self.codebooks is None else " ".join(SIGNS[sign] for sign in self.codebooks[panel][cluster])
-        return f"cluster {cluster}: {size}" if not pattern else f"cluster {cluster} ({pattern}): {size}"
+        signs = () if self.codebooks is None else self.codebooks[panel][cluster]
+        pattern = " ".join(SIGNS[sign] for sign in signs) if len(signs) <= LONGEST_PATTERN else ""
+        return f"cluster {cluster}: {size:,}" if not pattern else f"cluster {cluster} ({pattern}): {size:,}"
 
     def _dress(self, ax: Any) -> None:
         if self._alone():
@@ -231,12 +248,10 @@ class ScoreDisplay:
             ax.set_xlabel(f"score {self.components[0] + 1}")
             ax.set_ylabel(f"score {self.components[1] + 1}")
         ax.margins(0.06)
-        legend = ax.legend(frameon=True, framealpha=0.85, edgecolor="none", fontsize=8, loc="best")
-        for sign in legend.legend_handles:
-            sign.set_sizes([28.0])
-        ax.tick_params(length=2, color=QUIET, labelsize=8, labelcolor="#555555")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.spines[["left", "bottom"]].set_color("#cccccc")
+        (counts if self._alone() else numbers)(ax.xaxis)
+        numbers(ax.yaxis)
+        dress(ax, box=True)
+        legend_beside(ax)
 
 
 def _averaged(model: Any) -> Floats:

@@ -7,23 +7,31 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.plots.style import (
-    COLOURS,
+    EDGE,
+    LINE,
     MARK,
     QUIET,
+    SECOND_LINE,
+    SIZE,
+    SMALL_SIZE,
     as_many_axes,
-    light_grid,
+    counts,
+    dress,
     new_axes,
+    numbers,
     scatter_style,
-    whole_number_ticks,
 )
+from kernelweave.evaluation.plots.words import legend_below, shortened
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 
-REFUSED = COLOURS[6]
+REFUSED = QUIET
 # Values of a parameter whose largest is this many times the smallest are drawn on a logarithmic axis.
 DECADES = 20.0
 # Height of the marks of refused points, as a share of the panel.
 BOTTOM = 0.03
+# Names of values along an axis are slanted where they have more characters than this, taken together.
+LEVEL = 40
 
 
 class SearchTraceDisplay:
@@ -183,33 +191,31 @@ class SearchTraceDisplay:
         self.marks_: list[Any] = []
         order = np.arange(1, len(self.scores) + 1)
         best = np.fmax.accumulate(self.scores)
-        style = {"color": COLOURS[1], "linewidth": 1.8, "drawstyle": "steps-post", "zorder": 1}
+        style = {"color": SECOND_LINE, "linewidth": 1.8, "drawstyle": "steps-post", "zorder": 1}
         (self.line_,) = self.axes_[0].plot(order, best, label="best so far", **style)
         self._draw_points(self.axes_[0], order, scatter_kwargs)
         self._mark_best(order)
-        whole_number_ticks(self.axes_[0])
+        counts(self.axes_[0].xaxis)
         self.axes_[0].set_xlabel("points tried")
         if self.values is not None:
             self._draw_over_param(self.axes_[1], scatter_kwargs)
         for ax in self.axes_:
             ax.set_ylabel(self.criterion)
-            light_grid(ax)
-            ax.tick_params(length=2, color=QUIET, labelsize=9)
-            ax.spines[["left", "bottom"]].set_color("#cccccc")
+            numbers(ax.yaxis)
+            dress(ax, grid="both")
         signs = [self.points_[0], self.line_, *([self.refused_[0]] if np.isnan(self.scores).any() else [])]
-        # Above the panel: the best so far runs along its top, and refused points along its bottom.
-        above = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": 3, "borderaxespad": 0.2}
-        self.axes_[0].legend(handles=signs, frameon=False, fontsize=8, **above)
+        # Outside the panel: the best so far runs along its top, and refused points along its bottom.
+        legend_below(self.axes_[0], signs)
         return self
 
     def _new_axes(self, count: int) -> Array:
-        options: dict[str, Any] = {"figsize": (4.8 * count + 0.6, 3.6)}
+        options: dict[str, Any] = {"figsize": (4.8 * count + 1.0, SIZE[1])}
         return np.atleast_1d(np.asarray(new_axes(self, count, **options), dtype=object))
 
     def _draw_points(self, ax: Any, places: Any, options: dict[str, Any]) -> None:
         known = np.isfinite(self.scores)
         size = float(np.clip(3000.0 / len(self.scores), 8.0, 24.0))
-        style = scatter_style(options, color=COLOURS[0], s=size, alpha=0.85, linewidth=0, zorder=2, label="score")
+        style = scatter_style(options, color=LINE, s=size, alpha=0.85, linewidth=0, zorder=2, label="score")
         self.points_.append(ax.scatter(places[known], self.scores[known], **style))
         across = {"transform": ax.get_xaxis_transform(), "zorder": 2}
         style = {"marker": "x", "color": REFUSED, "markersize": 5, "linestyle": "", "label": "refused"}
@@ -225,7 +231,9 @@ class SearchTraceDisplay:
         at = int(np.nanargmax(self.scores))
         self._ring(self.axes_[0], order[at])
         side, away = ("right", -8) if at > len(order) / 2 else ("left", 8)
-        style = {"textcoords": "offset points", "color": "#333333", "fontsize": 8, "ha": side, "va": "top"}
+        style = {"textcoords": "offset points", "color": EDGE, "fontsize": SMALL_SIZE, "ha": side, "va": "top"}
+        # Scores just below the best one lie under the words.
+        style |= {"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.95, "pad": 1.0}, "zorder": 4}
         words = f"{self.scores[at]:.4g}, point {order[at]}"
         self.text_ = self.axes_[0].annotate(words, (order[at], self.scores[at]), (away, -7), **style)
 
@@ -238,12 +246,15 @@ class SearchTraceDisplay:
         self._draw_points(ax, places, options)
         self._ring(ax, places[int(np.nanargmax(self.scores))])
         if names is not None:
-            ax.set_xticks(np.arange(len(names)), names)
-            ax.set_xlim(-0.5, len(names) - 0.5)
+            words = [shortened(name, 22) for name in names]
+            level = sum(map(len, words)) <= LEVEL
+            ax.set_xticks(np.arange(len(words)), words, rotation=0 if level else 35, ha="center" if level else "right")
+            ax.tick_params(axis="x", rotation=0 if level else 35)
+            ax.set_xlim(-0.5, len(words) - 0.5)
         elif places.min() > 0 and places.max() >= DECADES * places.min():
             ax.set_xscale("log")
         elif all(float(place).is_integer() for place in places):
-            whole_number_ticks(ax)
+            counts(ax.xaxis)
         ax.set_xlabel(self.param)
 
 

@@ -10,7 +10,8 @@ from sklearn.utils import check_array
 
 from kernelweave.estimators import MinMaxKMeans
 from kernelweave.evaluation.metrics import cluster_variances
-from kernelweave.evaluation.plots.style import EDGE, cluster_style, frame, new_axes, scatter_style
+from kernelweave.evaluation.plots.style import EDGE, cluster_style, frame, marker_area, new_axes, scatter_style
+from kernelweave.evaluation.plots.words import shortened
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import read_centers
@@ -21,7 +22,7 @@ class StartComparisonDisplay:
 
     Samples have the colour and the marker of their cluster. Large markers are the centres, and a line leads to each
     from where it started. A cluster keeps its colour and marker in all panels. Titles give the largest variance of a
-    cluster, E_max, and the sum of all, E_sum.
+    cluster, E_max in the guide, and the sum of all, E_sum.
 
     Make one with :meth:`from_start`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
@@ -136,8 +137,7 @@ class StartComparisonDisplay:
         self.figure_ = self.axes_[0].figure
         self.start_labels_ = pairwise_distances_argmin(self.X, self.init)
         view = _View(self.X, self.feature_names)
-        size = float(np.clip(5000.0 / len(self.X), 5.0, 22.0))
-        style = scatter_style(scatter_kwargs, s=size, alpha=0.75, linewidth=0)
+        style = scatter_style(scatter_kwargs, s=marker_area(len(self.X)), alpha=0.75, linewidth=0)
         panels = (
             ("Start", self.start_labels_, self.init),
             ("k-means", self.kmeans.labels_, self.kmeans.cluster_centers_),
@@ -149,14 +149,14 @@ class StartComparisonDisplay:
             variances = cluster_variances(self.X, labels, kernel="linear")
             e_max = _short(variances.max())
             e_sum = _short(variances.sum())
-            ax.set_title(f"{name}\n$E_\\mathrm{{max}}$ = {e_max}, $E_\\mathrm{{sum}}$ = {e_sum}", fontsize=10)
-            ax.set_xlabel(view.names[0])
+            ax.set_title(f"{name}\nlargest variance {e_max}\nsum of variances {e_sum}")
+            ax.set_xlabel(shortened(view.names[0], 48))
             frame(ax, view.points)
         self.axes_[0].set_ylabel(view.names[1])
         return self
 
     def _new_axes(self) -> Array:
-        axes = new_axes(self, 3, figsize=(10.5, 3.9), sharex=True, sharey=True)
+        axes = new_axes(self, 3, figsize=(11.0, 4.3), sharex=True, sharey=True)
         return np.asarray(axes, dtype=object)
 
 
@@ -184,14 +184,15 @@ def _draw_samples(ax: Any, points: Floats, labels: Ints, style: dict[str, Any]) 
 
 
 def _draw_centres(ax: Any, centres: Floats, starts: Floats) -> None:
+    area = float(np.clip(1200.0 / len(centres), 40.0, 95.0))
     for c, (centre, start) in enumerate(zip(centres, starts, strict=True)):
         style = cluster_style(c)
         if not np.array_equal(centre, start):
             ax.plot(*np.transpose([start, centre]), color=EDGE, linewidth=1.0, zorder=3)
             ax.plot(*start, ".", color=EDGE, markersize=4, zorder=3)
         # A white ring separates the centre from the samples under it.
-        ax.scatter(*centre, s=190, linewidths=0, zorder=4, **{**style, "color": "white"})
-        ax.scatter(*centre, s=95, **style, edgecolors=EDGE, linewidths=1.6, zorder=5)
+        ax.scatter(*centre, s=2.0 * area, linewidths=0, zorder=4, **{**style, "color": "white"})
+        ax.scatter(*centre, s=area, **style, edgecolors=EDGE, linewidths=0.16 * np.sqrt(area), zorder=5)
 
 
 def _column_names(X: Any) -> Any:

@@ -5,9 +5,23 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.describe import final_step
-from kernelweave.evaluation.plots.style import COLOURS, EDGE, QUIET, bar_style, fitted_attributes, new_axes
+from kernelweave.evaluation.plots.style import (
+    EDGE,
+    LINE,
+    SIZE,
+    SMALL_SIZE,
+    bar_style,
+    dress,
+    fitted_attributes,
+    new_axes,
+    numbers,
+)
+from kernelweave.evaluation.plots.words import wrapped
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
+
+# Names of views are broken into two lines of so many characters at most.
+LONGEST_LINE = 24
 
 
 class ViewWeightsDisplay:
@@ -123,29 +137,32 @@ class ViewWeightsDisplay:
             This display, with ``ax_``, ``figure_``, ``bars_``, ``line_`` and ``texts_`` set.
         """
         n_views = len(self.names)
-        self.ax_ = new_axes(self, figsize=(5.6, 1.0 + 0.34 * n_views)) if ax is None else ax
+        self.ax_ = new_axes(self, figsize=(SIZE[0], 1.0 + 0.34 * n_views)) if ax is None else ax
         self.figure_ = self.ax_.figure
         places = np.arange(n_views)
         lines = {"ecolor": EDGE, "elinewidth": 1.2, "capsize": 2.5}
-        style = bar_style(bar_kwargs, color=COLOURS[0], height=0.68, error_kw=lines)
+        style = bar_style(bar_kwargs, color=LINE, height=0.68, error_kw=lines)
         self.bars_ = self.ax_.barh(places, self.weights, xerr=self.errors, **style)
         self.line_ = self.ax_.axvline(float(np.mean(self.weights)), color=EDGE, linewidth=1.0, linestyle=(0, (4, 3)))
         self.texts_ = self._write_figures(places)
-        self.ax_.set_yticks(places, self.names)
+        self.ax_.set_yticks(places, [wrapped(name, LONGEST_LINE) for name in self.names])
         self.ax_.set_ylim(n_views - 0.4, -0.6)
         self.ax_.set_xlabel("view weight (dashed: all views equal)")
         self._dress()
         return self
 
     def _write_figures(self, places: Ints) -> list[Any]:
-        from matplotlib.patheffects import withStroke
-
         errors = np.zeros(len(self.names)) if self.errors is None else self.errors
         figures = [f"{weight:.2f}" for weight in self.weights]
         if self.errors is not None:
             figures = [f"{figure} ± {error:.2f}" for figure, error in zip(figures, errors, strict=True)]
-        halo = [withStroke(linewidth=3.0, foreground="white")]
-        style = {"textcoords": "offset points", "va": "center", "fontsize": 9, "color": "#333333", "path_effects": halo}
+        style = {
+            "textcoords": "offset points",
+            "va": "center",
+            "fontsize": SMALL_SIZE,
+            "color": EDGE,
+            "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+        }
         ends = zip(figures, self.weights + errors, places, strict=True)
         return [self.ax_.annotate(figure, (end, place), (5, 0), **style) for figure, end, place in ends]
 
@@ -154,10 +171,9 @@ class ViewWeightsDisplay:
         largest = float(ends.max())
         # Figures stand to the right of the bars.
         self.ax_.set_xlim(0.0, largest * (1.18 if self.errors is None else 1.4) if largest > 0 else 1.0)
-        self.ax_.tick_params(length=2, color=QUIET, labelsize=9)
+        numbers(self.ax_.xaxis)
+        dress(self.ax_)
         self.ax_.tick_params(axis="y", length=0)
-        self.ax_.spines[["top", "right"]].set_visible(False)
-        self.ax_.spines[["left", "bottom"]].set_color("#cccccc")
 
 
 def _amounts(name: str, values: Any, count: int) -> Floats:
