@@ -92,7 +92,7 @@ def global_search():
 
 
 def blockwise():
-    """Return kernel k-means on a kernel of which a thousandth may be stored."""
+    """Return kernel k-means on a kernel of which a small part may be stored."""
     from sklearn.datasets import make_blobs
 
     from kernelweave import KernelKMeans
@@ -100,7 +100,7 @@ def blockwise():
     n = 15_000
     X = make_blobs(n, n_features=10, centers=25, cluster_std=4.0, random_state=0)[0]
     start = np.random.default_rng(1).integers(K, size=n)
-    return lambda: KernelKMeans(K, kernel="rbf", memory_limit=2, init=start, max_iter=30).fit(X)
+    return lambda: KernelKMeans(K, kernel="rbf", memory_limit=64, init=start, max_iter=30).fit(X)
 
 
 CASES = {"global": global_search, "blockwise": blockwise}

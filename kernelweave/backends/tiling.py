@@ -4,10 +4,14 @@ from dataclasses import dataclass
 
 from kernelweave.foundation.memory import batches_within
 
-# Rows of a tile, and its columns where nothing limits them: 512 x 2048 float64 numbers take 8 MiB.
-ROWS = 512
-MOST_COLUMNS = 2048
-LEAST_COLUMNS = 64
+# Rows of a tile, and its columns where nothing limits them: 2048 x 256 float64 numbers take 4 MiB. Tiles are high and
+# narrow: threads own columns, so that narrow ones keep many threads busy to the end, and a tile takes a millisecond or
+# more, beside which the interpreter, which all threads share, hardly counts.
+ROWS = 2048
+MOST_COLUMNS = 256
+LEAST_COLUMNS = 16
+# Most columns of a tile of few rows.
+WIDEST = 2048
 # A formula may hold two tiles until it has computed one.
 TILES_HELD = 2
 

@@ -693,8 +693,8 @@ def test_results_are_bit_identical_on_any_number_of_threads(name, monkeypatch):
         return changed
 
     monkeypatch.setattr(host, "SUMMED_ROWS", 400)
-    monkeypatch.setattr(host, "TILE_COLS", 500)
-    monkeypatch.setattr(host, "TILE_SAMPLES", 300)
+    monkeypatch.setattr(host, "TILE_COLS", 300)
+    monkeypatch.setattr(host, "WIDEST", 500)
     results = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
