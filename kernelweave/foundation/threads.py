@@ -41,14 +41,14 @@ def thread_count() -> int:
     return 1 if shared_out else openmp_threads()
 
 
-def parallel_map(work: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
+def parallel_map(work: Callable[[Task], Result], tasks: Sequence[Task], *, even_few: bool = False) -> Iterator[Result]:
     """Yield ``work(task)`` of every task in order, computed on as many threads as allowed.
 
     Tasks are taken up one by one, a few ahead of what was asked for; closing the iterator leaves the rest undone. Each
     one runs on a single thread with single-threaded BLAS. Fewer tasks than threads are left to share out their own
-    work.
+    work, unless ``even_few`` says that they have little of it to share.
     """
-    threads = thread_count()
+    threads = min(thread_count(), len(tasks)) if even_few else thread_count()
     if not 1 < threads <= len(tasks):
         yield from map(work, tasks)
         return

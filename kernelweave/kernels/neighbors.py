@@ -35,10 +35,10 @@ EXACT_LIMIT = 10_000
 #: Rows whose neighbours are compared with the exact ones, and the share below which too few were found.
 RECALL_ROWS = 300
 ENOUGH_RECALL = 0.9
-# Rows of a tile of dense products, of one with the rows of cells, which stays in the second-level cache, and of a
-# sparse product.
+# Rows of a tile of dense products, of one with the rows of cells, and of a sparse product: many enough that threads
+# hardly meet at the interpreter, which they share.
 TILE_ROWS = 256
-CELL_TILE_ROWS = 64
+CELL_TILE_ROWS = 256
 SPARSE_ROWS = 500
 # Most entries of a tile of dense products; among so many rows tiles have fewer.
 TILE_ENTRIES = 2**25

@@ -450,3 +450,10 @@ def test_the_whole_blockwise_matrix_is_bit_identical_on_any_number_of_threads(th
     with threadpool_limits(1), pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads_module, "thread_count", lambda: 1)
         np.testing.assert_array_equal(op.dense(), result)
+
+
+@pytest.mark.parametrize("even_few", [False, True])
+def test_fewer_tasks_than_threads_run_side_by_side_only_where_that_is_asked_for(even_few, monkeypatch):
+    monkeypatch.setattr(threads_module, "openmp_threads", lambda: 4)
+    allowed = list(parallel_map(lambda task: (task, thread_count()), range(3), even_few=even_few))
+    assert allowed == [(task, 1 if even_few else 4) for task in range(3)]

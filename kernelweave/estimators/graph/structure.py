@@ -23,6 +23,7 @@ from kernelweave.estimators.graph.fusion_views import (
 )
 from kernelweave.foundation.array_types import Ints, Matrix
 from kernelweave.foundation.random_streams import streams
+from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views
 from kernelweave.kernels.chunked import in_blocks, some_samples
 from kernelweave.kernels.structureless import (
@@ -222,7 +223,12 @@ class Judge:
 
     def view_reports(self, labels: Ints, n_clusters: int) -> list[ViewReport]:
         """Return what every view has to do with joint clusters of the judged samples."""
-        return [self._view_report(position, labels, n_clusters) for position in range(len(self.names))]
+        self._keep_nulls()  # which all views share
+
+        def report(position: int) -> ViewReport:
+            return self._view_report(position, labels, n_clusters)
+
+        return list(parallel_map(report, range(len(self.names)), even_few=True))
 
     def _view_report(self, position: int, labels: Ints, n_clusters: int) -> ViewReport:
         there = self.views.present(position)
@@ -250,13 +256,17 @@ class Judge:
             self._own[key] = self._look_alone(*key)
         return self._own[key]
 
-    def _look_alone(self, position: int, n_clusters: int) -> _OwnGroups:
+    def _keep_nulls(self) -> list[np.random.Generator]:
+        """Make the null graphs unless they are there, and return the streams of the views."""
         rngs = streams(self._seed, KEPT_NULLS + len(self.names), "view checks")
         while len(self._nulls) < KEPT_NULLS:
             self._nulls.append(self.null_graphs(rngs[len(self._nulls)]))
+        return rngs[KEPT_NULLS:]
+
+    def _look_alone(self, position: int, n_clusters: int) -> _OwnGroups:
+        rng = self._keep_nulls()[position]
         most = max(2, self.most_clusters)
         counts = np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), n_clusters})])
-        rng = rngs[KEPT_NULLS + position]
         there = self.views.present(position)
         own = sweep(self._among_present(self.graphs[position], there), counts, NULL_RUNS, rng)
         nulls = [self._among_present(null[position], there) for null in self._nulls]
