@@ -1,8 +1,8 @@
 """Pieces of markup that several sections use; their arguments are plain text unless it says otherwise."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from kernelweave.evaluation.report.charts import swatch
+from kernelweave.evaluation.report.maps import swatch
 from kernelweave.evaluation.report.text import MINUS, esc, fixed, one_line
 
 
@@ -20,12 +20,6 @@ def named(name: str) -> str:
 def cluster(c: int) -> str:
     """Return the number of a cluster with its mark."""
     return f'<span class="nowrap">{swatch(c)}{c}</span>'
-
-
-def chips(names: Iterable[str]) -> str:
-    """Return names side by side."""
-    items = "".join(f"<li>{esc(one_line(name))}</li>" for name in names)
-    return f'<ul class="chips">{items}</ul>'
 
 
 def copied(text: str) -> str:
