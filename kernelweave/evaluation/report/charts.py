@@ -60,7 +60,7 @@ def tick_texts(values: Sequence[float]) -> tuple[list[str], str]:
 def line_chart(values: Floats, at: Ints, over: str, what: str = "objective", chosen: int | None = None) -> str:
     """Return a line of values over whole numbers; the chosen one, where there is one, is marked."""
     height = 276.0
-    top = 36.0
+    top = 36.0 if chosen is None else 52.0
     bottom = 222.0
     low = float(values.min())
     high = float(values.max())
@@ -87,6 +87,8 @@ def line_chart(values: Floats, at: Ints, over: str, what: str = "objective", cho
     for i in np.flatnonzero(at == chosen).tolist():
         shapes.append(f'<path class="mean" d="M{xs[i]:.1f} {bottom:.0f}V{ys[i]:.1f}"/>')
         shapes.append(f'<circle class="chosen" cx="{xs[i]:.1f}" cy="{ys[i]:.1f}" r="7"/>')
+        above = f'y="{ys[i] - 14:.1f}" text-anchor="middle"'
+        shapes.append(f'<text class="named" x="{xs[i]:.1f}" {above}>{chosen}</text>')
     title = f"{what} ({power})" if power else what
     shapes.append(f'<text class="axis" x="{left:.0f}" y="18">{esc(title)}</text>')
     shapes.append(f'<text class="axis" x="{WIDTH - 8}" y="{height - 8:.0f}" text-anchor="end">{esc(over)}</text>')

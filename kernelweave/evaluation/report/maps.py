@@ -9,7 +9,7 @@ from kernelweave.evaluation.report.text import esc
 from kernelweave.foundation.array_types import Floats, Ints
 
 WIDTH = 600
-HEIGHT = 450
+HEIGHT = 520
 # Room of a cluster's number in the largest type that maps use: height, and width of a figure.
 LABEL_HEIGHT = 27.0
 LABEL_FIGURE = 15.0

@@ -42,17 +42,21 @@ def _map(facts: ReportFacts) -> str:
     picture = facts.picture
     labels = facts.labels[picture.rows]
     shown = facts.model_silhouettes if facts.model_silhouettes is not None else facts.silhouettes
-    known = {} if shown is None else dict(zip(shown.rows.tolist(), shown.values.tolist(), strict=True))
+    known = (
+        {}
+        if shown is None or facts.graph is not None
+        else dict(zip(shown.rows.tolist(), shown.values.tolist(), strict=True))
+    )
     name = "model silhouette" if facts.two_silhouettes else "silhouette"
     texts = []
     for row, c in zip(picture.rows.tolist(), labels.tolist(), strict=True):
         lines = [one_line(facts.ids[row]), f"cluster {c}"]
         texts.append("\n".join([*lines, f"{name} {fixed(known[row])}"] if row in known else lines))
     n = len(labels)
-    drawn = "" if n == facts.n_samples else f" {count(n, 'sample')} of {facts.n_samples:,} are drawn."
+    drawn = "" if n == facts.n_samples else f" {count(n, facts.noun)} of {facts.n_samples:,} are drawn."
     made_by = f"{picture.made_by[0].upper()}{picture.made_by[1:]}"
     text = f"{made_by}. Across: {picture.axes[0]}; up: {picture.axes[1]}.{drawn}"
-    hint = "Point at a sample, or tap it, for its name; press a cluster's name to pick it out."
+    hint = f"Point at a {facts.noun}, or tap it, for its name; press a cluster's name to pick it out."
     rows = 2 if facts.has_columns else max(2, min(4, -(-facts.n_clusters // 2)))  # as high as the map
     return (
         f'<figure class="map" id="map" style="--rows:{rows}"><div class="frame">'

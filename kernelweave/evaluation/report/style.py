@@ -58,7 +58,7 @@ figcaption{{color:var(--soft);font-size:.88rem;margin-top:.5rem}}
 .card{{border:1px solid var(--line);border-radius:10px;padding:.75rem .9rem .85rem;min-width:0;font-size:.92rem}}
 .card h3{{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:0 .6rem;margin:0 0 .35rem;
 font-size:1rem;font-weight:600}}
-.card h3 .quiet{{font-size:.85rem;font-weight:400}}
+.card h3 .quiet{{font-size:.85rem;font-weight:400;flex-basis:100%}}
 .card .bar{{height:.35rem}}
 .card p{{margin:.4rem 0 0;line-height:1.4}} .card>p.quiet{{font-size:.84rem}}
 .pick{{font:inherit;color:inherit;background:none;border:1px solid transparent;border-radius:99px;cursor:pointer;
@@ -66,8 +66,8 @@ padding:.1rem .6rem .1rem .45rem;margin:0 0 0 -.45rem;white-space:nowrap}}
 .pick:hover{{background:var(--fill)}} .pick[aria-pressed=true]{{border-color:var(--accent);background:var(--fill)}}
 .traits{{list-style:none;margin:.55rem 0 0;padding:0;line-height:1.4}}
 .traits li{{margin-top:.22rem}} .traits strong{{font-weight:600;overflow-wrap:anywhere}}
-.way{{display:inline-block;min-width:2.3em;color:var(--soft)}}
-.traits .quiet{{font-size:.84rem;white-space:nowrap}}
+.way{{display:inline-block;width:2.3em;color:var(--soft)}}
+.traits .quiet{{display:block;font-size:.84rem;line-height:1.3}}
 .typical .name{{overflow-wrap:anywhere}}
 .scroll{{overflow-x:auto;margin:.6rem 0;max-width:56rem}} .scroll:has(.matrix){{max-width:none}}
 table{{border-collapse:collapse;width:100%;font-size:.92rem;overflow-wrap:normal}}
@@ -92,6 +92,7 @@ padding:.22rem 0}}
 .bars .name{{overflow-wrap:anywhere}} .bars .figure{{text-align:right}}
 .chart{{display:block;width:100%;height:auto;margin:.6rem 0 0;max-width:48rem}}
 .chart text{{font-size:11px;fill:var(--soft);font-family:inherit}}
+.chart .named{{font-weight:700;fill:var(--ink)}}
 .chart .grid{{stroke:var(--line);fill:none}} .chart .zero{{stroke:var(--soft);fill:none}}
 .chart .mean{{stroke:var(--ink);stroke-dasharray:4 4;fill:none}}
 .chart .line{{stroke:var(--accent);stroke-width:2;fill:none;stroke-linejoin:round}}
@@ -145,7 +146,8 @@ body{{font-size:16px}} .page{{padding-left:.8rem;padding-right:.8rem}} header.pa
 section{{padding:1.05rem .95rem 1.15rem;border-radius:10px}} .folded{{padding:0}}
 .folded>details>summary{{padding:.8rem .95rem}} .folded .inner{{padding:0 .95rem 1.1rem}}
 h1{{font-size:1.5rem}} .verdict{{padding:.9rem 1rem}} .verdict p{{font-size:1.08rem}} .verdict p+p{{font-size:1rem}}
-.figures{{gap:.2rem 1.2rem}} .board{{grid-template-columns:minmax(0,1fr)}} .map{{grid-column:auto}}
+.figures{{gap:.2rem 1.2rem}} .card h3 .quiet{{flex-basis:auto}}
+.board{{grid-template-columns:minmax(0,1fr)}} .map{{grid-column:auto}}
 .chart text{{font-size:19px}} .chart .tag{{font-size:26px;stroke-width:7px}}
 .bars li{{grid-template-columns:minmax(0,1fr) 3.6rem;gap:.1rem .6rem}} .bars .name{{grid-column:1/3}}
 th,td{{padding-right:.6rem}} .scatter use{{stroke-width:.3}}
