@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_blobs
+from sklearn.metrics import silhouette_samples
 
 from kernelweave import (
     GraphCut,
@@ -31,6 +32,7 @@ from kernelweave.evaluation.report.clearness import (
 )
 from kernelweave.evaluation.report.maps import HEIGHT, LABEL_FIGURE, LABEL_HEIGHT, WIDTH, label_places
 from kernelweave.evaluation.report.page import page
+from kernelweave.evaluation.report.text import breakable
 from kernelweave.evaluation.report.trust import (
     follows_absence,
     numbers_tried,
@@ -120,6 +122,7 @@ def test_a_model_that_chose_the_number_is_taken_at_its_word():
     assert (known.clearness.level, known.clearness.judged_by) == ("clear", "confidence")
     assert "the model chose their number, with high confidence" in answer(known)
     assert "given" not in distrust(known, 0)
+    assert "their number, of which the model is not sure" in distrust(replace(known, confidence="low"), 0)
     np.testing.assert_array_equal(known.tried.counts, model.n_clusters_path_["n_clusters"])
     text = page(known)
     assert 'id="counts"' in text
@@ -262,16 +265,27 @@ def test_graphs_have_conductance_edges_and_hubs_and_no_silhouettes():
     assert "10 nodes stand clearly apart" in answer(known)
 
 
+def test_long_names_may_break_after_signs_and_not_in_words():
+    assert breakable("elongation_of_the_rete") == "elongation_<wbr>of_<wbr>the_<wbr>rete"
+    assert breakable("a & b.c") == "a &amp; b.<wbr>c"
+    assert breakable("<b>") == "&lt;b&gt;"
+    assert breakable("petalWidth") == "petal<wbr>Width"
+
+
 # --- maps -------------------------------------------------------------------------------------------------------------
 
 
 def test_the_map_shows_the_embedding_in_which_clusters_were_found():
     far, _ = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
     model = GraphFusionClustering(3, random_state=0).fit(far)
-    picture = ReportFacts.from_estimator(model, far).picture
+    known = ReportFacts.from_estimator(model, far)
+    picture = known.picture
     Z = model.embedding_ - model.embedding_.mean(axis=0)
     expected = np.linalg.svd(Z, full_matrices=False)
     np.testing.assert_allclose(np.abs(picture.points), np.abs(expected[0][:, :2] * expected[1][:2]), atol=1e-8)
+    widths = silhouette_samples(model.embedding_, model.labels_)
+    np.testing.assert_allclose(known.model_silhouettes.values, widths, atol=1e-8)
+    assert known.doubtful_share == pytest.approx((widths < 0).mean())
     assert "joint embedding" in picture.made_by
     assert "%" not in "".join(picture.axes)
 

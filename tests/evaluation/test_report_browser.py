@@ -176,7 +176,7 @@ def test_the_menu_stays_in_sight(opened):
 
 def test_no_word_is_broken_on_a_phone(opened, tmp_path):
     """A word that is on two lines has two boxes; ids and paths without spaces may break, words may not."""
-    columns = ["alcohol", "flavanoids", "proline", "concentration"]
+    columns = ["alcohol", "flavanoids", "proline", "elongation_of_the_rete_ridges_and_damage"]
     table = pd.DataFrame(X, columns=columns, index=[f"sample {i}" for i in range(len(X))])
     file = write_report(tmp_path / "words.html", KernelKMeans(3, kernel="linear", random_state=0).fit(table), table)
     page = opened(file, viewport=PHONE, is_mobile=True)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from kernelweave.evaluation.report.maps import colour
-from kernelweave.evaluation.report.text import MINUS, TIMES, esc, fixed, ten_to
+from kernelweave.evaluation.report.text import MINUS, TIMES, breakable, esc, fixed, ten_to
 from kernelweave.foundation.array_types import Floats, Ints
 
 WIDTH = 600
@@ -27,7 +27,8 @@ def bar_rows(rows: Sequence[tuple[str, float, str]], full: float | None = None) 
     largest = max((value for _, value, _ in rows), default=0.0) if full is None else full
     largest = largest or 1.0
     lines = "".join(
-        f'<li><span class="name">{esc(name)}</span>{bar(value / largest)}<span class="figure">{esc(text)}</span></li>'
+        f'<li><span class="name">{breakable(name)}</span>{bar(value / largest)}'
+        f'<span class="figure">{esc(text)}</span></li>'
         for name, value, text in rows
     )
     return f'<ul class="bars">{lines}</ul>'

@@ -77,6 +77,8 @@ def _distances_as_given(facts: ReportFacts) -> str:
 
 def _distances_of_model(facts: ReportFacts) -> str:
     """Return which distances model silhouettes are made of."""
+    if facts.embedded:
+        return "Distances are those of the joint embedding of the samples, in which the model found the clusters."
     measures = {view.measure for view in facts.views}
     text = "Distances are those of the feature space of a view's kernel, and Euclidean in views without one."
     if {view.kind for view in facts.views} == {"divergences"}:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.metrics.pairwise import euclidean_distances
 
 from kernelweave.evaluation.describe import Clustering, Description, describe
 from kernelweave.evaluation.describe.distances import node_places
@@ -31,7 +32,6 @@ from kernelweave.evaluation.report.clearness import (
     silhouette_of_kernels,
 )
 from kernelweave.evaluation.report.measures import (
-    ModelDistances,
     Truth,
     by_cluster,
     doubtful,
@@ -39,7 +39,7 @@ from kernelweave.evaluation.report.measures import (
     truth,
 )
 from kernelweave.evaluation.report.names import view_names_and_sources
-from kernelweave.evaluation.report.picture import Picture, picture, pictures_of_views
+from kernelweave.evaluation.report.picture import Picture, joint_embedding, picture, pictures_of_views
 from kernelweave.evaluation.report.text import code_for, parameters, sentence, value_text
 from kernelweave.evaluation.report.trust import (
     Tried,
@@ -125,8 +125,9 @@ class ReportFacts:
     n_judged : int
         Number of judged samples.
     model_silhouettes : Silhouettes or None
-        The same samples with the distances the model works with: of its kernel's feature space, of its metric, of all
-        views together, of a graph's spectral embedding. ``silhouettes`` itself where these are the distances as given.
+        The same samples with the distances the model works with: of its joint embedding, of its kernel's feature space,
+        of its metric, of all views together, of a graph's spectral embedding. ``silhouettes`` itself where these are
+        the distances as given.
     mean_model_silhouette : float or None
         Its mean over the judged samples.
     cluster_silhouettes, cluster_model_silhouettes : ndarray of shape (n_clusters,)
@@ -159,6 +160,8 @@ class ReportFacts:
     clearness : Clearness or None
         How clearly the clusters stand apart: ``level`` is "clear", "overlapping", "faint" or "none", ``judged_by`` says
         what by, ``value`` and ``reference`` are the figures. None where there are too few samples, or one cluster.
+    confidence : {"high", "moderate", "low", "none"} or None
+        How sure the estimator is of the number of clusters; None where it was given.
     tried : Tried or None
         The numbers of clusters that were tried, with their scores.
     carrying, against : tuple of int
@@ -170,6 +173,8 @@ class ReportFacts:
         Clusters of fewer than 5 samples or of less than a tenth of an equal share.
     absence : float or None
         Adjusted mutual information of the clusters and of which views samples are in, where it is more than 0.1.
+    embedded : bool
+        Whether the model has a joint embedding, whose distances are those of the model silhouettes and of the picture.
     left_out : int
         Samples of the input that were not clustered.
     effects : tuple of tuple of ColumnEffect
@@ -229,12 +234,14 @@ class ReportFacts:
     verdict: str | None
     view_agreement: list[float]
     clearness: Clearness | None
+    confidence: str | None
     tried: Tried | None
     carrying: tuple[int, ...]
     against: tuple[int, ...]
     doubtful_share: float
     tiny: tuple[int, ...]
     absence: float | None
+    embedded: bool
     left_out: int
     effects: tuple[tuple[ColumnEffect, ...], ...]
     has_columns: bool
@@ -311,7 +318,9 @@ class ReportFacts:
         places = node_places(clustering)
         few = draw(len(drawn), FEW, random_state, "displayed samples")
         distances = model_distances(clustering, drawn, few, places, random_state, roots=not description.one_geometry)
-        silhouettes, model_silhouettes = _silhouettes(description, rows, drawn, judged, distances)
+        embedding = joint_embedding(model) if places is None else None
+        among = distances.distances if embedding is None else euclidean_distances(embedding[drawn])
+        silhouettes, model_silhouettes = _silhouettes(description, rows, drawn, judged, among)
         means = by_cluster(silhouettes, labels, k)[0]
         model_means, negative = by_cluster(model_silhouettes, labels, k)
         weights = _weights(description, {clustering.views[0].name: views[0].name} if len(views) == 1 else {})
@@ -350,6 +359,7 @@ class ReportFacts:
             verdict=verdict_of(model),
             view_agreement=agreement,
             clearness=_clearness(description, graph, drawn[few], model_silhouettes, random_state),
+            confidence=None if verdict_of(model) is None else model.confidence_,
             tried=numbers_tried(model, tried, k),
             carrying=carrying,
             against=against,
@@ -358,6 +368,7 @@ class ReportFacts:
             else share_tied_elsewhere(clustering.views[0].block, labels, k),
             tiny=tiny_clusters(description.sizes),
             absence=follows_absence(clustering.views, labels),
+            embedded=embedding is not None,
             left_out=left_out,
             **explained,
             graph=graph,
@@ -393,8 +404,10 @@ def _clearness(
     """Return how clear the clusters are: by what the model says, by edges, or by silhouettes beside a cloud."""
     clustering = description.clustering
     said = by_confidence(clustering.model)
+    if graph is not None and clustering.n_clusters > 1:
+        return by_edges(graph)
     if said is not None or graph is not None:
-        return said if said is not None else by_edges(graph) if graph is not None else None
+        return said
     clouds = None if description.silhouette is None else one_cloud(clustering.views, rows, random_state)
     if clouds is None or description.silhouette is None:
         return None
@@ -402,7 +415,7 @@ def _clearness(
     reference = silhouette_as_given(clouds, k)
     as_given = None if reference is None else (description.silhouette, reference)
     of_model = None
-    if model_silhouettes is not None and not description.one_geometry:
+    if model_silhouettes is not None and joint_embedding(clustering.model) is None and not description.one_geometry:
         reference = silhouette_of_kernels(clouds, clustering.views, k)
         of_model = None if reference is None else (model_silhouettes.mean, reference)
     return by_silhouettes(as_given, of_model)
@@ -415,17 +428,17 @@ def _judged(description: Description, random_state: RandomState) -> Ints:
 
 
 def _silhouettes(
-    description: Description, rows: Ints, drawn: Ints, judged: Ints, distances: ModelDistances
+    description: Description, rows: Ints, drawn: Ints, judged: Ints, distances: Floats | None
 ) -> tuple[Silhouettes | None, Silhouettes | None]:
     """Return the silhouettes of ``rows`` as given and by the model, one object twice where they are the same."""
     clustering = description.clustering
     silhouettes = description.silhouettes
     if description.yardstick is not None and len(rows) > len(judged):
         silhouettes = silhouettes_as_given(clustering, description.yardstick, rows)
-    if distances.distances is None:
+    if distances is None:
         return silhouettes, silhouettes
     at = np.searchsorted(drawn, rows)
-    among = distances.distances[np.ix_(at, at)]
+    among = distances[np.ix_(at, at)]
     counted: Bools = np.isin(rows, judged)
     model_silhouettes = silhouettes_of_model(among, rows, counted, clustering.labels, clustering.n_clusters)
     return silhouettes, model_silhouettes

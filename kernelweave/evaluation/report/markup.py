@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from kernelweave.evaluation.report.maps import swatch
-from kernelweave.evaluation.report.text import MINUS, esc, fixed, one_line
+from kernelweave.evaluation.report.text import MINUS, breakable, esc, fixed
 
 
 def signed(value: float) -> str:
@@ -14,7 +14,7 @@ def signed(value: float) -> str:
 
 def named(name: str) -> str:
     """Return the name of a sample or a view; nothing for none."""
-    return f'<span class="id">{esc(one_line(name))}</span>' if name else ""
+    return f'<span class="id">{breakable(name)}</span>' if name else ""
 
 
 def cluster(c: int) -> str:

@@ -136,7 +136,8 @@ def _figures(facts: ReportFacts, n_warnings: int) -> str:
     """Return the key figures in a line."""
     some = "" if facts.n_judged == facts.n_samples else f" (of {count(facts.n_judged, facts.noun)})"
     figures = {}
-    if facts.mean_silhouette is not None:
+    by_model = facts.clearness is not None and facts.clearness.judged_by == "confidence"
+    if facts.mean_silhouette is not None and not by_model:
         figures[f"silhouette{some}"] = fixed(facts.mean_silhouette)
     if facts.truth is not None:
         figures["NMI with known classes"] = fixed(facts.truth.nmi)

@@ -35,7 +35,7 @@ def picture(clustering: Clustering, rows: Ints, squares: Floats, places: Floats 
     if getattr(model, "codebook_", np.empty((0, 0))).shape[1] >= 2:
         points = np.asarray(model.transform(take_rows(clustering.samples, rows)))[:, :2]
         return Picture(rows, points, ("score 1", "score 2"), "the first two scores of the model")
-    coordinates = _embedding(model) if places is None else places
+    coordinates = joint_embedding(model) if places is None else places
     if coordinates is not None:
         what = "joint embedding of the samples, in which the model found the clusters"
         if places is not None:
@@ -57,7 +57,7 @@ def pictures_of_views(views: tuple[View, ...], rows: Ints, squares: list[Floats]
     return tuple(pictures)
 
 
-def _embedding(model: Any) -> Floats | None:
+def joint_embedding(model: Any) -> Floats | None:
     """Return the joint embedding of a model; None where it has none, or not of all samples."""
     embedding = getattr(model, "embedding_", None)
     if embedding is None:

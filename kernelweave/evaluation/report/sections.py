@@ -11,7 +11,7 @@ from kernelweave.evaluation.report.clearness import edges_beside_chance
 from kernelweave.evaluation.report.facts import VIEW_WEIGHTS, ReportFacts, ViewFacts
 from kernelweave.evaluation.report.maps import colour, scatter, small_map, swatch
 from kernelweave.evaluation.report.markup import cluster, named, signed, table
-from kernelweave.evaluation.report.text import MINUS, count, esc, fixed, number, one_line, percent
+from kernelweave.evaluation.report.text import MINUS, breakable, count, esc, fixed, number, one_line, percent
 
 #: What a view holds, in words.
 KINDS = {
@@ -57,11 +57,12 @@ def _map(facts: ReportFacts) -> str:
     made_by = f"{picture.made_by[0].upper()}{picture.made_by[1:]}"
     text = f"{made_by}. Across: {picture.axes[0]}; up: {picture.axes[1]}.{drawn}"
     hint = f"Point at a {facts.noun}, or tap it, for its name; press a cluster's name to pick it out."
-    rows = 2 if facts.has_columns else max(2, min(4, -(-facts.n_clusters // 2)))  # as high as the map
+    beside = -(-facts.n_clusters // 2)  # rows of cards, in two columns
+    rows = max(2, beside if beside <= 3 else 2 if facts.has_columns else 4)
     return (
-        f'<figure class="map" id="map" style="--rows:{rows}"><div class="frame">'
+        f'<figure class="map" id="map" style="--rows:{rows}"><div class="pinned"><div class="frame">'
         f'{scatter(picture.points, labels, texts)}<div class="tip" role="status" hidden></div></div>'
-        f'<figcaption>{esc(text)} <span class="screen">{hint}</span></figcaption></figure>'
+        f'<figcaption>{esc(text)} <span class="screen">{hint}</span></figcaption></div></figure>'
     )
 
 
@@ -93,7 +94,7 @@ def _trait(effect: ColumnEffect, *, with_view: bool) -> str:
     direction, _, column = name.partition(" ")
     figures = NEGATIVE.sub(MINUS, figures.removesuffix(")"))
     return (
-        f'<li><span class="way">{esc(direction)}</span> <strong>{esc(one_line(column))}</strong> '
+        f'<li><span class="way">{esc(direction)}</span> <strong>{breakable(column)}</strong> '
         f'<span class="quiet">{esc(figures)}</span></li>'
     )
 
@@ -104,7 +105,7 @@ def _typical(facts: ReportFacts, c: int) -> str:
     word = "Typical" if facts.graph is None else "Hubs"
     if not len(rows):
         return ""
-    names = ", ".join(f'<span class="name">{esc(one_line(facts.ids[row]))}</span>' for row in rows[:MOST_TYPICAL])
+    names = ", ".join(f'<span class="name">{breakable(facts.ids[row])}</span>' for row in rows[:MOST_TYPICAL])
     return f'<p class="typical"><span class="quiet">{word}:</span> {names}</p>'
 
 
@@ -166,7 +167,7 @@ def views(facts: ReportFacts) -> str:
     several = len(facts.views) > 1
     text = [_table_of_views(facts)] if several else []
     for title, rows in facts.weights.items():
-        if not (several and title == VIEW_WEIGHTS):
+        if len(rows) > 1 and not (several and title == VIEW_WEIGHTS):
             text.append(f"<h3>{esc(title)}</h3>")
             text.append(bar_rows([(name, value, fixed(value, 3)) for name, value in rows]))
     if several:

@@ -97,7 +97,7 @@ padding:.22rem 0}}
 .chart .mean{{stroke:var(--ink);stroke-dasharray:4 4;fill:none}}
 .chart .line{{stroke:var(--accent);stroke-width:2;fill:none;stroke-linejoin:round}}
 .chart .dot{{fill:var(--accent)}} .chart .chosen{{fill:var(--card);stroke:var(--accent);stroke-width:3}}
-.frame{{position:relative}}
+.frame{{position:relative}} .pinned{{position:sticky;top:3.6rem}}
 .chart.scatter{{max-width:none;margin:0}}
 .scatter,.small-map{{background:var(--bg);border:1px solid var(--line);border-radius:8px;touch-action:manipulation}}
 .scatter use,.small-map use{{fill-opacity:.82;stroke:var(--card);stroke-width:.5}}
@@ -140,6 +140,7 @@ footer{{color:var(--soft);font-size:.84rem;margin-top:.6rem}}
 }}
 @media (max-width:54rem){{
 .board{{grid-template-columns:repeat(2,minmax(0,1fr))}} .map{{grid-row:auto}}
+.pinned{{position:static}}
 }}
 @media (max-width:40rem){{
 body{{font-size:16px}} .page{{padding-left:.8rem;padding-right:.8rem}} header.page{{padding-top:1.3rem}}
@@ -147,7 +148,7 @@ section{{padding:1.05rem .95rem 1.15rem;border-radius:10px}} .folded{{padding:0}
 .folded>details>summary{{padding:.8rem .95rem}} .folded .inner{{padding:0 .95rem 1.1rem}}
 h1{{font-size:1.5rem}} .verdict{{padding:.9rem 1rem}} .verdict p{{font-size:1.08rem}} .verdict p+p{{font-size:1rem}}
 .figures{{gap:.2rem 1.2rem}} .card h3 .quiet{{flex-basis:auto}}
-.board{{grid-template-columns:minmax(0,1fr)}} .map{{grid-column:auto}}
+.board{{grid-template-columns:minmax(0,1fr)}} .map{{grid-column:auto}} .pinned{{position:static}}
 .chart text{{font-size:19px}} .chart .tag{{font-size:26px;stroke-width:7px}}
 .bars li{{grid-template-columns:minmax(0,1fr) 3.6rem;gap:.1rem .6rem}} .bars .name{{grid-column:1/3}}
 th,td{{padding-right:.6rem}} .scatter use{{stroke-width:.3}}
@@ -158,6 +159,7 @@ td.wide{{min-width:2.4rem;width:20%}} .id{{min-width:5.2rem}}
 dl.pairs{{grid-template-columns:minmax(0,1fr);gap:0}} dl.pairs dd{{margin-bottom:.45rem}}
 }}
 @media print{{
+.pinned{{position:static}}
 @page{{margin:14mm}}
 body{{background:#fff;font-size:10pt}} .page{{max-width:none;padding:0!important}}
 nav,.copy,.tip,.screen{{display:none}}

@@ -7,12 +7,18 @@ from kernelweave.evaluation.report.facts import ReportFacts
 from kernelweave.evaluation.report.text import count, fixed, one_line, percent
 from kernelweave.evaluation.report.trust import DOMINANT, MANY_DOUBTFUL
 
-#: How clusters of each level stand to each other.
+#: How clusters of each level stand to each other, by silhouettes or edges.
 LEVELS = {
     "clear": "stand clearly apart",
     "overlapping": "stand apart, but overlap",
     "faint": "hardly stand apart",
-    "none": "are no clearer than chance",
+}
+#: The same by the confidence of a model, which is about their number as well.
+SURE = {
+    "clear": "stand clearly apart",
+    "overlapping": "stand apart",
+    "faint": "are uncertain",
+    "none": "are no clearer than those of data without any",
 }
 # Names that a sentence lists; more are counted.
 MOST_NAMED = 4
@@ -27,18 +33,22 @@ def answer(facts: ReportFacts) -> str:
             return f"All {n} are in one cluster, as asked for."
         return f"No clusters were found in {n}: nothing in the data stands out against data without clusters."
     found = f"{facts.n_clusters:,} clusters in {n}"
+    chosen = "" if facts.confidence is None else f"the model chose their number, with {_sure(facts)} confidence"
     if clearness is None:
         told = f"{found}; there are too few {facts.noun}s to say how clearly they stand apart"
+    elif clearness.judged_by == "confidence":
+        told = f"{found} {SURE[clearness.level]} ({chosen})"
     else:
-        told = f"{found} {LEVELS[clearness.level]} ({_because(clearness, facts)})"
+        told = f"{found} {LEVELS[clearness.level]} ({_because(clearness, facts)}{f'; {chosen}' if chosen else ''})"
     return f"{told}{_carried(facts)}."
 
 
+def _sure(facts: ReportFacts) -> str:
+    return "no" if facts.confidence == "none" else str(facts.confidence)
+
+
 def _because(clearness: Clearness, facts: ReportFacts) -> str:
-    """Return what the word on clearness comes from."""
-    if clearness.judged_by == "confidence":
-        words = {"clear": "high", "overlapping": "moderate", "faint": "low", "none": "no"}
-        return f"the model chose their number, with {words[clearness.level]} confidence"
+    """Return the figures that the word on clearness comes from."""
     if clearness.judged_by == "edges":
         return f"edges between them have {percent(clearness.value)} of the weight that chance would give them"
     return (
@@ -71,8 +81,11 @@ def distrust(facts: ReportFacts, n_warnings: int) -> str:
 def _doubts(facts: ReportFacts) -> list[str]:
     """Return doubts about clusters, samples and views."""
     doubts = []
-    if facts.n_clusters > 1 and facts.clearness is not None and facts.clearness.level in ("faint", "none"):
+    level = None if facts.clearness is None or facts.n_clusters == 1 else facts.clearness.level
+    if level == "none" or (level == "faint" and facts.confidence is None):
         doubts.append("the clusters as a whole, which may be parts of one cloud")
+    elif facts.confidence == "low":
+        doubts.append("their number, of which the model is not sure")
     if facts.doubtful_share >= MANY_DOUBTFUL:
         lie = "lie nearer to" if facts.graph is None else "have stronger ties to"
         doubts.append(f"the {percent(facts.doubtful_share)} of {facts.noun}s that {lie} another cluster")
