@@ -104,7 +104,8 @@ def write_report(
     The silhouette is that of :func:`~kernelweave.model_selection.score_clustering`, with distances between the samples
     as they are given (after the steps of a pipeline). Model silhouettes, the picture and the typical samples go by the
     distances the model works with: of its kernel's feature space, of its metric, or Euclidean; of a graph, those of its
-    spectral embedding. Views count the same, whatever weights the model gave them.
+    spectral embedding. Views count the same, whatever weights the model gave them. Where a model has a joint embedding,
+    model silhouettes and the picture go by that.
 
     Silhouettes are computed on at most 2,000 samples, 3,000 are drawn, and columns are compared on at most 20,000;
     these numbers bound the cost, which beyond them does not grow with the number of samples except for fitting the

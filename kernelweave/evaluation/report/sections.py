@@ -28,6 +28,8 @@ NEGATIVE = re.compile(r"-(?=\d)")
 # Typical samples that a card names, and clusters whose edges are shown as a table.
 MOST_TYPICAL = 3
 MOST_LINKED = 40
+# Up to so many cards all stand beside the map, in two columns.
+FEW_CARDS = 6
 # Views with a small map; pictures of more would hide the rest.
 MOST_MAPS = 12
 
@@ -35,7 +37,8 @@ MOST_MAPS = 12
 def clusters(facts: ReportFacts) -> str:
     """Return the map, and a card for every cluster."""
     cards = "".join(_card(facts, c) for c in range(facts.n_clusters))
-    return f'<div class="board">{_map(facts)}{cards}</div>{_about_cards(facts)}'
+    few = f' style="--beside:{-(-facts.n_clusters // 2)}"' if facts.n_clusters <= FEW_CARDS else ""
+    return f'<div class="board{" few" if few else ""}"{few}>{_map(facts)}{cards}</div>{_about_cards(facts)}'
 
 
 def _map(facts: ReportFacts) -> str:
@@ -57,8 +60,9 @@ def _map(facts: ReportFacts) -> str:
     made_by = f"{picture.made_by[0].upper()}{picture.made_by[1:]}"
     text = f"{made_by}. Across: {picture.axes[0]}; up: {picture.axes[1]}.{drawn}"
     hint = f"Point at a {facts.noun}, or tap it, for its name; press a cluster's name to pick it out."
-    beside = -(-facts.n_clusters // 2)  # rows of cards, in two columns
-    rows = max(2, beside if beside <= 3 else 2 if facts.has_columns else 4)
+    rows = 2 if facts.has_columns else 4  # of cards, about as high as the map
+    if facts.n_clusters <= FEW_CARDS:
+        rows = -(-facts.n_clusters // 2) + 1
     return (
         f'<figure class="map" id="map" style="--rows:{rows}"><div class="pinned"><div class="frame">'
         f'{scatter(picture.points, labels, texts)}<div class="tip" role="status" hidden></div></div>'

@@ -53,6 +53,7 @@ p{{margin:.5rem 0;max-width:52rem}}
 .note{{color:var(--soft);font-size:.88rem}}
 code,pre{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.86em}}
 .board{{display:grid;grid-template-columns:repeat(4,minmax(0,1fr));gap:.9rem;align-items:stretch}}
+.board.few{{grid-template-rows:repeat(var(--beside),auto) 1fr}}
 .map{{grid-column:span 2;grid-row:span var(--rows);margin:0;min-width:0}}
 figcaption{{color:var(--soft);font-size:.88rem;margin-top:.5rem}}
 .card{{border:1px solid var(--line);border-radius:10px;padding:.75rem .9rem .85rem;min-width:0;font-size:.92rem}}
@@ -139,6 +140,7 @@ footer{{color:var(--soft);font-size:.84rem;margin-top:.6rem}}
 .board{{grid-template-columns:repeat(3,minmax(0,1fr))}}
 }}
 @media (max-width:54rem){{
+.board.few{{grid-template-rows:none}}
 .board{{grid-template-columns:repeat(2,minmax(0,1fr))}} .map{{grid-row:auto}}
 .pinned{{position:static}}
 }}
@@ -164,7 +166,8 @@ dl.pairs{{grid-template-columns:minmax(0,1fr);gap:0}} dl.pairs dd{{margin-bottom
 body{{background:#fff;font-size:10pt}} .page{{max-width:none;padding:0!important}}
 nav,.copy,.tip,.screen{{display:none}}
 section,.card,.verdict,figure{{break-inside:avoid;border-color:#ccc}} .code pre{{padding-right:1rem}}
-.board{{grid-template-columns:repeat(3,minmax(0,1fr))}} .map{{grid-column:1/-1;grid-row:auto;width:82%}}
+.board{{grid-template-columns:repeat(3,minmax(0,1fr));grid-template-rows:none!important}}
+.map{{grid-column:1/-1;grid-row:auto;width:82%}}
 section.long{{break-inside:auto}} h2,h3,summary{{break-after:avoid}}
 .bar,pre,.matrix td,.warnings li{{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 .scroll{{overflow:visible}} .matrix{{font-size:8.5pt}} .chart{{max-width:34rem}}
