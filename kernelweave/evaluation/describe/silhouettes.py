@@ -7,8 +7,9 @@ silhouette        between the samples *as they are given*: Euclidean distances b
                   compared by it: this is the one that searches go by, and that the command line and the report give. A
                   graph gives no distances and has none.
 model silhouette  with the distances *the model works with*: of its joint embedding, of its kernel's feature space, of
-                  its metric, of all views together; of the nodes in the spectral embedding of a graph. It says which samples are doubtful to
-                  the model. Another kernel is another measure, so it compares nothing but the samples of one model.
+                  its metric, of all views together; of the nodes in the spectral embedding of a graph. It says which
+                  samples are doubtful to the model. Another kernel is another measure, so it compares nothing but the
+                  samples of one model.
 
 With one view that is measured as it is given (features without a kernel or with the linear one, a kernel matrix,
 distances) the two are one, and only the first name is used.
