@@ -1,5 +1,6 @@
-"""What sets clusters apart: columns, words, hubs, typical samples, and columns that were not used."""
+"""What sets clusters apart: columns, words, hubs, columns that were not used, and a line on every sample."""
 
+from kernelweave.evaluation.describe import SampleDescriptions, describe_samples
 from kernelweave.evaluation.explain import (
     AnnotationTable,
     Association,
@@ -17,7 +18,9 @@ __all__ = [
     "ClusterExplanation",
     "ColumnEffect",
     "GraphExplanation",
+    "SampleDescriptions",
     "ViewExplanation",
+    "describe_samples",
     "explain_annotations",
     "explain_clusters",
 ]

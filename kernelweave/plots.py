@@ -3,6 +3,7 @@
 from kernelweave.evaluation.plots import (
     BoundaryDisplay,
     ClusterCountDisplay,
+    ClusterHeatmapDisplay,
     ConfusionDisplay,
     DecisionDisplay,
     EmbeddingDisplay,
@@ -21,6 +22,7 @@ from kernelweave.evaluation.plots import (
 __all__ = [
     "BoundaryDisplay",
     "ClusterCountDisplay",
+    "ClusterHeatmapDisplay",
     "ConfusionDisplay",
     "DecisionDisplay",
     "EmbeddingDisplay",

@@ -136,6 +136,7 @@ def test_times_on_the_screen_are_left_out_of_comparisons():
         ("plot_tissue_image.py", []),
         ("plot_graph_fusion.py", []),
         ("plot_incomplete_omics.py", ["1"]),
+        ("plot_explain_wines.py", []),
     ],
     ids=[
         "two rings",
@@ -149,6 +150,7 @@ def test_times_on_the_screen_are_left_out_of_comparisons():
         "tissue image",
         "graph fusion",
         "incomplete omics",
+        "explained wines",
     ],
 )
 def test_an_example_draws_its_picture(example, options, tmp_path, monkeypatch):

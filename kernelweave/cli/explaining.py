@@ -100,7 +100,8 @@ class Answers:
     def show(self, screen: Console) -> None:
         """Print a line for every cluster, and a short table of annotations."""
         if self.clusters is not None:
-            screen.print(Text(self.clusters.summary(samples=False)))
+            has_columns = bool(self.clusters.rows) or self.clusters.graph is not None
+            screen.print(Text(self.clusters.summary(samples=not has_columns)))
         if self.annotations is not None:
             screen.print(_annotation_table(self.annotations))
             for line in self.annotations.notes():

@@ -25,6 +25,7 @@ PURPOSES: dict[str, tuple[int, ...]] = {
     "view checks": (11, 0),  # what single views have to do with joint clusters
     "cells": (12, 0),  # where an approximate search for neighbours looks
     "recall": (13, 0),  # the samples whose neighbours are compared with the exact ones
+    "permuted tables": (17, 0),  # tables of counts with the margins of one that was observed
 }
 
 

@@ -55,6 +55,7 @@ def test_public_names_change_only_on_purpose():
     assert set(plots.__all__) == {
         "BoundaryDisplay",
         "ClusterCountDisplay",
+        "ClusterHeatmapDisplay",
         "ConfusionDisplay",
         "DecisionDisplay",
         "EmbeddingDisplay",

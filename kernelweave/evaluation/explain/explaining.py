@@ -27,6 +27,8 @@ from kernelweave.kernels.representations import view_kind
 
 #: Columns kept for every cluster and view.
 COLUMNS_KEPT = 20
+# Share of entries of a sparse table below which they are counts of words and the like.
+MOSTLY_ZERO = 0.5
 
 
 def explain_clusters(
@@ -171,7 +173,7 @@ def _holds_counts(block: Matrix) -> bool:
     """Whether a view holds counts of words and the like: never negative, mostly zero."""
     if sp.issparse(block):
         stored = block.data[~np.isnan(block.data)]
-        return not (stored < 0).any()
+        return not (stored < 0).any() and np.count_nonzero(stored) < MOSTLY_ZERO * block.shape[0] * block.shape[1]
     present = block[~np.isnan(block).any(axis=1)]
     return len(present) > 0 and not (present < 0).any() and view_kind(present) == "counts"
 

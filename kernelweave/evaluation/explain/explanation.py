@@ -98,8 +98,9 @@ class ColumnEffect:
         return f"{self.direction} {name} ({self._values()})"
 
     def _values(self) -> str:
-        if not math.isnan(self.share_inside):
-            return f"{self.share_inside:.0%} against {self.share_outside:.0%}"
+        shares = [f"{share:.0%}" for share in (self.share_inside, self.share_outside)]
+        if not math.isnan(self.share_inside) and shares[0] != shares[1]:
+            return f"{shares[0]} against {shares[1]}"
         if self.median_inside != self.median_outside:
             return f"median {self.median_inside:.3g} against {self.median_outside:.3g}"
         return f"mean {self.mean_inside:.3g} against {self.mean_outside:.3g}"
@@ -239,12 +240,19 @@ class ClusterExplanation:
         about = ", ".join(told) if told else "no column sets it apart" if self.rows else ""
         if self.graph is not None:
             hubs = ", ".join(self.ids[i] for i in self.graph.hubs[c][:NAMED])
-            about = f"hubs {hubs}; conductance {self.graph.conductance[c]:.3g}"
+            about = f"hubs {hubs}; conductance {self.graph.conductance[c]:.3g}{self._strongest_link(c)}"
         lines = [f"{head}: {about}" if about else head]
         lines.append(f"  typical: {self._named(self.typical[c])}")
         if len(self.borderline[c]):
             lines.append(f"  borderline: {self._borderline(self.borderline[c])}")
         return lines
+
+    def _strongest_link(self, c: int) -> str:
+        """Return the cluster with most edges to this one, in words."""
+        links = np.zeros(self.n_clusters) if self.graph is None else self.graph.links[c].copy()
+        links[c] = 0.0
+        other = int(links.argmax())
+        return f"; most edges to cluster {other} (weight {links[other]:.4g})" if links[other] > 0 else ""
 
     def _in_several(self, column: str) -> bool:
         """Whether several views have a column of this name."""

@@ -2,6 +2,7 @@
 
 from kernelweave.evaluation.plots.boundaries import BoundaryDisplay
 from kernelweave.evaluation.plots.cluster_counts import ClusterCountDisplay
+from kernelweave.evaluation.plots.cluster_heatmap import ClusterHeatmapDisplay
 from kernelweave.evaluation.plots.confusion import ConfusionDisplay
 from kernelweave.evaluation.plots.decisions import DecisionDisplay
 from kernelweave.evaluation.plots.diagnostics import ObjectivePathDisplay, SilhouetteDisplay
@@ -18,6 +19,7 @@ from kernelweave.evaluation.plots.view_weights import ViewWeightsDisplay
 __all__ = [
     "BoundaryDisplay",
     "ClusterCountDisplay",
+    "ClusterHeatmapDisplay",
     "ConfusionDisplay",
     "DecisionDisplay",
     "EmbeddingDisplay",
