@@ -55,7 +55,9 @@ def cluster(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder for labels, summary and model.")
     ] = None,
-    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a report here.")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a report here: .html, or .pdf where Chromium is.")
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the state of the fit here; go on from it after a stop.")
@@ -151,6 +153,7 @@ def cluster(
             outputs, options.input_paths([*(files or ()), kernel_matrix, graph, labels, annotate])
         )
         output_files.check_file(report, overwrite=overwrite, folder=output)
+        output_files.check_report_format(report)
         annotations = read_annotations(wishes, options.text_format(delimiter, header, ids, decimal))
         outcome = _clustered(files, arguments, labels=labels, scale=scale.value, checkpoint=checkpoint, quiet=quiet)
         outcome.answers = answers_for(outcome, wishes, annotations)
@@ -309,7 +312,7 @@ def _write(outcome: "Outcome", folder: Path | None, report: Path | None) -> dict
     try:
         with ExitStack() as stack:
             if report is not None:
-                _write_report(outcome, stack.enter_context(replacement(report)))
+                _write_report(outcome, stack.enter_context(replacement(report)), output_files.report_format(report))
             places = {} if folder is None else output_files.write_files(outcome, folder)
     except BaseException:
         if made and folder is not None and not any(folder.iterdir()):
@@ -318,20 +321,28 @@ def _write(outcome: "Outcome", folder: Path | None, report: Path | None) -> dict
     return places if report is None else {**places, "report": report}
 
 
-def _write_report(outcome: "Outcome", path: Path) -> Path:
+def _write_report(outcome: "Outcome", path: Path, file_format: str) -> Path:
+    from kernelweave.cli.explaining import column_names
+    from kernelweave.cli.fitting import with_scaler
     from kernelweave.evaluation.report import write_report
 
+    account = outcome.data.account
     return write_report(
         path,
-        outcome.model,
-        outcome.X,
+        with_scaler(outcome.model, outcome.scaler),
+        outcome.data.samples,
         ids=outcome.data.row_ids,
         labels_true=None if outcome.truth is None else outcome.truth.labels,
         code=outcome.code,
         command=outcome.command,
         sources=outcome.data.sources,
-        reading=[*outcome.data.account.lines(), *(() if outcome.truth is None else outcome.truth.notes)],
+        reading=[*account.lines(), *(() if outcome.truth is None else outcome.truth.notes)],
         warnings=outcome.warnings,
+        feature_names=column_names(outcome.data),
+        tried={k: trial.score for k, trial in outcome.tried.items()},
+        criterion=outcome.criterion,
+        left_out=account.left_out,
+        file_format=file_format,
         random_state=outcome.seed,
     )
 

@@ -22,6 +22,7 @@ from kernelweave.inputs import Table, TextFormat, read_tables
 from kernelweave.preprocessing.file_tables import named_cells
 
 if TYPE_CHECKING:
+    from kernelweave.cli.input_data import Data
     from kernelweave.cli.outcome import Outcome
 
 #: Files in the output folder.
@@ -143,11 +144,10 @@ def answers_for(outcome: "Outcome", wishes: Wishes, table: Table | None) -> Answ
     annotations = None if table is None else _annotations(outcome, wishes, table)
     clusters = None
     if wishes.explain:
-        names = {each.name: each.columns for each in data.tables if each.columns is not None}
         clusters = explain_clusters(
             pipeline,
             data.samples,
-            feature_names=_by_view(names, data.kind) or None,
+            feature_names=column_names(data),
             ids=data.row_ids,
             random_state=outcome.seed,
         )
@@ -155,9 +155,10 @@ def answers_for(outcome: "Outcome", wishes: Wishes, table: Table | None) -> Answ
     return Answers(clusters, annotations, coordinates)
 
 
-def _by_view(names: dict[str, Any], kind: str) -> Any:
-    """Return the names of the columns of every view; of one table alone."""
-    return next(iter(names.values()), None) if kind == catalogue.TABLE else names
+def column_names(data: "Data") -> Any:
+    """Return the names of the columns of every view, of one table alone; None where no file has any."""
+    names = {each.name: each.columns for each in data.tables if each.columns is not None}
+    return next(iter(names.values()), None) if data.kind == catalogue.TABLE else names or None
 
 
 def _annotations(outcome: "Outcome", wishes: Wishes, table: Table) -> AnnotationTable:

@@ -99,6 +99,19 @@ def check_file(path: Path | None, *, overwrite: bool, folder: Path | None = None
         _try_to_write(path)
 
 
+def report_format(path: Path) -> str:
+    """Return what a report is written as, by the end of its name."""
+    return "pdf" if path.suffix.lower() == ".pdf" else "html"
+
+
+def check_report_format(path: Path | None) -> None:
+    """Raise before the work where a report is to be a PDF and nothing can print it."""
+    if path is not None and report_format(path) == "pdf":
+        from kernelweave.evaluation.report.pdf import find_chromium
+
+        find_chromium()
+
+
 def _try_to_write(path: Path) -> None:
     """Make another file in the folder, as writing will, and leave nothing behind."""
     try:

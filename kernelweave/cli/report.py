@@ -11,9 +11,9 @@ from kernelweave.cli import messages, options
 def report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model saved by 'kernelweave cluster'.")],
     files: options.Files = None,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="The report to write.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The report: .html, or .pdf where Chromium is.")
+    ] = Path("report.html"),
     kernel_matrix: options.KernelMatrix = None,
     graph: options.Graph = None,
     labels: Annotated[str | None, typer.Option(metavar="FILE", help="True labels to compare with.")] = None,
@@ -28,7 +28,7 @@ def report(
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a report of a saved model: weights, convergence, clusters, silhouettes, a map of the samples.
+    """Write a report of a saved model: a verdict, a map, what sets clusters apart, views, samples, warnings.
 
     Files are those the model was made from: views are matched by name and rows by ids, whatever their order; where
     files have no ids, rows must be in the order they had.
@@ -37,6 +37,7 @@ def report(
     """
     with messages.guarded("report"):
         from kernelweave.cli import input_data, output_files, saved_models
+        from kernelweave.cli.explaining import column_names
         from kernelweave.evaluation.describe import final_step
         from kernelweave.evaluation.report import write_report
         from kernelweave.persistence.models import load_with_notes
@@ -44,6 +45,7 @@ def report(
         inputs = options.input_paths([model, *(files or ()), kernel_matrix, graph, labels])
         output_files.check_distinct({"--output": [output]}, inputs)
         output_files.check_file(output, overwrite=overwrite)
+        output_files.check_report_format(output)
         saved_models.check_model("report", model)
         fitted, notes = load_with_notes(model)
         notes = saved_models.notes_for(model, notes)
@@ -74,6 +76,8 @@ def report(
             sources=data.sources,
             warnings=warnings,
             reading=[*data.account.lines(), *(() if truth is None else truth.notes)],
+            feature_names=column_names(data),
+            left_out=data.account.left_out,
             random_state=seed,
         )
     if not quiet:

@@ -253,6 +253,27 @@ def test_models_that_cannot_assign_say_so(folder, capsys):
     assert "GraphCut cannot assign new samples" in err
 
 
+def test_a_report_tells_columns_by_name_and_shows_the_numbers_tried(folder, capsys):
+    assert run(capsys, "cluster", "genes.csv", "--method", "kernel-kmeans", "-k", "2:4", "--report", "r.html")[0] == 0
+    text = (folder / "r.html").read_text(encoding="utf-8")
+    assert re.search(r"<strong>genes[01]</strong>", text)
+    assert 'id="counts"' in text
+    assert "was chosen" in text
+
+
+def test_a_pdf_is_refused_before_the_work_where_nothing_prints_it(folder, capsys, monkeypatch):
+    monkeypatch.setenv("KERNELWEAVE_CHROMIUM", "/no/such/program")
+    code, _, err = run(capsys, "cluster", *VIEWS, "-k", 3, "-o", "out", "--report", "r.pdf")
+    assert code == 2
+    assert err.count("A PDF needs Chromium") == 1
+    assert not (folder / "out").exists()
+    assert not (folder / "r.pdf").exists()
+    assert run(capsys, "cluster", *VIEWS, "-k", 3, "-o", "out", "--quiet")[0] == 0
+    code, _, err = run(capsys, "report", "out/model.kwm", *VIEWS, "-o", "r.pdf")
+    assert code == 2
+    assert "A PDF needs Chromium" in err
+
+
 def test_a_report_of_a_saved_model(folder, capsys):
     run(capsys, "cluster", *VIEWS, "-k", 3, "-o", "out", "--quiet")
     code, _, err = run(capsys, "report", "out/model.kwm", *VIEWS, "-o", "r.html", "--labels", "truth.csv")

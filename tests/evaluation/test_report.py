@@ -34,11 +34,12 @@ from kernelweave import (
     RatioMultipleKernelClustering,
 )
 from kernelweave.evaluation.describe.graphs import graph_places
+from kernelweave.evaluation.describe.views import takes_graph
 from kernelweave.evaluation.principal import scaling_components
 from kernelweave.evaluation.report import facts as report_facts
 from kernelweave.evaluation.report import text as report_text
 from kernelweave.evaluation.report.charts import tick_texts, ticks
-from kernelweave.evaluation.report.page import HEADINGS
+from kernelweave.evaluation.report.page import FOLDED
 from kernelweave.metrics import kernel_silhouette
 from kernelweave.preprocessing import ViewScaler
 from kernelweave.report import ReportFacts, summary_html, write_report
@@ -48,7 +49,7 @@ X, Y = blobs(spread=3.0)
 GAMMA = 0.02
 VIEWS = {"left": X[:, :2], "right": X[:, 2:]}
 NASTY = "<script>alert(1)</script>"
-VOID = {"meta", "br", "img", "link", "input"}
+VOID = {"meta", "br", "wbr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
@@ -79,7 +80,8 @@ class Page(HTMLParser):
         self.open.pop()
 
     def handle_data(self, data):
-        section = next((name for tag, name in self.open if tag == "section"), self.open[-1][0] if self.open else "")
+        inside = (name for tag, name in self.open if tag == "section" or name == "verdict")
+        section = next(inside, self.open[-1][0] if self.open else "")
         self.texts[section] = self.texts.get(section, "") + data
 
     def tags(self, name):
@@ -222,8 +224,8 @@ def test_a_single_table_has_its_source_and_the_name_that_goes_with_it(sources, n
     facts = ReportFacts.from_estimator(KernelKMeans(3, random_state=0).fit(X), X, sources=sources)
     assert [(view.name, view.source) for view in facts.views] == [(name, source)]
     page = report(tmp_path, KernelKMeans(3, random_state=0).fit(X), X, sources=sources)
-    assert source in page.texts["summary"]
-    assert ("source" in page.texts["summary"]) == bool(source)
+    assert source in page.texts["samples"]
+    assert ("source" in page.texts["samples"]) == bool(source)
 
 
 def test_weights_of_a_single_table_go_by_the_name_of_its_source():
@@ -352,7 +354,11 @@ def test_every_estimator_gets_a_report(case, tmp_path):
     model = case.make().fit(data)
     before = {name: repr(value) for name, value in vars(model).items()}
     page = report(tmp_path, model, data, labels_true=Y)
-    assert {attrs["id"] for attrs in page.tags("section")} == set(HEADINGS)
+    several = len(getattr(model, "kernel_weights_", ())) > 1
+    expected = {"clusters", "truth", "samples", "warnings", *FOLDED} | ({"views"} if several else set())
+    if takes_graph(model):
+        expected = (expected | {"edges"}) - {"silhouette"}
+    assert {attrs["id"] for attrs in page.tags("section")} == expected
     assert {name: repr(value) for name, value in vars(model).items()} == before
     assert case.cls.__name__ in page.texts["method"]
     assert f"n_clusters{model.n_clusters}" in page.texts["method"].replace(" ", "")
@@ -371,7 +377,7 @@ def test_every_multi_view_estimator_gets_a_report_of_several_views(case, tmp_pat
         assert len(facts.view_nmi) == len(facts.view_silhouettes) == 2
         assert (facts.views[0].density is None) == (data is dense)
         page = report(tmp_path, model, data)
-        assert model.view_names_[1] in page.texts["agreement"]
+        assert model.view_names_[1] in page.texts["views"]
 
 
 @for_estimators(lambda case: case.takes_kernel)
@@ -433,7 +439,7 @@ def test_a_table_divided_into_views_and_its_row_labels(tmp_path):
     facts = ReportFacts.from_estimator(model, table)
     assert [view.name for view in facts.views] == ["one", "two"]
     assert facts.ids[7] == "row 7"
-    assert "row 7" in report(tmp_path, model, table).texts["embedding"]
+    assert "row 7" in report(tmp_path, model, table).texts["clusters"]
     plain = pd.DataFrame(X)
     assert ReportFacts.from_estimator(KernelKMeans(2).fit(X), plain).ids[7] == "7"
     parts = {"one": table[["a", "b"]], "two": table[["c", "d"]]}
@@ -444,10 +450,10 @@ def test_a_table_divided_into_views_and_its_row_labels(tmp_path):
 def test_a_graph_gets_a_report(tmp_path):
     A = ring_graph()
     page = report(tmp_path, GraphCut(3).fit(A), A, labels_true=np.repeat([0, 1, 2], 10))
-    assert "A graph of 30 nodes" in page.texts["summary"]
+    assert "A graph of 30 nodes" in page.texts["samples"]
     assert "as clusters were added" in page.texts["convergence"]
-    assert "spectral embedding" in page.texts["silhouette"]
-    assert "There is one view only" in page.texts["agreement"]
+    assert "spectral embedding" in page.texts["clusters"]
+    assert "% of the scatter" not in page.texts["clusters"]
     report(tmp_path, GraphCut(3, init=np.repeat([0, 1, 2], 10)).fit(A.toarray()), A.toarray())
 
 
@@ -491,8 +497,9 @@ def test_one_cluster_has_no_silhouettes_and_still_a_report(tmp_path):
     assert facts.silhouettes is None
     assert facts.mean_silhouette is None
     page = report(tmp_path, model, X, labels_true=Y)
-    assert "one cluster" in page.texts["silhouette"]
-    assert "Most doubtful" not in page.texts["typical"]
+    assert "silhouette" not in page.texts
+    assert "Most doubtful" not in page.texts["samples"]
+    assert "All 60 samples are in one cluster" in page.texts["verdict"]
     A = ring_graph()
     report(tmp_path, GraphCut(1).fit(A), A)
     report(tmp_path, MultiViewKernelKMeans(1, kernel="linear").fit(VIEWS), VIEWS)
@@ -571,9 +578,10 @@ def test_names_from_files_are_shown_as_text(tmp_path):
     page = nasty_report(tmp_path)
     assert len(page.tags("script")) == 1
     assert len(page.tags("style")) == 1
-    for section in ("summary", "weights", "embedding", "agreement", "truth", "warnings", "repeat"):
+    for section in ("clusters", "views", "truth", "samples", "warnings", "repeat"):
         assert NASTY in page.texts[section], section
-    assert "\"quotes\" & 'quotes'" in page.texts["embedding"]
+    assert "</style> carries them" in page.texts["verdict"]
+    assert "\"quotes\" & 'quotes'" in page.texts["clusters"]
     assert f"title {NASTY}" in page.texts["h1"]
     assert not any(name.startswith("on") for _, attrs in page.elements for name in attrs)
 
@@ -585,15 +593,15 @@ def test_signs_that_cannot_be_seen_are_written_out(tmp_path):
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert not re.search("[\u202a-\u202e\u2066-\u2069\u200f\x1b]", text)
     for shown in (r"a\u202eb", r"a\u2066b", r"a\x1bb"):
-        assert shown in page.texts["embedding"]
+        assert shown in page.texts["clusters"]
 
 
 def test_long_names_are_shown_without_their_middle(tmp_path):
     ids = [f"first{'x' * 5000}last", "y" * 80, *map(str, range(len(X) - 2))]
     page = report(tmp_path, KernelKMeans(3, random_state=0).fit(X), X, ids=ids)
     assert "x" * 80 not in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert re.search(r"firstx{34}…x{35}last", page.texts["embedding"])
-    assert "y" * 80 in page.texts["embedding"]
+    assert re.search(r"firstx{34}…x{35}last", page.texts["clusters"])
+    assert "y" * 80 in page.texts["clusters"]
 
 
 def test_the_file_refers_to_nothing_outside_itself(tmp_path):
@@ -627,7 +635,7 @@ def test_three_thousand_points_stay_below_two_megabytes(tmp_path):
     page = Page(path.read_text(encoding="utf-8"))
     assert len([attrs for attrs in page.tags("use") if "data-c" in attrs]) == 3000
     assert "2,000 samples of 3,500, drawn at random" in page.texts["silhouette"]
-    assert "3,000 samples of 3,500" in page.texts["embedding"]
+    assert "3,000 samples of 3,500" in page.texts["clusters"]
 
 
 def test_an_old_report_stays_until_the_new_one_is_complete(tmp_path, monkeypatch):
@@ -746,10 +754,12 @@ def test_the_fragment_takes_pipelines_and_strange_names():
 
 
 @for_estimators()
-def test_notebooks_show_the_summary_above_the_diagram(case):
+def test_notebooks_show_one_box_with_the_diagram_folded_into_it(case):
     model = case.make()
-    assert summary_html(model) in model._repr_html_()
+    box = summary_html(model).removesuffix("</div>")
+    assert model._repr_html_().startswith(box)
     model.fit(case.form(X))
+    box = summary_html(model).removesuffix("</div>")
     shown = model._repr_mimebundle_()["text/html"]
-    assert shown.startswith(summary_html(model))
-    assert "sk-top-container" in shown
+    assert shown.startswith(f"{box}<details")
+    assert shown.index("<details") < shown.index("sk-top-container") < shown.rindex("</details></div>")

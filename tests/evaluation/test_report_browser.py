@@ -4,10 +4,11 @@ import os
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelweave import KernelKMeans, MultiViewKernelKMeans
-from kernelweave.evaluation.report.page import HEADINGS
+from kernelweave.evaluation.report.page import FOLDED, HEADINGS
 from kernelweave.report import write_report
 from tests.estimators.discovery import blobs
 
@@ -91,12 +92,109 @@ def scrolls_sideways(page):
 def test_every_section_is_seen_and_nothing_is_loaded_or_complained_of(opened):
     page = opened()
     assert page.title()
-    for name, heading in HEADINGS.items():
-        section = page.locator(f"section#{name}")
-        assert section.is_visible()
-        assert section.locator("h2").inner_text() == heading
-        assert section.bounding_box()["height"] > 40
+    for name, heading in (HEADINGS | FOLDED).items():
+        if name not in ("counts", "edges"):  # several numbers, and graphs
+            section = page.locator(f"section#{name}")
+            assert section.is_visible()
+            assert section.locator("h2").inner_text() == heading
+            assert section.bounding_box()["height"] > 40
     assert marks(page).count() == len(X)
+
+
+def test_the_verdict_comes_first_in_two_sentences_of_large_type(opened):
+    page = opened()
+    first, second = page.locator(".verdict p").all()
+    assert first.inner_text().startswith("3 clusters in 60 samples stand clearly apart")
+    assert second.inner_text().startswith("Distrust what 1 warning")
+    size, usual = (
+        float(page.evaluate("one => getComputedStyle(document.querySelector(one)).fontSize", one)[:-2])
+        for one in (".verdict p", "main p")
+    )
+    assert size > 1.15 * usual
+    tops = [page.locator(one).bounding_box()["y"] for one in ("h1", ".verdict", "nav", "section#clusters", "#samples")]
+    assert tops == sorted(tops)
+
+
+def test_cards_stand_beside_the_map_and_say_what_sets_clusters_apart(opened):
+    page = opened(viewport={"width": 1280, "height": 900})
+    drawn = page.locator("#map").bounding_box()
+    cards = page.locator(".card")
+    assert cards.count() == 3
+    for card in cards.all():
+        box = card.bounding_box()
+        assert box["x"] >= drawn["x"] + drawn["width"]
+        assert card.locator(".traits li").count() >= 1
+        assert "Typical" in card.inner_text()
+    phone = opened(viewport=PHONE, is_mobile=True)
+    assert phone.locator(".card").first.bounding_box()["y"] > phone.locator("#map").bounding_box()["y"] + 100
+
+
+def test_the_number_of_every_cluster_stands_at_the_median_of_its_samples(opened):
+    page = opened()
+    found = page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll('.scatter .tag')].map(tag => {
+            const middle = box => [box.left + box.width / 2, box.top + box.height / 2];
+            const median = values => { values.sort((a, b) => a - b); const n = values.length;
+                return (values[(n - 1) >> 1] + values[n >> 1]) / 2; };
+            const marks = [...document.querySelectorAll(`.points use[data-c="${tag.dataset.c}"]`)]
+                .map(mark => middle(mark.getBoundingClientRect()));
+            const at = middle(tag.getBoundingClientRect());
+            const style = getComputedStyle(tag);
+            return [tag.textContent, [at[0] - median(marks.map(p => p[0])), at[1] - median(marks.map(p => p[1])),
+                style.paintOrder.startsWith('stroke') && parseFloat(style.strokeWidth) >= 3]];
+        }))"""
+    )
+    assert sorted(found) == ["0", "1", "2"]
+    for across, up, halo in found.values():
+        assert abs(across) < 4
+        assert abs(up) < 6
+        assert halo
+
+
+def test_every_view_has_a_small_map(opened):
+    page = opened()
+    assert page.locator("#views .small-map").count() == 2
+    assert page.locator("#views .small-map").first.locator("use").count() == len(X)
+
+
+def test_what_is_folded_opens_by_a_press_and_by_its_link(opened):
+    page = opened()
+    for name in FOLDED:
+        assert not page.locator(f"section#{name} .inner").is_visible()
+    page.locator("section#method summary").first.click()
+    assert page.locator("section#method .inner").is_visible()
+    page.locator('nav a[href="#repeat"]').click()
+    playwright.expect(page.locator("section#repeat .inner")).to_be_visible()
+
+
+def test_the_menu_stays_in_sight(opened):
+    for options in ({}, {"viewport": PHONE, "is_mobile": True}):
+        page = opened(**options)
+        page.evaluate("window.scrollTo({top: document.body.scrollHeight, behavior: 'instant'})")
+        assert abs(page.locator("nav").bounding_box()["y"]) < 1
+
+
+def test_no_word_is_broken_on_a_phone(opened, tmp_path):
+    """A word that is on two lines has two boxes; ids and paths without spaces may break, words may not."""
+    columns = ["alcohol", "flavanoids", "proline", "elongation_of_the_rete_ridges_and_damage"]
+    table = pd.DataFrame(X, columns=columns, index=[f"sample {i}" for i in range(len(X))])
+    file = write_report(tmp_path / "words.html", KernelKMeans(3, kernel="linear", random_state=0).fit(table), table)
+    page = opened(file, viewport=PHONE, is_mobile=True)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    broken = page.evaluate(
+        """() => { const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+            while (walker.nextNode()) {
+                const node = walker.currentNode, range = document.createRange();
+                if (node.parentNode.closest('script, style, svg, pre')) { continue; }
+                for (const word of node.textContent.matchAll(/[A-Za-z]+/g)) {
+                    range.setStart(node, word.index);
+                    range.setEnd(node, word.index + word[0].length);
+                    if (new Set([...range.getClientRects()].map(box => box.top)).size > 1) { found.push(word[0]); }
+                }
+            }
+            return found; }"""
+    )
+    assert broken == []
 
 
 def test_charts_and_tables_stay_inside_their_section(opened):
@@ -105,7 +203,8 @@ def test_charts_and_tables_stay_inside_their_section(opened):
         outside = page.evaluate(
             """() => [...document.querySelectorAll('section')].flatMap(section => {
                 const edge = section.getBoundingClientRect();
-                return [...section.querySelectorAll('p, .chart, .scroll, .bars, .code, .legend, dl')].filter(part => {
+                return [...section.querySelectorAll("p, .chart, .scroll, .bars, .code, .card, figure, dl")].filter(
+                    part => {
                     const box = part.getBoundingClientRect();
                     return box.left < edge.left || box.right > edge.right + 0.5;
                 }).map(part => part.outerHTML.slice(0, 80));
@@ -145,7 +244,7 @@ def test_pointing_at_a_sample_shows_its_name_cluster_and_silhouette(opened):
         name, cluster, silhouette = tip.inner_text().split("\n")
         assert name in IDS
         assert cluster == f"cluster {mark.get_attribute('data-c')}"
-        assert silhouette.startswith("silhouette ")
+        assert silhouette.startswith("model silhouette ")
     page.mouse.move(1, 1)
     assert tip.is_hidden()
 
@@ -170,7 +269,7 @@ def test_names_are_there_without_scripts(opened):
 
 def test_the_arrow_keys_go_from_sample_to_sample(opened):
     page = opened()
-    page.locator(".legend button").first.focus()
+    page.locator(".pick").first.focus()
     page.keyboard.press("Shift+Tab")
     assert page.evaluate("document.activeElement.classList.contains('scatter')")
     tip = page.locator(".tip")
@@ -198,17 +297,18 @@ def test_a_tap_near_a_sample_shows_its_name(opened):
     assert inside["x"] + inside["width"] <= PHONE["width"]
 
 
-def test_the_legend_picks_out_clusters(opened):
+def test_the_head_of_a_card_picks_out_its_cluster(opened):
     page = opened()
-    page.locator(".legend button").nth(1).click()
+    page.locator(".pick").nth(1).click()
     on = marks(page).evaluate_all("all => all.filter(one => one.classList.contains('on')).map(one => one.dataset.c)")
     assert set(on) == {"1"}
-    page.locator(".legend button").nth(1).click()
+    page.locator(".pick").nth(1).click()
     assert page.locator(".scatter.picked").count() == 0
 
 
 def test_code_and_command_can_be_copied(opened):
     page = opened(permissions=["clipboard-read", "clipboard-write"])
+    page.locator("section#repeat summary").click()
     buttons = page.locator("#repeat .copy")
     assert buttons.count() == 2
     code = page.locator("#repeat pre").nth(1).inner_text()
@@ -241,11 +341,11 @@ def test_the_dark_scheme_changes_the_colours_and_keeps_contrast(opened):
 
 def test_paper_shows_everything_on_white(opened):
     page = opened(color_scheme="dark")
-    assert page.locator("#method details").get_attribute("open") is None
+    assert page.locator("#method > details").get_attribute("open") is None
     page.emulate_media(media="print", color_scheme="dark")
     hidden = page.evaluate(
         """() => [...document.querySelectorAll('header *, section, section *')].filter(part =>
-            !part.closest('.tip, .copy, defs') && !part.closest('.ring, title')
+            !part.closest('.tip, .copy, .screen, defs') && !part.closest('.ring, title')
             && !part.checkVisibility({contentVisibilityAuto: true, visibilityProperty: true})
         ).map(part => part.outerHTML.slice(0, 80))"""
     )

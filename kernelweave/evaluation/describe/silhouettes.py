@@ -4,11 +4,12 @@ silhouette        between the samples *as they are given*: Euclidean distances b
                   pipeline), those of the feature space of a kernel matrix, the distances or the divergences
                   themselves. Every view is judged by itself, and the mean over the views counts. It does not depend on
                   kernels or other parameters of the model, so that models, kernels and numbers of clusters can be
-                  compared by it: this is the one that searches go by, that the command line prints, and that heads the
-                  report. A graph gives no distances and has none.
-model silhouette  with the distances *the model works with*: of its kernel's feature space, of its metric, of all views
-                  together; of the nodes in the spectral embedding of a graph. It says which samples are doubtful to
-                  the model. Another kernel is another measure, so it compares nothing but the samples of one model.
+                  compared by it: this is the one that searches go by, and that the command line and the report give. A
+                  graph gives no distances and has none.
+model silhouette  with the distances *the model works with*: of its joint embedding, of its kernel's feature space, of
+                  its metric, of all views together; of the nodes in the spectral embedding of a graph. It says which
+                  samples are doubtful to the model. Another kernel is another measure, so it compares nothing but the
+                  samples of one model.
 
 With one view that is measured as it is given (features without a kernel or with the linear one, a kernel matrix,
 distances) the two are one, and only the first name is used.

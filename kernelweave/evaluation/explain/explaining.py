@@ -112,17 +112,11 @@ def explain_clusters(
     names = sample_names(ids, X, clustering.n_samples)
     named = ids is not None or table_index(X) is not None
     tables = named_tables(model, X, feature_names)
-    statistics = [column_statistics(view.block, labels, k) for view in tables.views]
-    views = _views(tables.views, statistics)
-    by_column = {
-        each.name: sp.csc_array(each.block) if sp.issparse(each.block) else each.block for each in tables.views
-    }
+    views, rows = column_effects(tables.views, labels, k, n_columns)
     samples = samples_of(clustering, random_state)
     graph = clustering.views[0].block if clustering.views[0].kind == "graph" else None
     return ClusterExplanation(
-        rows=tuple(
-            row for c in range(k) for view in views for row in _rows(view, by_column[view.name], labels, c, n_columns)
-        ),
+        rows=rows,
         sizes=np.bincount(labels, minlength=k),
         typical=tuple(typical_samples(clustering, random_state)),
         borderline=tuple(_least_confident(samples, c) for c in range(k)),
@@ -133,6 +127,21 @@ def explain_clusters(
         ids=names,
         values_taken=tables.taken,
     )
+
+
+def column_effects(
+    tables: tuple[NamedView, ...], labels: Ints, n_clusters: int, n_columns: int | None = COLUMNS_KEPT
+) -> tuple[tuple[ViewExplanation, ...], tuple[ColumnEffect, ...]]:
+    """Return all columns in all clusters, and of every cluster and view those that set it apart."""
+    views = _views(tables, [column_statistics(view.block, labels, n_clusters) for view in tables])
+    by_column = {each.name: sp.csc_array(each.block) if sp.issparse(each.block) else each.block for each in tables}
+    rows = (
+        row
+        for c in range(n_clusters)
+        for view in views
+        for row in _rows(view, by_column[view.name], labels, c, n_columns)
+    )
+    return views, tuple(rows)
 
 
 def _annotations(

@@ -6,42 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from kernelweave.evaluation.report.text import MINUS, TIMES, esc, fixed, ten_to
+from kernelweave.evaluation.report.maps import colour
+from kernelweave.evaluation.report.text import MINUS, TIMES, breakable, esc, fixed, ten_to
 from kernelweave.foundation.array_types import Floats, Ints
 
-#: Numbers of colours and of shapes; without a common divisor, so that a pair comes back after 56 clusters only.
-N_COLOURS = 7
-# Marks around the origin, about eight units wide.
-SHAPES = (
-    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z",  # circle
-    "M-3.5-3.5h7v7h-7Z",  # square
-    "M0-4.6L4.4 3.4H-4.4Z",  # triangle
-    "M0-5L5 0L0 5L-5 0Z",  # diamond
-    "M0 4.6L4.4-3.4H-4.4Z",  # triangle, tip down
-    "M-1.6-4.6h3.2v3h3v3.2h-3v3h-3.2v-3h-3v-3.2h3Z",  # plus
-    "M-4.4-2.4L-2.4-4.4L0-2L2.4-4.4L4.4-2.4L2 0L4.4 2.4L2.4 4.4L0 2L-2.4 4.4L-4.4 2.4L-2 0Z",  # cross
-    "M0-4.6L4.4-1.4L2.7 3.7H-2.7L-4.4-1.4Z",  # pentagon
-)
 WIDTH = 600
 # Width of a figure in the largest type charts use, in units of the drawing.
 FIGURE_WIDTH = 10.5
-
-
-def marker_definitions() -> str:
-    """Return the marks, to be used by the others by their name."""
-    marks = "".join(f'<path id="m{i}" d="{shape}"/>' for i, shape in enumerate(SHAPES))
-    return f'<svg class="defs" width="0" height="0" aria-hidden="true"><defs>{marks}</defs></svg>'
-
-
-def colour(c: int) -> str:
-    """Return the class that gives a cluster its colour."""
-    return f"k{c % N_COLOURS}"
-
-
-def swatch(c: int) -> str:
-    """Return the mark of a cluster for use within text."""
-    mark = f'<use href="#m{c % len(SHAPES)}" class="{colour(c)}"/>'
-    return f'<svg class="swatch" viewBox="-6 -6 12 12" aria-hidden="true">{mark}</svg>'
 
 
 def bar(share: float, style: str = "plain") -> str:
@@ -56,7 +27,8 @@ def bar_rows(rows: Sequence[tuple[str, float, str]], full: float | None = None) 
     largest = max((value for _, value, _ in rows), default=0.0) if full is None else full
     largest = largest or 1.0
     lines = "".join(
-        f'<li><span class="name">{esc(name)}</span>{bar(value / largest)}<span class="figure">{esc(text)}</span></li>'
+        f'<li><span class="name">{breakable(name)}</span>{bar(value / largest)}'
+        f'<span class="figure">{esc(text)}</span></li>'
         for name, value, text in rows
     )
     return f'<ul class="bars">{lines}</ul>'
@@ -86,35 +58,42 @@ def tick_texts(values: Sequence[float]) -> tuple[list[str], str]:
     return texts, "" if power == 0 else f"{TIMES} {ten_to(power)}"
 
 
-def line_chart(path: Floats, first: int, over: str, what: str = "objective") -> str:
-    """Return the line of an objective over steps, numbered from ``first``."""
+def line_chart(values: Floats, at: Ints, over: str, what: str = "objective", chosen: int | None = None) -> str:
+    """Return a line of values over whole numbers; the chosen one, where there is one, is marked."""
     height = 276.0
-    top = 36.0
+    top = 36.0 if chosen is None else 52.0
     bottom = 222.0
-    low = float(path.min())
-    high = float(path.max())
+    low = float(values.min())
+    high = float(values.max())
     pad = 0.06 * (high - low) or 0.5 * abs(high) or 1.0
     marks = ticks(low - pad, high + pad)
     texts, power = tick_texts(marks)
     left = 18.0 + FIGURE_WIDTH * max(map(len, texts), default=1)
-    xs = np.interp(np.arange(len(path)), [0, max(1, len(path) - 1)], [left + 8.0, WIDTH - 16.0])
-    ys = np.interp(path, [low - pad, high + pad], [bottom, top])
+    span = [float(at.min()), float(max(at.max(), at.min() + 1))]
+    xs = np.interp(at, span, [left + 12.0, WIDTH - 20.0])
+    ys = np.interp(values, [low - pad, high + pad], [bottom, top])
     places = np.interp(marks, [low - pad, high + pad], [bottom, top])
     shapes = [
         f'<path class="grid" d="M{left:.1f} {y:.1f}H{WIDTH - 8}"/>'
         f'<text x="{left - 8:.1f}" y="{y:.1f}" dy=".35em" text-anchor="end">{text}</text>'
         for y, text in zip(places, texts, strict=True)
     ]
-    for i in sorted({round(t) for t in ticks(0, len(path) - 1, 6)}):
-        shapes.append(f'<text x="{xs[i]:.1f}" y="{bottom + 20:.0f}" text-anchor="middle">{i + first}</text>')
+    for i in sorted({round(t) for t in ticks(span[0], span[1], 6)}):
+        x = np.interp(i, span, [left + 12.0, WIDTH - 20.0])
+        shapes.append(f'<text x="{x:.1f}" y="{bottom + 20:.0f}" text-anchor="middle">{i}</text>')
     line = "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(xs, ys, strict=True))
     shapes.append(f'<path class="line" d="M{line}"/>')
-    if len(path) <= 60:
+    if len(values) <= 60:
         shapes += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in zip(xs, ys, strict=True)]
+    for i in np.flatnonzero(at == chosen).tolist():
+        shapes.append(f'<path class="mean" d="M{xs[i]:.1f} {bottom:.0f}V{ys[i]:.1f}"/>')
+        shapes.append(f'<circle class="chosen" cx="{xs[i]:.1f}" cy="{ys[i]:.1f}" r="7"/>')
+        above = f'y="{ys[i] - 14:.1f}" text-anchor="middle"'
+        shapes.append(f'<text class="named" x="{xs[i]:.1f}" {above}>{chosen}</text>')
     title = f"{what} ({power})" if power else what
     shapes.append(f'<text class="axis" x="{left:.0f}" y="18">{esc(title)}</text>')
     shapes.append(f'<text class="axis" x="{WIDTH - 8}" y="{height - 8:.0f}" text-anchor="end">{esc(over)}</text>')
-    label = f"{what} over {over}, from {fixed(float(path[0]), 4)} to {fixed(float(path[-1]), 4)}"
+    label = f"{what} over {over}, from {fixed(float(values[0]), 4)} to {fixed(float(values[-1]), 4)}"
     return _svg(height, label, shapes)
 
 
@@ -157,39 +136,6 @@ def _band(values: Floats, x: Callable[[float], float], y: float, height: float, 
     zero = x(0.0)
     steps = "".join(f"H{place:.1f}V{y + (i + 1) * step:.2f}" for i, place in enumerate(at))
     return f'<path class="{colour(c)} band" d="M{zero:.1f} {y:.2f}{steps}H{zero:.1f}Z"/>'
-
-
-def scatter(points: Floats, labels: Ints, texts: Sequence[str]) -> str:
-    """Return samples as marks by cluster, each with its text."""
-    height = 450.0
-    margin = 14.0
-    size = float(np.clip(8.0 / max(1.0, len(points)) ** 0.3, 0.6, 1.25))
-    xs, ys = _placed(points, WIDTH, height, margin)
-    order = np.random.default_rng(0).permutation(len(points))  # so that no cluster covers the others
-    marks = "".join(
-        f'<use href="#m{c % len(SHAPES)}" class="{colour(c)}" data-c="{c}" x="{xs[i] / size:.1f}" '
-        f'y="{ys[i] / size:.1f}"><title>{esc(texts[i])}</title></use>'
-        for i, c in ((int(i), int(labels[i])) for i in order)
-    )
-    return (
-        f'<svg class="chart scatter" viewBox="0 0 {WIDTH} {height:.0f}" tabindex="0" role="group" '
-        f'aria-label="Samples in the plane, coloured by cluster; arrow keys go from sample to sample">'
-        f'<g class="points" transform="scale({size:.3f})" data-scale="{size:.3f}">{marks}</g>'
-        '<circle class="ring" r="9" visibility="hidden"/></svg>'
-    )
-
-
-def _placed(points: Floats, width: float, height: float, margin: float) -> tuple[Floats, Floats]:
-    """Return places in the drawing: true to the distances unless one axis is more than four times the other."""
-    low = points.min(axis=0)
-    high = points.max(axis=0)
-    spans = np.where(high > low, high - low, 1.0)
-    room = np.array([width, height]) - 2 * margin
-    scale = room / spans
-    if spans.max() <= 4.0 * spans.min():
-        scale = np.full(2, scale.min())
-    centred = (points - (low + high) / 2) * scale
-    return width / 2 + centred[:, 0], height / 2 - centred[:, 1]
 
 
 def tiny_bars(sizes: Sequence[int]) -> str:

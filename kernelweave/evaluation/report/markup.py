@@ -1,9 +1,9 @@
 """Pieces of markup that several sections use; their arguments are plain text unless it says otherwise."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from kernelweave.evaluation.report.charts import swatch
-from kernelweave.evaluation.report.text import MINUS, esc, fixed, one_line
+from kernelweave.evaluation.report.maps import swatch
+from kernelweave.evaluation.report.text import MINUS, breakable, esc, fixed
 
 
 def signed(value: float) -> str:
@@ -14,18 +14,12 @@ def signed(value: float) -> str:
 
 def named(name: str) -> str:
     """Return the name of a sample or a view; nothing for none."""
-    return f'<span class="id">{esc(one_line(name))}</span>' if name else ""
+    return f'<span class="id">{breakable(name)}</span>' if name else ""
 
 
 def cluster(c: int) -> str:
     """Return the number of a cluster with its mark."""
     return f'<span class="nowrap">{swatch(c)}{c}</span>'
-
-
-def chips(names: Iterable[str]) -> str:
-    """Return names side by side."""
-    items = "".join(f"<li>{esc(one_line(name))}</li>" for name in names)
-    return f'<ul class="chips">{items}</ul>'
 
 
 def copied(text: str) -> str:

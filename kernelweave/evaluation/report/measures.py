@@ -29,6 +29,7 @@ class ModelDistances:
     squares: Floats  # mean over the views, each divided by its mean
     distances: Floats | None  # the same of the distances; None where they are not asked for
     nmi: list[float]  # of the clusters with k-means on each view, where there are several
+    of_few: list[Floats]  # squares among a few of the samples, view by view; NaN where a view lacks one
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,28 +44,31 @@ class Truth:
 
 
 def model_distances(
-    clustering: Clustering, rows: Ints, places: Floats | None, random_state: Any, *, roots: bool
+    clustering: Clustering, rows: Ints, few: Ints, places: Floats | None, random_state: Any, *, roots: bool
 ) -> ModelDistances:
     """Measure view by view, and compare the clusters with k-means on each where there are several.
 
-    ``roots`` says whether distances are wanted beside their squares.
+    ``few`` are positions in ``rows``; ``roots`` says whether distances are wanted beside their squares.
     """
     if any(view.observed is not None for view in clustering.views):
-        return _distances_of_present(clustering, rows, random_state, roots=roots)
+        return _distances_of_present(clustering, rows, few, random_state, roots=roots)
     shape = (len(rows), len(rows))
     count = len(clustering.views)
-    result = ModelDistances(np.zeros(shape), np.zeros(shape) if roots else None, [])
+    result = ModelDistances(np.zeros(shape), np.zeros(shape) if roots else None, [], [])
     for view, squares in zip(clustering.views, squares_by_view(clustering, rows, places), strict=True):
         squares = scaled(squares)
         np.add(result.squares, squares / count, out=result.squares)
         if result.distances is not None:
             np.add(result.distances, np.sqrt(squares) / count, out=result.distances)
+        result.of_few.append(squares[np.ix_(few, few)])
         if count > 1:
             result.nmi.append(_nmi_with_kmeans(view, squares, rows, clustering.labels[rows], random_state))
     return result
 
 
-def _distances_of_present(clustering: Clustering, rows: Ints, random_state: Any, *, roots: bool) -> ModelDistances:
+def _distances_of_present(
+    clustering: Clustering, rows: Ints, few: Ints, random_state: Any, *, roots: bool
+) -> ModelDistances:
     """Measure pairs in the views that have both, and compare the clusters with k-means on the samples of each."""
     by_view = [scaled(squares) for squares in squares_by_view(clustering, rows)]
     nmi = []
@@ -73,7 +77,7 @@ def _distances_of_present(clustering: Clustering, rows: Ints, random_state: Any,
         among = squares[np.ix_(there, there)]
         nmi.append(_nmi_with_kmeans(view, among, rows[there], clustering.labels[rows[there]], random_state))
     distances = mean_of_views([np.sqrt(squares) for squares in by_view]) if roots else None
-    return ModelDistances(mean_of_views(by_view), distances, nmi)
+    return ModelDistances(mean_of_views(by_view), distances, nmi, [each[np.ix_(few, few)] for each in by_view])
 
 
 def _nmi_with_kmeans(view: View, squares: Floats, rows: Ints, labels: Ints, random_state: Any) -> float:

@@ -1,34 +1,43 @@
-"""The page: head, key figures, contents, and its sections in order."""
+"""The page: the verdict, the answers in order, and the rest folded up."""
 
+import math
 from collections.abc import Sequence
 
-from kernelweave.evaluation.report import sections
-from kernelweave.evaluation.report.charts import marker_definitions
+from kernelweave.evaluation.report import details, sections
 from kernelweave.evaluation.report.facts import ReportFacts
+from kernelweave.evaluation.report.maps import marker_definitions
 from kernelweave.evaluation.report.style import CSS, JS, policy
-from kernelweave.evaluation.report.text import count, esc, fixed, number
+from kernelweave.evaluation.report.text import count, esc, fixed, percent
+from kernelweave.evaluation.report.verdict import answer, distrust
 
-#: Headings by the id of their section.
+#: Headings of the answers by the id of their section.
 HEADINGS = {
-    "summary": "Data",
-    "method": "Method",
-    "weights": "Weights",
-    "convergence": "Convergence",
     "clusters": "Clusters",
-    "silhouette": "Silhouettes",
-    "embedding": "Picture",
-    "typical": "Typical and doubtful samples",
-    "agreement": "Agreement of the views",
+    "counts": "Numbers of clusters tried",
+    "views": "Views and weights",
+    "edges": "Edges between clusters",
     "truth": "Known classes",
+    "samples": "Samples",
     "warnings": "Warnings",
+}
+#: Headings of what is folded up.
+FOLDED = {
+    "silhouette": "Silhouettes",
+    "method": "Method and parameters",
+    "convergence": "Convergence",
     "repeat": "How to repeat it",
 }
 # Shorter words for the contents.
-SHORT = {"typical": "Samples", "agreement": "Views", "truth": "Classes", "repeat": "Repeat"}
+SHORT = {
+    "counts": "Numbers tried",
+    "views": "Views",
+    "edges": "Edges",
+    "truth": "Classes",
+    "method": "Method",
+    "repeat": "Repeat",
+}
 # Sections that may be broken over pages in print.
-LONG = {"method", "typical", "truth", "repeat", "silhouette", "clusters"}
-# Characters that fit into a tile in large letters.
-TILE = 7
+LONG = {"clusters", "truth", "samples", "edges", *FOLDED}
 
 
 def page(
@@ -42,26 +51,33 @@ def page(
 ) -> str:
     """Return the report as one HTML document."""
     messages = tuple(dict.fromkeys([*warnings, *facts.stored_warnings]))
-    what = "node" if facts.views[0].kind == "graph" else "sample"
     found = count(facts.n_clusters, "cluster") if facts.n_clusters > 1 or not facts.verdict else "No clusters"
-    title = title or f"{found} in {count(facts.n_samples, what)}"
-    bodies = {
-        "summary": sections.summary(facts, reading),
-        "method": sections.method(facts),
-        "weights": sections.weights(facts),
-        "convergence": sections.convergence(facts),
+    title = title or f"{found} in {count(facts.n_samples, facts.noun)}"
+    answers = {
         "clusters": sections.clusters(facts),
-        "silhouette": sections.silhouette(facts),
-        "embedding": sections.embedding(facts),
-        "typical": sections.typical(facts),
-        "agreement": sections.agreement(facts),
+        "counts": sections.counts(facts),
+        "views": sections.views(facts),
+        "edges": sections.edges(facts),
         "truth": sections.truth(facts),
+        "samples": sections.samples(facts, reading),
         "warnings": sections.warnings(messages),
-        "repeat": sections.repeat(facts, code, command),
     }
-    bodies = {name: body for name, body in bodies.items() if body}
-    body = "\n".join(_section(name, body) for name, body in bodies.items())
-    links = "".join(f'<li><a href="#{name}">{SHORT.get(name, HEADINGS[name])}</a></li>' for name in bodies)
+    folded = {
+        "silhouette": details.silhouette(facts),
+        "method": details.method(facts),
+        "convergence": details.convergence(facts),
+        "repeat": details.repeat(facts, code, command),
+    }
+    answers = {name: body for name, body in answers.items() if body}
+    folded = {name: body for name, body in folded.items() if body}
+    body = "\n".join(
+        [
+            *(_section(name, body) for name, body in answers.items()),
+            *(_folded(name, body) for name, body in folded.items()),
+        ]
+    )
+    headings = HEADINGS | FOLDED
+    links = "".join(f'<li><a href="#{name}">{SHORT.get(name, headings[name])}</a></li>' for name in [*answers, *folded])
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -74,18 +90,20 @@ def page(
 </head>
 <body>
 {marker_definitions()}
-<div class="page">
-<header>
+<header class="page">
 <h1>{esc(title)}</h1>
-<p>{esc(_subtitle(facts))}</p>
-{_tiles(facts, len(messages))}
+<p class="method">{esc(_subtitle(facts))}</p>
+<div class="verdict" id="verdict">
+<p>{esc(answer(facts))}</p>
+<p>{esc(distrust(facts, len(messages)))}</p>
+</div>
+{_figures(facts, len(messages))}
 </header>
-<nav aria-label="Contents"><ul>{links}</ul></nav>
-<main>
+<nav aria-label="Contents"><ul class="page">{links}</ul></nav>
+<main class="page">
 {body}
 </main>
-<footer>Written by kernelweave {esc(facts.versions["kernelweave"])}.</footer>
-</div>
+<footer class="page">Written by kernelweave {esc(facts.versions["kernelweave"])}.</footer>
 <script>{JS}</script>
 </body>
 </html>
@@ -98,38 +116,36 @@ def _section(name: str, body: str) -> str:
     return f'<section id="{name}"{style} aria-labelledby="h-{name}">{heading}{body}</section>'
 
 
+def _folded(name: str, body: str) -> str:
+    heading = f'<summary><h2 id="h-{name}">{FOLDED[name]}</h2></summary>'
+    return (
+        f'<section id="{name}" class="folded long" aria-labelledby="h-{name}"><details>{heading}'
+        f'<div class="inner">{body}</div></details></section>'
+    )
+
+
 def _subtitle(facts: ReportFacts) -> str:
     views = facts.views
-    if views[0].kind == "graph":
+    if facts.graph is not None:
         return f"{facts.method.name} on a graph"
     names = ", ".join(view.name for view in views)
     return f"{facts.method.name} on {len(views)} views: {names}" if len(views) > 1 else facts.method.name
 
 
-def _tile(name: str, value: str) -> str:
-    long = ' class="long"' if len(value) > TILE else ""
-    return f"<div><dt>{esc(name)}</dt><dd{long}>{esc(value)}</dd></div>"
-
-
-def _of_some(facts: ReportFacts) -> str:
-    """Return on how many samples a figure was computed, where these are not all."""
-    return "" if facts.n_judged == facts.n_samples else f" of {count(facts.n_judged, 'sample')}"
-
-
-def _tiles(facts: ReportFacts, n_warnings: int) -> str:
-    """Return the figures that come first."""
-    what = "nodes" if facts.views[0].kind == "graph" else "samples"
-    tiles = {what: f"{facts.n_samples:,}", "clusters": f"{facts.n_clusters:,}"}
-    if facts.mean_silhouette is not None:
-        tiles[f"silhouette{_of_some(facts)}"] = fixed(facts.mean_silhouette)
-    elif facts.mean_model_silhouette is not None:
-        tiles[f"model silhouette{_of_some(facts)}"] = fixed(facts.mean_model_silhouette)
+def _figures(facts: ReportFacts, n_warnings: int) -> str:
+    """Return the key figures in a line."""
+    some = "" if facts.n_judged == facts.n_samples else f" (of {count(facts.n_judged, facts.noun)})"
+    figures = {}
+    by_model = facts.clearness is not None and facts.clearness.judged_by == "confidence"
+    if facts.mean_silhouette is not None and not by_model:
+        figures[f"silhouette{some}"] = fixed(facts.mean_silhouette)
     if facts.truth is not None:
-        tiles["NMI"] = fixed(facts.truth.nmi)
-    if facts.objective is not None:
-        tiles["objective"] = number(facts.objective)
+        figures["NMI with known classes"] = fixed(facts.truth.nmi)
+    if math.isfinite(facts.doubtful_share):
+        tied = "nearer" if facts.graph is None else "with stronger ties"
+        figures[f"{tied} to another cluster"] = percent(facts.doubtful_share)
     if facts.converged is not None:
-        tiles["converged"] = "yes" if facts.converged else "no"
-    tiles["warnings"] = f"{n_warnings:,}"
-    items = "".join(_tile(name, value) for name, value in tiles.items())
-    return f'<dl class="tiles">{items}</dl>'
+        figures["converged"] = "yes" if facts.converged else "no"
+    figures["warnings"] = f"{n_warnings:,}"
+    items = "".join(f"<div><dt>{esc(name)}</dt><dd>{esc(value)}</dd></div>" for name, value in figures.items())
+    return f'<dl class="figures">{items}</dl>'

@@ -1,16 +1,20 @@
-"""Where to draw the samples in a plane.
+"""Where to draw the samples in a plane: in the space in which the clusters were found.
 
-Plane       the two main axes of the squared distances (classical scaling): kernel PCA, and PCA where the kernel is
-            linear; the first two eigenvectors of a graph; the first two scores of kernel spectral clustering
+scores      the first two scores of kernel spectral clustering
+embedding   the two main axes of the joint embedding of spectral methods
+graph       the two main axes of the spectral embedding of its nodes
+distances   the two main axes of the squared distances of the model (classical scaling): kernel principal components,
+            and principal components where the kernel is linear
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kernelweave.evaluation.describe.clustering import Clustering
 from kernelweave.evaluation.describe.views import View, is_text
-from kernelweave.evaluation.principal import scaling_components
+from kernelweave.evaluation.principal import leading, scaling_components, with_positive_peaks
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.inputs import take_rows
 
@@ -31,13 +35,44 @@ def picture(clustering: Clustering, rows: Ints, squares: Floats, places: Floats 
     if getattr(model, "codebook_", np.empty((0, 0))).shape[1] >= 2:
         points = np.asarray(model.transform(take_rows(clustering.samples, rows)))[:, :2]
         return Picture(rows, points, ("score 1", "score 2"), "the first two scores of the model")
-    if places is not None:
-        axes = ("eigenvector 1", "eigenvector 2")
-        made_by = "spectral embedding: two eigenvectors of the graph's random walk"
-        return Picture(rows, places[rows, :2], axes, made_by)
+    coordinates = joint_embedding(model) if places is None else places
+    if coordinates is not None:
+        what = "joint embedding of the samples, in which the model found the clusters"
+        if places is not None:
+            what = "spectral embedding of the graph: eigenvectors of its random walk"
+        points = main_axes(coordinates[rows])
+        return Picture(rows, points, ("main axis 1", "main axis 2"), f"the two main axes of the {what}")
     points, shares = scaling_components(squares, 2)
     across, up = (f"axis {i + 1} ({100 * share:.0f} % of the scatter)" for i, share in enumerate(shares))
     return Picture(rows, points, (across, up), _made_by(clustering.views))
+
+
+def pictures_of_views(views: tuple[View, ...], rows: Ints, squares: list[Floats]) -> tuple[Picture, ...]:
+    """Return a picture of some samples in every view alone, without those that the view lacks."""
+    pictures = []
+    for view, among in zip(views, squares, strict=True):
+        there = np.flatnonzero(~np.isnan(np.diagonal(among)))
+        points = scaling_components(among[np.ix_(there, there)], 2)[0]
+        pictures.append(Picture(rows[there], points, ("axis 1", "axis 2"), _made_by((view,))))
+    return tuple(pictures)
+
+
+def joint_embedding(model: Any) -> Floats | None:
+    """Return the joint embedding of a model; None where it has none, or not of all samples."""
+    embedding = getattr(model, "embedding_", None)
+    if embedding is None:
+        return None
+    coordinates = np.asarray(embedding, dtype=np.float64)
+    return coordinates if coordinates.ndim == 2 and np.isfinite(coordinates).all() else None
+
+
+def main_axes(coordinates: Floats) -> Floats:
+    """Return points along the two directions of largest scatter."""
+    centred = coordinates - coordinates.mean(axis=0)
+    directions = leading(centred.T @ centred, min(2, centred.shape[1]))[1]
+    points = np.zeros((len(centred), 2))
+    points[:, : directions.shape[1]] = centred @ with_positive_peaks(directions)
+    return points
 
 
 def _made_by(views: tuple[View, ...]) -> str:

@@ -3,50 +3,78 @@
 import base64
 import hashlib
 
+from kernelweave.evaluation import palette
+
 LIGHT = """
---bg:#f6f7f8;--card:#fff;--ink:#1c232e;--soft:#5a6573;--line:#e2e6ea;--fill:#eef1f4;--accent:#1f6a91;
---bar:#5b9dbf;--bad:#b3452f;--warn:#fdf3e3;--warnline:#e3b765;
---k0:#0072b2;--k1:#e69f00;--k2:#009e73;--k3:#cc79a7;--k4:#56b4e9;--k5:#d55e00;--k6:#6b6b6b;color-scheme:light;
+--bg:#f5f6f8;--card:#fff;--ink:#1b222c;--soft:#56616f;--line:#dfe4e9;--fill:#edf0f3;--accent:#1a628a;
+--bar:#5b9dbf;--bad:#a83c26;--warn:#fdf3e3;--warnline:#e3b765;color-scheme:light;
 """
 DARK = """
---bg:#12151a;--card:#1a1f26;--ink:#e4e8ed;--soft:#9ba6b4;--line:#2b323c;--fill:#242b34;--accent:#83c1e2;
---bar:#4d8fb3;--bad:#ef8b74;--warn:#2e2718;--warnline:#8a6a2c;
---k0:#3f93d2;--k1:#eeb03a;--k2:#2fb98f;--k3:#dc95bc;--k4:#93d3f7;--k5:#f07f3c;--k6:#a3a9b2;color-scheme:dark;
+--bg:#12151a;--card:#1a1f26;--ink:#e6eaef;--soft:#a3adba;--line:#2d343e;--fill:#252c35;--accent:#83c1e2;
+--bar:#4d8fb3;--bad:#ef8b74;--warn:#2e2718;--warnline:#8a6a2c;color-scheme:dark;
 """
 
+
+def _colours(values: tuple[str, ...]) -> str:
+    return "".join(f"--k{i}:{value};" for i, value in enumerate(values))
+
+
 CSS = f"""
-:root{{{LIGHT}}}
-@media screen and (prefers-color-scheme:dark){{:root{{{DARK}}}}}
+:root{{{LIGHT}{_colours(palette.LIGHT)}}}
+@media screen and (prefers-color-scheme:dark){{:root{{{DARK}{_colours(palette.DARK)}}}}}
+{"".join(f".k{i}{{fill:var(--k{i})}}" for i in range(palette.N_COLOURS))}
 *{{box-sizing:border-box}}
-html{{scroll-behavior:smooth;-webkit-text-size-adjust:100%}}
+html{{scroll-behavior:smooth;-webkit-text-size-adjust:100%;scroll-padding-top:3.4rem}}
 @media (prefers-reduced-motion:reduce){{html{{scroll-behavior:auto}}}}
 body{{margin:0;background:var(--bg);color:var(--ink);font:16px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,
-"Helvetica Neue",sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}}
-.page{{max-width:54rem;margin:0 auto;padding:2rem 1rem 4rem}}
-header h1{{font-size:1.75rem;line-height:1.2;margin:0 0 .4rem;letter-spacing:-.01em}}
-header p{{margin:0;color:var(--soft)}}
+"Helvetica Neue",sans-serif;font-variant-numeric:tabular-nums;overflow-wrap:break-word;hyphens:none}}
+.page{{max-width:76rem;margin:0 auto;padding:0 1.25rem}}
+header.page{{padding-top:2.2rem}} main.page{{padding-bottom:1rem}} footer.page{{padding-bottom:3rem}}
+h1{{font-size:1.9rem;line-height:1.2;margin:0;letter-spacing:-.015em}}
+.method{{margin:.3rem 0 0;color:var(--soft)}}
+.verdict{{margin:1.3rem 0 0;padding:1.1rem 1.35rem;background:var(--card);border:1px solid var(--line);
+border-left:5px solid var(--accent);border-radius:10px}}
+.verdict p{{margin:0;max-width:62rem;font-size:1.22rem;line-height:1.5}}
+.verdict p+p{{margin-top:.55rem;font-size:1.05rem;color:var(--soft)}}
+.figures{{display:flex;flex-wrap:wrap;gap:.3rem 1.8rem;margin:.9rem 0 0;font-size:.92rem}}
+.figures div{{display:flex;gap:.45rem}} .figures dt{{color:var(--soft)}} .figures dd{{margin:0;font-weight:600}}
 .defs{{position:absolute}}
-.tiles{{display:grid;grid-template-columns:repeat(auto-fit,minmax(6.4rem,1fr));gap:.6rem;margin:1.4rem 0 0;padding:0}}
-.tiles div{{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.6rem .75rem}}
-.tiles dt{{color:var(--soft);font-size:.8rem}}
-.tiles dd{{margin:0;font-size:1.3rem;font-weight:600;line-height:1.3;overflow-wrap:normal}}
-.tiles dd.long{{font-size:1rem;line-height:1.7}}
-nav{{margin:1.2rem 0 0;font-size:.85rem}}
-nav ul{{display:flex;flex-wrap:wrap;gap:.1rem .8rem;margin:0;padding:0;list-style:none}}
-nav a{{color:var(--soft);text-decoration:none;display:inline-block;padding:.2rem 0}}
+nav{{position:sticky;top:0;z-index:5;margin-top:1rem;background:color-mix(in srgb,var(--bg) 94%,transparent);
+backdrop-filter:blur(6px);border-bottom:1px solid var(--line);font-size:.9rem}}
+nav ul{{display:flex;gap:0 1.3rem;list-style:none;overflow-x:auto;scrollbar-width:none}}
+nav ul::-webkit-scrollbar{{display:none}}
+nav a{{color:var(--soft);text-decoration:none;display:inline-block;padding:.65rem 0;white-space:nowrap}}
 nav a:hover,nav a:focus-visible{{color:var(--accent);text-decoration:underline}}
-section{{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:1.25rem 1.4rem 1.4rem;
-margin-top:1rem;scroll-margin-top:1rem}}
-h2{{font-size:1.15rem;margin:0 0 .6rem;letter-spacing:-.005em}}
-h3{{font-size:.95rem;margin:1.2rem 0 .5rem}}
-p{{margin:.5rem 0;max-width:44rem}}
-.note{{color:var(--soft);font-size:.875rem}}
+section{{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:1.3rem 1.5rem 1.5rem;
+margin-top:1.1rem}}
+h2{{font-size:1.2rem;margin:0 0 .7rem;letter-spacing:-.005em}}
+h3{{font-size:1rem;margin:1.4rem 0 .5rem}}
+p{{margin:.5rem 0;max-width:52rem}}
+.note{{color:var(--soft);font-size:.88rem}}
 code,pre{{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:.86em}}
-.scroll{{overflow-x:auto;margin:.6rem 0}}
+.board{{display:grid;grid-template-columns:repeat(4,minmax(0,1fr));gap:.9rem;align-items:stretch}}
+.board.few{{grid-template-rows:repeat(var(--beside),auto) 1fr}}
+.map{{grid-column:span 2;grid-row:span var(--rows);margin:0;min-width:0}}
+figcaption{{color:var(--soft);font-size:.88rem;margin-top:.5rem}}
+.card{{border:1px solid var(--line);border-radius:10px;padding:.75rem .9rem .85rem;min-width:0;font-size:.92rem}}
+.card h3{{display:flex;flex-wrap:wrap;justify-content:space-between;align-items:baseline;gap:0 .6rem;margin:0 0 .35rem;
+font-size:1rem;font-weight:600}}
+.card h3 .quiet{{font-size:.85rem;font-weight:400;flex-basis:100%}}
+.card .bar{{height:.35rem}}
+.card p{{margin:.4rem 0 0;line-height:1.4}} .card>p.quiet{{font-size:.84rem}}
+.pick{{font:inherit;color:inherit;background:none;border:1px solid transparent;border-radius:99px;cursor:pointer;
+padding:.1rem .6rem .1rem .45rem;margin:0 0 0 -.45rem;white-space:nowrap}}
+.pick:hover{{background:var(--fill)}} .pick[aria-pressed=true]{{border-color:var(--accent);background:var(--fill)}}
+.traits{{list-style:none;margin:.55rem 0 0;padding:0;line-height:1.4}}
+.traits li{{margin-top:.22rem}} .traits strong{{font-weight:600;overflow-wrap:anywhere}}
+.way{{display:inline-block;width:2.3em;color:var(--soft)}}
+.traits .quiet{{display:block;font-size:.84rem;line-height:1.3}}
+.typical .name{{overflow-wrap:anywhere}}
+.scroll{{overflow-x:auto;margin:.6rem 0;max-width:56rem}} .scroll:has(.matrix){{max-width:none}}
 table{{border-collapse:collapse;width:100%;font-size:.92rem;overflow-wrap:normal}}
-.id{{display:block;min-width:5rem;max-width:24rem;overflow-wrap:anywhere}}
-th,td{{text-align:left;padding:.4rem 1.1rem .4rem 0;border-bottom:1px solid var(--line);vertical-align:middle}}
-th{{font-weight:600;color:var(--soft);font-size:.82rem;vertical-align:bottom}}
+.id{{display:block;min-width:5rem;max-width:24rem;overflow-wrap:break-word}}
+th,td{{text-align:left;padding:.42rem 1.1rem .42rem 0;border-bottom:1px solid var(--line);vertical-align:middle}}
+th{{font-weight:600;color:var(--soft);font-size:.84rem;vertical-align:bottom}}
 tbody th{{font-weight:400;color:inherit;font-size:inherit;vertical-align:middle}}
 tr:last-child>*{{border-bottom:0}}
 .num{{text-align:right}} td.num,.matrix td{{white-space:nowrap}}
@@ -58,67 +86,91 @@ section>:last-child,section>:last-child>:last-child{{margin-bottom:0}}
 .neg{{color:var(--bad)}}
 .swatch{{width:.95em;height:.95em;vertical-align:-.08em;margin-right:.4em}}
 .bar{{display:block;width:100%;height:.85rem;border-radius:3px;background:var(--fill);overflow:hidden}}
-.bar .plain{{fill:var(--bar)}} .bar .low{{fill:var(--bad)}}
-.bars{{list-style:none;margin:.4rem 0 0;padding:0}}
-.bars li{{display:grid;grid-template-columns:minmax(5rem,12rem) minmax(0,1fr) 4.6rem;gap:.8rem;align-items:center;
+.bar .plain{{fill:var(--bar)}}
+.bars{{list-style:none;margin:.4rem 0 0;padding:0;max-width:52rem}}
+.bars li{{display:grid;grid-template-columns:minmax(5rem,14rem) minmax(0,1fr) 4.6rem;gap:.8rem;align-items:center;
 padding:.22rem 0}}
-.bars .figure{{text-align:right}}
-.k0{{fill:var(--k0)}}.k1{{fill:var(--k1)}}.k2{{fill:var(--k2)}}.k3{{fill:var(--k3)}}.k4{{fill:var(--k4)}}
-.k5{{fill:var(--k5)}}.k6{{fill:var(--k6)}}
-.chart{{display:block;width:100%;height:auto;margin:.6rem 0 0}}
-.chart text{{font-size:10.5px;fill:var(--soft);font-family:inherit}}
+.bars .name{{overflow-wrap:anywhere}} .bars .figure{{text-align:right}}
+.chart{{display:block;width:100%;height:auto;margin:.6rem 0 0;max-width:48rem}}
+.chart text{{font-size:11px;fill:var(--soft);font-family:inherit}}
+.chart .named{{font-weight:700;fill:var(--ink)}}
 .chart .grid{{stroke:var(--line);fill:none}} .chart .zero{{stroke:var(--soft);fill:none}}
 .chart .mean{{stroke:var(--ink);stroke-dasharray:4 4;fill:none}}
 .chart .line{{stroke:var(--accent);stroke-width:2;fill:none;stroke-linejoin:round}}
-.chart .dot{{fill:var(--accent)}}
-.frame{{position:relative}}
-.scatter{{background:var(--bg);border:1px solid var(--line);border-radius:8px;touch-action:manipulation}}
-.scatter use{{fill-opacity:.82;stroke:var(--card);stroke-width:.5}}
+.chart .dot{{fill:var(--accent)}} .chart .chosen{{fill:var(--card);stroke:var(--accent);stroke-width:3}}
+.frame{{position:relative}} .pinned{{position:sticky;top:3.6rem}}
+.chart.scatter{{max-width:none;margin:0}}
+.scatter,.small-map{{background:var(--bg);border:1px solid var(--line);border-radius:8px;touch-action:manipulation}}
+.scatter use,.small-map use{{fill-opacity:.82;stroke:var(--card);stroke-width:.5}}
 .scatter.picked use{{fill-opacity:.1}} .scatter.picked use.on{{fill-opacity:.95}}
 .scatter .ring{{fill:none;stroke:var(--ink);stroke-width:1.8}}
+.chart .tag{{font-size:17px;font-weight:700;fill:var(--ink);stroke:var(--card);stroke-width:4.5px;stroke-linejoin:round;
+paint-order:stroke;pointer-events:none}}
+.small-maps{{display:grid;grid-template-columns:repeat(auto-fill,minmax(13rem,1fr));gap:.9rem;margin-top:1rem}}
+.small-maps figure{{margin:0;min-width:0}} .small-map{{display:block;width:100%;height:auto}}
+.small-maps .id{{overflow-wrap:anywhere}}
 .scatter:focus-visible,button:focus-visible,summary:focus-visible,a:focus-visible{{outline:2px solid var(--accent);
 outline-offset:2px}}
 .tip{{position:absolute;z-index:2;pointer-events:none;background:var(--ink);color:var(--card);border-radius:6px;
-padding:.4rem .6rem;font-size:.82rem;line-height:1.4;white-space:pre-line;width:max-content;max-width:16rem}}
+padding:.4rem .6rem;font-size:.82rem;line-height:1.4;white-space:pre-line;width:max-content;max-width:16rem;
+overflow-wrap:anywhere}}
 .tip::first-line{{font-weight:600}}
-.legend{{display:flex;flex-wrap:wrap;gap:.3rem;margin:.7rem 0 0;padding:0;list-style:none}}
-.legend button{{font:inherit;font-size:.85rem;color:inherit;background:none;border:1px solid var(--line);
-border-radius:99px;padding:.15rem .7rem;cursor:pointer}}
-.legend button[aria-pressed=true]{{border-color:var(--accent);background:var(--fill)}}
-.chips{{display:flex;flex-wrap:wrap;gap:.3rem;margin:0;padding:0;list-style:none}}
-.chips li{{background:var(--fill);border-radius:5px;padding:.05rem .5rem;overflow-wrap:anywhere}}
 dl.pairs{{display:grid;grid-template-columns:minmax(7rem,max-content) minmax(0,1fr);gap:.2rem 1.2rem;margin:.5rem 0;
 font-size:.92rem}}
-dl.pairs dt{{color:var(--soft)}} dl.pairs dd{{margin:0}}
+dl.pairs dt{{color:var(--soft)}} dl.pairs dd{{margin:0;overflow-wrap:anywhere}}
 details{{margin-top:.7rem}}
-summary{{cursor:pointer;color:var(--accent);font-size:.9rem}}
+summary{{cursor:pointer;color:var(--accent);font-size:.92rem}}
+.folded{{padding:0}} .folded>details{{margin:0}} .folded .inner{{padding:0 1.5rem 1.4rem}}
+.folded>details>summary{{padding:.85rem 1.5rem}} .folded summary h2{{display:inline;font-size:1.05rem;color:var(--ink)}}
+.folded>details[open]>summary h2{{font-size:1.2rem}}
 .code{{position:relative;margin:.5rem 0}}
-pre{{background:var(--fill);border-radius:8px;padding:.85rem 1rem;margin:0;white-space:pre-wrap}}
+pre{{background:var(--fill);border-radius:8px;padding:.85rem 1rem;margin:0;white-space:pre-wrap;overflow-wrap:anywhere}}
 .copy{{font:inherit;font-size:.78rem;position:absolute;top:.45rem;right:.45rem;color:var(--soft);cursor:pointer;
 background:var(--card);border:1px solid var(--line);border-radius:6px;padding:.15rem .6rem}}
 .code pre{{padding-right:5rem}}
 .warnings{{list-style:none;margin:0;padding:0}}
 .warnings li{{background:var(--warn);border-left:3px solid var(--warnline);border-radius:4px;padding:.5rem .8rem;
 margin-top:.5rem}}
-.matrix td{{text-align:right;padding:.35rem .5rem}} .matrix th[scope=col]{{text-align:right;padding:.35rem .5rem}}
+.matrix{{width:auto;min-width:50%}}
+.matrix td{{text-align:right;padding:.35rem .6rem}} .matrix th[scope=col]{{text-align:right;padding:.35rem .6rem}}
+.matrix th[scope=col]:first-child{{text-align:left;padding-left:0}}
 .matrix td{{background:color-mix(in srgb,var(--bar) var(--heat,0%),transparent)}}
-footer{{color:var(--soft);font-size:.82rem;margin-top:1.4rem}}
+footer{{color:var(--soft);font-size:.84rem;margin-top:.6rem}}
+@media (max-width:72rem){{
+.board{{grid-template-columns:repeat(3,minmax(0,1fr))}}
+}}
+@media (max-width:54rem){{
+.board.few{{grid-template-rows:none}}
+.board{{grid-template-columns:repeat(2,minmax(0,1fr))}} .map{{grid-row:auto}}
+.pinned{{position:static}}
+}}
 @media (max-width:40rem){{
-body{{font-size:15px}} .page{{padding:1.2rem .75rem 3rem}} section{{padding:1rem .9rem 1.1rem;border-radius:10px}}
-header h1{{font-size:1.4rem}} .tiles{{grid-template-columns:1fr 1fr}} .tiles dd{{font-size:1.1rem}}
-.chart text{{font-size:19px}} .bars li{{grid-template-columns:7.2rem minmax(0,1fr) 3.4rem;gap:.5rem}}
+body{{font-size:16px}} .page{{padding-left:.8rem;padding-right:.8rem}} header.page{{padding-top:1.3rem}}
+section{{padding:1.05rem .95rem 1.15rem;border-radius:10px}} .folded{{padding:0}}
+.folded>details>summary{{padding:.8rem .95rem}} .folded .inner{{padding:0 .95rem 1.1rem}}
+h1{{font-size:1.5rem}} .verdict{{padding:.9rem 1rem}} .verdict p{{font-size:1.08rem}} .verdict p+p{{font-size:1rem}}
+.figures{{gap:.2rem 1.2rem}} .card h3 .quiet{{flex-basis:auto}}
+.board{{grid-template-columns:minmax(0,1fr)}} .map{{grid-column:auto}} .pinned{{position:static}}
+.chart text{{font-size:19px}} .chart .tag{{font-size:26px;stroke-width:7px}}
+.bars li{{grid-template-columns:minmax(0,1fr) 3.6rem;gap:.1rem .6rem}} .bars .name{{grid-column:1/3}}
 th,td{{padding-right:.6rem}} .scatter use{{stroke-width:.3}}
-td.wide{{min-width:2.4rem}} td.num .quiet{{display:block;font-size:.8rem}} .id{{min-width:5.2rem}}
+td.wide{{min-width:2.4rem;width:20%}} .id{{min-width:5.2rem}}
+.small-maps{{grid-template-columns:repeat(2,minmax(0,1fr));gap:.6rem}} .small-maps .id{{min-width:0}}
 .code{{display:flex;flex-direction:column-reverse}} .code pre{{padding-right:1rem}}
 .copy{{position:static;align-self:flex-end;margin-bottom:.35rem;padding:.3rem .8rem}}
-dl.pairs{{grid-template-columns:minmax(0,8.5rem) minmax(0,1fr)}}
+dl.pairs{{grid-template-columns:minmax(0,1fr);gap:0}} dl.pairs dd{{margin-bottom:.45rem}}
 }}
 @media print{{
-body{{background:#fff;font-size:10.5pt}} .page{{max-width:none;padding:0}} nav,.copy,.tip{{display:none}}
-section,.tiles div{{break-inside:avoid;border-color:#ccc}} .code pre{{padding-right:1rem}}
-section.long{{break-inside:auto}} h2,h3{{break-after:avoid}} .bar,.chips li,pre,.matrix td,.warnings li{{
-print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-.scroll{{overflow:visible}}
+.pinned{{position:static}}
+@page{{margin:14mm}}
+body{{background:#fff;font-size:10pt}} .page{{max-width:none;padding:0!important}}
+nav,.copy,.tip,.screen{{display:none}}
+section,.card,.verdict,figure{{break-inside:avoid;border-color:#ccc}} .code pre{{padding-right:1rem}}
+.board{{grid-template-columns:repeat(3,minmax(0,1fr));grid-template-rows:none!important}}
+.map{{grid-column:1/-1;grid-row:auto;width:82%}}
+section.long{{break-inside:auto}} h2,h3,summary{{break-after:avoid}}
+.bar,pre,.matrix td,.warnings li{{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+.scroll{{overflow:visible}} .matrix{{font-size:8.5pt}} .chart{{max-width:34rem}}
 details::details-content{{content-visibility:visible;display:block;height:auto}}
 }}
 """
@@ -131,6 +183,14 @@ JS = r"""
   function fold() { all.forEach(function (one) { one.open = one.dataset.was === "1"; }); }
   window.addEventListener("beforeprint", unfold);
   window.addEventListener("afterprint", fold);
+
+  function open_target() {  // a link leads to what is folded up, too
+    var one = location.hash && document.getElementById(location.hash.slice(1));
+    one = one && one.querySelector("details");
+    if (one) { one.open = true; }
+  }
+  window.addEventListener("hashchange", open_target);
+  open_target();
 
   document.querySelectorAll(".copy").forEach(function (button) {
     button.addEventListener("click", function () {
@@ -215,11 +275,11 @@ JS = r"""
     show(points[order[(at + by + order.length) % order.length]]);
   });
 
-  document.querySelectorAll(".legend button").forEach(function (button) {
+  document.querySelectorAll(".pick").forEach(function (button) {
     button.addEventListener("click", function () {
       var on = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", String(on));
-      var chosen = Array.prototype.map.call(document.querySelectorAll(".legend button[aria-pressed=true]"),
+      var chosen = Array.prototype.map.call(document.querySelectorAll(".pick[aria-pressed=true]"),
         function (other) { return other.dataset.c; });
       svg.classList.toggle("picked", chosen.length > 0);
       points.forEach(function (point) {

@@ -20,6 +20,8 @@ ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 INVISIBLE = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
+# Signs after which a long name may be broken; those of escaped characters stay whole.
+SIGNS = re.compile(r"[_/.:-](?=\w)|(?<=[a-z])(?=[A-Z])")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
@@ -41,6 +43,11 @@ def one_line(text: Any) -> str:
     name = visible(" ".join(str(text).split())) or "(empty)"
     half = (LONGEST_NAME - 1) // 2
     return name if len(name) <= LONGEST_NAME else f"{name[:half]}…{name[-half:]}"
+
+
+def breakable(text: Any) -> str:
+    """Return a name in one line, safe between tags, with places where a line may end: after signs, not in words."""
+    return SIGNS.sub(r"\g<0><wbr>", esc(one_line(text)))
 
 
 def number(value: Any) -> str:

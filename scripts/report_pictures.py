@@ -1,0 +1,79 @@
+"""Pictures of the report for the documentation: ``python scripts/report_pictures.py``; needs Chromium and playwright.
+
+Writes docs/_static/report*.png, each below 150 kB: desktop, phone, dark, 24 clusters, a graph.
+"""
+
+import tempfile
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from PIL import Image
+from playwright.sync_api import sync_playwright
+from sklearn.datasets import make_blobs
+
+from kernelweave import GraphCut, KernelKMeans, MultiViewKernelKMeans
+from kernelweave.datasets import load_multiview_digits, standardize
+from kernelweave.evaluation.report.pdf import find_chromium
+from kernelweave.report import write_report
+
+FOLDER = Path(__file__).parents[1] / "docs" / "_static"
+DESKTOP = {"width": 1280, "height": 1040}
+PHONE = {"width": 390, "height": 1000}
+COLOURS = 192
+
+
+def digits(path):
+    """Write the report on digits of four kinds in three views."""
+    data = load_multiview_digits(n_classes=4)
+    views = {name: standardize(data.views[name]) for name in ("fourier", "pixels", "profiles")}
+    model = MultiViewKernelKMeans(4, kernel_params={"gamma": "median"}, random_state=0).fit(views)
+    return write_report(path, model, views, labels_true=data.target, title="Digits 0 to 3")
+
+
+def many(path):
+    """Write a report on 24 clusters."""
+    X, _ = make_blobs(1200, 5, centers=24, cluster_std=1.4, center_box=(-18, 18), random_state=3)
+    names = ["height", "weight", "length of the wing", "depth of the bill", "temperature"]
+    model = KernelKMeans(24, kernel="linear", n_init=5, random_state=0).fit(X)
+    return write_report(path, model, X, feature_names=names)
+
+
+def graph(path):
+    """Write a report on a graph of four communities."""
+    rng = np.random.default_rng(0)
+    community = np.repeat(np.arange(4), [60, 90, 50, 40])
+    chance = np.where(community[:, None] == community, 0.16, 0.008)
+    upper = np.triu(rng.random(chance.shape) < chance, 1)
+    A = sp.csr_array((upper | upper.T).astype(float))
+    return write_report(path, GraphCut(4, random_state=0).fit(A), A, ids=[f"node {i}" for i in range(240)])
+
+
+def main():
+    """Draw them all."""
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        pages = {name: make(Path(folder, f"{name}.html")) for name, make in PAGES.items()}
+        browser = driver.chromium.launch(executable_path=find_chromium())
+        for file, (page, options) in PICTURES.items():
+            context = browser.new_context(offline=True, **options)
+            view = context.new_page()
+            view.goto(pages[page].as_uri())
+            picture = Image.open(BytesIO(view.screenshot())).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+            picture.save(FOLDER / file, optimize=True)
+            print(file, (FOLDER / file).stat().st_size)
+            context.close()
+        browser.close()
+
+
+PAGES = {"digits": digits, "many": many, "graph": graph}
+PICTURES = {
+    "report.png": ("digits", {"viewport": DESKTOP}),
+    "report_phone.png": ("digits", {"viewport": PHONE, "is_mobile": True}),
+    "report_dark.png": ("digits", {"viewport": DESKTOP, "color_scheme": "dark"}),
+    "report_many.png": ("many", {"viewport": {"width": 1280, "height": 1000}}),
+    "report_graph.png": ("graph", {"viewport": {"width": 1280, "height": 1240}}),
+}
+
+if __name__ == "__main__":
+    main()
