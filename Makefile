@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench mutants docs clean
+.PHONY: demo test lint compiled bench mutants docs clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelweave needs Python 3.11 or newer; set PYTHON=...")'
@@ -36,11 +36,20 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Tests for which the loops are compiled that other tests use, too: two workers would compile them twice.
+COMPILED := tests/backends tests/graph/test_graph_moves.py tests/margin/test_dual.py
+# Workers share the cores: threads that wait for work sleep instead of spinning. Their number is what it was.
+PYTEST := SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m pytest -m 'not timing'
+
+compiled: $(VENV)/.dev
+	$(PYTEST) $(COMPILED)
+
 # Processes that tests start import the library from its bytecode, also where the environment says to write none.
 test: export PYTHONDONTWRITEBYTECODE :=
-# Workers share the cores: threads that wait for work sleep instead of spinning. Their number is what it was.
-test: lint
-	SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder -m 'not timing'
+# Checking the style takes one core, and so do the tests that compile. What each of the two says is shown when it ends.
+test: $(VENV)/.dev
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint compiled
+	$(PYTEST) -n auto --dist loadgroup --no-loadscope-reorder $(addprefix --ignore=,$(COMPILED))
 	$(BIN)/python -m pytest -m timing tests/test_promises.py tests/evaluation/test_plan_promises.py
 
 bench: $(VENV)/.bench

@@ -1,8 +1,9 @@
-"""Who runs which test, and that continuous integration skips none.
+"""Who runs which test, what the collector of garbage looks at, and that continuous integration skips none.
 
 Where ``.ci/run`` has set KERNELWEAVE_CI, a test that is skipped has failed.
 """
 
+import gc
 import os
 
 import pytest
@@ -26,6 +27,20 @@ def pytest_collection_modifyitems(config, items):
         file = item.nodeid.partition("::")[0]
         if file not in SPREAD and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(file))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Look for no garbage among tests: they are many objects, all of which stay, and looking takes a third of the time.
+
+    While tests run it is looked for among what they make.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _refused(report):

@@ -17,12 +17,12 @@ import numpy as np
 from kernelweave import KernelKMeans
 numba.njit(lambda: 1)()
 X = np.random.default_rng(0).standard_normal((200, 3))
-t = time.perf_counter()
+t = time.process_time()
 KernelKMeans(3, n_init=1, random_state=0).fit(X)
-first = time.perf_counter() - t
-t = time.perf_counter()
+first = time.process_time() - t
+t = time.process_time()
 KernelKMeans(3, n_init=1, random_state=0).fit(X)
-result = [first, time.perf_counter() - t]
+result = [first, time.process_time() - t]
 """
 
 

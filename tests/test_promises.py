@@ -1,11 +1,9 @@
-"""Speed and memory the project promises, as ratios and ceilings far from what noise can reach."""
+"""Speed the project promises, as ratios far from what noise can reach."""
 
-import numpy as np
 import pytest
 
-from benchmarks import convex_mixture, kernel_spectral, minmax, multi_view, quick, ratio_mkc, startup
+from benchmarks import convex_mixture, kernel_spectral, minmax, multi_view, quick, ratio_mkc
 from benchmarks import kernel_kmeans as bench
-from benchmarks._harness import in_fresh_process
 from kernelweave import MultiViewSpectralClustering
 from kernelweave.datasets import standardize
 from kernelweave.foundation.threads import thread_count
@@ -21,20 +19,6 @@ def test_a_run_is_at_least_five_times_faster_than_the_textbook_loop():
 def test_the_first_pass_takes_at_most_twice_as_long_as_reading_the_matrix():
     row = bench.first_pass()[0]
     assert row.kept, row.result
-
-
-def test_twenty_thousand_samples_blockwise_stay_under_600_mb_and_give_the_labels_of_the_dense_run(tmp_path):
-    peaks = {}
-    for kind in ("blockwise", "dense"):
-        _, peaks[kind] = in_fresh_process(bench.RBF, argv=(kind, str(tmp_path / f"{kind}.npy")))
-    np.testing.assert_array_equal(np.load(tmp_path / "blockwise.npy"), np.load(tmp_path / "dense.npy"))
-    assert peaks["blockwise"] * 1.048576 < 600 < peaks["dense"]
-
-
-def test_half_a_million_samples_with_a_linear_kernel_stay_under_two_gb():
-    (_, converged), peak = in_fresh_process(bench.LINEAR)
-    assert converged
-    assert peak * 1.048576 < 2000
 
 
 @pytest.mark.parametrize(
@@ -71,7 +55,7 @@ def test_priors_of_a_convex_mixture_are_found_many_times_faster_than_by_em():
     X = standardize(minmax.like_pendigits()[:1500])
 
     def relative_time():
-        rows = convex_mixture.compared(X, 1.0, em_steps=20_000)
+        rows = convex_mixture.compared(X, 1.0, em_steps=5_000)  # it takes far more, and would only be later
         return rows["newton"] / rows["em"]
 
     assert (result := least(relative_time, 1 / 20)) <= 1 / 20, f"{1 / result:.1f} times as fast"
@@ -91,12 +75,6 @@ def test_a_step_on_five_linear_views_takes_little_longer_than_lloyds_on_all_thei
 def test_new_view_weights_take_far_less_than_a_pass_over_the_data():
     row = multi_view.new_weights()
     assert row.kept, row.result
-
-
-def test_a_quarter_of_a_million_samples_in_five_linear_views_stay_under_two_gb():
-    (_, _, converged), peak = in_fresh_process(multi_view.LARGE, argv=("250000",))
-    assert converged
-    assert peak * 1.048576 < 2000
 
 
 def test_the_duals_of_a_label_search_are_solved_faster_than_from_scratch():
@@ -147,14 +125,3 @@ def test_kernel_spectral_clustering_takes_no_longer_than_a_few_runs_of_co_regula
     for row in quick.scores(1500, 6):
         ratio = float(row.result.split()[0])
         assert ratio <= 6.0, f"{row.what}: {row.result}"
-
-
-def test_importing_the_estimators_takes_little_longer_than_scikit_learns():
-    row = startup.import_time(repeats=3)
-    assert row.kept, row.result
-
-
-def test_compilation_is_paid_once():
-    first, second = startup.compilation()
-    assert first.kept, first.result
-    assert second.kept, second.result

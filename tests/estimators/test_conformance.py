@@ -226,10 +226,10 @@ def test_fitting_twice_gives_the_same_model(case):
     ids=repr,
 )
 def test_the_same_seed_gives_the_same_labels_with_one_thread_and_two(case, switch, spread):
-    # 700 samples: enough kernel values for the loops to be shared out. Groups far apart make many starts end in the
+    # 636 samples: enough kernel values for the loops to be shared out. Groups far apart make many starts end in the
     # same partition, so that rounding could decide between them; overlapping ones make the runs long.
     # Two starts are as many as it takes for that.
-    many = case.form(blobs(234, spread=spread)[0])
+    many = case.form(blobs(212, spread=spread)[0])
     model = case.make(**switch, **({"n_init": 2} if case.has("n_init") else {}))
     labels = []
     for threads in (1, 2):
