@@ -1,4 +1,4 @@
-"""What a user waits for before anything runs, as processor time of new processes: what runs beside them matters little."""
+"""What a user waits for before anything runs, in processor time of new processes: what runs beside matters little."""
 
 from benchmarks import startup
 

@@ -11,6 +11,8 @@ from kernelweave.partitions import algebra
 
 #: Components are equal if they differ by no more than this in beta times the divergence.
 EQUAL_COMPONENTS = 1e-9
+# Pairs of samples that are compared at a time: some MiB of divergences.
+COMPARED = 2**16
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,11 @@ def choose_exemplars(
 def _ranked(views: Sequence[FittedView], priors: Floats) -> Exemplars:
     """Return all samples with a prior, the first of equal ones for all of them."""
     support = np.flatnonzero(priors)
-    first_equal = equal_components(views, support, support).argmax(axis=1)
+    components = _Components(views, support)
+    rows = max(1, COMPARED // max(1, len(support)))
+    starts = range(0, len(support), rows)
+    firsts = [components.equal_to(support[start : start + rows]).argmax(axis=1) for start in starts]
+    first_equal = np.concatenate(firsts)
     representatives, member = np.unique(first_equal, return_inverse=True)
     totals = algebra.cluster_weights(member, priors[support], len(representatives))
     # Rounded, so that equal priors keep the order of the samples.
@@ -62,18 +68,33 @@ def equal_components(views: Sequence[FittedView], rows: Ints, cols: Ints) -> Boo
 
     They must be absent from the same views.
     """
-    equal = np.ones((len(rows), len(cols)), dtype=bool)
-    for view in views:
-        known_rows, row_places = view.places(rows)
-        known_cols, col_places = view.places(cols)
-        equal &= known_rows[:, None] == known_cols[None, :]
-        equal[np.ix_(known_rows, known_cols)] &= _equal_in_view(view, row_places, col_places)
-    return equal | (rows[:, None] == cols[None, :])
+    return _Components(views, cols).equal_to(rows)
 
 
-def _equal_in_view(view: FittedView, rows: Ints, cols: Ints) -> Bools:
+class _Components:
+    """Samples that others are compared with, and what is known of them in every view."""
+
+    def __init__(self, views: Sequence[FittedView], samples: Ints) -> None:
+        self._samples = samples
+        self._views = []
+        for view in views:
+            known, places = view.places(samples)
+            self._views.append((view, known, places, view.fitted.divergence.self_divergence(places)))
+
+    def equal_to(self, rows: Ints) -> Bools:
+        """Return which of these samples are equal to some others, one row for each of the latter."""
+        equal = np.ones((len(rows), len(self._samples)), dtype=bool)
+        for view, known, places, own in self._views:
+            known_rows, row_places = view.places(rows)
+            equal &= known_rows[:, None] == known[None, :]
+            equal[np.ix_(known_rows, known)] &= _equal_in_view(view, row_places, places, own)
+        return equal | (rows[:, None] == self._samples[None, :])
+
+
+def _equal_in_view(view: FittedView, rows: Ints, cols: Ints, own: Floats) -> Bools:
+    """Return which samples of a view are equal; ``own`` has the divergences of the second ones from themselves."""
     d = view.fitted.divergence
     with np.errstate(invalid="ignore"):  # a component may exclude its own sample
         forth = view.beta * (d.block(rows, cols) - d.self_divergence(rows)[:, None]) <= EQUAL_COMPONENTS
-        back = view.beta * (d.block(cols, rows).T - d.self_divergence(cols)[None, :]) <= EQUAL_COMPONENTS
+        back = view.beta * (d.block(cols, rows).T - own[None, :]) <= EQUAL_COMPONENTS
     return np.asarray(forth & back)

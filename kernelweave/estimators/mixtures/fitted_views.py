@@ -50,13 +50,14 @@ class FittedView:
     similarities: Similarities
     samples: Ints | None = None  # those the view has, ascending; None: all
 
-    def divergences(self, n_samples: int, components: Ints) -> Floats:
-        """Return the divergences of all samples from components, infinite where the view lacks one of the two."""
+    def divergences(self, rows: Ints, components: Ints) -> Floats:
+        """Return the divergences of some samples from components, infinite where the view lacks one of the two."""
         if self.samples is None:
-            return self.fitted.divergence.block(slice(None), components)
+            return self.fitted.divergence.block(rows, components)
+        known_rows, row_places = self.places(rows)
         known, place = self.places(components)
-        out = np.full((n_samples, len(components)), np.inf)
-        out[np.ix_(self.samples, known)] = self.fitted.divergence.block(slice(None), place)
+        out = np.full((len(rows), len(components)), np.inf)
+        out[np.ix_(known_rows, known)] = self.fitted.divergence.block(row_places, place)
         return out
 
     def places(self, samples: Ints) -> tuple[Bools, Ints]:

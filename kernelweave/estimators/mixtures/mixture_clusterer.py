@@ -29,6 +29,8 @@ from kernelweave.kernels.divergences import BREGMAN
 from kernelweave.solvers.mixtures.priors import Priors
 from kernelweave.solvers.mixtures.view_mixture import ViewMixture
 
+# Divergences of samples from exemplars that are held at a time.
+ASSIGNED = 2**17
 #: Rules of the parameters both mixtures have.
 MIXTURE_RULES: dict[str, list[Any]] = {
     **rules("max_iter", "memory_limit", "checkpoint", "random_state", "verbose"),
@@ -216,12 +218,26 @@ class MixtureClusterer(Clusterer):
             mixes_views=mixes_views,
         )
         observed = _observed_by(views, len(weights))
-        logs = self._model.log_posteriors([view.divergences(len(weights), support) for view in views], observed)
-        self.labels_ = _exemplars_with_themselves(logs.argmax(axis=1), exemplars)
-        excluded = ~np.isfinite(logs.max(axis=1))
+        labels, excluded = self._assigned(views, support, observed, len(weights))
+        self.labels_ = _exemplars_with_themselves(labels, exemplars)
         excluded[exemplars.indices] = False
         self._warn_of_defaults(excluded, observed, weights)
         self._refine(views, weights, view_weights)
+
+    def _assigned(
+        self, views: Sequence[FittedView], support: Ints, observed: Bools | None, n_samples: int
+    ) -> tuple[Ints, Bools]:
+        """Return the likeliest exemplar of every sample, and which samples none could have produced; some at a time."""
+        labels = np.empty(n_samples, dtype=np.intp)
+        excluded = np.empty(n_samples, dtype=bool)
+        step = max(1, ASSIGNED // max(1, len(support)))
+        for start in range(0, n_samples, step):
+            rows = np.arange(start, min(start + step, n_samples))
+            seen = None if observed is None else observed[rows]
+            logs = self._model.log_posteriors([view.divergences(rows, support) for view in views], seen)
+            labels[rows] = logs.argmax(axis=1)
+            excluded[rows] = ~np.isfinite(logs.max(axis=1))
+        return labels, excluded
 
     def _warn_of_defaults(self, excluded: Bools, observed: Bools | None, weights: Floats) -> None:
         """Warn of samples that no exemplar could have produced, and of those that no exemplar shares a view with."""
