@@ -52,9 +52,9 @@ single_kernel = for_estimators(lambda case: case.takes_kernel and not case.pairw
 
 
 def subjects():
-    """Return the instances that go through scikit-learn's checks; two starts go the way of many."""
+    """Return the instances that go through scikit-learn's checks; two starts and few steps go the way of many."""
     for case in all_estimators():
-        few = {"n_init": 2} if case.has("n_init") else {}
+        few = {name: value for name, value in {"n_init": 2, "max_iter": 20}.items() if case.has(name)}
         yield case.make(**few)
         switches = SWITCHES[1:] if case.needs_affinities else SWITCHES
         yield from (case.make(**few, **switch) for switch in switches if case.changes(switch))
@@ -113,6 +113,7 @@ SHARPENED = (
 
 
 @pytest.mark.filterwarnings("ignore::kernelweave.ViewWarning")  # some checks have a view of noise
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("estimator", list(subjects()), ids=in_one_line)
 def test_scikit_learn_finds_no_fault(estimator):
     assert faults(estimator, expected_failures(estimator)) == {}

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from tests.strategies import generators, moves, partitions, sample_weights, samples
 
 # The same law is tested in some seventy classes, each of which draws its own cases: few for each are many in all.
-laws = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+laws = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 
 
 class _Contract:
