@@ -128,7 +128,7 @@ def test_a_model_that_chose_the_number_is_taken_at_its_word():
     assert 'id="counts"' in text
     assert unescape(text).count(model.verdict_) == 1
     model.confidence_, model.n_clusters_, model.labels_ = "none", 1, np.zeros(120, dtype=int)
-    assert answer(ReportFacts.from_estimator(model, far)).startswith("No clusters were found in 120 samples")
+    assert answer(ReportFacts.from_estimator(model, far)).startswith("No clear clusters were found in 120 samples")
 
 
 # --- the two sentences ------------------------------------------------------------------------------------------------
@@ -384,3 +384,25 @@ def test_a_report_becomes_a_pdf_the_same_every_time(tmp_path):
     assert len(one) > 10_000
     assert write_report(tmp_path / "b.html", model, X, file_format="pdf").read_bytes() == one
     assert write_report(tmp_path / "c.pdf", model, X, file_format="html").read_bytes()[:9] == b"<!doctype"
+
+
+def test_a_model_that_found_no_clusters_says_why():
+    cloud = np.random.default_rng(0).normal(size=(300, 3))
+    model = GraphFusionClustering("auto", random_state=0).fit(cloud)
+    assert model.n_clusters_ == 1
+    known = ReportFacts.from_estimator(model, cloud)
+    reason = model.verdict_.partition(": ")[2]
+    assert reason
+    assert answer(known) == f"No clear clusters were found in 300 samples: {reason}"
+
+
+def test_small_pieces_beside_most_of_a_graph_are_called_so():
+    inner = np.random.default_rng(0).random((40, 40)) < 0.4
+    A = np.zeros((44, 44))
+    A[:40, :40] = inner | inner.T
+    A[40:, 40:] = 1.0
+    np.fill_diagonal(A, 0.0)
+    model = GraphCut(2, random_state=0).fit(A)
+    assert "holds 90.9 % of all nodes: the others are small pieces that no edge joins to it" in distrust(
+        ReportFacts.from_estimator(model, A), 0
+    )

@@ -31,7 +31,8 @@ def answer(facts: ReportFacts) -> str:
     if facts.n_clusters == 1:
         if clearness is None:
             return f"All {n} are in one cluster, as asked for."
-        return f"No clusters were found in {n}: nothing in the data stands out against data without clusters."
+        why = (facts.verdict or "").partition(": ")[2]
+        return f"No clear clusters were found in {n}: {why or 'nothing stands out against data without clusters.'}"
     found = f"{facts.n_clusters:,} clusters in {n}"
     chosen = "" if facts.confidence is None else f"the model chose their number, with {_sure(facts)} confidence"
     if clearness is None:
@@ -92,7 +93,9 @@ def _doubts(facts: ReportFacts) -> list[str]:
     largest = int(facts.sizes.argmax())
     if facts.n_clusters > 1 and facts.sizes[largest] > DOMINANT * facts.n_samples:
         share = percent(float(facts.sizes[largest]) / facts.n_samples)
-        doubts.append(f"cluster {largest}, which holds {share} of all {facts.noun}s and leaves fringes to the others")
+        pieces = facts.graph is not None and facts.clearness is not None and facts.clearness.value == 0
+        why = "the others are small pieces that no edge joins to it" if pieces else "the others are fringes"
+        doubts.append(f"cluster {largest}, which holds {share} of all {facts.noun}s: {why}")
     if facts.tiny:
         numbers = [f"{c}" for c in facts.tiny]
         small = max(int(facts.sizes[c]) for c in facts.tiny)
