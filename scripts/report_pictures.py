@@ -1,6 +1,7 @@
 """Pictures of the report for the documentation: ``python scripts/report_pictures.py``; needs Chromium and playwright.
 
-Writes docs/_static/report*.png, each below 150 kB: desktop, phone, dark, 24 clusters, a graph.
+Writes docs/_static/report*.png and notebook.png, each below 150 kB: desktop, phone, dark, 24 clusters, a graph, and
+what notebooks show of a model and of a pipeline.
 """
 
 import tempfile
@@ -12,9 +13,11 @@ import scipy.sparse as sp
 from PIL import Image
 from playwright.sync_api import sync_playwright
 from sklearn.datasets import make_blobs
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kernelweave import GraphCut, KernelKMeans, MultiViewKernelKMeans
-from kernelweave.datasets import load_multiview_digits, standardize
+from kernelweave.datasets import load_multiview_digits, make_corrupted_views, standardize
 from kernelweave.evaluation.report.pdf import find_chromium
 from kernelweave.report import write_report
 
@@ -50,6 +53,15 @@ def graph(path):
     return write_report(path, GraphCut(4, random_state=0).fit(A), A, ids=[f"node {i}" for i in range(240)])
 
 
+def notebook(path):
+    """Write what a notebook shows of a model with views, and of a pipeline."""
+    data = make_corrupted_views(3, 1, n_samples=240, random_state=0)
+    model = MultiViewKernelKMeans(3, kernel="linear", random_state=0).fit(data.views)
+    pipe = make_pipeline(StandardScaler(), KernelKMeans(3, random_state=0)).fit(data.views["noisy_0"])
+    path.write_text(f"<body>{model._repr_html_()}<br><br>{pipe._repr_html_()}</body>", encoding="utf-8")
+    return path
+
+
 def main():
     """Draw them all."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
@@ -66,13 +78,14 @@ def main():
         browser.close()
 
 
-PAGES = {"digits": digits, "many": many, "graph": graph}
+PAGES = {"digits": digits, "many": many, "graph": graph, "notebook": notebook}
 PICTURES = {
     "report.png": ("digits", {"viewport": DESKTOP}),
     "report_phone.png": ("digits", {"viewport": PHONE, "is_mobile": True}),
     "report_dark.png": ("digits", {"viewport": DESKTOP, "color_scheme": "dark"}),
     "report_many.png": ("many", {"viewport": {"width": 1280, "height": 1000}}),
     "report_graph.png": ("graph", {"viewport": {"width": 1280, "height": 1240}}),
+    "notebook.png": ("notebook", {"viewport": {"width": 760, "height": 460}}),
 }
 
 if __name__ == "__main__":
