@@ -109,8 +109,9 @@ def run(program, arguments, folder, environment, files):
         os.dup2(file, number)
         os.close(file)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)  # noqa: SIM115
+    signs = environment.get("PYTHONIOENCODING", "utf-8")
+    sys.stdout = open(1, "w", encoding=signs, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding=signs, errors="backslashreplace", closefd=False, buffering=1)  # noqa: SIM115
     sys.argv = [program, *arguments]
     if program == "python":
         _, code = arguments

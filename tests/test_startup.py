@@ -1,4 +1,7 @@
-"""What a user waits for before anything runs, in processor time of new processes: what runs beside matters little."""
+"""What a user waits for before anything runs.
+
+It is processor time of new processes: what runs beside them matters little.
+"""
 
 from benchmarks import startup
 
