@@ -78,6 +78,18 @@ def silhouette(plots):
     return plots.SilhouetteDisplay.from_estimator(model, X)
 
 
+def cluster_heatmap(plots):
+    from sklearn.datasets import load_wine
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from kernelweave import KernelKMeans
+
+    wine = load_wine(as_frame=True).data
+    model = make_pipeline(StandardScaler(), KernelKMeans(3, kernel="linear", random_state=0)).fit(wine)
+    return plots.ClusterHeatmapDisplay.from_estimator(model, wine)
+
+
 def confusion(plots):
     _, y, model = clustered_digits()
     return plots.ConfusionDisplay.from_estimator(model, y)
@@ -187,6 +199,7 @@ DISPLAYS = {
         embedding,
         many_clusters,
         silhouette,
+        cluster_heatmap,
         confusion,
         kernel_matrix,
         view_weights,
