@@ -49,7 +49,7 @@ test: export PYTHONDONTWRITEBYTECODE :=
 # Checking the style takes one core, and so do the tests that compile. What each of the two says is shown when it ends.
 test: $(VENV)/.dev
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint compiled
-	$(PYTEST) -n auto --dist loadgroup --no-loadscope-reorder $(addprefix --ignore=,$(COMPILED))
+	$(PYTEST) -n auto --dist loadscope $(addprefix --ignore=,$(COMPILED))
 	$(BIN)/python -m pytest -m timing tests/test_promises.py tests/evaluation/test_plan_promises.py
 
 bench: $(VENV)/.bench

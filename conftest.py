@@ -13,20 +13,31 @@ MAY_SKIP = ("there is one core only",)
 
 #: Files whose tests share nothing, and some of which take long: any worker takes the next one.
 SPREAD = ("tests/test_docs.py", "tests/reproduction/test_golden.py")
+#: Files whose tests start clusters of processes: one worker runs them all, so that no two are there at a time.
+CLUSTERS = (
+    "tests/graph/test_fusion_blocks.py",
+    "tests/estimators/test_blocks.py",
+    "tests/estimators/test_blocks_further.py",
+    "tests/test_scripts.py",
+)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config, items):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
     """Let one worker of pytest-xdist run all tests of a file: what they share is made once, not by every worker.
 
-    Fewer, larger pieces also keep pytest-xdist itself quick: after each test it looks through all pieces handed out.
+    ``--dist loadgroup`` with marks would do, but finds no group under pytest 9.2.
     """
-    if not config.getoption("loadgroup", False):
-        return
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        if file not in SPREAD and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(file))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            file = nodeid.partition("::")[0]
+            if file in SPREAD:
+                return nodeid
+            return "clusters" if file in CLUSTERS else file
+
+    return ByFile(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(wrapper=True)

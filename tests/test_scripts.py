@@ -209,7 +209,6 @@ def test_plans_leave_out_what_only_one_checkout_takes(script):
     assert module.unlike(old, new) == ["kernel=poly in the old checkout only, not compared"]
 
 
-@pytest.mark.xdist_group("dask clusters")
 def test_fits_during_which_workers_are_killed_end_with_the_labels_of_others(script):
     module = script("kill_workers")
     with forked_workers(), module.cluster(2) as client:

@@ -16,8 +16,6 @@ from kernelweave.backends.blocks.places import Task
 from kernelweave.inputs.arrays.chunks import as_chunks
 from tests.dask_clusters import await_workers, kill, local_cluster
 
-pytestmark = pytest.mark.xdist_group("dask clusters")
-
 SIZES = [1, 40, 20, 39]
 N = sum(SIZES)
 VALUES = np.arange(1.0, N + 1.0)

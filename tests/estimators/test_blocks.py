@@ -48,10 +48,7 @@ CHUNKS = (1, 120, 1, 70, 108)
 OTHER = (150, 149, 1)
 
 # Runs of MinMax are cut short here.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*max_iter:kernelweave.ConvergenceWarning"),
-    pytest.mark.xdist_group("dask clusters"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:.*max_iter:kernelweave.ConvergenceWarning")
 
 
 A, B = two_views(N, K, distance=2.0)

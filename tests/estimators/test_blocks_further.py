@@ -21,8 +21,6 @@ N = 400
 K = 3
 CHUNKS = (1, 150, 1, 90, 158)
 
-pytestmark = pytest.mark.xdist_group("dask clusters")
-
 
 A, B = two_views(N, K, distance=4.0)
 

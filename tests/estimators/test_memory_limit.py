@@ -27,7 +27,6 @@ def peaks():
     return found
 
 
-@pytest.mark.xdist_group("memory limit")
 @for_estimators(has_limit)
 def test_a_fit_takes_inputs_and_limit_or_is_refused_beforehand(case):
     sizes = peaks()[repr(case)]
@@ -37,7 +36,6 @@ def test_a_fit_takes_inputs_and_limit_or_is_refused_beforehand(case):
         assert peak.peak <= peak.allowed, peak
 
 
-@pytest.mark.xdist_group("memory limit")
 @for_estimators(has_limit)
 def test_a_refusal_names_the_limit_and_what_would_fit(case):
     refused = [peak for peak in peaks()[repr(case)] if peak.refused]

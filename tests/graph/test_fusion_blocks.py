@@ -28,8 +28,6 @@ K = 4
 CHUNKS = (1, 90, 1, 60, 88)
 OTHER = (100, 139, 1)
 
-pytestmark = pytest.mark.xdist_group("dask clusters")
-
 A, B = two_views(N, K, distance=4.0)
 WIDE = np.abs(np.hstack([A, B, A])) * (np.arange(N) % 29 > 0)[:, None]  # values >= 0, some rows empty
 TIED = np.round(A)
