@@ -15,6 +15,8 @@ def test_a_refusal_says_what_would_fit():
     with pytest.raises(ParameterError, match=r"to 24, or do without: 512 samples would fit\.$"):
         check_matrices(3, 1024, 6, what="Three", remedy="do without")
     check_matrices(3, 512, 6, what="Three", remedy="do without")
+    with pytest.raises(ParameterError, match="528 samples"):
+        check_matrices(3, 528, 6, what="Three", remedy="do without")  # a sixteenth more is too much
     assert matrices_mib(3, 512) == 6
 
 

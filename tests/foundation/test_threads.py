@@ -269,11 +269,20 @@ def test_maps_within_each_other_and_side_by_side_do_not_block(allowed):
 def test_a_forked_child_has_a_pool_of_its_own():
     code = """
 import os
+import threading
 from kernelweave.foundation import pool
-assert pool.run(abs, [-1, -2, -3], 3) == [1, 2, 3]
+
+def together(tasks):
+    met = threading.Barrier(tasks, timeout=20)  # nobody goes on before all are there
+    return pool.run(lambda task: met.wait() >= 0 and task, range(tasks), tasks)
+
+assert together(3) == [0, 1, 2]
 child = os.fork()
 if child == 0:
-    os._exit(0 if pool.run(abs, [-1, -2, -3], 3) == [1, 2, 3] else 1)
+    try:
+        os._exit(0 if together(3) == [0, 1, 2] else 1)
+    except threading.BrokenBarrierError:
+        os._exit(2)
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     ended = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False, timeout=60)
