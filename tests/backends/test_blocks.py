@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave.backends import Backend, get_backend
-from kernelweave.backends.blocks import BlocksBackend, Here, work
+from kernelweave.backends.blocks import BlocksBackend, Here, here, work
 from kernelweave.backends.blocks.merging import merged
 from kernelweave.backends.blocks.nodes import Block, Node, PerBlock, Ref, Shard, commands, in_order
 
@@ -234,6 +234,21 @@ def test_where_blocks_are_streamed_samples_are_loaded_again_and_never_kept():
     assert there.total(x) == VALUES.sum()
     assert loads == SIZES * 2
     assert all(values == {} for values in there.places._shard.values.values())
+
+
+def test_freed_memory_goes_back_every_so_often_while_blocks_are_streamed_not_after_every_round(monkeypatch):
+    clock = iter([10.0, 10.01, 10.04, 10.06, 10.07])
+    returned = []
+    monkeypatch.setattr(here.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(here, "return_freed_memory", lambda: returned.append(True))
+    streamed = Here(SIZES, streams=True)
+    counts = []
+    for _ in range(5):
+        streamed.send([])
+        counts.append(len(returned))
+    assert counts == [1, 1, 1, 2, 2]
+    Here(SIZES).send([])
+    assert len(returned) == 2
 
 
 def test_room_is_used_up():
