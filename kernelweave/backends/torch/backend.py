@@ -46,8 +46,8 @@ class TorchBackend:
         """Return values as a tensor of the device, without a copy where they are one."""
         if isinstance(values, TorchArray):
             values = values.tensor
-        elif isinstance(values, np.ndarray) and not values.flags.writeable:
-            values = values.copy()  # torch knows no tensors that must not be written to
+        elif isinstance(values, np.ndarray) and (not values.flags.writeable or min(values.strides, default=0) < 0):
+            values = values.copy()  # torch has no tensors that must not be written to, or that run backwards
         return torch.as_tensor(values, dtype=dtype, device=self.device)
 
     def array(self, values: Any, dtype: Any = np.float64) -> TorchArray:
