@@ -90,8 +90,17 @@ class TorchArray:
         if isinstance(other, TorchArray):
             return other.tensor
         if isinstance(other, np.ndarray):
-            return torch.as_tensor(other, device=self.tensor.device)
+            return as_tensor(other, self.tensor.device)
         return other.item() if isinstance(other, np.generic) else other
+
+
+def as_tensor(values: Any, device: torch.device, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """Return values as a tensor of a device, without a copy where they are one."""
+    if isinstance(values, TorchArray):
+        values = values.tensor
+    elif isinstance(values, np.ndarray) and (not values.flags.writeable or min(values.strides, default=0) < 0):
+        values = values.copy()  # torch has no tensors that must not be written to, or that run backwards
+    return torch.as_tensor(values, dtype=dtype, device=device)
 
 
 def _add_operators() -> None:

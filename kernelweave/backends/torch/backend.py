@@ -13,7 +13,7 @@ import torch
 
 from kernelweave.backends.protocol import Assignment, Moves, Tile
 from kernelweave.backends.tiling import Tiling
-from kernelweave.backends.torch.array import DTYPES, TorchArray
+from kernelweave.backends.torch.array import DTYPES, TorchArray, as_tensor
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 # Numbers of a temporary: 2^24 of float64 are 128 MiB.
@@ -44,11 +44,7 @@ class TorchBackend:
 
     def tensor(self, values: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Return values as a tensor of the device, without a copy where they are one."""
-        if isinstance(values, TorchArray):
-            values = values.tensor
-        elif isinstance(values, np.ndarray) and (not values.flags.writeable or min(values.strides, default=0) < 0):
-            values = values.copy()  # torch has no tensors that must not be written to, or that run backwards
-        return torch.as_tensor(values, dtype=dtype, device=self.device)
+        return as_tensor(values, self.device, dtype)
 
     def array(self, values: Any, dtype: Any = np.float64) -> TorchArray:
         """Return values on the device."""
