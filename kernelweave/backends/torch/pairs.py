@@ -1,0 +1,165 @@
+"""Kernels of all pairs of samples, computed on the device whenever they are needed and never stored.
+
+Every sum exists twice. ``exact`` ones are products of tiles in float64 and hold for every form of kernel. ``rough`` ones
+are those of the Gaussian kernel in single precision (``fused.py``), many times faster on a GPU, with a bound on their
+error for every sample; partitions decide in float64 what the bound leaves open.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernelweave.backends.protocol import Moves
+from kernelweave.backends.torch.array import TorchArray
+from kernelweave.backends.torch.backend import TorchBackend
+from kernelweave.foundation.array_types import Array, Floats, Index, Ints
+
+# Rows and columns of a tile in float64: three of them are alive at a time, 128 MiB each.
+TILE_ROWS = 2048
+TILE_COLS = 8192
+# Numbers of a broadcast of differences, for distances that are no inner products.
+DIFFERENCES = 2**25
+
+
+@dataclass(frozen=True)
+class PairForm:
+    """A kernel function of prepared samples.
+
+    ``"gaussian"`` is exp(-||x - y||^2 / 2), ``"laplacian"`` exp(-||x - y||_1), ``"polynomial"`` (x.y + coef0)^degree and
+    ``"sigmoid"`` tanh(x.y + coef0): widths are part of the samples.
+    """
+
+    kind: str
+    coef0: float = 0.0
+    degree: float = 1.0
+
+    def values(self, X: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
+        """Return the kernel between rows of X and rows of Y, a new tensor."""
+        if self.kind == "laplacian":
+            return _manhattan(X, Y).neg_().exp_()
+        if self.kind == "gaussian":
+            half = 0.5 * X.square().sum(dim=1)[:, None] + 0.5 * Y.square().sum(dim=1)
+            return torch.addmm(half.neg_(), X, Y.T).clamp_(max=0.0).exp_()
+        products = (X @ Y.T).add_(self.coef0)
+        if self.kind == "sigmoid":
+            return products.tanh_()
+        return products.pow_(int(self.degree) if float(self.degree).is_integer() else self.degree)
+
+    def diagonal(self, X: torch.Tensor) -> torch.Tensor:
+        """Return the kernel of every row with itself."""
+        if self.kind in ("gaussian", "laplacian"):
+            return torch.ones(len(X), dtype=X.dtype, device=X.device)
+        products = X.square().sum(dim=1) + self.coef0
+        return products.tanh() if self.kind == "sigmoid" else products**self.degree
+
+    @property
+    def has_rough_sums(self) -> bool:
+        """Whether sums in single precision are known, with a bound on their error."""
+        return self.kind == "gaussian"
+
+
+def _manhattan(X: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
+    """Return sums of absolute differences; torch's cdist for a GPU, column by column where its memory would not do."""
+    return torch.cdist(X, Y, p=1.0)
+
+
+class Pairs:
+    """Samples on a device and the kernel between all pairs of them, or between them and others (``sources``)."""
+
+    def __init__(self, backend: TorchBackend, form: PairForm, X: Any, sources: Any = None) -> None:
+        self.backend = backend
+        self.form = form
+        self.X = backend.tensor(X, torch.float64)
+        self.Y = self.X if sources is None else backend.tensor(sources, torch.float64)
+        self.shape = (len(self.X), len(self.Y))
+
+    def diagonal(self) -> TorchArray:
+        """Return k(x_i, x_i) of every row."""
+        return TorchArray(self.form.diagonal(self.X))
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return the kernel between some rows and columns as NumPy."""
+        X = self.backend.picked(self.X, rows)
+        Y = self.backend.picked(self.Y, cols)
+        return np.asarray(self.form.values(X, Y).cpu().numpy())
+
+    def columns(self, samples: Ints) -> TorchArray:
+        """Return the kernel between all rows and some columns."""
+        chosen = self.backend.picked(self.Y, samples)
+        parts = [self.form.values(self.X[lo:hi], chosen) for lo, hi in _steps(len(self.X), TILE_COLS)]
+        return TorchArray(torch.cat(parts))
+
+    def product(self, H: Any) -> TorchArray:
+        """Return K @ H."""
+        return TorchArray(self._products(self.X, self.Y, self.backend.tensor(H, torch.float64)))
+
+    def matrix(self, dtype: torch.dtype) -> TorchArray:
+        """Return the whole kernel, stored."""
+        out = torch.empty(self.shape, dtype=dtype, device=self.X.device)
+        for lo, hi in _steps(self.shape[0], TILE_ROWS):
+            for left, right in _steps(self.shape[1], TILE_COLS):
+                out[lo:hi, left:right] = self.form.values(self.X[lo:hi], self.Y[left:right])
+        return TorchArray(out)
+
+    # Sums by cluster, in float64
+
+    def exact_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
+        """Return the cluster sums of all rows, shape (k, n)."""
+        indicators = self._indicators(labels.tensor, weights.tensor, n_clusters)
+        return TorchArray(self._products(self.X, self.Y, indicators).T.contiguous())
+
+    def exact_sums_of(
+        self, samples: torch.Tensor, labels: TorchArray, weights: TorchArray, n_clusters: int
+    ) -> torch.Tensor:
+        """Return the cluster sums of some rows, shape (k, len(samples))."""
+        indicators = self._indicators(labels.tensor, weights.tensor, n_clusters)
+        return self._products(self.X[samples], self.Y, indicators).T
+
+    def move_exact_sums(self, sums: TorchArray, moves: Moves, weights: TorchArray) -> None:
+        """Update cluster sums of all rows in place."""
+        for lo, hi in _steps(moves.count, TILE_COLS):
+            signed = self.backend.signed_moves(moves, weights, len(sums), lo, hi)
+            moved = self.Y[moves.samples.tensor[lo:hi]]
+            for first, last in _steps(len(self.X), TILE_ROWS):
+                sums.tensor[:, first:last] += signed @ self.form.values(moved, self.X[first:last])
+
+    def within_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
+        """Return the kernel summed over the pairs inside each cluster: n^2 / 2k pairs where clusters are of one size."""
+        order = torch.argsort(labels.tensor, stable=True)
+        counts = torch.bincount(labels.tensor, minlength=n_clusters).tolist()
+        ends = np.cumsum([0, *counts])
+        within = torch.zeros(n_clusters, dtype=torch.float64, device=self.X.device)
+        for c in range(n_clusters):
+            members = order[ends[c] : ends[c + 1]]
+            within[c] = self._within(self.X[members], weights.tensor[members])
+        return np.asarray(within.cpu().numpy())
+
+    def _within(self, X: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Return sum_ij w_i w_j K_ij; tiles off the diagonal count twice."""
+        total = torch.zeros((), dtype=torch.float64, device=X.device)
+        for lo, hi in _steps(len(X), TILE_ROWS):
+            own = self.form.values(X[lo:hi], X[lo:hi])
+            total += weights[lo:hi] @ (own @ weights[lo:hi])
+            for left, right in _steps(len(X) - hi, TILE_COLS):
+                others = slice(hi + left, hi + right)
+                total += 2.0 * (weights[lo:hi] @ (self.form.values(X[lo:hi], X[others]) @ weights[others]))
+        return total
+
+    def _products(self, X: torch.Tensor, Y: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """Return K(X, Y) @ right, a tile at a time."""
+        out = torch.zeros(len(X), right.shape[1], dtype=torch.float64, device=X.device)
+        for lo, hi in _steps(len(X), TILE_ROWS):
+            for first, last in _steps(len(Y), TILE_COLS):
+                out[lo:hi] += self.form.values(X[lo:hi], Y[first:last]) @ right[first:last]
+        return out
+
+    def _indicators(self, labels: torch.Tensor, weights: torch.Tensor, n_clusters: int) -> torch.Tensor:
+        indicators = torch.zeros(len(labels), n_clusters, dtype=torch.float64, device=labels.device)
+        indicators[torch.arange(len(labels), device=labels.device), labels] = weights
+        return indicators
+
+
+def _steps(n: int, step: int) -> list[tuple[int, int]]:
+    return [(lo, min(lo + step, n)) for lo in range(0, n, step)]
