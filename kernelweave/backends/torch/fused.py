@@ -11,7 +11,6 @@ of what its terms may be off by: all terms are positive.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -136,7 +135,6 @@ def _add_fused(rough: RoughGaussian, sums: torch.Tensor, groups: Groups, weights
     carried = half if weights is None else torch.zeros(size, dtype=torch.float32, device=device)
     if weights is not None:
         carried[place] = weights[groups.columns].to(torch.float32)
-    options: dict[str, Any] = {"rows": ROWS, "columns": COLUMNS, "warps": WARPS, "stages": STAGES, "widest": WIDEST}
     launch(
         (rough.X, rough.half),
         (Y, half, carried),
@@ -144,7 +142,9 @@ def _add_fused(rough: RoughGaussian, sums: torch.Tensor, groups: Groups, weights
         sums,
         weighted=weights is not None,
         precision=rough.precision,
-        **options,
+        tile=(ROWS, COLUMNS, min(WIDEST, rough.X.shape[1])),
+        warps=WARPS,
+        stages=STAGES,
     )
 
 

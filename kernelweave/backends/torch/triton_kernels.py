@@ -1,7 +1,5 @@
 """The fused pass as a Triton kernel. Imported on a GPU only; ``fused.add_plain`` says the same in plain torch."""
 
-from typing import Any
-
 import torch
 import triton
 import triton.language as tl
@@ -66,12 +64,15 @@ def launch(
     *,
     weighted: bool,
     precision: str,
-    **options: Any,
+    tile: tuple[int, int, int],
+    warps: int,
+    stages: int,
 ) -> None:
     """Run the kernel: a program for some rows, which passes over all columns."""
     X, half_x = rows
     n, width = X.shape
-    _add_group_sums[(triton.cdiv(n, options["rows"]),)](
+    tile_rows, tile_columns, piece = tile
+    _add_group_sums[(triton.cdiv(n, tile_rows),)](
         X,
         half_x,
         *sources,
@@ -80,11 +81,11 @@ def launch(
         n,
         len(groups[1]),
         width,
-        min(width, options["widest"]),
-        options["rows"],
-        options["columns"],
+        piece,
+        tile_rows,
+        tile_columns,
         precision,
         weighted,
-        num_warps=options["warps"],
-        num_stages=options["stages"],
+        num_warps=warps,
+        num_stages=stages,
     )
