@@ -14,6 +14,7 @@ import torch
 from kernelweave.backends.protocol import Moves
 from kernelweave.backends.torch.array import TorchArray
 from kernelweave.backends.torch.backend import TorchBackend
+from kernelweave.backends.torch.fused import Groups, RoughGaussian
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 # Rows and columns of a tile in float64: three of them are alive at a time, 128 MiB each.
@@ -103,6 +104,17 @@ class Pairs:
                 out[lo:hi, left:right] = self.form.values(self.X[lo:hi], self.Y[left:right])
         return TorchArray(out)
 
+    def candidate_gains(self, distances: TorchArray, weights: TorchArray, diag: TorchArray) -> TorchArray:
+        """Return sum_i w_i max(d_i - ||phi(x_n) - phi(x_i)||^2, 0) of every sample n."""
+        gains = torch.zeros(len(self.X), dtype=torch.float64, device=self.X.device)
+        for lo, hi in _steps(len(self.X), TILE_ROWS):
+            for first, last in _steps(len(self.Y), TILE_COLS):
+                values = self.form.values(self.X[lo:hi], self.Y[first:last])
+                gaps = (diag.tensor[lo:hi, None] + diag.tensor[first:last]).sub_(values, alpha=2.0)
+                won = torch.sub(distances.tensor[first:last], gaps, out=gaps).clamp_(min=0.0)
+                gains[lo:hi] += won @ weights.tensor[first:last]
+        return TorchArray(gains)
+
     # Sums by cluster, in float64
 
     def exact_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
@@ -136,6 +148,17 @@ class Pairs:
             within[c] = self._within(self.X[members], weights.tensor[members])
         return np.asarray(within.cpu().numpy())
 
+    def within_change(self, moves: Moves, weights: TorchArray, n_clusters: int) -> Floats:
+        """Return by how much these sums change with moves: 2 d^T K u - d^T K d, u being the clusters after the moves.
+
+        d holds for every cluster what it wins and loses.
+        """
+        samples = moves.samples.tensor
+        signed = self.backend.signed_moves(moves, weights, n_clusters, 0, moves.count)
+        after = self.exact_sums_of(samples, moves.labels, weights, n_clusters)
+        among = self._products(self.X[samples], self.X[samples], signed.T.contiguous()).T
+        return np.asarray((signed * (2.0 * after - among)).sum(dim=1).cpu().numpy())
+
     def _within(self, X: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Return sum_ij w_i w_j K_ij; tiles off the diagonal count twice."""
         total = torch.zeros((), dtype=torch.float64, device=X.device)
@@ -159,6 +182,53 @@ class Pairs:
         indicators = torch.zeros(len(labels), n_clusters, dtype=torch.float64, device=labels.device)
         indicators[torch.arange(len(labels), device=labels.device), labels] = weights
         return indicators
+
+
+class RoughPairs:
+    """The same samples in single precision: sums by cluster that are off by a known share."""
+
+    def __init__(self, pairs: Pairs, precision: str) -> None:
+        self.pairs = pairs
+        self.precision = precision
+        self._rough = RoughGaussian(pairs.X, precision)
+        self._errors = self._rough.relative_errors()
+        self.largest_error = float(self._errors.max())
+
+    def sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
+        """Return the cluster sums of all rows."""
+        sums = torch.zeros(n_clusters, len(self._errors), dtype=torch.float64, device=self._errors.device)
+        self._rough.add_sums(sums, Groups.by_cluster(labels.tensor, n_clusters), self._unequal(weights))
+        return TorchArray(sums)
+
+    def move_sums(self, sums: TorchArray, moves: Moves, weights: TorchArray) -> None:
+        """Update cluster sums in place."""
+        groups = Groups.of_moves(moves.samples.tensor, moves.old.tensor, moves.new.tensor, len(sums))
+        self._rough.add_sums(sums.tensor, groups, self._unequal(weights))
+
+    def undecided(
+        self, sums: TorchArray, totals: Floats, norms: Floats, tolerance: float, carried: float
+    ) -> torch.Tensor:
+        """Return the samples of which the two nearest clusters are no farther apart than errors and ``tolerance``."""
+        filled = np.flatnonzero(totals > 0)
+        device = sums.tensor.device
+        if len(filled) < 2:
+            return torch.empty(0, dtype=torch.int64, device=device)
+        index = torch.as_tensor(filled, device=device)
+        weight = torch.as_tensor(totals[filled], device=device)[:, None]
+        norm = torch.as_tensor(norms[filled], device=device)[:, None]
+        found = []
+        step = max(1, 2**24 // len(filled))
+        for lo, hi in _steps(sums.shape[1], step):
+            shares = sums.tensor[index, lo:hi] / weight
+            least = torch.topk(norm - 2.0 * shares, 2, dim=0, largest=False).values
+            # Either of two distances may be off by twice the error of a share.
+            off = 4.0 * self._errors[lo:hi] * (shares.amax(dim=0) + carried / weight.min())
+            found.append(torch.nonzero(least[1] - least[0] <= off + tolerance)[:, 0] + lo)
+        return torch.cat(found)
+
+    def _unequal(self, weights: TorchArray) -> torch.Tensor | None:
+        """Return weights, None where all are 1."""
+        return None if self.pairs.backend.extremes(weights) == (1.0, 1.0) else weights.tensor
 
 
 def _steps(n: int, step: int) -> list[tuple[int, int]]:

@@ -1,0 +1,212 @@
+"""Kernels on a torch device, a GPU in the first place: where they are placed, and those of all pairs of samples."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from kernelweave.backends import Backend, BackendArray, Moves
+from kernelweave.foundation.array_types import Array, Floats, Index, Ints
+from kernelweave.foundation.config import get_config
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.features import FeatureKernel
+from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.spec import formulas
+from kernelweave.partitions.partition import Partition
+from kernelweave.partitions.rough import RoughPartition
+
+# Samples from which on rough sums pay: a pass over fewer takes no longer in double precision.
+ROUGH_FROM = 2**14
+# Rows whose kernel values are held together.
+GAIN_ROWS = 1024
+
+
+def device_backend() -> Any:
+    """Return the backend of the device that the settings name, None for this process."""
+    device = get_config().device
+    return None if device is None else _backend(str(device))
+
+
+@cache
+def _backend(device: str) -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise ParameterError(
+            f"device={device!r} needs torch, which is not installed. Run pip install 'kernelweave[gpu]', or leave the "
+            "device out."
+        ) from error
+    try:
+        known = torch.device(device)
+    except RuntimeError as error:
+        raise ParameterError(f"device={device!r} is no device of torch; use 'cuda', 'cuda:1' or 'cpu'.") from error
+    if known.type == "cuda" and not torch.cuda.is_available():
+        raise ParameterError(
+            f"device={device!r}: torch {torch.__version__} sees no GPU here. Leave the device out, or install a torch "
+            "build for your driver."
+        )
+    from kernelweave.backends.torch import TorchBackend
+
+    return TorchBackend(device)
+
+
+def place_matrix(K: Array, *, psd: bool | None, largest: float | None = None) -> DenseKernel | None:
+    """Return a stored kernel on the device of the settings, None where there is none."""
+    backend = device_backend()
+    if backend is None:
+        return None
+    return DenseKernel(backend.array(K, K.dtype), psd=psd, backend=backend, largest=largest)
+
+
+def place_features(features: Any) -> FeatureKernel | None:
+    """Return features on the device of the settings, None where there is none."""
+    backend = device_backend()
+    if backend is None or sp.issparse(features):
+        return None
+    return FeatureKernel(backend.array(features, np.float64), backend=backend)
+
+
+def place_formula(formula: formulas.Formula, prepared: Any, *, stored: bool) -> KernelOperator | None:
+    """Return the kernel of all pairs on the device of the settings; None without one, or where it lacks the formula."""
+    backend = device_backend()
+    form = None if backend is None or sp.issparse(prepared) else _pair_form(formula, prepared)
+    if form is None:
+        return None
+    from kernelweave.backends.torch.pairs import Pairs
+
+    pairs = Pairs(backend, *form)
+    if stored:
+        import torch
+
+        return DenseKernel(pairs.matrix(torch.float64), psd=formula.psd, backend=backend)
+    return DeviceKernel(pairs, formula.psd, formula.bound(prepared), get_config().precision)
+
+
+def _pair_form(formula: formulas.Formula, prepared: Array) -> tuple[Any, Array] | None:
+    """Return a formula as the device computes it, with the samples that it takes; None where it cannot."""
+    from kernelweave.backends.torch.pairs import PairForm
+
+    if isinstance(formula, formulas.Gaussian):
+        return PairForm("gaussian"), prepared[:, :-2]
+    if isinstance(formula, formulas.Laplacian):
+        return PairForm("laplacian"), formula.gamma * prepared
+    if isinstance(formula, formulas.NormalizedPolynomial):
+        return PairForm("polynomial", 0.0, formula.degree), prepared
+    if isinstance(formula, formulas.Polynomial) and formula.gamma >= 0:
+        return PairForm("polynomial", formula.coef0, formula.degree), np.sqrt(formula.gamma) * prepared
+    if isinstance(formula, formulas.Sigmoid) and formula.gamma >= 0:
+        return PairForm("sigmoid", formula.coef0), np.sqrt(formula.gamma) * prepared
+    return None
+
+
+class DeviceKernel(KernelOperator):
+    """k(x_i, x_j) of samples on a device, computed whenever it is needed: one evaluation of the kernel per pass.
+
+    Sums are float64. Partitions of the Gaussian kernel use rough ones where that is faster and ends the same.
+    """
+
+    backend: Backend
+
+    def __init__(self, pairs: Any, psd: bool | None, bound: float, precision: str) -> None:
+        self.backend = pairs.backend
+        self.pairs = pairs
+        self.psd = psd
+        self.shape = pairs.shape
+        self.precision = precision
+        self._bound = bound
+        self._rough: Any = None
+
+    @property
+    def recomputed(self) -> bool:
+        """True: no value is stored."""
+        return True
+
+    def diag(self) -> BackendArray:
+        """Return k(x_i, x_i)."""
+        return self.pairs.diagonal()
+
+    def scale(self) -> float:
+        """Return the formula's bound."""
+        return self._bound
+
+    def matmat(self, H: BackendArray) -> BackendArray:
+        """Return K @ H."""
+        return self.pairs.product(H)
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return the kernel between some samples as NumPy."""
+        return self.pairs.block(rows, cols)
+
+    def columns(self, samples: Ints) -> BackendArray:
+        """Return the kernel between all samples and some."""
+        return self.pairs.columns(samples)
+
+    def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
+        """Return the (k, n) cluster sums."""
+        return self.pairs.exact_sums(self.backend.labels(labels), self.backend.array(weights), n_clusters)
+
+    def move_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
+        """Update ``sums`` in place; computes the kernel rows of the moved samples only."""
+        self.pairs.move_exact_sums(sums, moves, weights)
+
+    def candidate_gains(self, distances: BackendArray, weights: BackendArray, diag: BackendArray) -> BackendArray:
+        """Return the gains of all candidates, some rows at a time."""
+        return self.pairs.candidate_gains(distances, weights, diag)
+
+    def partition(self, labels: Any, weights: Any, n_clusters: int) -> Partition:
+        """Return a partition: of rough sums where these are faster."""
+        if self._is_rough():
+            return RoughPartition(self, labels, weights, n_clusters)
+        return super().partition(labels, weights, n_clusters)
+
+    # What partitions of rough sums ask for
+
+    def rough_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
+        """Return the cluster sums in single precision."""
+        return self._rough_pairs().sums(labels, weights, n_clusters)
+
+    def move_rough_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
+        """Update them in place."""
+        self._rough_pairs().move_sums(sums, moves, weights)
+
+    def correct_sums(
+        self,
+        sums: BackendArray,
+        labels: BackendArray,
+        weights: BackendArray,
+        totals: Floats,
+        norms: Floats,
+        tolerance: float,
+        carried: float,
+    ) -> int:
+        """Compute the sums of samples again, exactly, whose nearest cluster the errors leave open."""
+        if self.precision == "tf32":  # asked for: labels may differ
+            return 0
+        samples = self._rough_pairs().undecided(sums, totals, norms, tolerance, carried)
+        if len(samples):
+            sums.tensor[:, samples] = self.pairs.exact_sums_of(samples, labels, weights, len(totals))
+        return len(samples)
+
+    def largest_error(self) -> float:
+        """Return by how much a rough sum may be off, as a share of it."""
+        return float(self._rough_pairs().largest_error)
+
+    def within_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> Floats:
+        """Return the kernel summed over the pairs inside each cluster, exactly."""
+        return self.pairs.within_sums(labels, weights, n_clusters)
+
+    def within_change(self, moves: Moves, weights: BackendArray, n_clusters: int) -> Floats:
+        """Return by how much these change with moves, exactly."""
+        return self.pairs.within_change(moves, weights, n_clusters)
+
+    def _is_rough(self) -> bool:
+        return self.pairs.form.has_rough_sums and self.precision != "float64" and self.n_samples >= ROUGH_FROM
+
+    def _rough_pairs(self) -> Any:
+        if self._rough is None:
+            from kernelweave.backends.torch.pairs import RoughPairs
+
+            self._rough = RoughPairs(self.pairs, self.precision)
+        return self._rough
