@@ -19,8 +19,6 @@ from kernelweave.partitions.rough import RoughPartition
 
 # Samples from which on rough sums pay: a pass over fewer takes no longer in double precision.
 ROUGH_FROM = 2**14
-# Rows whose kernel values are held together.
-GAIN_ROWS = 1024
 
 
 def device_backend() -> Any:
@@ -91,13 +89,13 @@ def _pair_form(formula: formulas.Formula, prepared: Array) -> tuple[Any, Array] 
     if isinstance(formula, formulas.Gaussian):
         return PairForm("gaussian"), prepared[:, :-2]
     if isinstance(formula, formulas.Laplacian):
-        return PairForm("laplacian"), formula.gamma * prepared
+        return PairForm("laplacian", formula.gamma), prepared
     if isinstance(formula, formulas.NormalizedPolynomial):
-        return PairForm("polynomial", 0.0, formula.degree), prepared
-    if isinstance(formula, formulas.Polynomial) and formula.gamma >= 0:
-        return PairForm("polynomial", formula.coef0, formula.degree), np.sqrt(formula.gamma) * prepared
-    if isinstance(formula, formulas.Sigmoid) and formula.gamma >= 0:
-        return PairForm("sigmoid", formula.coef0), np.sqrt(formula.gamma) * prepared
+        return PairForm("polynomial", 1.0, 0.0, formula.degree), prepared
+    if isinstance(formula, formulas.Polynomial):
+        return PairForm("polynomial", formula.gamma, formula.coef0, formula.degree), prepared
+    if isinstance(formula, formulas.Sigmoid):
+        return PairForm("sigmoid", formula.gamma, formula.coef0), prepared
     return None
 
 

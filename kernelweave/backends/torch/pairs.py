@@ -20,30 +20,29 @@ from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 # Rows and columns of a tile in float64: three of them are alive at a time, 128 MiB each.
 TILE_ROWS = 2048
 TILE_COLS = 8192
-# Numbers of a broadcast of differences, for distances that are no inner products.
-DIFFERENCES = 2**25
 
 
 @dataclass(frozen=True)
 class PairForm:
     """A kernel function of prepared samples.
 
-    ``"gaussian"`` is exp(-||x - y||^2 / 2), ``"laplacian"`` exp(-||x - y||_1), ``"polynomial"`` (x.y + coef0)^degree and
-    ``"sigmoid"`` tanh(x.y + coef0): widths are part of the samples.
+    ``"gaussian"`` is exp(-||x - y||^2 / 2) of samples that are scaled already, ``"laplacian"`` exp(-gamma ||x - y||_1),
+    ``"polynomial"`` (gamma x.y + coef0)^degree and ``"sigmoid"`` tanh(gamma x.y + coef0).
     """
 
     kind: str
+    gamma: float = 1.0
     coef0: float = 0.0
     degree: float = 1.0
 
     def values(self, X: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
         """Return the kernel between rows of X and rows of Y, a new tensor."""
         if self.kind == "laplacian":
-            return _manhattan(X, Y).neg_().exp_()
+            return torch.cdist(X, Y, p=1.0).mul_(-self.gamma).exp_()
         if self.kind == "gaussian":
             half = 0.5 * X.square().sum(dim=1)[:, None] + 0.5 * Y.square().sum(dim=1)
             return torch.addmm(half.neg_(), X, Y.T).clamp_(max=0.0).exp_()
-        products = (X @ Y.T).add_(self.coef0)
+        products = (X @ Y.T).mul_(self.gamma).add_(self.coef0)
         if self.kind == "sigmoid":
             return products.tanh_()
         return products.pow_(int(self.degree) if float(self.degree).is_integer() else self.degree)
@@ -52,18 +51,13 @@ class PairForm:
         """Return the kernel of every row with itself."""
         if self.kind in ("gaussian", "laplacian"):
             return torch.ones(len(X), dtype=X.dtype, device=X.device)
-        products = X.square().sum(dim=1) + self.coef0
+        products = self.gamma * X.square().sum(dim=1) + self.coef0
         return products.tanh() if self.kind == "sigmoid" else products**self.degree
 
     @property
     def has_rough_sums(self) -> bool:
         """Whether sums in single precision are known, with a bound on their error."""
         return self.kind == "gaussian"
-
-
-def _manhattan(X: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
-    """Return sums of absolute differences; torch's cdist for a GPU, column by column where its memory would not do."""
-    return torch.cdist(X, Y, p=1.0)
 
 
 class Pairs:

@@ -162,6 +162,7 @@ class MinMaxKMeans(CenterClusterer):
     }
 
     _takes_blocks = True
+    _takes_device = True
 
     def __init__(
         self,
@@ -355,6 +356,7 @@ class MinMaxKernelKMeans(CenterClusterer):
     }
 
     _takes_blocks = True
+    _takes_device = True
 
     def __init__(
         self,

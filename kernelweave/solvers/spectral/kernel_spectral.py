@@ -11,14 +11,14 @@ Source      Houthuys, Langone and Suykens, Information Fusion 2018, 2.2 and 3; A
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import eigh, lapack
 from scipy.optimize import nnls
 
-from kernelweave.backends import BackendArray, get_backend
+from kernelweave.backends import Backend, BackendArray, get_backend
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.operator import KernelOperator
@@ -82,9 +82,18 @@ class ScoreModel:
     eigenvalues: Floats  # (q,)
     weights: BackendArray  # (n,) inverse degrees
 
+    def on_host(self, backend: Backend) -> "ScoreModel":
+        """Return the same with arrays of NumPy."""
+        return replace(
+            self,
+            alphas=backend.host(self.alphas),
+            scores=backend.host(self.scores),
+            weights=backend.host(self.weights),
+        )
+
     @property
-    def degrees(self) -> BackendArray:
-        """Sums of the kernel rows, 0 for a sample that is like none."""
+    def degrees(self) -> Floats:
+        """Sums of the kernel rows, 0 for a sample that is like none; on the host."""
         return np.divide(1.0, self.weights, out=np.zeros_like(self.weights), where=self.weights > 0)
 
 
