@@ -17,7 +17,7 @@ from kernelweave.foundation.config import config_context, get_config
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.logged_warnings import logged_warnings, warn
 from kernelweave.foundation.registry import provided
-from kernelweave.foundation.tensors import without_tensors
+from kernelweave.foundation.tensors import error_line, is_out_of_memory, without_tensors
 
 P = ParamSpec("P")
 
@@ -111,8 +111,16 @@ def _device_of(estimator: Any, args: tuple[Any, ...]) -> Iterator[tuple[Any, ...
             UserWarning,
         )
         device = None
-    with config_context(device=device):
-        yield (X, *args[1:]) if args else args
+    try:
+        with config_context(device=device):
+            yield (X, *args[1:]) if args else args
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise MemoryError(
+            f"device={str(device)!r} ran out of memory in the fit of {type(estimator).__name__} ({error_line(error)}). "
+            "Use storage='blockwise', which stores no kernel matrix, fewer samples, or another device."
+        ) from error
 
 
 def openmp_threads() -> int:

@@ -32,3 +32,14 @@ def _has_tensors(torch: Any, views: Any) -> bool:
 
 def _first(parts: Any) -> str | None:
     return next((device for _, device in parts if device is not None), None)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that a device has no memory left."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(error, torch.OutOfMemoryError)
+
+
+def error_line(error: Exception) -> str:
+    """Return the first sentence of an error."""
+    return str(error).split(". ")[0]

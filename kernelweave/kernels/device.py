@@ -1,15 +1,14 @@
 """Kernels on a torch device, a GPU in the first place: where they are placed, and those of all pairs of samples."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.backends import Backend, BackendArray, Moves
+from kernelweave.backends import Backend, BackendArray, Moves, get_device_backend
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 from kernelweave.foundation.config import get_config
-from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.logged_warnings import warn
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.operator import KernelOperator
@@ -17,37 +16,12 @@ from kernelweave.kernels.spec import formulas
 from kernelweave.partitions.partition import Partition
 from kernelweave.partitions.rough import RoughPartition
 
-# Samples from which on rough sums pay: a pass over fewer takes no longer in double precision.
-ROUGH_FROM = 2**14
 
 
 def device_backend() -> Any:
     """Return the backend of the device that the settings name, None for this process."""
     device = get_config().device
-    return None if device is None else _backend(str(device))
-
-
-@cache
-def _backend(device: str) -> Any:
-    try:
-        import torch
-    except ImportError as error:
-        raise ParameterError(
-            f"device={device!r} needs torch, which is not installed. Run pip install 'kernelweave[gpu]', or leave the "
-            "device out."
-        ) from error
-    try:
-        known = torch.device(device)
-    except RuntimeError as error:
-        raise ParameterError(f"device={device!r} is no device of torch; use 'cuda', 'cuda:1' or 'cpu'.") from error
-    if known.type == "cuda" and not torch.cuda.is_available():
-        raise ParameterError(
-            f"device={device!r}: torch {torch.__version__} sees no GPU here. Leave the device out, or install a torch "
-            "build for your driver."
-        )
-    from kernelweave.backends.torch import TorchBackend
-
-    return TorchBackend(device)
+    return None if device is None else get_device_backend(str(device))
 
 
 def place_matrix(K: Array, *, psd: bool | None, largest: float | None = None) -> DenseKernel | None:
@@ -58,10 +32,20 @@ def place_matrix(K: Array, *, psd: bool | None, largest: float | None = None) ->
     return DenseKernel(backend.array(K, K.dtype), psd=psd, backend=backend, largest=largest)
 
 
+def warn_of_processor(what: str) -> None:
+    """Say that a kernel stays on the processor, where the settings name a device."""
+    device = get_config().device
+    if device is not None:
+        warn(f"{what} stay on the processor: device={str(device)!r} takes dense kernels and features.", UserWarning)
+
+
 def place_features(features: Any) -> FeatureKernel | None:
     """Return features on the device of the settings, None where there is none."""
     backend = device_backend()
-    if backend is None or sp.issparse(features):
+    if backend is None:
+        return None
+    if sp.issparse(features):
+        warn_of_processor("Sparse features")
         return None
     return FeatureKernel(backend.array(features, np.float64), backend=backend)
 
@@ -69,16 +53,18 @@ def place_features(features: Any) -> FeatureKernel | None:
 def place_formula(formula: formulas.Formula, prepared: Any, *, stored: bool) -> KernelOperator | None:
     """Return the kernel of all pairs on the device of the settings; None without one, or where it lacks the formula."""
     backend = device_backend()
-    form = None if backend is None or sp.issparse(prepared) else _pair_form(formula, prepared)
+    if backend is None:
+        return None
+    form = None if sp.issparse(prepared) else _pair_form(formula, prepared)
     if form is None:
+        if not stored:  # a stored one is computed here and then placed
+            warn_of_processor(f"Kernels of {type(formula).__name__} that are not stored")
         return None
     from kernelweave.backends.torch.pairs import Pairs
 
     pairs = Pairs(backend, *form)
     if stored:
-        import torch
-
-        return DenseKernel(pairs.matrix(torch.float64), psd=formula.psd, backend=backend)
+        return DenseKernel(pairs.matrix(), psd=formula.psd, backend=backend)
     return DeviceKernel(pairs, formula.psd, formula.bound(prepared), get_config().precision)
 
 
@@ -106,6 +92,8 @@ class DeviceKernel(KernelOperator):
     """
 
     backend: Backend
+    #: Samples from which on rough sums pay: a pass over fewer takes no longer in double precision.
+    rough_from = 2**14
 
     def __init__(self, pairs: Any, psd: bool | None, bound: float, precision: str) -> None:
         self.backend = pairs.backend
@@ -200,7 +188,7 @@ class DeviceKernel(KernelOperator):
         return self.pairs.within_change(moves, weights, n_clusters)
 
     def _is_rough(self) -> bool:
-        return self.pairs.form.has_rough_sums and self.precision != "float64" and self.n_samples >= ROUGH_FROM
+        return self.pairs.form.has_rough_sums and self.precision != "float64" and self.n_samples >= self.rough_from
 
     def _rough_pairs(self) -> Any:
         if self._rough is None:

@@ -190,7 +190,7 @@ class TorchBackend:
 
     def diagonal(self, K: TorchArray) -> TorchArray:
         """Return the diagonal."""
-        return TorchArray(K.tensor.diagonal().to(torch.float64))
+        return TorchArray(K.tensor.diagonal().to(torch.float64, copy=True))
 
     def largest_entry(self, K: TorchArray) -> float:
         """Return the largest absolute value."""
@@ -218,7 +218,7 @@ class TorchBackend:
 
     def block(self, K: TorchArray, rows: Index, cols: Index) -> Array:
         """Return a copy of a block."""
-        return _small(self.picked(self.picked(K.tensor, rows).T, cols).T)
+        return np.array(_small(self.picked(self.picked(K.tensor, rows).T, cols).T))
 
     def columns(self, K: TorchArray, samples: Ints) -> TorchArray:
         """Return some columns: rows, since the matrix is symmetric."""

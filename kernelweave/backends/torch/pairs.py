@@ -90,9 +90,9 @@ class Pairs:
         """Return K @ H."""
         return TorchArray(self._products(self.X, self.Y, self.backend.tensor(H, torch.float64)))
 
-    def matrix(self, dtype: torch.dtype) -> TorchArray:
+    def matrix(self) -> TorchArray:
         """Return the whole kernel, stored."""
-        out = torch.empty(self.shape, dtype=dtype, device=self.X.device)
+        out = torch.empty(self.shape, dtype=torch.float64, device=self.X.device)
         for lo, hi in _steps(self.shape[0], TILE_ROWS):
             for left, right in _steps(self.shape[1], TILE_COLS):
                 out[lo:hi, left:right] = self.form.values(self.X[lo:hi], self.Y[left:right])
