@@ -3,4 +3,13 @@
 from kernelweave.backends.protocol import Assignment, Backend, BackendArray, CandidateRuns, Moves
 from kernelweave.backends.registry import BACKENDS, get_backend, get_device_backend
 
-__all__ = ["BACKENDS", "Assignment", "Backend", "BackendArray", "CandidateRuns", "Moves", "get_backend", "get_device_backend"]
+__all__ = [
+    "BACKENDS",
+    "Assignment",
+    "Backend",
+    "BackendArray",
+    "CandidateRuns",
+    "Moves",
+    "get_backend",
+    "get_device_backend",
+]

@@ -37,8 +37,8 @@ def get_device_backend(device: str) -> Any:
         raise ParameterError(f"device={device!r} is no device of torch; use 'cuda', 'cuda:1' or 'cpu'.") from error
     if kind == "cuda" and not torch.cuda.is_available():
         raise ParameterError(
-            f"device={device!r}: torch {torch.__version__} sees no GPU here. Leave the device out, or install a build of "
-            "torch for your driver."
+            f"device={device!r}: torch {torch.__version__} sees no GPU here. Leave the device out, or install a build "
+            "of torch for your driver."
         )
     from kernelweave.backends.torch import TorchBackend
 

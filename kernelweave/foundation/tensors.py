@@ -6,7 +6,7 @@ from typing import Any
 
 
 def without_tensors(X: Any) -> tuple[Any, str | None]:
-    """Return input with NumPy arrays in place of tensors, and the GPU that the tensors are on, None where there is none.
+    """Return input with NumPy arrays in place of tensors, and the GPU that the tensors are on, if any.
 
     Torch is not imported: without it there are no tensors.
     """

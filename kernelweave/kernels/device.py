@@ -17,7 +17,6 @@ from kernelweave.partitions.partition import Partition
 from kernelweave.partitions.rough import RoughPartition
 
 
-
 def device_backend() -> Any:
     """Return the backend of the device that the settings name, None for this process."""
     device = get_config().device
@@ -48,6 +47,12 @@ def place_features(features: Any) -> FeatureKernel | None:
         warn_of_processor("Sparse features")
         return None
     return FeatureKernel(backend.array(features, np.float64), backend=backend)
+
+
+def on_device(op: FeatureKernel) -> FeatureKernel:
+    """Return features of the host on the device of the settings; others, and those without a device, as they are."""
+    here = isinstance(op.Phi, np.ndarray) or sp.issparse(op.Phi)
+    return (place_features(op.Phi) if here else None) or op
 
 
 def place_formula(formula: formulas.Formula, prepared: Any, *, stored: bool) -> KernelOperator | None:

@@ -1,7 +1,7 @@
 """Partitions of kernels whose sums are computed in single precision, with decisions and objectives in double.
 
-A rough pass is many times faster on a GPU. Its sums come with a bound on their error, sample by sample: where the lead of
-the nearest cluster is within the bound, the sums of the sample are computed again in double precision before it is
+A rough pass is many times faster on a GPU. Its sums come with a bound on their error, sample by sample: where the lead
+of the nearest cluster is within the bound, the sums of the sample are computed again in double precision before it is
 decided. What clusters know of themselves, and with it the objective, is always in double precision: it takes the pairs
 inside clusters alone, and then those of samples that move.
 """
@@ -30,9 +30,7 @@ class RoughPartition(SumsPartition):
         """Return the nearest cluster of every sample; those within the bound on errors are decided exactly."""
         if self._rough:
             carried = self._n_moves * self._heaviest()
-            self.op.correct_sums(
-                self.sums, self.labels, self.weights, self.totals, self.norms, self.tolerance, carried
-            )
+            self.op.correct_sums(self.sums, self.labels, self.weights, self.totals, self.norms, self.tolerance, carried)
         return super().nearest(coefs)
 
     def certain(self, lead: float) -> bool:

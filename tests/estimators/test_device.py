@@ -134,9 +134,9 @@ def test_tensors_are_read_as_arrays():
 
 @for_estimators(lambda case: hasattr(case.cls, "_takes_device") and not case.cls._takes_device)
 def test_estimators_without_a_way_there_say_so(case):
-    with config_context(device="cpu"), pytest.warns(UserWarning, match=f"{case.cls.__name__} has no way to run on"):
-        with suppress(ValueError, TypeError):  # nothing to fit
-            case.make().fit(None)
+    said = pytest.warns(UserWarning, match=f"{case.cls.__name__} has no way to run on")
+    with config_context(device="cpu"), said, suppress(ValueError, TypeError):  # there is nothing to fit
+        case.make().fit(None)
 
 
 @pytest.mark.filterwarnings("ignore::kernelweave.NotPSDWarning")
@@ -168,7 +168,10 @@ def test_a_device_without_memory_is_named(monkeypatch):
 
     monkeypatch.setattr(DeviceKernel, "diag", full)
     model = kw.KernelKMeans(K, storage="blockwise")
-    with config_context(device="cpu"), pytest.raises(MemoryError, match=r"ran out of memory.*CUDA.*storage='blockwise'"):
+    with (
+        config_context(device="cpu"),
+        pytest.raises(MemoryError, match=r"ran out of memory.*CUDA.*storage='blockwise'"),
+    ):
         model.fit(table())
 
 

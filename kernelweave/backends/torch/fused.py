@@ -1,12 +1,12 @@
 """Sums of the Gaussian kernel in single precision, in one pass that never writes a kernel value to memory.
 
 Columns are sorted by the cluster they count for, so that no indicators of clusters are multiplied: a program of the GPU
-takes some rows, forms a tile of inner products on the tensor cores, takes the exponentials and adds along the rows. Sums
-of a tile are added in double precision. ``PLAIN`` is the same in plain torch, for a processor and as a twin to compare
-with.
+takes some rows, forms a tile of inner products on the tensor cores, takes the exponentials and adds along the rows.
+Sums of a tile are added in double precision. ``add_plain`` is the same in plain torch, for a processor and as a twin to
+compare with.
 
-Samples are scaled so that the kernel is 2^(x.y - |x|^2 / 2 - |y|^2 / 2). What a sum may be off by, relatively, is the sum
-of what its terms may be off by: all terms are positive.
+Samples are scaled so that the kernel is 2^(x.y - |x|^2 / 2 - |y|^2 / 2). All terms of a sum are positive, so that it is
+off by no larger a share than its terms are.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Kernels of all pairs of samples, computed on the device whenever they are needed and never stored.
 
-Every sum exists twice. ``exact`` ones are products of tiles in float64 and hold for every form of kernel. ``rough`` ones
-are those of the Gaussian kernel in single precision (``fused.py``), many times faster on a GPU, with a bound on their
-error for every sample; partitions decide in float64 what the bound leaves open.
+Every sum exists twice. Exact ones are products of tiles in float64, for every form of kernel. Rough ones are those of
+the Gaussian kernel in single precision (``fused.py``), many times faster on a GPU, with a bound on the error of every
+sample; partitions decide in float64 what the bound leaves open.
 """
 
 from dataclasses import dataclass
@@ -132,7 +132,7 @@ class Pairs:
                 sums.tensor[:, first:last] += signed @ self.form.values(moved, self.X[first:last])
 
     def within_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
-        """Return the kernel summed over the pairs inside each cluster: n^2 / 2k pairs where clusters are of one size."""
+        """Return the kernel summed over the pairs inside each cluster, each pair computed once."""
         order = torch.argsort(labels.tensor, stable=True)
         counts = torch.bincount(labels.tensor, minlength=n_clusters).tolist()
         ends = np.cumsum([0, *counts])
