@@ -6,12 +6,13 @@ it a tie, a matter of chance.
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from kernelweave.backends.protocol import Assignment, Moves, Tile
+from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Tile
 from kernelweave.backends.tiling import Tiling
 from kernelweave.backends.torch.array import DTYPES, TorchArray, as_tensor
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
@@ -29,7 +30,6 @@ class TorchBackend:
 
     direct_limit = 0
     one_run_at_a_time = True
-    run_candidates = None
     graph_moves = None
     margin_dual = None
 
@@ -39,6 +39,13 @@ class TorchBackend:
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
         return TorchBackend, (str(self.device),)
+
+    @property
+    def run_candidates(self) -> Callable[..., CandidateRuns]:
+        """Runs of kernel k-means from many candidates, in batches."""
+        from kernelweave.backends.torch.candidates import run_candidates
+
+        return run_candidates
 
     # To and from the device
 
