@@ -19,8 +19,8 @@ from kernelweave.solvers.spectral.kernel_spectral import kernel_spectral
 from kernelweave.solvers.spectral.multi_view_spectral import multi_view_spectral
 from tests.backends.halves import HalvesBackend
 from tests.backends.watched_blocks import WatchedBlocks
+from tests.torch_devices import needs_torch
 
-WITHOUT_TORCH = "torch is not installed"
 N = 97
 MIDDLE = 38
 K = 4
@@ -71,7 +71,7 @@ class Home:
 
 
 def watched_torch():
-    pytest.importorskip("torch", reason=WITHOUT_TORCH)
+    needs_torch()
     from tests.backends.watched_torch import WatchedTorch
 
     return WatchedTorch()

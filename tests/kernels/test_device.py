@@ -19,6 +19,9 @@ from tests.strategies import generators, partitions, sample_weights, samples
 from tests.torch_devices import needs_torch
 
 torch = needs_torch()
+
+from kernelweave.backends.torch.pairs import PairForm, Pairs  # noqa: E402 - only where torch is
+
 few = settings(max_examples=15, deadline=None)
 
 
@@ -203,6 +206,24 @@ def test_what_clusters_know_of_themselves_is_exact_after_a_pass_and_after_moves(
         partition.go_to(op.backend.labels(current))
         wanted = [np.where(current == c, weights, 0.0) @ K @ np.where(current == c, weights, 0.0) for c in range(k)]
         np.testing.assert_allclose(partition.within, wanted, atol=1e-12 * weights.sum() ** 2)
+
+
+@few
+@given(samples(min_n=3, max_n=40), st.data())
+def test_fused_sums_in_double_precision_are_those_of_tiles(X, data):
+    labels, k = data.draw(partitions(len(X)))
+    weights = data.draw(sample_weights(len(X)))
+    backend = get_device_backend("cpu")
+    plain, fused = (Pairs(backend, PairForm("gaussian"), X, fused=yes) for yes in (False, True))
+    there = (backend.labels(labels), backend.array(weights))
+    rows = torch.arange(0, len(X), 2)
+    size = 1e-12 * max(weights.sum(), 1.0)
+    sums = [backend.host(pairs.exact_sums(*there, k)) for pairs in (plain, fused)]
+    np.testing.assert_allclose(*sums, rtol=0, atol=size)
+    some = [pairs.exact_sums_of(rows, *there, k).numpy() for pairs in (plain, fused)]
+    np.testing.assert_allclose(*some, rtol=0, atol=size)
+    within = [pairs.within_sums(*there, k) for pairs in (plain, fused)]
+    np.testing.assert_allclose(*within, rtol=0, atol=size * max(weights.sum(), 1.0))
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -280,7 +280,7 @@ def _digits_of(K: TorchArray, weights: torch.Tensor) -> DigitMatrix:
     if known is None or not torch.equal(known[0], weights):
         known = (weights, DigitMatrix(K.tensor, weights))
         K.digits = known  # type: ignore[attr-defined]
-    return known[1]  # type: ignore[no-any-return]
+    return known[1]
 
 
 def _room(device: torch.device) -> float:

@@ -16,11 +16,8 @@ import torch
 
 #: How inner products are formed: three products of halves in tf32, one of them, or single precision throughout.
 PRECISIONS = ("tf32x3", "tf32", "ieee")
-# Rows and columns of a tile, threads in units of 32, and tiles that are loaded ahead.
-ROWS = 128
+# Columns of a tile in single precision: as many values are added in it.
 COLUMNS = 128
-WARPS = 8
-STAGES = 2
 # Features that are multiplied together; more are taken in pieces.
 WIDEST = 128
 # Columns of a tile in plain torch.
@@ -33,6 +30,22 @@ SPLIT = {"tf32x3": 3 * 2.0**-22, "tf32": 2.0**-10, "ieee": 2.0**-24}
 PARTS = {"tf32x3": 3, "tf32": 1, "ieee": 1}
 ROUNDED = 2.0**-24
 POWER = 2.0**-22
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Rows and columns of a tile, features multiplied together, threads in units of 32, and tiles loaded ahead."""
+
+    rows: int
+    columns: int
+    piece: int
+    warps: int
+    stages: int
+
+
+#: Tiles in single precision, and those in double.
+TILE = Shape(128, COLUMNS, WIDEST, 8, 2)
+WIDE_TILE = Shape(64, 64, 32, 4, 2)
 
 
 @dataclass(frozen=True)
@@ -63,89 +76,98 @@ class Groups:
         return cls(samples[order], counts, pairs % n_clusters, pairs // n_clusters)
 
 
-class RoughGaussian:
-    """Samples in single precision, and sums of the Gaussian kernel between them."""
+class FusedGaussian:
+    """Samples as the pass takes them, and sums of the Gaussian kernel between them.
+
+    With ``precision="float64"`` everything is in double precision.
+    """
 
     def __init__(self, X: torch.Tensor, precision: str = "tf32x3") -> None:
         self.precision = precision
-        scaled = X * math.sqrt(math.log2(math.e))
+        self.dtype = torch.float64 if precision == "float64" else torch.float32
         width = _padded(X.shape[1])
-        self.X = torch.zeros(len(X), width, dtype=torch.float32, device=X.device)
-        self.X[:, : X.shape[1]] = scaled
+        self.X = torch.zeros(len(X), width, dtype=self.dtype, device=X.device)
+        self.X[:, : X.shape[1]] = X * math.sqrt(math.log2(math.e))
         squares = self.X.to(torch.float64).square().sum(dim=1)
-        self.half = (-0.5 * squares).to(torch.float32)
-        self.lengths = squares.sqrt()
+        self.half = (-0.5 * squares).to(self.dtype)
+        self._lengths = squares.sqrt()
 
     def relative_errors(self) -> torch.Tensor:
-        """Return for every row by how much a sum may be off, as a share of it."""
-        longest = self.lengths.max()
+        """Return for every row by how much a sum in single precision may be off, as a share of it."""
+        longest = self._lengths.max()
         steps = PARTS[self.precision] * self.X.shape[1] / 8
-        exponents = (SPLIT[self.precision] + 2 * ROUNDED * steps) * self.lengths * longest
-        exponents += 3 * ROUNDED * (self.lengths + longest).square()
+        exponents = (SPLIT[self.precision] + 2 * ROUNDED * steps) * self._lengths * longest
+        exponents += 3 * ROUNDED * (self._lengths + longest).square()
         return math.log(2.0) * exponents + 2 * POWER + COLUMNS * ROUNDED
 
-    def add_sums(self, sums: torch.Tensor, groups: Groups, weights: torch.Tensor | None) -> None:
-        """Add the sums of groups of columns to the (k, n) sums of clusters, in place."""
+    def add_sums(
+        self, sums: torch.Tensor, groups: Groups, weights: torch.Tensor | None, rows: torch.Tensor | None = None
+    ) -> None:
+        """Add the sums of groups of columns to the (k, n) sums of clusters, in place.
+
+        ``rows`` are the samples that the sums are of, by default all.
+        """
         if len(groups.columns) == 0:
             return
-        if self.X.is_cuda:
-            _add_fused(self, sums, groups, weights)
-        else:
-            add_plain(self, sums, groups, weights)
+        X = self.X if rows is None else self.X[rows]
+        half = self.half if rows is None else self.half[rows]
+        add = self._add_fused if self.X.is_cuda else self.add_plain
+        add(X, half, sums, groups, weights)
 
+    def add_plain(
+        self, X: torch.Tensor, half: torch.Tensor, sums: torch.Tensor, groups: Groups, weights: torch.Tensor | None
+    ) -> None:
+        """Add the sums of groups in plain torch, where products in single precision are not split."""
+        n_groups = len(groups.counts)
+        member = torch.repeat_interleave(torch.arange(n_groups, device=sums.device), groups.counts)
+        found = torch.zeros(n_groups, len(X), dtype=torch.float64, device=sums.device)
+        for left in range(0, len(groups.columns), PLAIN_COLUMNS):
+            columns = groups.columns[left : left + PLAIN_COLUMNS]
+            here = member[left : left + PLAIN_COLUMNS]
+            carried = 1.0 if weights is None else weights[columns].to(self.dtype).to(torch.float64)
+            indicators = torch.zeros(n_groups, len(columns), dtype=torch.float64, device=sums.device)
+            indicators[here, torch.arange(len(columns), device=sums.device)] = carried
+            for lo in range(0, len(X), PLAIN_ROWS):
+                rows = slice(lo, lo + PLAIN_ROWS)
+                exponents = self.X[columns] @ X[rows].T
+                exponents += self.half[columns][:, None] + half[rows]
+                found[:, rows] += indicators @ exponents.clamp_(max=0.0).exp2_().to(torch.float64)
+        for g, (plus, minus) in enumerate(zip(groups.plus.tolist(), groups.minus.tolist(), strict=True)):
+            sums[plus] += found[g]
+            if minus >= 0:
+                sums[minus] -= found[g]
 
-def add_plain(rough: RoughGaussian, sums: torch.Tensor, groups: Groups, weights: torch.Tensor | None) -> None:
-    """Add the sums of groups in plain torch, where float32 products are not split."""
-    n_groups = len(groups.counts)
-    member = torch.repeat_interleave(torch.arange(n_groups, device=sums.device), groups.counts)
-    found = torch.zeros(n_groups, sums.shape[1], dtype=torch.float64, device=sums.device)
-    for left in range(0, len(groups.columns), PLAIN_COLUMNS):
-        columns = groups.columns[left : left + PLAIN_COLUMNS]
-        here = member[left : left + PLAIN_COLUMNS]
-        carried = 1.0 if weights is None else weights[columns].to(torch.float32).to(torch.float64)
-        indicators = torch.zeros(n_groups, len(columns), dtype=torch.float64, device=sums.device)
-        indicators[here, torch.arange(len(columns), device=sums.device)] = carried
-        for lo in range(0, len(rough.X), PLAIN_ROWS):
-            rows = slice(lo, lo + PLAIN_ROWS)
-            exponents = rough.X[columns] @ rough.X[rows].T
-            exponents += rough.half[columns][:, None] + rough.half[rows]
-            found[:, rows] += indicators @ exponents.clamp_(max=0.0).exp2_().to(torch.float64)
-    for g, (plus, minus) in enumerate(zip(groups.plus.tolist(), groups.minus.tolist(), strict=True)):
-        sums[plus] += found[g]
-        if minus >= 0:
-            sums[minus] -= found[g]
+    def _add_fused(
+        self, X: torch.Tensor, half: torch.Tensor, sums: torch.Tensor, groups: Groups, weights: torch.Tensor | None
+    ) -> None:
+        """Add the sums of groups by the kernel of the GPU."""
+        from kernelweave.backends.torch.triton_kernels import launch
 
-
-def _add_fused(rough: RoughGaussian, sums: torch.Tensor, groups: Groups, weights: torch.Tensor | None) -> None:
-    """Add the sums of groups by the kernel of the GPU."""
-    from kernelweave.backends.torch.triton_kernels import launch
-
-    device = sums.device
-    padded = (groups.counts + COLUMNS - 1) // COLUMNS * COLUMNS
-    starts = torch.zeros(len(padded) + 1, dtype=torch.int32, device=device)
-    starts[1:] = padded.cumsum(0)
-    size = int(starts[-1])
-    before = groups.counts.cumsum(0) - groups.counts
-    shift = torch.repeat_interleave(starts[:-1].to(torch.int64) - before, groups.counts)
-    place = torch.arange(len(groups.columns), device=device) + shift
-    Y = torch.zeros(size, rough.X.shape[1], dtype=torch.float32, device=device)
-    Y[place] = rough.X[groups.columns]
-    half = torch.full((size,), NOTHING, dtype=torch.float32, device=device)
-    half[place] = rough.half[groups.columns]
-    carried = half if weights is None else torch.zeros(size, dtype=torch.float32, device=device)
-    if weights is not None:
-        carried[place] = weights[groups.columns].to(torch.float32)
-    launch(
-        (rough.X, rough.half),
-        (Y, half, carried),
-        (starts, groups.plus.to(torch.int32), groups.minus.to(torch.int32)),
-        sums,
-        weighted=weights is not None,
-        precision=rough.precision,
-        tile=(ROWS, COLUMNS, min(WIDEST, rough.X.shape[1])),
-        warps=WARPS,
-        stages=STAGES,
-    )
+        shape = WIDE_TILE if self.dtype == torch.float64 else TILE
+        device = sums.device
+        padded = (groups.counts + shape.columns - 1) // shape.columns * shape.columns
+        starts = torch.zeros(len(padded) + 1, dtype=torch.int32, device=device)
+        starts[1:] = padded.cumsum(0)
+        size = int(starts[-1])
+        before = groups.counts.cumsum(0) - groups.counts
+        shift = torch.repeat_interleave(starts[:-1].to(torch.int64) - before, groups.counts)
+        place = torch.arange(len(groups.columns), device=device) + shift
+        Y = torch.zeros(size, self.X.shape[1], dtype=self.dtype, device=device)
+        Y[place] = self.X[groups.columns]
+        halves = torch.full((size,), NOTHING, dtype=self.dtype, device=device)
+        halves[place] = self.half[groups.columns]
+        carried = halves if weights is None else torch.zeros(size, dtype=self.dtype, device=device)
+        if weights is not None:
+            carried[place] = weights[groups.columns].to(self.dtype)
+        launch(
+            (X, half),
+            (Y, halves, carried),
+            (starts, groups.plus.to(torch.int32), groups.minus.to(torch.int32)),
+            sums,
+            weighted=weights is not None,
+            precision="ieee" if self.dtype == torch.float64 else self.precision,
+            shape=shape,
+        )
 
 
 def _padded(width: int) -> int:

@@ -5,7 +5,7 @@ the Gaussian kernel in single precision (``fused.py``), many times faster on a G
 sample; partitions decide in float64 what the bound leaves open.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import torch
 from kernelweave.backends.protocol import Moves
 from kernelweave.backends.torch.array import TorchArray
 from kernelweave.backends.torch.backend import TorchBackend
-from kernelweave.backends.torch.fused import Groups, RoughGaussian
+from kernelweave.backends.torch.fused import FusedGaussian, Groups
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 # Rows and columns of a tile in float64: three of them are alive at a time, 128 MiB each.
@@ -63,12 +63,17 @@ class PairForm:
 class Pairs:
     """Samples on a device and the kernel between all pairs of them, or between them and others (``sources``)."""
 
-    def __init__(self, backend: TorchBackend, form: PairForm, X: Any, sources: Any = None) -> None:
+    def __init__(
+        self, backend: TorchBackend, form: PairForm, X: Any, sources: Any = None, *, fused: bool | None = None
+    ) -> None:
         self.backend = backend
         self.form = form
         self.X = backend.tensor(X, torch.float64)
         self.Y = self.X if sources is None else backend.tensor(sources, torch.float64)
         self.shape = (len(self.X), len(self.Y))
+        # On a GPU a fused pass is faster than tiles that are written to memory, in double precision too.
+        usual = form.kind == "gaussian" and self.X.is_cuda and sources is None
+        self._fused = FusedGaussian(self.X, "float64") if (usual if fused is None else fused) else None
 
     def diagonal(self) -> TorchArray:
         """Return k(x_i, x_i) of every row."""
@@ -113,6 +118,8 @@ class Pairs:
 
     def exact_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
         """Return the cluster sums of all rows, shape (k, n)."""
+        if self._fused is not None:
+            return TorchArray(self._fused_sums(None, labels.tensor, weights.tensor, n_clusters))
         indicators = self._indicators(labels.tensor, weights.tensor, n_clusters)
         return TorchArray(self._products(self.X, self.Y, indicators).T.contiguous())
 
@@ -120,6 +127,8 @@ class Pairs:
         self, samples: torch.Tensor, labels: TorchArray, weights: TorchArray, n_clusters: int
     ) -> torch.Tensor:
         """Return the cluster sums of some rows, shape (k, len(samples))."""
+        if self._fused is not None:
+            return self._fused_sums(samples, labels.tensor, weights.tensor, n_clusters)
         indicators = self._indicators(labels.tensor, weights.tensor, n_clusters)
         return self._products(self.X[samples], self.Y, indicators).T
 
@@ -139,7 +148,7 @@ class Pairs:
         within = torch.zeros(n_clusters, dtype=torch.float64, device=self.X.device)
         for c in range(n_clusters):
             members = order[ends[c] : ends[c + 1]]
-            within[c] = self._within(self.X[members], weights.tensor[members])
+            within[c] = self._within(members, weights.tensor)
         return np.asarray(within.cpu().numpy())
 
     def within_change(self, moves: Moves, weights: TorchArray, n_clusters: int) -> Floats:
@@ -153,16 +162,39 @@ class Pairs:
         among = self._products(self.X[samples], self.X[samples], signed.T.contiguous()).T
         return np.asarray((signed * (2.0 * after - among)).sum(dim=1).cpu().numpy())
 
-    def _within(self, X: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """Return sum_ij w_i w_j K_ij; tiles off the diagonal count twice."""
+    def _within(self, members: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Return sum_ij w_i w_j K_ij over some samples; tiles off the diagonal count twice."""
+        own = weights[members]
+        if self._fused is not None:
+            alone = torch.zeros(len(self.X), dtype=torch.int64, device=members.device)
+            sums = self._fused_sums(members, alone, weights, 1, members)
+            return own @ sums[0]
+        X = self.X[members]
         total = torch.zeros((), dtype=torch.float64, device=X.device)
         for lo, hi in _steps(len(X), TILE_ROWS):
-            own = self.form.values(X[lo:hi], X[lo:hi])
-            total += weights[lo:hi] @ (own @ weights[lo:hi])
+            total += own[lo:hi] @ (self.form.values(X[lo:hi], X[lo:hi]) @ own[lo:hi])
             for left, right in _steps(len(X) - hi, TILE_COLS):
                 others = slice(hi + left, hi + right)
-                total += 2.0 * (weights[lo:hi] @ (self.form.values(X[lo:hi], X[others]) @ weights[others]))
+                total += 2.0 * (own[lo:hi] @ (self.form.values(X[lo:hi], X[others]) @ own[others]))
         return total
+
+    def _fused_sums(
+        self,
+        rows: torch.Tensor | None,
+        labels: torch.Tensor,
+        weights: torch.Tensor,
+        n_clusters: int,
+        columns: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return the sums of some rows over clusters of some columns, by default all."""
+        assert self._fused is not None
+        count = len(self.X) if rows is None else len(rows)
+        sums = torch.zeros(n_clusters, count, dtype=torch.float64, device=labels.device)
+        groups = Groups.by_cluster(labels if columns is None else labels[columns], n_clusters)
+        if columns is not None:
+            groups = replace(groups, columns=columns[groups.columns])
+        self._fused.add_sums(sums, groups, weights, rows)
+        return sums
 
     def _products(self, X: torch.Tensor, Y: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """Return K(X, Y) @ right, a tile at a time."""
@@ -184,7 +216,7 @@ class RoughPairs:
     def __init__(self, pairs: Pairs, precision: str) -> None:
         self.pairs = pairs
         self.precision = precision
-        self._rough = RoughGaussian(pairs.X, precision)
+        self._rough = FusedGaussian(pairs.X, precision)
         self._errors = self._rough.relative_errors()
         self.largest_error = float(self._errors.max())
 

@@ -4,6 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+from kernelweave.backends.torch.fused import Shape
+
 
 @triton.jit
 def _add_group_sums(  # type: ignore[no-untyped-def]
@@ -64,15 +66,12 @@ def launch(
     *,
     weighted: bool,
     precision: str,
-    tile: tuple[int, int, int],
-    warps: int,
-    stages: int,
+    shape: Shape,
 ) -> None:
     """Run the kernel: a program for some rows, which passes over all columns."""
     X, half_x = rows
     n, width = X.shape
-    tile_rows, tile_columns, piece = tile
-    _add_group_sums[(triton.cdiv(n, tile_rows),)](
+    _add_group_sums[(triton.cdiv(n, shape.rows),)](
         X,
         half_x,
         *sources,
@@ -81,11 +80,11 @@ def launch(
         n,
         len(groups[1]),
         width,
-        piece,
-        tile_rows,
-        tile_columns,
+        min(width, shape.piece),
+        shape.rows,
+        shape.columns,
         precision,
         weighted,
-        num_warps=warps,
-        num_stages=stages,
+        num_warps=shape.warps,
+        num_stages=shape.stages,
     )
