@@ -19,6 +19,8 @@ from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 # Numbers of a temporary: 2^24 of float64 are 128 MiB.
 HELD = 2**24
+# Columns up to which a product with a kernel in single precision is fused: it reads the kernel once.
+MOST_FUSED = 64
 # Digits to which gains and distances are compared: equal ones then keep the order of the samples.
 GAIN_DIGITS = 9
 # A direction adds nothing to a basis where this share of its length is left outside of it.
@@ -236,6 +238,10 @@ class TorchBackend:
         right = self.tensor(H, torch.float64)
         if K.tensor.dtype == torch.float64:
             return TorchArray(K.tensor @ right)
+        if K.tensor.is_cuda and right.shape[1] <= MOST_FUSED:
+            from kernelweave.backends.torch.triton_kernels import stored_products
+
+            return TorchArray(stored_products(K.tensor, right))
         parts = [K.tensor[lo:hi].to(torch.float64) @ right for lo, hi in _ranges(len(K), K.shape[1])]
         return TorchArray(torch.cat(parts))
 

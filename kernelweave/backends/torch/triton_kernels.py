@@ -1,10 +1,14 @@
-"""The fused pass as a Triton kernel. Imported on a GPU only; ``fused.add_plain`` says the same in plain torch."""
+"""Passes over kernels as Triton programs. Imported on a GPU only; each has a twin in plain torch that says the same."""
 
 import torch
 import triton
 import triton.language as tl
 
 from kernelweave.backends.torch.fused import Shape
+
+# Rows and columns of a tile of a stored kernel.
+STORED_ROWS = 64
+STORED_COLUMNS = 64
 
 
 @triton.jit
@@ -88,3 +92,51 @@ def launch(
         num_warps=shape.warps,
         num_stages=shape.stages,
     )
+
+
+@triton.jit
+def _add_stored_rows(  # type: ignore[no-untyped-def]
+    K,
+    indicators,
+    sums,
+    n,
+    n_columns,
+    stride,
+    CLUSTERS: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Write the product of some rows of a stored kernel with indicators of clusters, in double precision."""
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    c = tl.arange(0, CLUSTERS)
+    total = tl.zeros((ROWS, CLUSTERS), tl.float64)
+    for j0 in range(0, n_columns, COLUMNS):
+        j = j0 + tl.arange(0, COLUMNS)
+        there = (i[:, None] < n) & (j[None, :] < n_columns)
+        values = tl.load(K + i[:, None].to(tl.int64) * stride + j[None, :], mask=there, other=0.0)
+        weights = tl.load(indicators + j[:, None] * CLUSTERS + c[None, :], mask=j[:, None] < n_columns, other=0.0)
+        total += tl.dot(values.to(tl.float64), weights)
+    tl.store(sums + i[:, None].to(tl.int64) * CLUSTERS + c[None, :], total, mask=i[:, None] < n)
+
+
+def stored_products(K: torch.Tensor, indicators: torch.Tensor) -> torch.Tensor:
+    """Return K @ indicators in double precision, K read once in the precision it is stored in."""
+    n, n_columns = K.shape
+    width = max(16, triton.next_power_of_2(indicators.shape[1]))
+    padded = torch.zeros(n_columns, width, dtype=torch.float64, device=K.device)
+    padded[:, : indicators.shape[1]] = indicators
+    out = torch.empty(n, width, dtype=torch.float64, device=K.device)
+    _add_stored_rows[(triton.cdiv(n, STORED_ROWS),)](
+        K,
+        padded,
+        out,
+        n,
+        n_columns,
+        K.stride(0),
+        width,
+        STORED_ROWS,
+        STORED_COLUMNS,
+        num_warps=4,
+        num_stages=4,
+    )
+    return out[:, : indicators.shape[1]]
