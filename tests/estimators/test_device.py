@@ -44,12 +44,18 @@ ONE_VIEW = {
     "global search": kw.GlobalKernelKMeans(K),
     "global search, never stored": kw.GlobalKernelKMeans(K, storage="blockwise"),
     "exact global search": kw.GlobalKernelKMeans(K, search="exact"),
+    "search by exemplars": kw.GlobalKernelKMeans(K, search="exemplars"),
+    "exemplars, never stored": kw.GlobalKernelKMeans(K, search="exemplars", storage="blockwise"),
+    "mixture": kw.ConvexMixture(K),
+    "mixture by EM": kw.ConvexMixture(K, solver="em", divergence="kernel"),
+    "mixture, refined": kw.ConvexMixture(K, refine="kernel_kmeans"),
     "kernel spectral": kw.KernelSpectralClustering(K, random_state=0),
 }
 SEVERAL = {
     "kernels": kw.MultiViewKernelKMeans(K, random_state=0),
     "kernels never stored": kw.MultiViewKernelKMeans(K, storage="blockwise", random_state=0),
     "linear": kw.MultiViewKernelKMeans(K, kernel="linear", p=2.0, random_state=0),
+    "mixture": kw.MultiViewConvexMixture(K),
     "spectral": kw.MultiViewSpectralClustering(K, n_init=2, random_state=0),
     "spectral, linear": kw.MultiViewSpectralClustering(K, kernel="linear", n_init=2, random_state=0),
 }
