@@ -11,10 +11,13 @@ from sklearn.base import clone
 import kernelweave as kw
 from kernelweave import config_context, get_config
 from kernelweave.kernels.device import DeviceKernel
+from kernelweave.solvers.spectral import kernel_spectral
 from tests.estimators.discovery import for_estimators
 from tests.torch_devices import needs_torch
 
 torch = needs_torch()
+
+from kernelweave.backends.torch import TorchBackend  # noqa: E402 - only where torch is
 
 N, K = 90, 3
 
@@ -56,6 +59,7 @@ SEVERAL = {
     "kernels never stored": kw.MultiViewKernelKMeans(K, storage="blockwise", random_state=0),
     "linear": kw.MultiViewKernelKMeans(K, kernel="linear", p=2.0, random_state=0),
     "mixture": kw.MultiViewConvexMixture(K),
+    "kernel spectral": kw.MultiViewKernelSpectralClustering(K, random_state=0),
     "spectral": kw.MultiViewSpectralClustering(K, n_init=2, random_state=0),
     "spectral, linear": kw.MultiViewSpectralClustering(K, kernel="linear", n_init=2, random_state=0),
 }
@@ -95,6 +99,21 @@ def test_so_does_one_of_several_views(name, rough):
     here, there = both(SEVERAL[name], views())
     assert_same(here, there, views())
     np.testing.assert_allclose(there.view_weights_, here.view_weights_, atol=1e-6)
+
+
+def test_coupled_problems_that_are_not_small_are_solved_by_products_on_the_device(monkeypatch):
+    monkeypatch.setattr(kernel_spectral, "SMALL", 20)
+    products = []
+    usual = TorchBackend.product
+
+    def counted(backend, K, H):
+        products.append(H.shape)
+        return usual(backend, K, H)
+
+    monkeypatch.setattr(TorchBackend, "product", counted)
+    here, there = both(kw.MultiViewKernelSpectralClustering(K, random_state=0), views())
+    assert_same(here, there, views())
+    assert len(products) > 4
 
 
 def test_a_kernel_matrix_is_placed_in_its_precision():
