@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -491,6 +492,21 @@ def test_the_time_is_that_of_the_whole_command_with_set_up_apart(here, capsys):
     assert " s of it to set up; converged" in err
 
 
+def test_comparisons_tell_the_time_waited_for_every_method_with_set_up_apart(here, capsys):
+    chosen = "--method k-means --method kernel-kmeans"
+    _, out, err = run(capsys, f"compare plain.csv -k 2 {chosen}")
+    assert out.splitlines()[0].split()[-2:] == ["waited", "set-up"]
+    for row in (line.split() for line in out.splitlines()[1:3]):
+        assert row[-3::2] == ["s", "s"]
+        assert float(row[-4]) >= float(row[-2]) >= 0
+    assert re.search(r"^time: [0-9.]+ s, [0-9.]+ s of it to set up$", err, re.MULTILINE)
+    assert "time:" not in run(capsys, f"compare plain.csv -k 2 {chosen} -q")[2]
+    _, out, _ = run(capsys, f"compare plain.csv -k 2 {chosen} --json")
+    for told in json.loads(out)["methods"]:
+        assert told["seconds_waited"] >= told["seconds"]
+        assert told["seconds_waited"] >= told["seconds_set_up"] >= 0
+
+
 def test_partial_labels_are_those_the_report_compares_with(here, tmp_path, capsys):
     code, _, err = run(capsys, f"cluster plain.csv {KMEANS} --labels partial.csv --report {tmp_path}/r.html")
     assert code == 0, err
@@ -523,7 +539,7 @@ def test_comparisons_have_the_methods_of_scikit_learn_beside_them(here, capsys):
     assert code == 0, err
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line.strip()}
     assert rows["sklearn-kmeans"][1] == rows["sklearn-spectral"][1] == "2"
-    assert rows["sklearn-kmeans"][-2] == "1.000"
+    assert rows["sklearn-kmeans"][-5] == "1.000"
     assert "18 of 24 samples have a label" in err
     code, out, _ = run(capsys, "compare --graph edges.csv -k 2 --json")
     assert code == 0
