@@ -100,6 +100,8 @@ TEXTS = {
             "spaced": "1 234",
         }.items()
     },
+    "percentages.csv": TABLE.assign(a=[f"{value} %" for value in X[:, 0]], b=[f"{value}%" for value in X[:, 1]]).to_csv(),
+    "percentages_comma.csv": TABLE.map(lambda value: f"{value}\u00a0%").to_csv(sep=";").replace(".", ","),
     "both_signs.csv": "id;a;b\n" + "".join(f"{name};1,{i}5;2.5\n" for i, name in enumerate(IDS)),
     # bad tables
     "empty.csv": "",
@@ -219,6 +221,8 @@ TABLES = {
     "constant.csv": ("one set aside (the same in all rows)",),
     "comments.csv": ("note set aside (a different text in every row",),
     "packed.csv.gz": (),
+    "percentages.csv": (f"columns a, b: percentages are read as numbers ('{X[0, 0]} %' as {X[0, 0]})",),
+    "percentages_comma.csv": ("columns a, b, c: percentages are read as numbers", "numbers have a decimal comma"),
     "single.xlsx": (),
     "book.xlsx": ("there are 2 sheets, and the first is read; name another as book.xlsx:second",),
     "book.xlsx:second": ("day set aside (a date",),
@@ -337,7 +341,7 @@ REFUSED = {
     "word.csv": r"word\.csv:5: column 2 \('a'\) holds 'high', .*; if the column holds categories, say --categorical a",
     "error.csv": r"error\.csv:5: column 2 \('a'\) holds '#DIV/0!', which is no finite number",
     "two_points.csv": r"two_points\.csv:5: column 2 \('a'\) holds '1\.2\.3'",
-    "percent.csv": r"percent\.csv:5: column 2 \('a'\) holds '12%'; write it without the percent sign, as 12",
+    "percent.csv": r"percent\.csv:5: column 2 \('a'\) holds '12%'; other cells of the column have no percent sign",
     "spaced.csv": r"spaced\.csv:5: column 2 \('a'\) holds '1 234'; write nothing between thousands",
     "thousands.csv": r"thousands\.csv:2: '1,000' may have a decimal comma, or one between .*; say --decimal ',' or",
     "both_signs.csv": r"both_signs\.csv:2: column 2 \('a'\) holds '1,05'; write a point for the decimal comma",

@@ -28,6 +28,7 @@ from kernelweave.inputs.files.conventions import (
     with_points,
 )
 from kernelweave.inputs.files.tables import (
+    EXAMPLES,
     RawCells,
     Table,
     TextFormat,
@@ -247,6 +248,8 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
             Argument("ids", "none"),
             " if it is data.",
         )
+    body, more = _without_percent_signs(body, keep, names)
+    notes += more
     body, more = _with_decimal_points(file, body, keep, names, text)
     notes += more
     if width == 1 and not any(_is_number(row[0]) or row[0].strip().lower() in MISSING for _, row in body):
@@ -295,6 +298,37 @@ def _of_one_width(rows: TextRows, text: TextFormat) -> tuple[TextRows, list[Note
         note = ("the first line lacks a name for the first column, which is taken for ids; if not, say ", _NO_IDS)
         return [(rows[0][0], ["", *cells[0]]), *rows[1:]], [note]
     return rows, []
+
+
+def _without_percent_signs(
+    body: TextRows, keep: list[int], names: list[str] | None
+) -> tuple[TextRows, list[Note]]:
+    """Return rows in which columns of percentages alone are numbers: 12.5 for 12.5 %."""
+    columns = [column for column in keep if _holds_percentages(body, column)]
+    if not columns:
+        return body, []
+    changed: TextRows = []
+    for line, row in body:
+        cells = list(row)
+        for column in columns:
+            cells[column] = _without_percent_sign(cells[column])
+        changed.append((line, cells))
+    called = [str(column + 1) if names is None else names[column] for column in columns]
+    example = next(row[columns[0]] for _, row in body if "%" in row[columns[0]]).strip()
+    told = ", ".join(called[:EXAMPLES]) + (f" and {len(called) - EXAMPLES:,} more" if len(called) > EXAMPLES else "")
+    which = f"{'column' if len(called) == 1 else 'columns'} {told}"
+    return changed, [(f"{which}: percentages are read as numbers ({example!r} as {_without_percent_sign(example)})",)]
+
+
+def _without_percent_sign(cell: str) -> str:
+    return cell.strip().removesuffix("%").rstrip()
+
+
+def _holds_percentages(body: TextRows, column: int) -> bool:
+    """Whether all cells of a column that are not missing are numbers with a percent sign."""
+    there = (row[column] for _, row in body if not _is_missing(row[column]))
+    first = next(there, "")
+    return PERCENT.fullmatch(first) is not None and all(PERCENT.fullmatch(cell) is not None for cell in there)
 
 
 def _with_decimal_points(
@@ -523,7 +557,7 @@ def _fault(cell: str) -> Note:
             Argument("decimal", "."),
         )
     if PERCENT.fullmatch(cell):
-        return (f"; write it without the percent sign, as {cell.strip().rstrip('% ')}",)
+        return ("; other cells of the column have no percent sign: write it in all of them, or in none",)
     if SPACED.fullmatch(cell):
         return ("; write nothing between thousands",)
     if _is_number(cell) and "_" in cell:
