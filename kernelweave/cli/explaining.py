@@ -50,6 +50,15 @@ class Wishes:
         if self.survival is not None and len(self.survival_columns or ()) != 2:
             raise ParameterError(f"--survival {self.survival}: name two columns, as time,event.")
 
+    def check_method(self, method: catalogue.Method, kind: str) -> None:
+        """Refuse a method without coordinates where these are asked for, before it is fitted."""
+        if self.embedding and not method.embeds:
+            others = [each.name for each in catalogue.METHODS if each.embeds and catalogue.suits(each, kind)]
+            raise ParameterError(
+                f"--embedding: {method.name} has no joint coordinates of the samples. For {catalogue.KINDS[kind]} these "
+                f"methods have some: {', '.join(others)}; name one with --method."
+            )
+
     @property
     def survival_columns(self) -> tuple[str, ...] | None:
         """Names of the columns with time and event."""
