@@ -8,11 +8,11 @@ distances   the two main axes of the squared distances of the model (classical s
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from kernelweave.evaluation.describe.clustering import Clustering
+from kernelweave.evaluation.describe.results import joint_embedding
 from kernelweave.evaluation.describe.views import View, is_text
 from kernelweave.evaluation.principal import leading, scaling_components, with_positive_peaks
 from kernelweave.foundation.array_types import Floats, Ints
@@ -55,15 +55,6 @@ def pictures_of_views(views: tuple[View, ...], rows: Ints, squares: list[Floats]
         points = scaling_components(among[np.ix_(there, there)], 2)[0]
         pictures.append(Picture(rows[there], points, ("axis 1", "axis 2"), _made_by((view,))))
     return tuple(pictures)
-
-
-def joint_embedding(model: Any) -> Floats | None:
-    """Return the joint embedding of a model; None where it has none, or not of all samples."""
-    embedding = getattr(model, "embedding_", None)
-    if embedding is None:
-        return None
-    coordinates = np.asarray(embedding, dtype=np.float64)
-    return coordinates if coordinates.ndim == 2 and np.isfinite(coordinates).all() else None
 
 
 def main_axes(coordinates: Floats) -> Floats:
