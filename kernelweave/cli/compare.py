@@ -73,6 +73,7 @@ def compare(
         written = [] if output is None else [output]
         inputs = options.input_paths([*(files or ()), kernel_matrix, graph, labels])
         output_files.check_distinct({"--output": written}, inputs)
+        output_files.check_labels_format("--output", output)
         output_files.check_file(output, overwrite=overwrite)
         form = options.text_format(delimiter, header, ids, decimal, transpose, transpose_views)
         reading = options.reading(columns, drop, categorical, dates, ordered, missing.value)

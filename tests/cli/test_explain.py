@@ -135,8 +135,8 @@ def test_json_holds_what_was_asked_for(folder, capsys):
         (("--annotate", "nowhere.csv"), "nowhere.csv: there is no such file"),
         (
             ("-o", "new", "--embedding", "--method", "kernel-kmeans"),
-            "--embedding: kernel-kmeans has no joint coordinates of the samples. For one table these methods have some: "
-            "graph-fusion, multi-view-spectral,",
+            "--embedding: kernel-kmeans has no joint coordinates of the samples. For one table these methods have "
+            "some: graph-fusion, multi-view-spectral,",
         ),
         (("-o", "new", "--annotate", "clinic.csv", "--survival", "months,age"), "column 'age' holds"),
     ],

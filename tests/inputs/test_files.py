@@ -339,7 +339,7 @@ FAULTS = {
     "pickle called csv": ("x.csv", pickle.dumps(Trap()), r"^x\.csv:1: "),
     "pickle called npy": ("x.npy", pickle.dumps(Trap()), r"^x\.npy: this is no readable NumPy array"),
     "skops": ("x.skops", b"PK\x03\x04", r"^x\.skops: files of type '\.skops' are not read"),
-    "no ending": ("x", TEXT, r"^x: files of type 'without ending' are not read"),
+    "no ending": ("x", TEXT, r"^x: its name has no ending to say what it holds; give it one of \.csv,"),
 }
 
 

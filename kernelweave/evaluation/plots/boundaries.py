@@ -280,6 +280,6 @@ class BoundaryDisplay:
         if any((region == NOWHERE).any() for region in self.regions):
             hatch = HATCH if self._grey_cluster() else None
             shades = shades_of(self.axes_[-1])
-            grey = {"facecolor": shades.unknown, "edgecolor": shades.quiet, "linewidth": 0.5}
+            grey: dict[str, Any] = {"facecolor": shades.unknown, "edgecolor": shades.quiet, "linewidth": 0.5}
             last.append(Patch(hatch=hatch, label=LIKE_NONE, **grey))
         return legend_beside(self.axes_[-1], signs, last=last)

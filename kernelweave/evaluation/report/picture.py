@@ -3,8 +3,8 @@
 scores      the first two scores of kernel spectral clustering
 embedding   the two main axes of the joint embedding of spectral methods
 graph       the two main axes of the spectral embedding of its nodes
-            These three have about as many coordinates as there are clusters, and each cluster lies along others of them:
-            two show two or three clusters, and all others on one spot. Where there are more than three, all
+            These three have about as many coordinates as there are clusters, and each cluster lies along others of
+            them: two show two or three clusters, and all others on one spot. Where there are more than three, all
             coordinates count: the centres of the clusters are laid out so that they keep their distances as well as a
             plane can, and the samples follow by the linear map that takes the centres there.
 distances   the two main axes of the squared distances of the model (classical scaling): kernel principal components,
