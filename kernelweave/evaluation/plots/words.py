@@ -127,7 +127,13 @@ def write_apart(ax: Any, words: Sequence[str], places: Any, distances: Any = Non
     ax.figure.canvas.figure.draw_without_rendering()  # where words stand is known when the layout is
     shades = shades_of(ax)
     halo = [withStroke(linewidth=2.5, foreground=shades.ground)]
-    style = {"fontsize": SMALL_SIZE, "color": shades.edge, "fontweight": "bold", "path_effects": halo, "zorder": 6}
+    style: dict[str, Any] = {
+        "fontsize": SMALL_SIZE,
+        "color": shades.edge,
+        "fontweight": "bold",
+        "path_effects": halo,
+        "zorder": 6,
+    }
     style |= options
     style |= {"textcoords": "offset points", "ha": "center", "va": "center"}
     line = 1.25 * style["fontsize"]
