@@ -317,6 +317,8 @@ def test_scores_and_graphs_of_many_clusters_are_laid_flat_too():
     known = ReportFacts.from_estimator(GraphCut(4, random_state=0).fit(A), A)
     assert "spectral embedding of the graph" in known.picture.made_by
     assert "laid flat" in known.picture.made_by
+    fused = ReportFacts.from_estimator(GraphFusionClustering(4, view_types="graph", random_state=0).fit(A), A)
+    assert "joint embedding of the nodes, in which the model found the clusters" in fused.picture.made_by
 
 
 @pytest.mark.parametrize("n", [4, 24])

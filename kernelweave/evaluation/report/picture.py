@@ -1,8 +1,8 @@
 """Where to draw the samples in a plane: in the space in which the clusters were found.
 
 scores      the first two scores of kernel spectral clustering
-embedding   the two main axes of the joint embedding of spectral methods
-graph       the two main axes of the spectral embedding of its nodes
+embedding   the two main axes of the joint embedding of spectral methods and graph fusion
+graph       the two main axes of the spectral embedding of its nodes, for models without an embedding
             These three have about as many coordinates as there are clusters, and each cluster lies along others of
             them: two show two or three clusters, and all others on one spot. Where there are more than three, all
             coordinates count: the centres of the clusters are laid out so that they keep their distances as well as a
@@ -66,11 +66,13 @@ def _coordinates(clustering: Clustering, rows: Ints, places: Floats | None) -> t
     model = clustering.model
     if getattr(model, "codebook_", np.empty((0, 0))).shape[1] >= 2:
         return np.asarray(model.transform(take_rows(clustering.samples, rows)), dtype=np.float64), SCORES
+    embedding = joint_embedding(model)
+    if embedding is not None:
+        noun = "samples" if places is None else "nodes"
+        return embedding[rows], f"joint embedding of the {noun}, in which the model found the clusters"
     if places is not None:
         return places[rows], "spectral embedding of the graph: eigenvectors of its random walk"
-    embedding = joint_embedding(model)
-    what = "joint embedding of the samples, in which the model found the clusters"
-    return None if embedding is None else embedding[rows], what
+    return None, ""
 
 
 def pictures_of_views(views: tuple[View, ...], rows: Ints, squares: list[Floats]) -> tuple[Picture, ...]:
