@@ -16,7 +16,7 @@ from sklearn.datasets import make_blobs
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave import GraphCut, KernelKMeans, MultiViewKernelKMeans
+from kernelweave import GraphCut, GraphFusionClustering, KernelKMeans, MultiViewKernelKMeans
 from kernelweave.datasets import load_multiview_digits, make_corrupted_views, standardize
 from kernelweave.evaluation.report.pdf import find_chromium
 from kernelweave.report import write_report
@@ -37,9 +37,9 @@ def digits(path):
 
 def many(path):
     """Write a report on 24 clusters."""
-    X, _ = make_blobs(1200, 5, centers=24, cluster_std=1.4, center_box=(-18, 18), random_state=3)
+    X, _ = make_blobs(1200, 5, centers=24, cluster_std=3.0, center_box=(-18, 18), random_state=3)
     names = ["height", "weight", "length of the wing", "depth of the bill", "temperature"]
-    model = KernelKMeans(24, kernel="linear", n_init=5, random_state=0).fit(X)
+    model = GraphFusionClustering(24, random_state=0).fit(X)
     return write_report(path, model, X, feature_names=names)
 
 
@@ -71,7 +71,9 @@ def main():
             context = browser.new_context(offline=True, **options)
             view = context.new_page()
             view.goto(pages[page].as_uri())
-            picture = Image.open(BytesIO(view.screenshot())).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+            whole = Image.open(BytesIO(view.screenshot())).convert("RGB")
+            # The usual way of Pillow gives the colours of small marks to the ground.
+            picture = whole.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
             picture.save(FOLDER / file, optimize=True)
             print(file, (FOLDER / file).stat().st_size)
             context.close()

@@ -35,6 +35,7 @@ class Method:
     negative: bool = True  # whether it takes negative numbers
     chooses: bool = False  # whether it can choose the number of clusters
     ranges: bool = False  # whether it can choose from a range
+    embeds: bool = False  # whether it has joint coordinates of the samples, an embedding or scores
     baseline: bool = False  # of another library, for comparisons alone
 
 
@@ -48,6 +49,7 @@ METHODS = (
         scale="none",
         chooses=True,
         ranges=True,
+        embeds=True,
     ),
     Method(
         "multi-view-spectral",
@@ -57,6 +59,7 @@ METHODS = (
         "tens of sparse products per step",
         GRAPHS,
         chooses=True,
+        embeds=True,
     ),
     Method(
         "multi-view-kernel-kmeans",
@@ -73,6 +76,7 @@ METHODS = (
         "very many samples: trained on some, the rest assigned; views should agree",
         "V m^3 for m training samples, then n m",
         MEDIAN,
+        embeds=True,
     ),
     Method(
         "multi-view-convex-mixture",
@@ -105,6 +109,7 @@ METHODS = (
         "one table of very many samples: trained on some, the rest assigned",
         "m^2 k for m training samples, then n m",
         MEDIAN,
+        embeds=True,
     ),
     Method(
         "k-means",
@@ -159,6 +164,7 @@ METHODS = (
         "spectral clustering of one table or similarity matrix; to compare with",
         "tens of products with the kernel",
         {name: value for name, value in GRAPHS.items() if name.startswith("kernel")},
+        embeds=True,
     ),
     Method(
         "co-regularized-spectral",
@@ -167,6 +173,7 @@ METHODS = (
         "eigenvectors of the views drawn to each other; to compare with",
         "eigenvectors of every view, some tens of times",
         {name: value for name, value in GRAPHS.items() if name.startswith("kernel")},
+        embeds=True,
     ),
     Method(
         "co-trained-spectral",
@@ -175,6 +182,7 @@ METHODS = (
         "similarities of a view cleaned by the eigenvectors of the others; to compare with",
         "n^2 k per view and round",
         {name: value for name, value in GRAPHS.items() if name.startswith("kernel")},
+        embeds=True,
     ),
     Method(
         "correlational-spectral",
@@ -182,6 +190,7 @@ METHODS = (
         (TABLE, VIEWS, KERNEL),
         "directions in which the views go together (kernel CCA); to compare with",
         "n^3 per view once",
+        embeds=True,
     ),
     Method(
         "nemo",
@@ -190,6 +199,7 @@ METHODS = (
         "neighbourhoods averaged over the views that have both samples; to compare with",
         "n^2 d per view once",
         {"standardize": False},
+        embeds=True,
     ),
     Method(
         "similarity-network-fusion",
@@ -198,6 +208,7 @@ METHODS = (
         "networks of the views made alike round by round; to compare with",
         "n^2 per view and round, times neighbours",
         {"standardize": False},
+        embeds=True,
     ),
     Method(
         "optimized-kernel-kmeans",

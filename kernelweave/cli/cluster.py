@@ -14,6 +14,7 @@ from kernelweave.cli import messages, options
 
 if TYPE_CHECKING:
     from kernelweave.cli.catalogue import Method
+    from kernelweave.cli.explaining import Wishes
     from kernelweave.cli.input_data import Data, Truth
     from kernelweave.cli.outcome import Outcome
 
@@ -155,7 +156,9 @@ def cluster(
         output_files.check_file(report, overwrite=overwrite, folder=output)
         output_files.check_report_format(report)
         annotations = read_annotations(wishes, options.text_format(delimiter, header, ids, decimal))
-        outcome = _clustered(files, arguments, labels=labels, scale=scale.value, checkpoint=checkpoint, quiet=quiet)
+        outcome = _clustered(
+            files, arguments, wishes, labels=labels, scale=scale.value, checkpoint=checkpoint, quiet=quiet
+        )
         outcome.answers = answers_for(outcome, wishes, annotations)
         outcome.set_up += ready - context.obj
         outcome.waited = time.perf_counter() - context.obj
@@ -169,6 +172,7 @@ def cluster(
 def _clustered(
     files: list[str] | None,
     arguments: dict[str, Any],
+    wishes: "Wishes",
     *,
     labels: str | None,
     scale: str,
@@ -205,6 +209,7 @@ def _clustered(
         options.check_counts("cluster", wanted, counts, data.n_samples)
     parameters = _parameters(arguments, data)
     method = options.method_for("cluster", arguments["--method"], data.kind, parameters)
+    wishes.check_method(method, data.kind)
     parameters |= fitting.for_missing_values(method, data, reading.missing)
     truth = None if labels is None else input_data.read_truth(labels, data, form)
     drawn = parameters.get("random_state")

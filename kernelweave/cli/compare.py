@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def compare(
+    context: typer.Context,
     files: options.Files = None,
     clusters: Annotated[str, typer.Option("-k", "--clusters", metavar="K", help="Number of clusters, 2 or more.")] = "",
     method: Annotated[
@@ -61,14 +63,17 @@ def compare(
     are shown and written).
     """
     with messages.guarded("compare"):
-        from kernelweave.cli import input_data, output_files
+        from kernelweave.cli import fitting, input_data, output_files
         from kernelweave.foundation.errors import KernelError
         from kernelweave.foundation.files import write_atomically
 
+        fitting.compile_clock()  # brings the compiler, so that importing it counts as set-up
+        ready = time.perf_counter()
         k = _number(clusters)
         written = [] if output is None else [output]
         inputs = options.input_paths([*(files or ()), kernel_matrix, graph, labels])
         output_files.check_distinct({"--output": written}, inputs)
+        output_files.check_labels_format("--output", output)
         output_files.check_file(output, overwrite=overwrite)
         form = options.text_format(delimiter, header, ids, decimal, transpose, transpose_views)
         reading = options.reading(columns, drop, categorical, dates, ordered, missing.value)
@@ -89,6 +94,10 @@ def compare(
         if output is not None and outcomes:
             write_atomically(output, _labels_csv(outcomes))
     _show(outcomes, ranked, failed, left_out, as_json=as_json, quiet=quiet)
+    if not quiet:
+        waited = time.perf_counter() - context.obj
+        set_up = ready - context.obj + sum(outcome.set_up for outcome in outcomes)
+        messages.tell(f"time: {waited:.2f} s, {set_up:.2f} s of it to set up")
     if not quiet and not data.account.plain:
         for line in data.account.lines():
             messages.tell(line)
@@ -172,12 +181,19 @@ def _run(
         for method in chosen:
             if not quiet and screen.is_terminal:
                 screen.print(f"{method.name} ...", highlight=False)
+            begun = time.perf_counter()
+            catalogue.estimator_of(method)  # imported apart, as set-up
+            imported = time.perf_counter() - begun
             try:
-                X, scaler = fitting.scaled(data, scale, method)
-                parameters = fitting.for_missing_values(method, data, missing)
-                X = baselines.side_by_side(X) if method.baseline else X
-                fit = fitting.fit(fitting.build(method, data.kind, k, parameters, seed), X, seed, data.kind)
-                outcomes.append(Outcome(data, method, fit, X, scaler, seed=seed, truth=truth))
+                with fitting.compile_clock() as compiling:
+                    X, scaler = fitting.scaled(data, scale, method)
+                    parameters = fitting.for_missing_values(method, data, missing)
+                    X = baselines.side_by_side(X) if method.baseline else X
+                    fit = fitting.fit(fitting.build(method, data.kind, k, parameters, seed), X, seed, data.kind)
+                outcome = Outcome(data, method, fit, X, scaler, seed=seed, truth=truth)
+                outcome.waited = time.perf_counter() - begun
+                outcome.set_up = imported + compiling.seconds
+                outcomes.append(outcome)
             except (ValueError, MemoryError) as error:
                 failed[method.name] = error
             if interrupt.requested:
@@ -255,15 +271,15 @@ def _methods_table(outcomes: "list[Outcome]", ranked: "list[Standing]") -> Table
     table = Table(box=None, pad_edge=False)
     scores = list(outcomes[0].scores()) if outcomes else []
     cuts = ["cut"] if outcomes and outcomes[0].fit.cut is not None else []
-    for name in ("method", "clusters", "agreement", "clearness", *cuts, *scores, "seconds"):
+    for name in ("method", "clusters", "agreement", "clearness", *cuts, *scores, "waited", "set-up"):
         table.add_column(name, justify="left" if name == "method" else "right")
     for outcome, each in zip(outcomes, ranked, strict=True):
         n_clusters = sum(size > 0 for size in outcome.sizes)
         agreement = "none" if _finite(each.agreement) is None else f"{each.agreement:.2f}"
         cells = [] if outcome.fit.cut is None else [f"{outcome.fit.cut.normalized:.4g}"]
         cells += [f"{score:.3f}" for score in outcome.scores().values()]
-        seconds = f"{outcome.fit.seconds - outcome.fit.compiling:.2f}"
-        table.add_row(outcome.method.name, str(n_clusters), agreement, f"{each.clearness:.2f}", *cells, seconds)
+        times = (f"{outcome.waited or 0.0:.2f} s", f"{outcome.set_up:.2f} s")
+        table.add_row(outcome.method.name, str(n_clusters), agreement, f"{each.clearness:.2f}", *cells, *times)
     return table
 
 

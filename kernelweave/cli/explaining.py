@@ -50,6 +50,15 @@ class Wishes:
         if self.survival is not None and len(self.survival_columns or ()) != 2:
             raise ParameterError(f"--survival {self.survival}: name two columns, as time,event.")
 
+    def check_method(self, method: catalogue.Method, kind: str) -> None:
+        """Refuse a method without coordinates where these are asked for, before it is fitted."""
+        if self.embedding and not method.embeds:
+            others = [each.name for each in catalogue.METHODS if each.embeds and catalogue.suits(each, kind)]
+            raise ParameterError(
+                f"--embedding: {method.name} has no joint coordinates of the samples. For {catalogue.KINDS[kind]} "
+                f"these methods have some: {', '.join(others)}; name one with --method."
+            )
+
     @property
     def survival_columns(self) -> tuple[str, ...] | None:
         """Names of the columns with time and event."""
@@ -165,10 +174,22 @@ def _annotations(outcome: "Outcome", wishes: Wishes, table: Table) -> Annotation
     data = outcome.data
     named = data.ids is not None and table.ids is not None
     columns: Any = wishes.survival_columns
+    used = _clustered_columns(data, table)
+    cells = {name: column for name, column in named_cells(table) if name not in used}
+    if used and not cells:
+        raise ParameterError(
+            f"--annotate {table.place}: all its columns were clustered, so that they say nothing new of the clusters; "
+            "name a file with other columns, or use --explain."
+        )
+    clustered = [name for name in columns or () if name in used]
+    if clustered:
+        raise ParameterError(
+            f"--survival {wishes.survival}: column {clustered[0]!r} was clustered; leave it out there."
+        )
     try:
-        return explain_annotations(
+        found = explain_annotations(
             outcome.labels,
-            dict(named_cells(table)),
+            cells,
             ids=data.ids if named else None,
             table_ids=table.ids if named else None,
             survival=columns,
@@ -176,3 +197,12 @@ def _annotations(outcome: "Outcome", wishes: Wishes, table: Table) -> Annotation
         )
     except ParameterError as error:
         raise ParameterError(f"--annotate {table.place}: {error}") from error
+    return replace(found, set_aside={**found.set_aside, **dict.fromkeys(used, "it was clustered")})
+
+
+def _clustered_columns(data: "Data", table: Table) -> list[str]:
+    """Return the columns of an annotation file that were clustered, because the same file was given for both."""
+    same = [
+        each for each in data.encoded.values() if Path(each.source.source).resolve() == Path(table.source).resolve()
+    ]
+    return [name for each in same for name in each.used_columns or ()]

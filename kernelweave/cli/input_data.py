@@ -175,7 +175,8 @@ def tables_data(
     for table in aligned:
         _check_differences(table)
     kind = catalogue.TABLE if len(aligned) == 1 else catalogue.VIEWS
-    account = replace(account_for(encoded, aligned, reading.missing, n_ids), assumed=assumptions(tables))
+    assumed = (*assumptions(tables), *(() if reading.as_it_is else _square_tables(tables)))
+    account = replace(account_for(encoded, aligned, reading.missing, n_ids), assumed=assumed)
     sources = {table.name: table.source for table in aligned}
     return Data(kind, tuple(aligned), None, aligned[0].ids, sources, encoded, account, tuple(warned))
 
@@ -193,6 +194,16 @@ def _check_orientation(tables: Sequence[Table]) -> None:
                     f"{table.place}: its columns are the samples of {other.place}, such as "
                     f"{min(columns & samples)!r}; say --transpose-views {table.name}."
                 )
+
+
+def _square_tables(tables: Sequence[Table]) -> tuple[str, ...]:
+    """Return a note for tables whose columns have the names of their rows, as those of similarities do."""
+    square = (table for table in tables if table.ids is not None and table.ids == table.columns)
+    return tuple(
+        f"{table.place}: the columns have the names of the rows and count as columns of a table; if they are "
+        "similarities, say --kernel-matrix"
+        for table in square
+    )
 
 
 def assumptions(tables: Sequence[Table]) -> tuple[str, ...]:

@@ -29,6 +29,27 @@ MODEL = "model.kwm"
 FILES = (LABELS, SUMMARY, MODEL)
 #: Columns of the labels.
 SAMPLE_COLUMNS = ("id", "label", "silhouette", "runner_up", "confidence", "disagreeing_view")
+# Endings of files that are neither CSV nor a page.
+OTHER_FORMATS = frozenset(
+    {
+        ".xlsx",
+        ".xls",
+        ".ods",
+        ".docx",
+        ".doc",
+        ".odt",
+        ".pptx",
+        ".parquet",
+        ".json",
+        ".npy",
+        ".npz",
+        ".mat",
+        ".gz",
+        ".zip",
+    }
+    | {".tsv", ".png", ".jpg", ".svg", ".kwm", ".h5ad", ".h5mu", ".mtx", ".pkl"}
+)
+TEXT_FORMATS = (".csv", ".txt", ".md")
 # Bytes of ids that a model keeps; its whole description may take twice as many.
 LARGEST_IDS = 32 * 2**20
 
@@ -104,8 +125,16 @@ def report_format(path: Path) -> str:
     return "pdf" if path.suffix.lower() == ".pdf" else "html"
 
 
+def check_labels_format(option: str, path: Path | None) -> None:
+    """Refuse a name for a file of labels that says that it is no CSV."""
+    if path is not None and path.suffix.lower() in OTHER_FORMATS:
+        raise ParameterError(f"{option} {path}: labels are written as CSV; end the name in .csv.")
+
+
 def check_report_format(path: Path | None) -> None:
-    """Raise before the work where a report is to be a PDF and nothing can print it."""
+    """Raise before the work where a report has the name of something else, or nothing can print it as a PDF."""
+    if path is not None and path.suffix.lower() in (*OTHER_FORMATS, *TEXT_FORMATS):
+        raise ParameterError(f"{path}: reports are pages; end the name in .html or .pdf.")
     if path is not None and report_format(path) == "pdf":
         from kernelweave.evaluation.report.pdf import find_chromium
 

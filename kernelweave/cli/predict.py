@@ -43,6 +43,7 @@ def predict(
 
         written = [] if output is None else [output]
         output_files.check_distinct({"--output": written}, options.input_paths([model, *(files or ())]))
+        output_files.check_labels_format("--output", output)
         output_files.check_file(output, overwrite=overwrite)
         saved_models.check_model("predict", model)
         fitted, notes = load_with_notes(model)

@@ -196,7 +196,7 @@ def _check_columns(table: Table, known: list[str] | None, width: int | None, who
         at = next(i for i, (ours, theirs) in enumerate(zip(known, table.columns, strict=True)) if ours != theirs)
         raise DataError(
             f"{table.place}: the columns are in another order than those of the model: {short(known[at])} belongs "
-            f"where {short(table.columns[at])} is."
+            f"where {short(table.columns[at])} is; put them in its order."
         )
     n_columns = int(table.values.shape[1])
     if width is not None and n_columns != width:

@@ -48,6 +48,9 @@ GRAPH_REMEDIES = {
     "quote": "Close its quotes, and say what separates the entries with --delimiter.",
 }
 
+#: What to do about files of another kind.
+FILE_REMEDIES = {"graph": "Give it with --graph."}
+
 # How scikit-learn refuses the value of a parameter.
 _BAD_VALUE = re.compile(r"The '(\w+)' parameter of \w+ must be (.*)\. Got (.*) instead\.")
 # A parameter with a value, or advice to set one, unless it is written as an option already.
@@ -70,7 +73,7 @@ def _piece_text(piece: Any) -> str:
     if isinstance(piece, Argument) and piece.name in READING:
         return READING[piece.name](piece.value)
     if isinstance(piece, Remedy):
-        return GRAPH_REMEDIES.get(piece.fault, piece.text)
+        return {**GRAPH_REMEDIES, **FILE_REMEDIES}.get(piece.fault, piece.text)
     return str(piece)
 
 

@@ -139,6 +139,7 @@ def text_lines(path):
             yield from stream
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as reason:
         why = reason.strerror if isinstance(reason, OSError) and reason.strerror else reason
+        why = "it is no text in UTF-8" if isinstance(reason, UnicodeDecodeError) else why
         raise DataError(
             f"{path}: this cannot be read ({why}); name a text file in UTF-8, or one compressed by gzip."
         ) from reason
@@ -207,7 +208,9 @@ def edge_weight(path, number, entry):
         weight = math.nan
     if not 0 <= weight < math.inf:
         raise DataError(
-            f"{path}:{number}: the weight is {entry!r}; weights are finite numbers of 0 or more. ", _remedy("weight")
+            f"{path}:{number}: the weight is {entry!r}; weights are finite numbers of 0 or more, with a decimal "
+            "point. ",
+            _remedy("weight"),
         )
     return weight
 

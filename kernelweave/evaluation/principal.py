@@ -1,4 +1,4 @@
-"""Principal components of samples from their inner products or squared distances, for pictures and scores."""
+"""Places of samples from their inner products or distances: principal components, and a layout in the plane."""
 
 from typing import Any
 
@@ -12,6 +12,11 @@ from kernelweave.foundation.array_types import Floats
 ZERO_EIGENVALUE = 1e-13
 # Matrices up to this size are decomposed in full.
 SMALL = 600
+# Steps of a layout; fewer where its stress falls by less than this share.
+MOST_STEPS = 500
+LEAST_FALL = 1e-7
+# How far points of a layout are moved apart at the start, as a share of their mean distance.
+APART = 0.05
 
 
 def kernel_components(K: Floats, count: int) -> tuple[Floats, Floats]:
@@ -66,3 +71,27 @@ def with_positive_peaks(vectors: Floats) -> Floats:
     largest = np.abs(np.round(vectors, 9)).argmax(axis=0)
     signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
     return vectors * np.where(signs == 0, 1.0, signs)
+
+
+def planar_layout(distances: Floats) -> Floats:
+    """Return points in the plane whose distances are near those given: the squared differences fall in every step.
+
+    Points that are all equally far from each other, as the corners of a simplex, fill a disc. (De Leeuw 1977: each
+    step minimises a bound of the stress.) The start are two principal components, which have such points on one
+    spot; a spiral moves them apart.
+    """
+    n = len(distances)
+    turns = np.arange(n) * np.pi * (3.0 - np.sqrt(5.0))
+    radii = APART * float(distances.mean()) * np.sqrt(np.arange(n) + 1.0)
+    points = scaling_components(distances**2, 2)[0] + radii[:, None] * np.column_stack([np.cos(turns), np.sin(turns)])
+    before = np.inf
+    for _ in range(MOST_STEPS):
+        points = points - points.mean(axis=0)
+        now = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
+        stress = float(((now - distances) ** 2).sum())
+        if before - stress <= LEAST_FALL * stress:
+            break
+        before = stress
+        ratios = np.divide(distances, now, out=np.zeros_like(now), where=now > 0)
+        points = (ratios.sum(axis=1)[:, None] * points - ratios @ points) / n
+    return points - points.mean(axis=0)

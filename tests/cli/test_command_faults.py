@@ -423,7 +423,7 @@ def printing(model):
         ("cluster", "a.csv", "-k", "3", "--quiet"),
         ("predict", model, "a.csv"),
         ("methods",),
-        ("compare", "a.csv", "-k", "3", "--method", "kernel-kmeans"),
+        ("compare", "a.csv", "-k", "3", "--method", "kernel-kmeans", "-q"),
     )
 
 

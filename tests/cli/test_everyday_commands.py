@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -99,7 +100,24 @@ TEXTS = {
             "spaced": "1 234",
         }.items()
     },
+    "percentages.csv": TABLE.assign(
+        a=[f"{value} %" for value in X[:, 0]], b=[f"{value}%" for value in X[:, 1]]
+    ).to_csv(),
+    "percentages_comma.csv": TABLE.map(lambda value: f"{value}\u00a0%").to_csv(sep=";").replace(".", ","),
+    "kilos.csv": TABLE.assign(a=[f"{value} kg" for value in X[:, 0]]).to_csv(),
+    "euros.csv": TABLE.assign(a=[f"\u20ac{value}" for value in np.arange(N)]).to_csv(),
+    "doses.csv": TABLE.assign(a=np.where(GROUP, "10 mg", "20 mg")).to_csv(),
+    "codes.csv": TABLE.assign(a=[f"{i}A" for i in range(N)]).to_csv(),
+    "german_days.csv": TABLE.assign(day=[f"{i + 1:02}.01.2021" for i in range(N)]).to_csv(),
     "both_signs.csv": "id;a;b\n" + "".join(f"{name};1,{i}5;2.5\n" for i, name in enumerate(IDS)),
+    "titled.csv": "Hips of dogs,,,\n" + PLAIN,
+    "remarks.csv": "# by machine 7\n" + PLAIN,
+    "total.csv": PLAIN + "Total,1,2,3\n",
+    "same_names.csv": TABLE.set_axis(["a", "b", "a"], axis=1).to_csv(),
+    "similar.csv": pd.DataFrame(np.exp(-0.1 * ((X[:, None] - X) ** 2).sum(axis=2)), IDS, IDS)
+    .rename_axis("id")
+    .to_csv(),
+    "no_ending": PLAIN,
     # bad tables
     "empty.csv": "",
     "blank_lines.csv": "\n\n\n",
@@ -119,6 +137,7 @@ TEXTS = {
     "cut.xlsx": b"PK\x03\x04",
     # matrices and graphs
     "skew.csv": "a,b\n1,2\n3,4\n",
+    "commas.csv": "from;to;weight\n" + "".join(f"n{i};n{j};1,5\n" for i, j in PAIRS),
     "edges.csv": "source,target\n" + "".join(f"n{i},n{j}\n" for i, j in PAIRS),
     "weighted.tsv": "from\tto\tweight\n" + "".join(f"n{i}\tn{j}\t2\n" for i, j in PAIRS),
     "semicolons.txt": "".join(f"n{i};n{j}\n" for i, j in PAIRS),
@@ -218,6 +237,13 @@ TABLES = {
     "constant.csv": ("one set aside (the same in all rows)",),
     "comments.csv": ("note set aside (a different text in every row",),
     "packed.csv.gz": (),
+    "doses.csv": ("a as categories (10 mg, 20 mg)",),
+    "codes.csv": ("a set aside (a different text in every row",),
+    "german_days.csv": ("day set aside (a different text in every row",),
+    "same_names.csv": ("several columns are called 'a', and all of them count",),
+    "similar.csv": ("the columns have the names of the rows", "if they are similarities, say --kernel-matrix"),
+    "percentages.csv": (f"columns a, b: percentages are read as numbers ('{X[0, 0]} %' as {X[0, 0]})",),
+    "percentages_comma.csv": ("columns a, b, c: percentages are read as numbers", "numbers have a decimal comma"),
     "single.xlsx": (),
     "book.xlsx": ("there are 2 sheets, and the first is read; name another as book.xlsx:second",),
     "book.xlsx:second": ("day set aside (a date",),
@@ -336,7 +362,23 @@ REFUSED = {
     "word.csv": r"word\.csv:5: column 2 \('a'\) holds 'high', .*; if the column holds categories, say --categorical a",
     "error.csv": r"error\.csv:5: column 2 \('a'\) holds '#DIV/0!', which is no finite number",
     "two_points.csv": r"two_points\.csv:5: column 2 \('a'\) holds '1\.2\.3'",
-    "percent.csv": r"percent\.csv:5: column 2 \('a'\) holds '12%'; write it without the percent sign, as 12",
+    "kilos.csv": r"kilos\.csv:2: column 2 \('a'\) holds '.* kg', a number with a unit; write the numbers alone, or say "
+    r"--drop a or --categorical a",
+    "euros.csv": r"euros\.csv:2: column 2 \('a'\) holds '\u20ac0', a number with a unit",
+    "titled.csv": r"titled\.csv:1: the first line has one cell, 'Hips of dogs', and 3 empty ones; if it is a title, "
+    r"take it out, and if it is a sample, say --no-header",
+    "remarks.csv": r"remarks\.csv:2: this row has 4 cell\(s\), the first one has 1; take out the lines that "
+    r"begin with '#'",
+    "no_ending": r"no_ending: its name has no ending to say what it holds; give it one of \.csv",
+    "net.graphml": r"net\.graphml: this is a graph, not a table\. Give it with --graph",
+    "plain.csv --delimiter ;": r"say what separates cells with --delimiter ','",
+    "plain.csv --report out.docx": r"out\.docx: reports are pages; end the name in \.html or \.pdf",
+    "plain.csv --annotate plain.csv": r"--annotate plain\.csv: all its columns were clustered",
+    "plain.csv --annotate plain.csv --columns a,b --survival c,b": r"--survival c,b: column 'b' was clustered",
+    "--graph single.xlsx": r"single\.xlsx: this cannot be read \(it is no text in UTF-8\); name a text file",
+    "--graph commas.csv": r"commas\.csv:2: the weight is '1,5'; weights are finite numbers of 0 or more, with a "
+    r"decimal point",
+    "percent.csv": r"percent\.csv:5: column 2 \('a'\) holds '12%'; other cells of the column have no percent sign",
     "spaced.csv": r"spaced\.csv:5: column 2 \('a'\) holds '1 234'; write nothing between thousands",
     "thousands.csv": r"thousands\.csv:2: '1,000' may have a decimal comma, or one between .*; say --decimal ',' or",
     "both_signs.csv": r"both_signs\.csv:2: column 2 \('a'\) holds '1,05'; write a point for the decimal comma",
@@ -419,6 +461,9 @@ OTHER_COMMANDS = {
     "compare plain.csv": r"-k is missing: say how many clusters, as -k 3",
     "compare plain.csv -k 2 --method foo": r"--method foo: there is no such method\..* For one table there are",
     "predict plain.csv plain.csv": r"plain\.csv: this is no saved model",
+    "predict none.kwm plain.csv -o labels.xlsx": r"--output labels\.xlsx: labels are written as CSV; end "
+    r"the name in \.csv",
+    "compare plain.csv -k 2 -o labels.parquet": r"--output labels\.parquet: labels are written as CSV",
     "predict folder plain.csv": r"folder: this is a folder; there is no model in it",
     "report none.kwm plain.csv": r"none\.kwm",
 }
@@ -491,6 +536,21 @@ def test_the_time_is_that_of_the_whole_command_with_set_up_apart(here, capsys):
     assert " s of it to set up; converged" in err
 
 
+def test_comparisons_tell_the_time_waited_for_every_method_with_set_up_apart(here, capsys):
+    chosen = "--method k-means --method kernel-kmeans"
+    _, out, err = run(capsys, f"compare plain.csv -k 2 {chosen}")
+    assert out.splitlines()[0].split()[-2:] == ["waited", "set-up"]
+    for row in (line.split() for line in out.splitlines()[1:3]):
+        assert row[-3::2] == ["s", "s"]
+        assert float(row[-4]) >= float(row[-2]) >= 0
+    assert re.search(r"^time: [0-9.]+ s, [0-9.]+ s of it to set up$", err, re.MULTILINE)
+    assert "time:" not in run(capsys, f"compare plain.csv -k 2 {chosen} -q")[2]
+    _, out, _ = run(capsys, f"compare plain.csv -k 2 {chosen} --json")
+    for told in json.loads(out)["methods"]:
+        assert told["seconds_waited"] >= told["seconds"]
+        assert told["seconds_waited"] >= told["seconds_set_up"] >= 0
+
+
 def test_partial_labels_are_those_the_report_compares_with(here, tmp_path, capsys):
     code, _, err = run(capsys, f"cluster plain.csv {KMEANS} --labels partial.csv --report {tmp_path}/r.html")
     assert code == 0, err
@@ -523,7 +583,7 @@ def test_comparisons_have_the_methods_of_scikit_learn_beside_them(here, capsys):
     assert code == 0, err
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line.strip()}
     assert rows["sklearn-kmeans"][1] == rows["sklearn-spectral"][1] == "2"
-    assert rows["sklearn-kmeans"][-2] == "1.000"
+    assert rows["sklearn-kmeans"][-5] == "1.000"
     assert "18 of 24 samples have a label" in err
     code, out, _ = run(capsys, "compare --graph edges.csv -k 2 --json")
     assert code == 0
@@ -551,6 +611,19 @@ def test_standard_input_may_have_semicolons(here, capsys, monkeypatch):
     code, _, err = run(capsys, f"cluster - {KMEANS}")
     assert code == 0
     assert "note: standard input: numbers have a decimal comma" in err
+
+
+def test_a_last_row_that_adds_up_the_others_is_pointed_out(here, capsys):
+    code, out, err = run(capsys, f"cluster total.csv {KMEANS}")
+    assert (code, len(out.splitlines())) == (0, N + 2)
+    assert "note: total.csv: the last row is called 'Total' and counts as a sample; if it is none, take it out" in err
+
+
+def test_columns_that_were_clustered_are_no_annotations_of_the_clusters(here, capsys):
+    code, out, err = run(capsys, f"cluster plain.csv --columns a,b --annotate plain.csv {KMEANS} --json")
+    assert code == 0, err
+    assert [row["column"] for row in json.loads(out)["annotations"]] == ["c"]
+    assert "note: a: not tested (it was clustered)" in err
 
 
 def test_a_table_of_features_is_told_how_to_be_turned(here, capsys):

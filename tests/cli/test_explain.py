@@ -9,6 +9,8 @@ import pytest
 
 from kernelweave import load_model
 from kernelweave.cli import main
+from kernelweave.cli.catalogue import METHODS, estimator_of
+from kernelweave.estimators.shared.scores import ScoreClusterer
 from kernelweave.evaluation.describe import describe_samples
 from tests.estimators.discovery import blobs
 
@@ -131,7 +133,11 @@ def test_json_holds_what_was_asked_for(folder, capsys):
         (("--annotate", "clinic.csv", "--survival", "months"), "--survival months: name two columns, as time,event."),
         (("--annotate", "clinic.csv", "--survival", "months,alive"), "clinic.csv has no column 'alive'."),
         (("--annotate", "nowhere.csv"), "nowhere.csv: there is no such file"),
-        (("-o", "new", "--embedding", "--method", "kernel-kmeans"), "has no joint coordinates of its samples"),
+        (
+            ("-o", "new", "--embedding", "--method", "kernel-kmeans"),
+            "--embedding: kernel-kmeans has no joint coordinates of the samples. For one table these methods have "
+            "some: graph-fusion, multi-view-spectral,",
+        ),
         (("-o", "new", "--annotate", "clinic.csv", "--survival", "months,age"), "column 'age' holds"),
     ],
 )
@@ -142,6 +148,23 @@ def test_wishes_that_cannot_be_met_end_in_one_line_and_nothing_is_written(folder
     assert message in err
     assert err.count("\n") == 1
     assert sorted(folder.iterdir()) == before
+
+
+def test_an_embedding_that_a_method_does_not_have_is_refused_before_the_fit(folder, capsys, monkeypatch):
+    def fitted(*_, **__):
+        raise AssertionError("the fit began")
+
+    monkeypatch.setattr("kernelweave.cli.fitting.fit", fitted)
+    code, _, err = run(capsys, "cluster", "genes.csv", "-k", 3, "-o", "new", "--embedding", "--kernel", "rbf")
+    assert code == 2
+    assert err.endswith("nemo, similarity-network-fusion; name one with --method.\n")
+
+
+def test_the_methods_said_to_have_an_embedding_are_those_that_document_one():
+    for method in METHODS:
+        cls = estimator_of(method)
+        has = "    embedding_ : " in (cls.__doc__ or "") or issubclass(cls, ScoreClusterer)
+        assert method.embeds == has, method.name
 
 
 def test_files_that_exist_are_not_replaced_and_those_that_are_read_never(folder, capsys):

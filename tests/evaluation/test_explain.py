@@ -23,6 +23,7 @@ from kernelweave.evaluation.explain.graphs import explain_graph
 from kernelweave.evaluation.explain.rank_tests import adjusted_for_many, column_statistics
 from kernelweave.explain import explain_clusters
 from kernelweave.preprocessing import TableEncoder
+from kernelweave.report import ReportFacts
 
 WINE = load_wine(as_frame=True)
 
@@ -265,6 +266,19 @@ def test_typical_and_borderline_samples_are_the_nearest_and_the_least_sure(wine)
     members = np.flatnonzero(wine.samples.labels == 0)
     distances = np.linalg.norm(Z[members] - Z[members].mean(axis=0), axis=1)
     assert wine.typical[0].tolist() == members[np.argsort(distances)[:5]].tolist()
+
+
+def test_typical_samples_lie_in_the_middle_of_their_cluster_in_the_embedding():
+    X = WINE.data.to_numpy()  # columns that differ in scale by a thousand, which graph fusion evens out
+    model = GraphFusionClustering(3, random_state=0).fit(X)
+    result = explain_clusters(model, X)
+    for c, rows in enumerate(result.typical):
+        members = np.flatnonzero(model.labels_ == c)
+        places = model.embedding_[members]
+        order = np.argsort(np.linalg.norm(places - places.mean(axis=0), axis=1))
+        assert rows.tolist() == members[order[:5]].tolist()
+    facts = ReportFacts.from_estimator(model, X)
+    assert [rows.tolist() for rows in facts.typical] == [rows.tolist() for rows in result.typical]
 
 
 # Names, steps, kinds of input

@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from kernelweave.evaluation.palette import N_COLOURS
+from kernelweave.evaluation.palette import DARK, N_COLOURS
+from kernelweave.evaluation.plots.style import ON_WHITE, shades_of
 from kernelweave.evaluation.plots.words import LISTED, shortened, wrapped
 from kernelweave.plots import (
     BoundaryDisplay,
@@ -127,6 +128,55 @@ def test_colours_do_not_repeat_up_to_twenty_clusters_and_marks_tell_the_rest_apa
     colours = [colour for colour, _ in looks(embedding(N_COLOURS))]
     assert N_COLOURS == len(set(colours)) == 20
     assert len(set(looks(embedding(24)))) == 24
+
+
+def contrast(one, other):
+    """The ratio of WCAG 2: 1 for the same light, 21 for black and white."""
+    light = [np.array(mpl.colors.to_rgb(colour)) for colour in (one, other)]
+    light = [np.where(each <= 0.04045, each / 12.92, ((each + 0.055) / 1.055) ** 2.4) for each in light]
+    low, high = sorted(float(each @ [0.2126, 0.7152, 0.0722]) for each in light)
+    return (high + 0.05) / (low + 0.05)
+
+
+def drawn_colours(display):
+    """Colours of the words around the data, and of lines, marks and bars that are no background."""
+    words = []
+    marks = []
+    for ax in panels(display):
+        texts = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()]
+        texts += [] if isinstance(display, ConfusionDisplay) else ax.texts  # figures on cells that are light
+        texts += [] if ax.get_legend() is None else ax.get_legend().get_texts()
+        words += [text.get_color() for text in texts if text.get_text()]
+        lines = [] if isinstance(display, KernelMatrixDisplay) else ax.lines
+        marks += [line.get_color() for line in lines]
+        marks += [colour for each in ax.collections for colour in each.get_facecolor() if each.get_zorder() >= 1]
+        marks += [each.get_facecolor() for each in ax.patches if each.get_alpha() is None]
+    return words, marks
+
+
+def test_pictures_are_readable_on_a_dark_ground():
+    with mpl.style.context("dark_background"):
+        for display in many_pictures():
+            display.figure_.draw_without_rendering()
+            ground = panels(display)[0].get_facecolor()
+            words, marks = drawn_colours(display)
+            name = type(display).__name__
+            assert words, name
+            assert min(contrast(colour, ground) for colour in words) > 4.5, name
+            assert min((contrast(colour, ground) for colour in marks), default=21.0) > 1.5, name
+
+
+def test_a_dark_panel_decides_where_the_figure_is_light_and_the_figure_where_the_panel_is_clear():
+    figure = Figure()
+    ax = figure.subplots()
+    assert shades_of(ax) is ON_WHITE
+    ax.set_facecolor("#15191f")
+    assert shades_of(ax).ground == "#15191f"
+    assert shades_of(ax).clusters == DARK
+    ax.set_facecolor("none")
+    assert shades_of(ax) is ON_WHITE
+    figure.set_facecolor("black")
+    assert shades_of(ax).clusters == DARK
 
 
 @pytest.mark.parametrize("draw", [embedding, boundaries, scores, exponents])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist, pdist
 from sklearn.datasets import make_blobs
 from sklearn.metrics import silhouette_samples
 
@@ -15,11 +16,13 @@ from kernelweave import (
     GraphCut,
     GraphFusionClustering,
     KernelKMeans,
+    KernelSpectralClustering,
     MultiViewKernelKMeans,
     ParameterError,
 )
 from kernelweave.datasets import make_two_rings
 from kernelweave.evaluation.explain.graphs import explain_graph
+from kernelweave.evaluation.principal import planar_layout
 from kernelweave.evaluation.report import facts as report_facts
 from kernelweave.evaluation.report import pdf
 from kernelweave.evaluation.report.clearness import (
@@ -32,6 +35,7 @@ from kernelweave.evaluation.report.clearness import (
 )
 from kernelweave.evaluation.report.maps import HEIGHT, LABEL_FIGURE, LABEL_HEIGHT, WIDTH, label_places
 from kernelweave.evaluation.report.page import page
+from kernelweave.evaluation.report.picture import main_axes
 from kernelweave.evaluation.report.text import breakable
 from kernelweave.evaluation.report.trust import (
     follows_absence,
@@ -276,6 +280,59 @@ def test_long_names_may_break_after_signs_and_not_in_words():
 
 
 # --- maps -------------------------------------------------------------------------------------------------------------
+
+
+def test_many_clusters_of_an_embedding_do_not_lie_on_one_spot():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(24), 6)
+    many = 4.0 * rng.normal(size=(24, 6))[y] + rng.normal(size=(144, 6))
+    model = GraphFusionClustering(24, random_state=0).fit(many)
+    known = ReportFacts.from_estimator(model, many)
+    points = known.picture.points
+    # A linear map of the joint embedding, all of it.
+    Z = np.column_stack([model.embedding_, np.ones(len(y))])
+    solution = np.linalg.lstsq(Z, points, rcond=None)[0]
+    np.testing.assert_allclose(Z @ solution, points, atol=1e-9)
+    assert np.linalg.matrix_rank(solution[:-1]) == 2
+    # Every cluster has a place of its own: the next one is farther off than its samples are, mostly.
+    centers = np.stack([points[model.labels_ == c].mean(axis=0) for c in range(24)])
+    apart = np.sort(cdist(centers, centers), axis=1)[:, 1]
+    spread = np.linalg.norm(points - centers[model.labels_], axis=1).mean()
+    flat = main_axes(model.embedding_)
+    piled = np.stack([flat[model.labels_ == c].mean(axis=0) for c in range(24)])
+    assert apart.min() > 2.0 * spread
+    assert np.median(apart) > 4.0 * np.median(np.sort(cdist(piled, piled), axis=1)[:, 1])
+    text = page(known)
+    assert "laid flat: the centres of the clusters keep their distances as well as a plane can" in text
+    assert "The directions have no meaning." in text
+    assert "Across" not in text
+
+
+def test_scores_and_graphs_of_many_clusters_are_laid_flat_too():
+    centers = 9.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 0]])
+    many, _ = make_blobs(100, centers=centers, random_state=0)
+    model = KernelSpectralClustering(5, kernel_params={"gamma": "median"}, random_state=0).fit(many)
+    assert "scores of the model, laid flat" in ReportFacts.from_estimator(model, many).picture.made_by
+    A = sp.block_diag([np.ones((6, 6)) - np.eye(6)] * 4, format="csr")
+    known = ReportFacts.from_estimator(GraphCut(4, random_state=0).fit(A), A)
+    assert "spectral embedding of the graph" in known.picture.made_by
+    assert "laid flat" in known.picture.made_by
+    fused = ReportFacts.from_estimator(GraphFusionClustering(4, view_types="graph", random_state=0).fit(A), A)
+    assert "joint embedding of the nodes, in which the model found the clusters" in fused.picture.made_by
+
+
+@pytest.mark.parametrize("n", [4, 24])
+def test_a_layout_keeps_distances_of_the_plane_and_spreads_points_that_are_equally_far(n):
+    places = np.random.default_rng(n).normal(size=(n, 2))
+    np.testing.assert_allclose(pdist(planar_layout(cdist(places, places))), pdist(places), atol=0.05)
+    corners = np.ones((n, n)) - np.eye(n)
+    found = planar_layout(corners)
+    assert pdist(found).min() > 0.8 / np.sqrt(n)
+    stress = ((pdist(found) - 1.0) ** 2).sum()
+    circle = np.exp(2j * np.pi * np.arange(n) / n)
+    distances = pdist(np.column_stack([circle.real, circle.imag]))
+    best = distances * distances.sum() / (distances**2).sum()  # the circle of the best size
+    assert stress < ((best - 1.0) ** 2).sum() + 1e-6
 
 
 def test_the_map_shows_the_embedding_in_which_clusters_were_found():

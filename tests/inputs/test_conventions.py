@@ -83,6 +83,22 @@ def test_a_sign_between_thousands_is_read_where_the_decimal_sign_is_said(read):
         read("id;a\np;2.5\n", decimal=",")
 
 
+def test_columns_of_percentages_alone_are_numbers(read):
+    table = read("id,a,b,c\np,12.5 %,4%,7\nq,NA,-3%,8\nr,0%,,9\n")
+    np.testing.assert_array_equal(table.values, [[12.5, 4.0, 7.0], [np.nan, -3.0, 8.0], [0.0, np.nan, 9.0]])
+    assert notes(table) == ["columns a, b: percentages are read as numbers ('12.5 %' as 12.5)"]
+    bare = read("1;12,5 %\n2;13,5 %\n", mixed=None)  # as many commas as semicolons in every line
+    assert bare.values.tolist() == [[1.0, 12.5], [2.0, 13.5]]
+    assert notes(bare)[1:] == [
+        "column 2: percentages are read as numbers ('12,5 %' as 12,5)",
+        "numbers have a decimal comma; if not, say decimal='.'",
+    ]
+    many = read("id,a,b,c,d\np,1%,2%,3%,4%\nq,1%,2%,3%,4%\n")
+    assert notes(many) == ["columns a, b, c and 1 more: percentages are read as numbers ('1%' as 1)"]
+    assert 0 in read("id,a\np,10%\nq,20\n").raw.texts  # refused later: is 20 a share or a percentage?
+    assert 0 in read("id,a\np,10%\nq,high\n").raw.texts
+
+
 def test_commas_that_may_be_either_are_refused():
     rows = [(2, ["1,234"]), (3, ["5,678"])]
     with pytest.raises(DataError, match="x:2: '1,234' may have a decimal comma, or one between thousands"):

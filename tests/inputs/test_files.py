@@ -323,7 +323,7 @@ FAULTS = {
     "other minus": ("x.csv", "\u22122,1\n3,4\n", r"^x\.csv:1: column 1 holds '\u22122'; .* with '-' for minus"),
     "thousands": ("x.csv", 'id,a\np,"1,000"\n', r"^x\.csv:2: '1,000' may .*; say decimal=',' or decimal='\.'"),
     "both decimal signs": ("x.tsv", "a\tb\n1,5\t2.5\n", r"^x\.tsv:2: column 1 \('a'\) holds '1,5'; write a point"),
-    "percent": ("x.csv", "id,a\np,10%\nq,20%\n", r"^x\.csv:2: column 2 .* '10%'; write it without the percent sign"),
+    "percent": ("x.csv", "id,a\np,10%\nq,20\n", r"^x\.csv:2: column 2 .* '10%'; other cells .* have no percent sign"),
     "spaces in thousands": ("x.csv", "id,a\np,1 000\n", r"^x\.csv:2: column 2 .* '1 000'; write nothing between"),
     "ids alone": ("x.csv", "id\na\nb\n", r"^x\.csv:2: there is a column of ids and no column of numbers"),
     "words alone": ("x.csv", "p\nq\nr\n", r"^x\.csv:2: there is no column of numbers: the only one holds 'q'"),
@@ -339,7 +339,7 @@ FAULTS = {
     "pickle called csv": ("x.csv", pickle.dumps(Trap()), r"^x\.csv:1: "),
     "pickle called npy": ("x.npy", pickle.dumps(Trap()), r"^x\.npy: this is no readable NumPy array"),
     "skops": ("x.skops", b"PK\x03\x04", r"^x\.skops: files of type '\.skops' are not read"),
-    "no ending": ("x", TEXT, r"^x: files of type 'without ending' are not read"),
+    "no ending": ("x", TEXT, r"^x: its name has no ending to say what it holds; give it one of \.csv,"),
 }
 
 

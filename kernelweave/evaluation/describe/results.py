@@ -84,3 +84,12 @@ def progress_of(model: Any) -> Progress:
 def warnings_of(model: Any) -> tuple[str, ...]:
     """Return the warnings of the fit, which a model keeps."""
     return tuple(str(message) for message in getattr(model, "warnings_", ()))
+
+
+def joint_embedding(model: Any) -> Floats | None:
+    """Return the joint embedding of a model; None where it has none, or not of all samples."""
+    embedding = getattr(model, "embedding_", None)
+    if embedding is None:
+        return None
+    coordinates = np.asarray(embedding, dtype=np.float64)
+    return coordinates if coordinates.ndim == 2 and np.isfinite(coordinates).all() else None

@@ -199,7 +199,11 @@ def explain_annotations(
     results: list[Association] = []
     set_aside: dict[str, str] = {}
     if survival is not None:
-        results.append(_survival(columns, survival, rows, codes, k))
+        tested = _survival(columns, survival, rows, codes, k)
+        if isinstance(tested, str):
+            set_aside[", ".join(survival)] = tested
+        else:
+            results.append(tested)
     for name, column in columns.items():
         if survival is None or name not in survival:
             result = _association(name, column, rows, codes, k, name in categorical)
@@ -392,7 +396,7 @@ def _most_frequent(counts: Ints, values: Array) -> str:
 # Survival
 
 
-def _survival(columns: Mapping[str, Any], names: tuple[str, str], rows: Ints, codes: Ints, k: int) -> Association:
+def _survival(columns: Mapping[str, Any], names: tuple[str, str], rows: Ints, codes: Ints, k: int) -> Association | str:
     if len(names) != 2 or any(name not in columns for name in names):
         raise ParameterError(
             f"survival={names!r} must name two columns of the table, a time and an event; it has {list(columns)[:8]}."
@@ -409,7 +413,11 @@ def _survival(columns: Mapping[str, Any], names: tuple[str, str], rows: Ints, co
     events = _of_samples(_read_events(event_name, columns[event_name]), rows, np.nan)
     there = ~(np.isnan(times) | np.isnan(events))
     happened = events[there] > 0
+    if len(np.unique(codes[there])) < 2:
+        return "values in one cluster only" if there.any() else "no values"
     statistic, p_value = log_rank(times[there], happened, codes[there], k)
+    if math.isnan(p_value):
+        return "no event while samples of two clusters were at risk"
     medians = [median_survival(times[there & (codes == c)], events[there & (codes == c)] > 0) for c in range(k)]
     return Association(
         column=f"{time_name}, {event_name}",
@@ -438,6 +446,7 @@ def _read_events(name: str, column: Any) -> Floats:
         )
     if len(strange):
         raise ParameterError(
-            f"survival: column {name!r} holds {strange[0]!r}; an event is 1 (happened) or 0 (the time is censored)."
+            f"survival: column {name!r} holds {str(strange[0])!r}; an event is 1 (happened) or 0 (the time is "
+            "censored)."
         )
     return events

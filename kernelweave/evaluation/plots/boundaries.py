@@ -8,8 +8,6 @@ import numpy as np
 from kernelweave.evaluation.palette import LIGHT, colour_index
 from kernelweave.evaluation.plots.regions import NOWHERE, grid_around, leading_panel, panels_of, same_numbers
 from kernelweave.evaluation.plots.style import (
-    EDGE,
-    QUIET,
     SIZE,
     as_many_axes,
     cluster_colour,
@@ -19,18 +17,17 @@ from kernelweave.evaluation.plots.style import (
     new_axes,
     numbers,
     scatter_style,
+    shades_of,
 )
 from kernelweave.evaluation.plots.words import LISTED, legend_beside, name_clusters, shortened, wrapped
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 
-# Colour of the region of points the model knows nothing of.
-GREY = "#c4c4c4"
 # Place in the palette of the colour that is grey itself.
 GREY_CLUSTER = LIGHT.index("#6b6b6b")
 HATCH = "///"
 LIKE_NONE = "like no sample"
-# How much of a cluster's colour its region has; the rest is white.
+# How much of a cluster's colour its region has; the rest is the ground.
 TINT = 0.3
 
 
@@ -203,13 +200,14 @@ class BoundaryDisplay:
         count = len(self.points)
         self.axes_ = self._new_axes(count) if axes is None else as_many_axes(axes, count)
         self.figure_ = self.axes_[0].figure
-        style = scatter_style(scatter_kwargs, s=marker_area(len(self.points[0])), linewidth=0.25, edgecolor=EDGE)
+        edge = shades_of(self.axes_[0]).edge
+        style = scatter_style(scatter_kwargs, s=marker_area(len(self.points[0])), linewidth=0.25, edgecolor=edge)
         names = self.axis_names or [("", "")] * count
         self.images_ = []
         for p, ax in enumerate(self.axes_):
             self.images_.append(self._draw_regions(ax, self.regions[p], self.extents[p]))
             for c in np.unique(self.labels[p]):
-                ax.scatter(*self.points[p][self.labels[p] == c].T, **{**cluster_style(c), **style})
+                ax.scatter(*self.points[p][self.labels[p] == c].T, **{**cluster_style(ax, c), **style})
             ax.set_title(wrapped(self.titles[p], 34))
             ax.set_xlabel(shortened(names[p][0], 40))
             ax.set_ylabel(shortened(names[p][1], 40))
@@ -227,9 +225,11 @@ class BoundaryDisplay:
         from matplotlib.colors import to_rgb
 
         image = np.empty((*regions.shape, 3))
-        image[regions == NOWHERE] = to_rgb(GREY)
+        shades = shades_of(ax)
+        ground = np.array(to_rgb(shades.ground))
+        image[regions == NOWHERE] = to_rgb(shades.unknown)
         for c in np.unique(regions[regions != NOWHERE]):
-            image[regions == c] = 1.0 - TINT * (1.0 - np.array(to_rgb(cluster_colour(c))))
+            image[regions == c] = ground - TINT * (ground - np.array(to_rgb(cluster_colour(ax, c))))
         places = [np.linspace(extent[i], extent[i + 1], regions.shape[0]) for i in (0, 2)]
         half = [0.5 * (along[1] - along[0]) for along in places]
         edges = (extent[0] - half[0], extent[1] + half[0], extent[2] - half[1], extent[3] + half[1])
@@ -238,12 +238,12 @@ class BoundaryDisplay:
             nowhere = (regions == NOWHERE).astype(float)
             if nowhere.any():
                 lines = ax.contourf(*places, nowhere, levels=[0.5, 1.5], colors="none", hatches=[HATCH], zorder=0.5)
-                lines.set(edgecolor=QUIET, linewidth=0)
+                lines.set(edgecolor=shades.quiet, linewidth=0)
         # A line around every region but the grey one tells clusters apart where colours do not.
         for c in np.unique(regions[regions != NOWHERE]):
             mask = (regions == c).astype(float)
             if 0 < mask.sum() < mask.size:
-                ax.contour(*places, mask, levels=[0.5], colors=EDGE, linewidths=0.8, zorder=3)
+                ax.contour(*places, mask, levels=[0.5], colors=shades.edge, linewidths=0.8, zorder=3)
         return drawn
 
     def _grey_cluster(self) -> bool:
@@ -274,10 +274,12 @@ class BoundaryDisplay:
         used = np.unique(np.concatenate([np.unique(labels) for labels in self.labels]))
         signs: list[Any] = []
         for c in used:
-            marker: dict[str, Any] = {**cluster_style(c), "linestyle": "", "markersize": 6}
+            marker: dict[str, Any] = {**cluster_style(self.axes_[-1], c), "linestyle": "", "markersize": 6}
             signs.append(Line2D([], [], label=shortened(self.label_names[c]), **marker))
         last = []
         if any((region == NOWHERE).any() for region in self.regions):
             hatch = HATCH if self._grey_cluster() else None
-            last.append(Patch(facecolor=GREY, edgecolor=QUIET, linewidth=0.5, hatch=hatch, label=LIKE_NONE))
+            shades = shades_of(self.axes_[-1])
+            grey: dict[str, Any] = {"facecolor": shades.unknown, "edgecolor": shades.quiet, "linewidth": 0.5}
+            last.append(Patch(hatch=hatch, label=LIKE_NONE, **grey))
         return legend_beside(self.axes_[-1], signs, last=last)

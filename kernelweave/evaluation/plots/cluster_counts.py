@@ -6,17 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.model_selection import ChosenClusters, choose_n_clusters
-from kernelweave.evaluation.plots.style import (
-    EDGE,
-    LABEL_SIZE,
-    LINE,
-    MARK,
-    counts,
-    dress,
-    line_style,
-    new_axes,
-    numbers,
-)
+from kernelweave.evaluation.plots.style import LABEL_SIZE, counts, dress, line_style, new_axes, numbers, shades_of
 from kernelweave.evaluation.plots.words import legend_below
 from kernelweave.evaluation.sampling import MOST_JUDGED
 from kernelweave.foundation.errors import ParameterError
@@ -159,7 +149,9 @@ class ClusterCountDisplay:
         ks = self.choice.candidates
         scores = self.choice.scores
         known = np.isfinite(scores)
-        style = line_style(line_kwargs, color=LINE, linewidth=1.8, marker="o", markersize=4, label=self.name)
+        style = line_style(
+            line_kwargs, color=shades_of(self.ax_).line, linewidth=1.8, marker="o", markersize=4, label=self.name
+        )
         (self.line_,) = self.ax_.plot(ks[known], scores[known], **style)
         colour = self.line_.get_color()
         cross = {"marker": "x", "color": colour, "markersize": 6, "linestyle": "", "label": "_refused"}
@@ -182,12 +174,19 @@ class ClusterCountDisplay:
     def _mark(self) -> None:
         k = self.choice.n_clusters
         best = float(np.nanmax(self.choice.scores))
-        ring = {"color": MARK, "markersize": 10, "markerfacecolor": "none", "markeredgewidth": 2.0, "zorder": 3}
+        shades = shades_of(self.ax_)
+        ring = {"color": shades.mark, "markersize": 10, "markerfacecolor": "none", "markeredgewidth": 2.0, "zorder": 3}
         (self.mark_,) = self.ax_.plot([k], [best], "o", label="_chosen", **ring)
-        self.ax_.axvline(k, color=MARK, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
+        self.ax_.axvline(k, color=shades.mark, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
         # To the left of a mark at the right edge.
         ks = self.choice.candidates
         side, away = ("right", -9) if k > 0.5 * (ks[0] + ks[-1]) else ("left", 9)
         above = 5 + 12 * len(self.ax_.texts)  # over the words of other curves
-        style = {"textcoords": "offset points", "color": EDGE, "fontsize": LABEL_SIZE, "ha": side, "va": "bottom"}
+        style = {
+            "textcoords": "offset points",
+            "color": shades.edge,
+            "fontsize": LABEL_SIZE,
+            "ha": side,
+            "va": "bottom",
+        }
         self.text_ = self.ax_.annotate(f"k = {k} ({self.choice.criterion})", (k, best), (away, above), **style)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.explain import ClusterExplanation, explain_clusters
-from kernelweave.evaluation.plots.style import EDGE, new_axes
+from kernelweave.evaluation.plots.style import ON_LIGHT, new_axes
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 
@@ -190,7 +190,7 @@ class ClusterHeatmapDisplay:
     def _write_numbers(self, ax: Any) -> list[Any]:
         style = {"ha": "center", "va": "center", "fontsize": 8}
         return [
-            ax.text(j, i, f"{value:.1f}", color="white" if abs(value) > 0.65 * FULL else EDGE, **style)
+            ax.text(j, i, f"{value:.1f}", color="white" if abs(value) > 0.65 * FULL else ON_LIGHT, **style)
             for (i, j), value in np.ndenumerate(self.values)
             if not np.isnan(value)
         ]

@@ -7,7 +7,15 @@ from scipy.optimize import linear_sum_assignment
 
 from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.metrics.checks import encode_labels
-from kernelweave.evaluation.plots.style import COLOUR_MAP, EDGE, SMALL_SIZE, as_percentages, colour_bar, dress, new_axes
+from kernelweave.evaluation.plots.style import (
+    COLOUR_MAP,
+    ON_LIGHT,
+    SMALL_SIZE,
+    as_percentages,
+    colour_bar,
+    dress,
+    new_axes,
+)
 from kernelweave.evaluation.plots.words import shortened
 from kernelweave.foundation.array_types import Ints
 from kernelweave.foundation.errors import ParameterError
@@ -135,7 +143,7 @@ class ConfusionDisplay:
         if self.counts.size <= NUMBERED:
             size = SMALL_SIZE if max(self.counts.shape) <= 10 else 0.75 * SMALL_SIZE
             for (i, j), count in np.ndenumerate(self.counts):
-                colour = "white" if shares[i, j] > 0.6 else EDGE
+                colour = "white" if shares[i, j] > 0.6 else ON_LIGHT
                 self.texts_.append(ax.text(j, i, f"{count:,}", ha="center", va="center", color=colour, fontsize=size))
         columns = [shortened(name, 20) for name in self.clusters]
         upright = max(map(len, columns)) <= UPRIGHT

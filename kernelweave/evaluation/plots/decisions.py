@@ -7,8 +7,6 @@ import numpy as np
 
 from kernelweave.evaluation.describe import final_step, samples_for_final_step
 from kernelweave.evaluation.plots.style import (
-    EDGE,
-    QUIET,
     as_many_axes,
     bar_style,
     cluster_colour,
@@ -16,6 +14,7 @@ from kernelweave.evaluation.plots.style import (
     dress,
     new_axes,
     numbers,
+    shades_of,
 )
 from kernelweave.evaluation.plots.view_weights import ViewWeightsDisplay
 from kernelweave.evaluation.plots.words import legend_below, shortened
@@ -178,24 +177,25 @@ class DecisionDisplay:
         return np.asarray(new_axes(self, 2, **options), dtype=object)
 
     def _draw_decisions(self, ax: Any, options: dict[str, Any]) -> None:
+        shades = shades_of(ax)
         edges = _edges(self.decisions)
-        ax.axvspan(-1.0, 1.0, color=QUIET, alpha=0.15, linewidth=0)
+        ax.axvspan(-1.0, 1.0, color=shades.quiet, alpha=0.15, linewidth=0)
         self.histograms_ = []
         inside = []
         for c in (0, 1):
             values = self.decisions[self.labels == c]
             inside.append(int(np.count_nonzero(np.abs(values) < 1.0 - ON_THE_MARGIN)))
             style: dict[str, Any] = {
-                "color": cluster_colour(c),
+                "color": cluster_colour(ax, c),
                 "hatch": HATCHES[c],
-                "edgecolor": "white",
+                "edgecolor": shades.ground,
                 "linewidth": 0.4,
             }
             style |= {"bins": edges, "alpha": 0.85, "label": _legend_text(c, values, inside[-1])}
             self.histograms_.append(ax.hist(_outward(values), **bar_style(options, **style))[2])
         self.inside_ = np.array(inside)
         styles = ((-1.0, (0, (4, 3))), (0.0, "-"), (1.0, (0, (4, 3))))
-        self.lines_ = [ax.axvline(at, color=EDGE, linewidth=1.0, linestyle=style) for at, style in styles]
+        self.lines_ = [ax.axvline(at, color=shades.edge, linewidth=1.0, linestyle=style) for at, style in styles]
         ax.set_xlabel("decision value (shaded: inside the margin)")
         ax.set_ylabel("samples")
         numbers(ax.xaxis)

@@ -8,9 +8,6 @@ from kernelweave.evaluation.describe import final_step, samples_for_final_step
 from kernelweave.evaluation.describe.silhouettes import Yardstick
 from kernelweave.evaluation.describe.views import takes_graph
 from kernelweave.evaluation.plots.style import (
-    EDGE,
-    LINE,
-    QUIET,
     SIZE,
     cluster_colour,
     counts,
@@ -18,6 +15,7 @@ from kernelweave.evaluation.plots.style import (
     line_style,
     new_axes,
     numbers,
+    shades_of,
 )
 from kernelweave.evaluation.plots.words import legend_below, shortened
 from kernelweave.evaluation.sampling import MOST_JUDGED
@@ -117,7 +115,9 @@ class ObjectivePathDisplay:
         """
         ax = new_axes(self) if ax is None else ax
         steps = np.arange(self.first, self.first + len(self.path))
-        style = line_style(line_kwargs, color=LINE, linewidth=1.8, marker="o" if len(steps) <= 50 else "", markersize=4)
+        style = line_style(
+            line_kwargs, color=shades_of(ax).line, linewidth=1.8, marker="o" if len(steps) <= 50 else "", markersize=4
+        )
         (self.line_,) = ax.plot(steps, self.path, **style)
         ax.set_xlabel("step")
         ax.set_ylabel(self.name)
@@ -276,12 +276,12 @@ class SilhouetteDisplay:
             members = np.sort(self.silhouettes[self.labels == name])[::-1]
             rows = np.arange(top, top + len(members) + 1)
             values = np.append(members, members[-1])
-            self.bars_.append(ax.fill_betweenx(rows, 0.0, values, step="post", color=cluster_colour(c), lw=0))
+            self.bars_.append(ax.fill_betweenx(rows, 0.0, values, step="post", color=cluster_colour(ax, c), lw=0))
             places.append(top + len(members) / 2)
             top += len(members) + gap
         mean = float(self.silhouettes.mean())
-        self.line_ = ax.axvline(mean, color=EDGE, lw=1, ls="--", label=f"mean {mean:.2f}")
-        ax.axvline(0.0, color=QUIET, lw=0.8)
+        self.line_ = ax.axvline(mean, color=shades_of(ax).edge, lw=1, ls="--", label=f"mean {mean:.2f}")
+        ax.axvline(0.0, color=shades_of(ax).quiet, lw=0.8)
         sizes = [int((self.labels == name).sum()) for name in clusters]
         named = _apart(places, sizes, LEAST_ROOM * top)
         names = [f"{shortened(clusters[c], 20)} ({sizes[c]:,})" for c in named]

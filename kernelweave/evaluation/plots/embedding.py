@@ -16,6 +16,7 @@ from kernelweave.evaluation.plots.style import (
     marker_area,
     new_axes,
     scatter_style,
+    shades_of,
 )
 from kernelweave.evaluation.plots.words import LISTED, legend_beside, name_clusters, shortened
 from kernelweave.evaluation.principal import kernel_components, scaling_components
@@ -192,11 +193,11 @@ class EmbeddingDisplay:
         clusters, codes = np.unique(self.labels, return_inverse=True)
         self.regions_ = self._colour(ax, codes, len(clusters)) if regions and len(clusters) > 1 else None
         area = marker_area(len(codes))
-        style = scatter_style(scatter_kwargs, s=area, linewidth=0.25, edgecolor="white")
+        style = scatter_style(scatter_kwargs, s=area, linewidth=0.25, edgecolor=shades_of(ax).ground)
         self.scatters_ = []
         for c, name in enumerate(clusters):
             members = self.points[codes == c]
-            self.scatters_.append(ax.scatter(*members.T, label=shortened(name), **{**cluster_style(c), **style}))
+            self.scatters_.append(ax.scatter(*members.T, label=shortened(name), **{**cluster_style(ax, c), **style}))
         along = ["", ""]
         if self.shares is not None and self.axis_name == OF_DATA:
             along = [f", {share:.0%} of the variance" for share in self.shares]
@@ -229,7 +230,7 @@ class EmbeddingDisplay:
         grid = np.stack(np.meshgrid(*side), axis=-1).reshape(-1, 2)
         scale = np.maximum(high - low, 1e-12)
         near = KNeighborsClassifier(min(NEIGHBOURS, len(codes))).fit(self.points / scale, codes)
-        shades = np.array([to_rgb(cluster_colour(c)) for c in range(k)])
+        shades = np.array([to_rgb(cluster_colour(ax, c)) for c in range(k)])
         picture = shades[near.predict(grid / scale)].reshape(GRID, GRID, 3)
         extent = (low[0], high[0], low[1], high[1])
         return ax.imshow(picture, extent=extent, origin="lower", aspect="auto", alpha=0.18, zorder=0)

@@ -10,13 +10,13 @@ from sklearn.utils import check_array
 
 from kernelweave.evaluation.describe import final_step, samples_for_final_step
 from kernelweave.evaluation.plots.style import (
-    EDGE,
     LABEL_SIZE,
     cluster_style,
     fitted_attributes,
     frame,
     new_axes,
     scatter_style,
+    shades_of,
 )
 from kernelweave.evaluation.plots.words import shortened, write_apart
 from kernelweave.foundation.array_types import Floats
@@ -162,13 +162,15 @@ class ExemplarDisplay:
         self.figure_ = self.ax_.figure
         areas = self._areas()
         plain = scatter_style(scatter_kwargs, alpha=0.7, linewidth=0)
-        likely = scatter_style(scatter_kwargs, edgecolor=EDGE, linewidth=0.6, zorder=2)
+        likely = scatter_style(scatter_kwargs, edgecolor=shades_of(self.ax_).edge, linewidth=0.6, zorder=2)
         others = np.ones(len(self.labels), dtype=bool)
         others[self.exemplar_indices] = False
         for c in np.unique(self.labels):
             for style, some in ((plain, self.priors == 0), (likely, self.priors > 0)):
                 members = others & some & (self.labels == c)
-                self.ax_.scatter(*self.points[members].T, **{**cluster_style(c), "s": areas[members], **style})
+                self.ax_.scatter(
+                    *self.points[members].T, **{**cluster_style(self.ax_, c), "s": areas[members], **style}
+                )
         outlined = self._draw_exemplars(areas)
         self.ax_.set_xlabel(shortened(self.axis_names[0], 48))
         self.ax_.set_ylabel(shortened(self.axis_names[1], 48))
@@ -192,8 +194,8 @@ class ExemplarDisplay:
         outlined = np.maximum(areas[self.exemplar_indices], 30.0)
         # The largest first, so that they do not hide smaller ones.
         for c, j in enumerate(self.exemplar_indices):
-            style = cluster_style(self.labels[j])
-            drawn = self.ax_.scatter(*self.points[j], s=outlined[c], **style, edgecolors=EDGE, linewidths=1.8, zorder=3)
+            style = {**cluster_style(self.ax_, self.labels[j]), "edgecolors": shades_of(self.ax_).edge}
+            drawn = self.ax_.scatter(*self.points[j], s=outlined[c], linewidths=1.8, zorder=3, **style)
             self.exemplars_.append(drawn)
         return outlined
 

@@ -10,10 +10,7 @@ from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.metrics import normalized_mutual_info
 from kernelweave.evaluation.palette import N_COLOURS
 from kernelweave.evaluation.plots.style import (
-    EDGE,
     LABEL_SIZE,
-    MARK,
-    QUIET,
     SIZE,
     as_many_axes,
     bar_style,
@@ -23,6 +20,7 @@ from kernelweave.evaluation.plots.style import (
     line_style,
     new_axes,
     numbers,
+    shades_of,
 )
 from kernelweave.evaluation.plots.words import LISTED, legend_below, legend_beside, shortened
 from kernelweave.foundation.array_types import Array, Floats
@@ -266,19 +264,23 @@ class ExponentDisplay:
         for v, view in enumerate(self.view_names):
             at = places - FILLED / 2 + (v + 0.5) * wide
             pattern = v if n_views <= LISTED else v // N_COLOURS  # too fine to see on the narrow bars of many views
-            style = {"color": cluster_colour(v), "hatch": HATCHES[pattern % len(HATCHES)], "edgecolor": "white"}
+            style = {
+                "color": cluster_colour(ax, v),
+                "hatch": HATCHES[pattern % len(HATCHES)],
+                "edgecolor": shades_of(ax).ground,
+            }
             style = bar_style(
                 options, width=wide, linewidth=0.4 if n_views <= LISTED else 0.0, label=shortened(view), **style
             )
             self.bars_[name].append(ax.bar(at, coefficients[:, v], **style))
-        ax.axhline(1.0 / n_views, color=EDGE, linewidth=1.0, linestyle=(0, (4, 3)))
+        ax.axhline(1.0 / n_views, color=shades_of(ax).edge, linewidth=1.0, linestyle=(0, (4, 3)))
         ax.set_ylim(0.0, min(1.05, 1.15 * max(float(np.max(values)) for values in self.coefficients.values())))
         if title:
             ax.set_title(shortened(name, 40))
 
     def _draw_lines(self, ax: Any, curves: Mapping[str, Floats], what: str, options: dict[str, Any]) -> None:
         for i, (name, values) in enumerate(curves.items()):
-            style: dict[str, Any] = {**cluster_style(i), "linestyle": LINES[i % len(LINES)], "linewidth": 1.8}
+            style: dict[str, Any] = {**cluster_style(ax, i), "linestyle": LINES[i % len(LINES)], "linewidth": 1.8}
             style |= {"markersize": 5, "label": shortened(name, 40)}
             (self.lines_[name],) = ax.plot(np.arange(len(self.p)), values, **line_style(options, **style))
         ax.set_ylabel(what)
@@ -287,21 +289,29 @@ class ExponentDisplay:
             legend_below(ax, ncols=1)
 
     def _mark_chosen(self, ax: Any) -> None:
+        shades = shades_of(ax)
         best = float(np.max(self.stability))
-        ax.axhspan(best - EQUAL_STABILITIES, best, color=QUIET, alpha=0.25, linewidth=0)
+        ax.axhspan(best - EQUAL_STABILITIES, best, color=shades.quiet, alpha=0.25, linewidth=0)
         at = np.flatnonzero(np.asarray(self.p) == self.chosen)
         if len(at) == 0:
             return
         place = int(at[0])
         height = self.stability[at[0]]
-        ax.axvline(place, color=MARK, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
+        ax.axvline(place, color=shades.mark, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
         (self.mark_,) = ax.plot(
-            [place], [height], "o", color=MARK, markersize=10, markerfacecolor="white", markeredgewidth=2.0, zorder=3
+            [place],
+            [height],
+            "o",
+            color=shades.mark,
+            markersize=10,
+            markerfacecolor=shades.ground,
+            markeredgewidth=2.0,
+            zorder=3,
         )
         words = "equal weights" if np.isinf(self.p[place]) else f"p = {_written(self.p[place])}"
         # To the left of a mark at the right edge.
         side, away = ("right", -9) if place > len(self.p) / 2 else ("left", 9)
-        style = {"textcoords": "offset points", "color": EDGE, "fontsize": LABEL_SIZE, "ha": side, "va": "top"}
+        style = {"textcoords": "offset points", "color": shades.edge, "fontsize": LABEL_SIZE, "ha": side, "va": "top"}
         self.text_ = ax.annotate(f"{words} (chosen)", (place, height), (away, -9), **style)
         ax.margins(y=0.18)
 

@@ -7,17 +7,7 @@ import numpy as np
 from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.model_selection import SuggestedClusters, suggest_n_clusters
 from kernelweave.evaluation.model_selection.number_of_clusters import read_path
-from kernelweave.evaluation.plots.style import (
-    EDGE,
-    LABEL_SIZE,
-    LINE,
-    MARK,
-    counts,
-    dress,
-    line_style,
-    new_axes,
-    numbers,
-)
+from kernelweave.evaluation.plots.style import LABEL_SIZE, counts, dress, line_style, new_axes, numbers, shades_of
 from kernelweave.evaluation.plots.words import legend_below
 from kernelweave.foundation.errors import ParameterError
 
@@ -159,7 +149,9 @@ class InertiaPathDisplay:
         self.figure_ = self.ax_.figure
         ks = np.arange(1, len(self.inertia_path) + 1)
         marker = "o" if len(ks) <= MARKED_POINTS else None
-        style = line_style(line_kwargs, color=LINE, linewidth=1.8, marker=marker, markersize=4, label=self.name)
+        style = line_style(
+            line_kwargs, color=shades_of(self.ax_).line, linewidth=1.8, marker=marker, markersize=4, label=self.name
+        )
         (self.line_,) = self.ax_.plot(ks, self.inertia_path, **style)
         self.ax_.set_xlabel("number of clusters k")
         self.ax_.set_ylabel("inertia")
@@ -180,17 +172,25 @@ class InertiaPathDisplay:
                 f"suggestion.n_clusters={k} lies beyond the {len(self.inertia_path)} entries of inertia_path: pass the "
                 "suggestion made from this path."
             )
+        shades = shades_of(self.ax_)
         height = self.inertia_path[k - 1]
-        self.ax_.axvline(k, color=MARK, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
+        self.ax_.axvline(k, color=shades.mark, linewidth=1.0, linestyle=(0, (4, 3)), alpha=0.7, zorder=1)
         (mark,) = self.ax_.plot(
-            [k], [height], "o", color=MARK, markersize=9, markerfacecolor="white", markeredgewidth=2.0, zorder=3
+            [k],
+            [height],
+            "o",
+            color=shades.mark,
+            markersize=9,
+            markerfacecolor=shades.ground,
+            markeredgewidth=2.0,
+            zorder=3,
         )
         text = self.ax_.annotate(
             f"k = {k} ({RULES[self.suggestion.method]})",
             (k, height),
             (9, 9),
             textcoords="offset points",
-            color=EDGE,
+            color=shades.edge,
             fontsize=LABEL_SIZE,
         )
         return mark, text

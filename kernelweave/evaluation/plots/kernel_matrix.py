@@ -10,8 +10,8 @@ from kernelweave.evaluation.describe import final_step, samples_for_final_step
 from kernelweave.evaluation.describe.kernels import has_fitted_kernel, kernel_among, training_samples
 from kernelweave.evaluation.plots.style import (
     COLOUR_MAP,
-    EDGE,
     MATRIX_SIZE,
+    ON_LIGHT,
     as_percentages,
     colour_bar,
     dress,
@@ -211,7 +211,7 @@ class KernelMatrixDisplay:
         n = len(self.labels)
         ends = np.flatnonzero(np.diff(self.labels)) + 1
         draws = (self.ax_.axhline, self.ax_.axvline)
-        style = {"color": EDGE, "linewidth": 0.8 if len(ends) < 10 else 0.4}
+        style = {"color": ON_LIGHT, "linewidth": 0.8 if len(ends) < 10 else 0.4}
         self.borders_ = [draw(end - 0.5, **style) for draw in draws for end in _spaced(ends, LEAST_ROOM * n)]
         starts = np.append(0, ends)
         stops = np.append(ends, n)

@@ -7,7 +7,6 @@ import numpy as np
 
 from kernelweave.evaluation.describe import final_step, samples_for_final_step
 from kernelweave.evaluation.plots.style import (
-    EDGE,
     as_many_axes,
     cluster_style,
     counts,
@@ -16,6 +15,7 @@ from kernelweave.evaluation.plots.style import (
     new_axes,
     numbers,
     scatter_style,
+    shades_of,
 )
 from kernelweave.evaluation.plots.words import LISTED, legend_beside, name_clusters, wrapped
 from kernelweave.foundation.array_types import Array, Floats
@@ -206,7 +206,7 @@ class ScoreDisplay:
             for c in np.unique(self.labels[p]):
                 members = self.labels[p] == c
                 text = self._legend_text(p, c, int(members.sum()))
-                ax.scatter(*self.points_[p][members].T, **{**cluster_style(c), "label": text, **style})
+                ax.scatter(*self.points_[p][members].T, **{**cluster_style(ax, c), "label": text, **style})
             ax.set_title(wrapped(self.titles[p], 34))
             self._dress(ax)
         self.texts_ = []
@@ -230,9 +230,9 @@ class ScoreDisplay:
         return np.column_stack([order, scores[:, 0]])
 
     def _draw_lines(self, ax: Any) -> None:
-        ax.axhline(0.0, color=EDGE, linewidth=0.9, zorder=1)
+        ax.axhline(0.0, color=shades_of(ax).edge, linewidth=0.9, zorder=1)
         if not self._alone():
-            ax.axvline(0.0, color=EDGE, linewidth=0.9, zorder=1)
+            ax.axvline(0.0, color=shades_of(ax).edge, linewidth=0.9, zorder=1)
 
     def _legend_text(self, panel: int, cluster: int, size: int) -> str:
         """Return the text of a cluster in the legend."""

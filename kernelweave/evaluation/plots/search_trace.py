@@ -7,11 +7,6 @@ from typing import Any
 import numpy as np
 
 from kernelweave.evaluation.plots.style import (
-    EDGE,
-    LINE,
-    MARK,
-    QUIET,
-    SECOND_LINE,
     SIZE,
     SMALL_SIZE,
     as_many_axes,
@@ -20,12 +15,12 @@ from kernelweave.evaluation.plots.style import (
     new_axes,
     numbers,
     scatter_style,
+    shades_of,
 )
 from kernelweave.evaluation.plots.words import legend_below, shortened
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 
-REFUSED = QUIET
 # Values of a parameter whose largest is this many times the smallest are drawn on a logarithmic axis.
 DECADES = 20.0
 # Height of the marks of refused points, as a share of the panel.
@@ -191,7 +186,12 @@ class SearchTraceDisplay:
         self.marks_: list[Any] = []
         order = np.arange(1, len(self.scores) + 1)
         best = np.fmax.accumulate(self.scores)
-        style = {"color": SECOND_LINE, "linewidth": 1.8, "drawstyle": "steps-post", "zorder": 1}
+        style = {
+            "color": shades_of(self.axes_[0]).second_line,
+            "linewidth": 1.8,
+            "drawstyle": "steps-post",
+            "zorder": 1,
+        }
         (self.line_,) = self.axes_[0].plot(order, best, label="best so far", **style)
         self._draw_points(self.axes_[0], order, scatter_kwargs)
         self._mark_best(order)
@@ -215,10 +215,12 @@ class SearchTraceDisplay:
     def _draw_points(self, ax: Any, places: Any, options: dict[str, Any]) -> None:
         known = np.isfinite(self.scores)
         size = float(np.clip(3000.0 / len(self.scores), 8.0, 24.0))
-        style = scatter_style(options, color=LINE, s=size, alpha=0.85, linewidth=0, zorder=2, label="score")
+        style = scatter_style(
+            options, color=shades_of(ax).line, s=size, alpha=0.85, linewidth=0, zorder=2, label="score"
+        )
         self.points_.append(ax.scatter(places[known], self.scores[known], **style))
         across = {"transform": ax.get_xaxis_transform(), "zorder": 2}
-        style = {"marker": "x", "color": REFUSED, "markersize": 5, "linestyle": "", "label": "refused"}
+        style = {"marker": "x", "color": shades_of(ax).quiet, "markersize": 5, "linestyle": "", "label": "refused"}
         refused = places[~known]
         self.refused_ += ax.plot(refused, np.full(len(refused), BOTTOM), **style, **across)
         # Room below the scores for the crosses, above them for the ring.
@@ -228,17 +230,24 @@ class SearchTraceDisplay:
         ax.set_ylim(low - 0.16 * span, high + 0.12 * span)
 
     def _mark_best(self, order: Any) -> None:
+        shades = shades_of(self.axes_[0])
         at = int(np.nanargmax(self.scores))
         self._ring(self.axes_[0], order[at])
         side, away = ("right", -8) if at > len(order) / 2 else ("left", 8)
-        style = {"textcoords": "offset points", "color": EDGE, "fontsize": SMALL_SIZE, "ha": side, "va": "top"}
+        style = {"textcoords": "offset points", "color": shades.edge, "fontsize": SMALL_SIZE, "ha": side, "va": "top"}
         # Scores just below the best one lie under the words.
-        style |= {"bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.95, "pad": 1.0}, "zorder": 4}
+        style |= {"bbox": {"facecolor": shades.ground, "edgecolor": "none", "alpha": 0.95, "pad": 1.0}, "zorder": 4}
         words = f"{self.scores[at]:.4g}, point {order[at]}"
         self.text_ = self.axes_[0].annotate(words, (order[at], self.scores[at]), (away, -7), **style)
 
     def _ring(self, ax: Any, place: Any) -> None:
-        style = {"color": MARK, "markersize": 10, "markerfacecolor": "none", "markeredgewidth": 2.0, "zorder": 3}
+        style = {
+            "color": shades_of(ax).mark,
+            "markersize": 10,
+            "markerfacecolor": "none",
+            "markeredgewidth": 2.0,
+            "zorder": 3,
+        }
         self.marks_ += ax.plot([place], [np.nanmax(self.scores)], "o", label="best", **style)
 
     def _draw_over_param(self, ax: Any, options: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from kernelweave.estimators import MinMaxKMeans
 from kernelweave.evaluation.metrics import cluster_variances
-from kernelweave.evaluation.plots.style import EDGE, cluster_style, frame, marker_area, new_axes, scatter_style
+from kernelweave.evaluation.plots.style import cluster_style, frame, marker_area, new_axes, scatter_style, shades_of
 from kernelweave.evaluation.plots.words import shortened
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
@@ -180,19 +180,20 @@ class _View:
 
 def _draw_samples(ax: Any, points: Floats, labels: Ints, style: dict[str, Any]) -> None:
     for c in np.unique(labels):
-        ax.scatter(*points[labels == c].T, **{**cluster_style(c), **style})
+        ax.scatter(*points[labels == c].T, **{**cluster_style(ax, c), **style})
 
 
 def _draw_centres(ax: Any, centres: Floats, starts: Floats) -> None:
+    shades = shades_of(ax)
     area = float(np.clip(1200.0 / len(centres), 40.0, 95.0))
     for c, (centre, start) in enumerate(zip(centres, starts, strict=True)):
-        style = cluster_style(c)
+        style = cluster_style(ax, c)
         if not np.array_equal(centre, start):
-            ax.plot(*np.transpose([start, centre]), color=EDGE, linewidth=1.0, zorder=3)
-            ax.plot(*start, ".", color=EDGE, markersize=4, zorder=3)
-        # A white ring separates the centre from the samples under it.
-        ax.scatter(*centre, s=2.0 * area, linewidths=0, zorder=4, **{**style, "color": "white"})
-        ax.scatter(*centre, s=area, **style, edgecolors=EDGE, linewidths=0.16 * np.sqrt(area), zorder=5)
+            ax.plot(*np.transpose([start, centre]), color=shades.edge, linewidth=1.0, zorder=3)
+            ax.plot(*start, ".", color=shades.edge, markersize=4, zorder=3)
+        # A ring of the ground separates the centre from the samples under it.
+        ax.scatter(*centre, s=2.0 * area, linewidths=0, zorder=4, **{**style, "color": shades.ground})
+        ax.scatter(*centre, s=area, **style, edgecolors=shades.edge, linewidths=0.16 * np.sqrt(area), zorder=5)
 
 
 def _column_names(X: Any) -> Any:

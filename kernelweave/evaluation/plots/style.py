@@ -3,22 +3,64 @@
 Everything is set on the artists of one picture. The settings of matplotlib, which belong to the caller, are left alone.
 """
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from kernelweave.evaluation.palette import LIGHT, MARKERS, colour_index, shape_index
+from kernelweave.evaluation.palette import DARK, LIGHT, MARKERS, colour_index, shape_index
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.errors import ParameterError
 
-#: Colours of what is no cluster: curves and bars, a choice that is marked, text, lines in the background, frames.
-LINE = LIGHT[0]
-SECOND_LINE = LIGHT[1]
-MARK = LIGHT[5]
-EDGE = "#1a1a1a"
-INK = "#404040"
-QUIET = "#8a8a8a"
-FRAME = "#cccccc"
+#: The colour of lines and figures on the light cells of a matrix, whatever is around it.
+ON_LIGHT = "#1a1a1a"
+# Light from 0 to 1, weighted as an eye does, below which a ground is dark.
+DARK_BELOW = 0.4
+
+
+@dataclass(frozen=True)
+class Shades:
+    """The colours of a picture on its ground."""
+
+    ground: str  # what is between marks
+    edge: str  # text, and lines that are to be seen first
+    ink: str  # numbers along axes
+    quiet: str  # lines in the background
+    frame: str
+    unknown: str  # areas of which nothing is known
+    clusters: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """Curves and bars."""
+        return self.clusters[0]
+
+    @property
+    def second_line(self) -> str:
+        """Another curve."""
+        return self.clusters[1]
+
+    @property
+    def mark(self) -> str:
+        """A choice that is marked."""
+        return self.clusters[5]
+
+
+ON_WHITE = Shades("white", ON_LIGHT, "#404040", "#8a8a8a", "#cccccc", "#c4c4c4", LIGHT)
+ON_BLACK = Shades("black", "#f2f2f2", "#cfcfcf", "#8f8f8f", "#5a5a5a", "#3a3a3a", DARK)
+
+
+def shades_of(ax: Any) -> Shades:
+    """Return the colours that are seen on the ground of a panel, light or dark as the style of the caller has it."""
+    from matplotlib.colors import to_hex, to_rgba
+
+    grounds = (to_rgba(ax.get_facecolor()), to_rgba(ax.figure.get_facecolor()))
+    red, green, blue, opacity = next((each for each in grounds if each[3] > 0), (1.0, 1.0, 1.0, 1.0))
+    dark = 1.0 - opacity * (1.0 - (0.2126 * red + 0.7152 * green + 0.0722 * blue)) < DARK_BELOW
+    ground = to_hex((red, green, blue)) if dark else ON_WHITE.ground
+    return replace(ON_BLACK, ground=ground) if dark else ON_WHITE
+
+
 #: Sizes of type, in points.
 TITLE_SIZE = 10.0
 LABEL_SIZE = 9.0
@@ -34,14 +76,14 @@ LONGEST = 4.0
 MOST_TICKS = 6
 
 
-def cluster_colour(c: int) -> str:
-    """Return the colour of a cluster."""
-    return LIGHT[colour_index(c)]
+def cluster_colour(ax: Any, c: int) -> str:
+    """Return the colour of a cluster in a panel."""
+    return shades_of(ax).clusters[colour_index(c)]
 
 
-def cluster_style(c: int) -> dict[str, str]:
-    """Return the colour and the marker of a cluster."""
-    return {"color": cluster_colour(c), "marker": MARKERS[shape_index(c)]}
+def cluster_style(ax: Any, c: int) -> dict[str, str]:
+    """Return the colour and the marker of a cluster in a panel."""
+    return {"color": cluster_colour(ax, c), "marker": MARKERS[shape_index(c)]}
 
 
 def scatter_style(options: dict[str, Any], **defaults: Any) -> dict[str, Any]:
@@ -83,16 +125,17 @@ def dress(ax: Any, *, box: bool = False, grid: str | None = None) -> None:
     Curves and bars have lines to the left and below; planes and matrices (``box``) have them all around. ``grid`` is
     ``"x"``, ``"y"`` or ``"both"``.
     """
-    ax.tick_params(length=2.5, color=QUIET, labelsize=SMALL_SIZE, labelcolor=INK)
+    shades = shades_of(ax)
+    ax.tick_params(length=2.5, color=shades.quiet, labelsize=SMALL_SIZE, labelcolor=shades.ink)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.label.set(size=LABEL_SIZE, color=EDGE)
-        axis.get_offset_text().set(size=SMALL_SIZE, color=INK)
-    ax.title.set(size=TITLE_SIZE, color=EDGE)
-    ax.spines[:].set_color(FRAME)
+        axis.label.set(size=LABEL_SIZE, color=shades.edge)
+        axis.get_offset_text().set(size=SMALL_SIZE, color=shades.ink)
+    ax.title.set(size=TITLE_SIZE, color=shades.edge)
+    ax.spines[:].set_color(shades.frame)
     if not box:
         ax.spines[["top", "right"]].set_visible(False)
     if grid is not None:
-        ax.grid(True, axis=grid, color=QUIET, alpha=0.25, linewidth=0.6)
+        ax.grid(True, axis=grid, color=shades.quiet, alpha=0.25, linewidth=0.6)
         ax.set_axisbelow(True)
 
 
@@ -136,9 +179,10 @@ def colour_bar(ax: Any, image: Any, label: str, **options: Any) -> Any:
     """Draw a colour bar beside a matrix, as high as the matrix whatever the layout, and return it."""
     beside = ax.inset_axes((1.04, 0.0, 0.05, 1.0))
     bar = ax.figure.colorbar(image, cax=beside, **options)
-    bar.set_label(label, size=LABEL_SIZE, color=EDGE)
+    shades = shades_of(ax)
+    bar.set_label(label, size=LABEL_SIZE, color=shades.edge)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(length=2.5, color=QUIET, labelsize=SMALL_SIZE, labelcolor=INK)
+    bar.ax.tick_params(length=2.5, color=shades.quiet, labelsize=SMALL_SIZE, labelcolor=shades.ink)
     return bar
 
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from kernelweave.evaluation.describe import final_step
 from kernelweave.evaluation.plots.style import (
-    EDGE,
-    LINE,
     SIZE,
     SMALL_SIZE,
     bar_style,
@@ -15,6 +13,7 @@ from kernelweave.evaluation.plots.style import (
     fitted_attributes,
     new_axes,
     numbers,
+    shades_of,
 )
 from kernelweave.evaluation.plots.words import wrapped
 from kernelweave.foundation.array_types import Floats, Ints
@@ -140,10 +139,13 @@ class ViewWeightsDisplay:
         self.ax_ = new_axes(self, figsize=(SIZE[0], 1.0 + 0.34 * n_views)) if ax is None else ax
         self.figure_ = self.ax_.figure
         places = np.arange(n_views)
-        lines = {"ecolor": EDGE, "elinewidth": 1.2, "capsize": 2.5}
-        style = bar_style(bar_kwargs, color=LINE, height=0.68, error_kw=lines)
+        shades = shades_of(self.ax_)
+        lines = {"ecolor": shades.edge, "elinewidth": 1.2, "capsize": 2.5}
+        style = bar_style(bar_kwargs, color=shades.line, height=0.68, error_kw=lines)
         self.bars_ = self.ax_.barh(places, self.weights, xerr=self.errors, **style)
-        self.line_ = self.ax_.axvline(float(np.mean(self.weights)), color=EDGE, linewidth=1.0, linestyle=(0, (4, 3)))
+        self.line_ = self.ax_.axvline(
+            float(np.mean(self.weights)), color=shades.edge, linewidth=1.0, linestyle=(0, (4, 3))
+        )
         self.texts_ = self._write_figures(places)
         self.ax_.set_yticks(places, [wrapped(name, LONGEST_LINE) for name in self.names])
         self.ax_.set_ylim(n_views - 0.4, -0.6)
@@ -160,8 +162,8 @@ class ViewWeightsDisplay:
             "textcoords": "offset points",
             "va": "center",
             "fontsize": SMALL_SIZE,
-            "color": EDGE,
-            "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+            "color": shades_of(self.ax_).edge,
+            "bbox": {"facecolor": shades_of(self.ax_).ground, "edgecolor": "none", "pad": 0.8},
         }
         ends = zip(figures, self.weights + errors, places, strict=True)
         return [self.ax_.annotate(figure, (end, place), (5, 0), **style) for figure, end, place in ends]

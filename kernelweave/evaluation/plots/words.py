@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.evaluation.plots.style import EDGE, SMALL_SIZE
+from kernelweave.evaluation.plots.style import SMALL_SIZE, shades_of
 from kernelweave.foundation.array_types import Floats, Ints
 
 #: Legends list so many clusters at most; beyond that the last entry says how many were left out.
@@ -125,8 +125,16 @@ def write_apart(ax: Any, words: Sequence[str], places: Any, distances: Any = Non
     from matplotlib.patheffects import withStroke
 
     ax.figure.canvas.figure.draw_without_rendering()  # where words stand is known when the layout is
-    halo = [withStroke(linewidth=2.5, foreground="white")]
-    style = {"fontsize": SMALL_SIZE, "color": EDGE, "fontweight": "bold", "path_effects": halo, "zorder": 6, **options}
+    shades = shades_of(ax)
+    halo = [withStroke(linewidth=2.5, foreground=shades.ground)]
+    style: dict[str, Any] = {
+        "fontsize": SMALL_SIZE,
+        "color": shades.edge,
+        "fontweight": "bold",
+        "path_effects": halo,
+        "zorder": 6,
+    }
+    style |= options
     style |= {"textcoords": "offset points", "ha": "center", "va": "center"}
     line = 1.25 * style["fontsize"]
     pixels = ax.figure.dpi / 72.0

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances
 
 from kernelweave.evaluation.describe import Clustering, Description, describe
-from kernelweave.evaluation.describe.distances import node_places
+from kernelweave.evaluation.describe.distances import node_places, scaled
 from kernelweave.evaluation.describe.names import sample_names
-from kernelweave.evaluation.describe.results import WEIGHTS, verdict_of
+from kernelweave.evaluation.describe.results import WEIGHTS, joint_embedding, verdict_of
 from kernelweave.evaluation.describe.silhouettes import Silhouettes, silhouettes_as_given, silhouettes_of_model
 from kernelweave.evaluation.describe.typical import MOST_COMPARED, typical
 from kernelweave.evaluation.describe.views import View
@@ -39,7 +39,7 @@ from kernelweave.evaluation.report.measures import (
     truth,
 )
 from kernelweave.evaluation.report.names import view_names_and_sources
-from kernelweave.evaluation.report.picture import Picture, joint_embedding, picture, pictures_of_views
+from kernelweave.evaluation.report.picture import Picture, picture, pictures_of_views
 from kernelweave.evaluation.report.text import code_for, parameters, sentence, value_text
 from kernelweave.evaluation.report.trust import (
     Tried,
@@ -137,7 +137,7 @@ class ReportFacts:
     picture : Picture
         Where at most 3,000 samples are drawn.
     typical : list of ndarray
-        Samples nearest to the mean of every cluster.
+        Samples nearest to the mean of every cluster, in the joint embedding where the model has one.
     doubtful : ndarray
         Positions in ``model_silhouettes`` of the lowest ones.
     view_silhouettes, view_nmi : list of float
@@ -324,6 +324,7 @@ class ReportFacts:
         distances = model_distances(clustering, drawn, few, places, random_state, roots=not description.one_geometry)
         embedding = joint_embedding(model) if places is None else None
         among = distances.distances if embedding is None else euclidean_distances(embedding[drawn])
+        squares = distances.squares if embedding is None or among is None else scaled(among**2)
         silhouettes, model_silhouettes = _silhouettes(description, rows, drawn, judged, among)
         means = by_cluster(silhouettes, labels, k)[0]
         model_means, negative = by_cluster(model_silhouettes, labels, k)
@@ -351,7 +352,7 @@ class ReportFacts:
             cluster_model_silhouettes=model_means,
             negative_shares=negative,
             picture=picture(clustering, drawn, distances.squares, places),
-            typical=typical(distances.squares, drawn, labels, k),
+            typical=typical(squares, drawn, labels, k),
             doubtful=doubtful(model_silhouettes),
             view_silhouettes=by_view,
             view_nmi=distances.nmi,

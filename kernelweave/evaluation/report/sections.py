@@ -58,7 +58,9 @@ def _map(facts: ReportFacts) -> str:
     n = len(labels)
     drawn = "" if n == facts.n_samples else f" {count(n, facts.noun)} of {facts.n_samples:,} are drawn."
     made_by = f"{picture.made_by[0].upper()}{picture.made_by[1:]}"
-    text = f"{made_by}. Across: {picture.axes[0]}; up: {picture.axes[1]}.{drawn}"
+    across, up = picture.axes
+    axes = f" Across: {across}; up: {up}." if across else " The directions have no meaning."
+    text = f"{made_by}.{axes}{drawn}"
     hint = f"Point at a {facts.noun}, or tap it, for its name; press a cluster's name to pick it out."
     rows = 2 if facts.has_columns else 4  # of cards, about as high as the map
     if facts.n_clusters <= FEW_CARDS:

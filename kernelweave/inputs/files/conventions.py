@@ -136,7 +136,7 @@ def is_short_header(rows: Sequence[Sequence[str]]) -> bool:
 
 def _commas_are_decimal(head: str, mark: str) -> bool:
     cells = [cell for row in _split(head, mark) or () for cell in row if "," in cell]
-    return bool(cells) and all(DECIMAL_COMMA.fullmatch(cell) for cell in cells)
+    return bool(cells) and all(DECIMAL_COMMA.fullmatch(cell.rstrip().removesuffix("%")) for cell in cells)
 
 
 def _most_frequent(head: str, usual: str) -> str | None:

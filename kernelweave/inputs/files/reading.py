@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.foundation.errors import DataError
+from kernelweave.foundation.errors import DataError, Remedy
 from kernelweave.inputs.files.binary import (
     read_h5ad,
     read_h5mu,
@@ -27,6 +27,8 @@ from kernelweave.inputs.files.tables import RawCells, Table, TextFormat, check_f
 from kernelweave.inputs.files.text import read_text
 
 TEXT = (".csv", ".tsv", ".txt")
+# Endings of files that hold a graph.
+GRAPHS = (".graphml", ".metis", ".graph")
 # What turns cells round by itself, before it looks for names.
 _CELLS = (read_text, read_xlsx)
 _READERS: dict[str, Callable[[str, TextFormat, str | None], Iterator[Table]]] = {
@@ -51,7 +53,11 @@ def read_tables(place: str, text: TextFormat | None = None) -> list[Table]:
     reader = _READERS.get(suffix.lower())
     if reader is None:
         known = ", ".join(sorted(set(_READERS) - {"-"}))
-        raise DataError(f"{path}: files of type {suffix or 'without ending'!r} are not read; use one of {known}.")
+        if not suffix:
+            raise DataError(f"{path}: its name has no ending to say what it holds; give it one of {known}.")
+        if suffix.lower().removesuffix(".gz") in GRAPHS:
+            raise DataError(f"{path}: this is a graph, not a table. ", Remedy("graph", "Read it with load_graphml."))
+        raise DataError(f"{path}: files of type {suffix!r} are not read; use one of {known}.")
     text = text or TextFormat()
     if isinstance(text.transpose, tuple) and reader in _CELLS:
         stem = "stdin" if path == "-" else Path(path.removesuffix(".gz")).stem

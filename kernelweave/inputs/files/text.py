@@ -28,6 +28,7 @@ from kernelweave.inputs.files.conventions import (
     with_points,
 )
 from kernelweave.inputs.files.tables import (
+    EXAMPLES,
     RawCells,
     Table,
     TextFormat,
@@ -43,12 +44,14 @@ LABEL_NAMES = frozenset(
     {"label", "labels", "class", "classes", "cluster", "clusters", "group", "category", "target", "truth", "type", "y"}
 )
 # Cells that mean that a value is missing.
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "#n/a"})
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "#n/a", "n.a.", "missing"})
 # The same as programs write them, for files of many cells.
 PLAIN_MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"})
 _NO_HEADER = Argument("header", False)
 _NO_IDS = Argument("ids", "none")
 _TRANSPOSE = Argument("transpose", True)
+# Names of a last row that adds up or averages those above it.
+SUMMARIES = frozenset({"total", "totals", "sum", "sums", "subtotal", "mean", "average", "median"})
 # Labels that mean that there is none.
 NO_LABEL = frozenset({"", "na", "n/a", "nan", "null"})
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t", "-": ","}
@@ -58,6 +61,12 @@ QUOTED = re.compile(r'\s*"(?:[^"]|"")*"([;,\t| ])')
 # Numbers with a percent sign, or with blanks or apostrophes between thousands: meant as numbers.
 PERCENT = re.compile(r"\s*[+-]?[0-9.,]+\s*%\s*")
 SPACED = re.compile(r"\s*[+-]?[0-9]{1,3}([ '\u00a0\u2009\u202f\u2019][0-9]{3})+([.,][0-9]+)?\s*")
+# A number with a unit after it or a currency sign before it.
+AMOUNT_SIGNS = re.compile("[$\u20ac\u00a3\u00a5\u00b0]")
+AMOUNT = re.compile(
+    r"(?P<sign>[$\u20ac\u00a3\u00a5]?)\s*[+-]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?\s*"
+    r"(?P<unit>[^\W\d_][\w/\u00b0\u00b2\u00b3]{0,7}|[$\u20ac\u00a3\u00a5\u00b0]\w?|)"
+)
 # A first line that counts at least this many cells is no sample; with fewer it may be one.
 COUNTED = 8
 # With fewer than this it may well be a sample, and nobody can tell.
@@ -214,6 +223,13 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
     rows, more = _of_one_width(rows, text)
     notes += more
     line, first = rows[0]
+    if text.header is None and len(rows) > 1 and _is_title(first):
+        raise DataError(
+            f"{shown}:{line}: the first line has one cell, {short(first[0].strip())}, and {len(first) - 1} empty "
+            "ones; if it is a title, take it out, and if it is a sample, say ",
+            _NO_HEADER,
+            ".",
+        )
     if text.header is None and len(first) < SURELY_COUNTED and _counts(first):
         raise DataError(
             f"{shown}:{line}: the first line counts its cells (0, 1, ...): say ",
@@ -232,9 +248,10 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
     width = len(first)
     for line, row in body:
         if len(row) != width:
+            comments = "take out the lines that begin with '#'" if first[0].startswith("#") else "write as many in all"
             raise DataError(
-                f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}; write as many in all, "
-                "and put cells that hold a delimiter in quotes."
+                f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}; {comments}, and put "
+                "cells that hold a delimiter in quotes."
             )
     place = _id_column(shown, names, [row for _, row in body], text, named=text.is_transposed(name))
     ids = None
@@ -247,19 +264,22 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
             Argument("ids", "none"),
             " if it is data.",
         )
+    body, more = _without_percent_signs(body, keep, names)
+    notes += more
     body, more = _with_decimal_points(file, body, keep, names, text)
     notes += more
     if width == 1 and not any(_is_number(row[0]) or row[0].strip().lower() in MISSING for _, row in body):
         raise DataError(
             f"{shown}:{body[0][0]}: there is no column of numbers: the only one holds {short(body[0][1][0])}; say "
             "what separates cells with ",
-            Argument("delimiter", ";"),
+            Argument("delimiter", "," if file.delimiter == ";" else ";"),
             ", or add numbers.",
         )
     columns = None if names is None else tuple(names[column] for column in keep)
     over_ids = "" if names is None or place is None else names[place]
     if ids is not None and not text.is_transposed(name) and _are_features(over_ids, ids):
         notes.append((f"its rows seem to be features, as {ids[0]!r}; if samples are the columns, say ", _TRANSPOSE))
+    notes += _doubtful_names(ids, columns)
     if text.mixed:
         values, texts = _mixed_values(body, keep)
         if names is not None and text.header is None and not is_id_name(names[0]):
@@ -268,6 +288,17 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
         return Table(name, values, ids, columns, shown, raw=raw, notes=tuple(notes))
     values = _numbers(shown, body, place, keep, names)
     return Table(name, values, ids, columns, shown, notes=tuple(notes))
+
+
+def _doubtful_names(ids: Sequence[str] | None, columns: Sequence[str] | None) -> list[Note]:
+    """Return notes on names that suggest that a row is no sample, or that a column is there twice."""
+    notes: list[Note] = []
+    if ids is not None and ids[-1].lower().strip(" :") in SUMMARIES:
+        notes.append((f"the last row is called {ids[-1]!r} and counts as a sample; if it is none, take it out",))
+    twice = next((name for i, name in enumerate(columns or ()) if name in (columns or ())[:i]), None)
+    if twice is not None:
+        notes.append((f"several columns are called {twice!r}, and all of them count",))
+    return notes
 
 
 def _transposed(shown: str, rows: TextRows) -> TextRows:
@@ -295,6 +326,35 @@ def _of_one_width(rows: TextRows, text: TextFormat) -> tuple[TextRows, list[Note
         note = ("the first line lacks a name for the first column, which is taken for ids; if not, say ", _NO_IDS)
         return [(rows[0][0], ["", *cells[0]]), *rows[1:]], [note]
     return rows, []
+
+
+def _without_percent_signs(body: TextRows, keep: list[int], names: list[str] | None) -> tuple[TextRows, list[Note]]:
+    """Return rows in which columns of percentages alone are numbers: 12.5 for 12.5 %."""
+    columns = [column for column in keep if _holds_percentages(body, column)]
+    if not columns:
+        return body, []
+    changed: TextRows = []
+    for line, row in body:
+        cells = list(row)
+        for column in columns:
+            cells[column] = _without_percent_sign(cells[column])
+        changed.append((line, cells))
+    called = [str(column + 1) if names is None else names[column] for column in columns]
+    example = next(row[columns[0]] for _, row in body if "%" in row[columns[0]]).strip()
+    told = ", ".join(called[:EXAMPLES]) + (f" and {len(called) - EXAMPLES:,} more" if len(called) > EXAMPLES else "")
+    which = f"{'column' if len(called) == 1 else 'columns'} {told}"
+    return changed, [(f"{which}: percentages are read as numbers ({example!r} as {_without_percent_sign(example)})",)]
+
+
+def _without_percent_sign(cell: str) -> str:
+    return cell.strip().removesuffix("%").rstrip()
+
+
+def _holds_percentages(body: TextRows, column: int) -> bool:
+    """Whether all cells of a column that are not missing are numbers with a percent sign."""
+    there = (row[column] for _, row in body if not _is_missing(row[column]))
+    first = next(there, "")
+    return PERCENT.fullmatch(first) is not None and all(PERCENT.fullmatch(cell) is not None for cell in there)
 
 
 def _with_decimal_points(
@@ -403,6 +463,7 @@ def check_text_columns(table: Table, taken: Collection[int]) -> None:
     for j, cells in (raw.texts if raw is not None else {}).items():
         if j in taken or not isinstance(cells, np.ndarray):
             continue
+        _check_units(table, j, cells)
         if not any(_is_number(cell) and not _is_missing(cell) for cell in cells):
             continue
         row = next(i for i, cell in enumerate(cells) if not _is_number_or_missing(cell))
@@ -412,8 +473,29 @@ def check_text_columns(table: Table, taken: Collection[int]) -> None:
             pieces += ("; leave the cell empty and say ", Argument("missing", "median"))
         elif fault == (NO_NUMBER,):
             name = str(j + 1) if table.columns is None else table.columns[j]
-            pieces += ("; if the column holds categories, say ", Argument("categorical", name))
+            pieces += ("; leave the cell empty if its value is missing; if the column holds categories, say ",)
+            pieces += (Argument("categorical", name),)
         raise DataError(*pieces, ".")
+
+
+def _check_units(table: Table, j: int, cells: Any) -> None:
+    """Refuse a column of amounts, numbers with one unit that hardly repeat: as text they would not count."""
+    there = [cell for cell in cells if not _is_missing(cell)]
+    found = [AMOUNT.fullmatch(cell) for cell in there]
+    units = {(each["sign"], each["unit"]) for each in found if each is not None}
+    if not there or None in found or len(units) != 1 or ("", "") in units or is_repeated(there):
+        return
+    if not any(re.search(r"[\s.,]", cell) or AMOUNT_SIGNS.search(cell) for cell in there):
+        return  # names such as 1A, 2A
+    row = next(i for i, cell in enumerate(cells) if not _is_missing(cell))
+    name = str(j + 1) if table.columns is None else table.columns[j]
+    raise DataError(
+        f"{table.cell(row, j)} holds {short(cells[row])}, a number with a unit; write the numbers alone, or say ",
+        Argument("drop", name),
+        " or ",
+        Argument("categorical", name),
+        ".",
+    )
 
 
 def _is_number(cell: str) -> bool:
@@ -444,6 +526,11 @@ def _is_header(first: list[str], ids: str | None) -> bool:
         return True
     rest = [cell for i, cell in enumerate(first) if i != place] if len(first) > 1 else first
     return any(not _is_number(cell) and cell.strip().lower() not in MISSING for cell in rest)
+
+
+def _is_title(first: list[str]) -> bool:
+    """Whether a line of three or more cells has text in the first and nothing in the others, as a title has."""
+    return len(first) > 2 and not _is_number_or_missing(first[0]) and not any(cell.strip() for cell in first[1:])
 
 
 def _counts(first: list[str]) -> bool:
@@ -523,7 +610,7 @@ def _fault(cell: str) -> Note:
             Argument("decimal", "."),
         )
     if PERCENT.fullmatch(cell):
-        return (f"; write it without the percent sign, as {cell.strip().rstrip('% ')}",)
+        return ("; other cells of the column have no percent sign: write it in all of them, or in none",)
     if SPACED.fullmatch(cell):
         return ("; write nothing between thousands",)
     if _is_number(cell) and "_" in cell:
