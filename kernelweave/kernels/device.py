@@ -28,7 +28,7 @@ def place_matrix(K: Array, *, psd: bool | None, largest: float | None = None) ->
     backend = device_backend()
     if backend is None:
         return None
-    return DenseKernel(backend.array(K, K.dtype), psd=psd, backend=backend, largest=largest)
+    return DenseKernel(backend.kept(K), psd=psd, backend=backend, largest=largest)
 
 
 def warn_of_processor(what: str) -> None:
@@ -46,7 +46,7 @@ def place_features(features: Any) -> FeatureKernel | None:
     if sp.issparse(features):
         warn_of_processor("Sparse features")
         return None
-    return FeatureKernel(backend.array(features, np.float64), backend=backend)
+    return FeatureKernel(backend.kept(features), backend=backend)
 
 
 def on_device(op: FeatureKernel) -> FeatureKernel:

@@ -16,6 +16,7 @@ from tests.torch_devices import needs_torch
 torch = needs_torch()
 
 from kernelweave.backends.torch import TorchArray, candidates, digits, fused  # noqa: E402 - only where torch is
+from kernelweave.backends.torch import backend as torch_backend  # noqa: E402
 
 few = settings(max_examples=20, deadline=None)
 
@@ -77,6 +78,24 @@ def test_asymmetry_and_values_that_are_not_finite_are_found():
     assert (gap, peak, i, j) == (pytest.approx(0.5), np.abs(K).max(), 1, 4)
     K[2, 3] = np.nan
     assert backend.asymmetry(backend.array(K)) == (np.inf, np.inf, 2, 3)
+
+
+def test_arrays_without_room_on_the_device_stay_in_main_memory_and_their_rows_are_brought(monkeypatch):
+    backend = get_device_backend("cpu")
+    rng = np.random.default_rng(0)
+    K = rbf_kernel(rng.standard_normal((9, 2)))
+    assert backend.kept(K).tensor.dtype == torch.float64
+    monkeypatch.setattr(type(backend), "_room", lambda self: 10.0)
+    monkeypatch.setattr(type(backend), "_streams", lambda self, array: True)
+    monkeypatch.setattr(torch_backend, "HELD", 20)  # two rows at a time
+    kept = backend.kept(K)
+    H = rng.standard_normal((9, 3))
+    np.testing.assert_allclose(backend.host(backend.product(kept, H)), K @ H, rtol=1e-12)
+    labels = backend.labels(np.arange(9) % 3)
+    sums = backend.cluster_sums(kept, labels, backend.ones(9), 3)
+    after = backend.labels(np.arange(9) // 3)
+    backend.move_sums(sums, kept, backend.moves(labels, after), backend.ones(9))
+    np.testing.assert_allclose(backend.host(sums), np.stack([K[3 * c : 3 * c + 3].sum(axis=0) for c in range(3)]))
 
 
 # Fused sums

@@ -21,6 +21,8 @@ from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 HELD = 2**24
 # Columns up to which a product with a kernel in single precision is fused: it reads the kernel once.
 MOST_FUSED = 64
+# Share of the free memory of a device that one array may take; a larger one stays in main memory.
+KEPT_SHARE = 0.7
 # Digits to which gains and distances are compared: equal ones then keep the order of the samples.
 GAIN_DIGITS = 9
 # A direction adds nothing to a basis where this share of its length is left outside of it.
@@ -54,6 +56,32 @@ class TorchBackend:
     def tensor(self, values: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
         """Return values as a tensor of the device, without a copy where they are one."""
         return as_tensor(values, self.device, dtype)
+
+    def kept(self, values: Array) -> TorchArray:
+        """Return a large array on the device, or, where that has no room for it, in main memory: rows are then brought
+        to the device whenever they are read.
+        """  # noqa: D205
+        if values.nbytes > self._room():
+            return TorchArray(torch.as_tensor(values))
+        return self.array(values, values.dtype)
+
+    def _room(self) -> float:
+        """Return the bytes that one array may take."""
+        if self.device.type != "cuda":
+            return np.inf
+        return KEPT_SHARE * torch.cuda.mem_get_info(self.device)[0]
+
+    def _streams(self, array: TorchArray) -> bool:
+        """Whether rows of an array are brought to the device when they are read."""
+        return array.tensor.device.type != self.device.type
+
+    def _rows(self, array: TorchArray, lo: int, hi: int) -> torch.Tensor:
+        """Return some rows on the device, in double precision."""
+        return array.tensor[lo:hi].to(self.device, torch.float64)
+
+    def _some_rows(self, array: TorchArray, samples: torch.Tensor) -> torch.Tensor:
+        """Return chosen rows on the device, in double precision."""
+        return array.tensor[samples.to(array.tensor.device)].to(self.device, torch.float64)
 
     def array(self, values: Any, dtype: Any = np.float64) -> TorchArray:
         """Return values on the device."""
@@ -114,7 +142,7 @@ class TorchBackend:
 
     def at(self, values: TorchArray, samples: Ints) -> Array:
         """Return the values of a few samples."""
-        return _small(values.tensor[self.tensor(np.asarray(samples, dtype=np.int64))])
+        return _small(values.tensor[torch.as_tensor(np.asarray(samples, dtype=np.int64), device=values.tensor.device)])
 
     def draw(self, mass: TorchArray, uniforms: Floats) -> Ints:
         """Return samples by their cumulated mass."""
@@ -199,7 +227,7 @@ class TorchBackend:
 
     def diagonal(self, K: TorchArray) -> TorchArray:
         """Return the diagonal."""
-        return TorchArray(K.tensor.diagonal().to(torch.float64, copy=True))
+        return TorchArray(K.tensor.diagonal().to(self.device, torch.float64, copy=True))
 
     def largest_entry(self, K: TorchArray) -> float:
         """Return the largest absolute value."""
@@ -231,18 +259,18 @@ class TorchBackend:
 
     def columns(self, K: TorchArray, samples: Ints) -> TorchArray:
         """Return some columns: rows, since the matrix is symmetric."""
-        return TorchArray(self.picked(K.tensor, samples).T)
+        return TorchArray(self.picked(K.tensor, samples).to(self.device).T)
 
     def product(self, K: TorchArray, H: Any) -> TorchArray:
         """Return K @ H; a float32 kernel is widened some rows at a time."""
         right = self.tensor(H, torch.float64)
-        if K.tensor.dtype == torch.float64:
+        if K.tensor.dtype == torch.float64 and not self._streams(K):
             return TorchArray(K.tensor @ right)
         if K.tensor.is_cuda and right.shape[1] <= MOST_FUSED:
             from kernelweave.backends.torch.triton_kernels import stored_products
 
             return TorchArray(stored_products(K.tensor, right))
-        parts = [K.tensor[lo:hi].to(torch.float64) @ right for lo, hi in _ranges(len(K), K.shape[1])]
+        parts = [self._rows(K, lo, hi) @ right for lo, hi in _ranges(len(K), K.shape[1])]
         return TorchArray(torch.cat(parts))
 
     def cluster_sums(self, K: TorchArray, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
@@ -254,7 +282,7 @@ class TorchBackend:
     def move_sums(self, sums: TorchArray, K: TorchArray, moves: Moves, weights: TorchArray) -> None:
         """Update cluster sums from the rows of the moved samples."""
         for lo, hi in _ranges(moves.count, K.shape[1]):
-            rows = K.tensor[moves.samples.tensor[lo:hi]].to(torch.float64)
+            rows = self._some_rows(K, moves.samples.tensor[lo:hi])
             sums.tensor += self.signed_moves(moves, weights, len(sums), lo, hi) @ rows
 
     def candidate_gains(
@@ -262,7 +290,7 @@ class TorchBackend:
     ) -> TorchArray:
         """Return the gain every sample is sure of as a new centre."""
         parts = [
-            self.candidate_gains_of_rows(TorchArray(K.tensor[lo:hi]), lo, diag, distances, weights).tensor
+            self.candidate_gains_of_rows(TorchArray(self._rows(K, lo, hi)), lo, diag, distances, weights).tensor
             for lo, hi in _ranges(len(K), K.shape[1])
         ]
         return TorchArray(torch.cat(parts))
@@ -344,23 +372,23 @@ class TorchBackend:
 
     def squared_lengths(self, Phi: TorchArray) -> TorchArray:
         """Return the squared length of every row."""
-        parts = [_wide(Phi.tensor[lo:hi]).square().sum(dim=1) for lo, hi in _ranges(*Phi.shape)]
+        parts = [self._rows(Phi, lo, hi).square().sum(dim=1) for lo, hi in _ranges(*Phi.shape)]
         return TorchArray(torch.cat(parts))
 
     def feature_products(self, Phi: TorchArray, H: Any) -> Floats:
         """Return Phi^T H."""
         right = self.tensor(H, torch.float64)
-        return _small(sum(_wide(Phi.tensor[lo:hi]).T @ right[lo:hi] for lo, hi in _ranges(*Phi.shape)))
+        return _small(sum(self._rows(Phi, lo, hi).T @ right[lo:hi] for lo, hi in _ranges(*Phi.shape)))
 
     def spread(self, Phi: TorchArray, vectors: Floats) -> TorchArray:
         """Return Phi @ vectors."""
         right = self.tensor(vectors, torch.float64)
-        return TorchArray(torch.cat([_wide(Phi.tensor[lo:hi]) @ right for lo, hi in _ranges(*Phi.shape)]))
+        return TorchArray(torch.cat([self._rows(Phi, lo, hi) @ right for lo, hi in _ranges(*Phi.shape)]))
 
     def spread_rows(self, Phi: TorchArray, vectors: Floats) -> TorchArray:
         """Return vectors @ Phi^T."""
         left = self.tensor(vectors, torch.float64)
-        return TorchArray(torch.cat([left @ _wide(Phi.tensor[lo:hi]).T for lo, hi in _ranges(*Phi.shape)], dim=1))
+        return TorchArray(torch.cat([left @ self._rows(Phi, lo, hi).T for lo, hi in _ranges(*Phi.shape)], dim=1))
 
     def feature_sums(self, Phi: TorchArray, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
         """Return the sums of rows by cluster."""
@@ -370,7 +398,7 @@ class TorchBackend:
         """Return by how much the sums of rows change."""
         change = torch.zeros(n_clusters, Phi.shape[1], dtype=torch.float64, device=self.device)
         for lo, hi in _ranges(moves.count, Phi.shape[1]):
-            rows = _wide(Phi.tensor[moves.samples.tensor[lo:hi]])
+            rows = self._some_rows(Phi, moves.samples.tensor[lo:hi])
             change += self.signed_moves(moves, weights, n_clusters, lo, hi) @ rows
         return _small(change)
 
@@ -390,7 +418,7 @@ class TorchBackend:
         finite = self._column(np.where(filled, norms, 0.0))
 
         def values(lo: int, hi: int) -> torch.Tensor:
-            products = centres @ _wide(Phi.tensor[lo:hi]).T
+            products = centres @ self._rows(Phi, lo, hi).T
             return self._column(coefs) * ((finite - 2.0 * products) + diag.tensor[lo:hi])
 
         return self._nearest_of(values, filled, labels.tensor, tolerance, Phi.shape[1])
@@ -402,7 +430,7 @@ class TorchBackend:
         centres = self.tensor(means, torch.float64)
         own = self.tensor(norms)[labels.tensor]
         products = [
-            (_wide(Phi.tensor[lo:hi]) * centres[labels.tensor[lo:hi]]).sum(dim=1) for lo, hi in _ranges(*Phi.shape)
+            (self._rows(Phi, lo, hi) * centres[labels.tensor[lo:hi]]).sum(dim=1) for lo, hi in _ranges(*Phi.shape)
         ]
         return TorchArray(diag.tensor - 2.0 * torch.cat(products) + own)
 
@@ -437,7 +465,7 @@ class TorchBackend:
         """Return Phi^T W Phi."""
         total = torch.zeros(Phi.shape[1], Phi.shape[1], dtype=torch.float64, device=self.device)
         for lo, hi in _ranges(*Phi.shape):
-            rows = _wide(Phi.tensor[lo:hi])
+            rows = self._rows(Phi, lo, hi)
             total += rows.T @ (weights.tensor[lo:hi, None] * rows)
         return _small(total)
 
@@ -494,7 +522,9 @@ class TorchBackend:
 
     def picked(self, values: torch.Tensor, index: Index) -> torch.Tensor:
         """Return some rows."""
-        return values[index if isinstance(index, slice) else self.tensor(np.asarray(index, dtype=np.int64))]
+        if isinstance(index, slice):
+            return values[index]
+        return values[torch.as_tensor(np.asarray(index, dtype=np.int64), device=values.device)]
 
     def signed_moves(self, moves: Moves, weights: TorchArray, n_clusters: int, lo: int, hi: int) -> torch.Tensor:
         """Return for some of the moved samples what each adds to every cluster, shape (k, hi - lo)."""
@@ -515,7 +545,7 @@ class TorchBackend:
             indicators = torch.zeros(n_clusters, hi - lo, dtype=torch.float64, device=self.device)
             ones = 1.0 if weights is None else weights[lo:hi]
             indicators[labels[lo:hi], torch.arange(hi - lo, device=self.device)] = ones
-            total += indicators @ _wide(values[lo:hi])
+            total += indicators @ values[lo:hi].to(self.device, torch.float64)
         return total
 
     def _column(self, values: Floats) -> torch.Tensor:
@@ -550,10 +580,6 @@ def _ranges(n: int, width: int) -> list[tuple[int, int]]:
     """Return ranges of rows so that ``width`` numbers for each stay within what is held."""
     step = max(1, HELD // max(width, 1))
     return [(lo, min(lo + step, n)) for lo in range(0, n, step)] or [(0, 0)]
-
-
-def _wide(values: torch.Tensor) -> torch.Tensor:
-    return values.to(torch.float64)
 
 
 def _small(values: Any) -> Any:
