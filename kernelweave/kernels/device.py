@@ -49,6 +49,15 @@ def place_features(features: Any) -> FeatureKernel | None:
     return FeatureKernel(backend.kept(features), backend=backend)
 
 
+def place_graph(op: KernelOperator) -> KernelOperator:
+    """Return a graph on the device of the settings, as it is where there is none."""
+    backend = device_backend()
+    graph = op.sparse_matrix()
+    if backend is None or graph is None:
+        return op
+    return DeviceGraph(backend, graph, op)
+
+
 def on_device(op: FeatureKernel) -> FeatureKernel:
     """Return features of the host on the device of the settings; others, and those without a device, as they are."""
     here = isinstance(op.Phi, np.ndarray) or sp.issparse(op.Phi)
@@ -201,3 +210,52 @@ class DeviceKernel(KernelOperator):
 
             self._rough = RoughPairs(self.pairs, self.precision)
         return self._rough
+
+
+class DeviceGraph(KernelOperator):
+    """Affinities of a graph on a device. Its entries stay on the host, too, for blocks that are asked for."""
+
+    backend: Backend
+    cheap_products = True
+
+    def __init__(self, backend: Any, graph: Any, op: KernelOperator) -> None:
+        from kernelweave.backends.torch.graphs import SparseRows
+
+        self.backend = backend
+        self.shape = op.shape
+        self.psd = op.psd
+        self._op = op
+        self._rows = SparseRows(backend, graph)
+
+    def diag(self) -> BackendArray:
+        """Return the diagonal."""
+        return self.backend.array(self._op.diag())
+
+    def scale(self) -> float:
+        """Return the size of the largest entry."""
+        return self._op.scale()
+
+    def matmat(self, H: BackendArray) -> BackendArray:
+        """Return A @ H."""
+        return self._rows.product(H)
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return a dense block as NumPy."""
+        return self._op.block(rows, cols)
+
+    def columns(self, samples: Ints) -> BackendArray:
+        """Return some columns."""
+        return self.backend.array(self._op.columns(samples))
+
+    def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
+        """Return the (k, n) cluster sums from the entries."""
+        return self._rows.cluster_sums(self.backend.labels(labels), self.backend.array(weights), n_clusters)
+
+    def move_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
+        """Update the sums in place."""
+        self._rows.move_sums(sums, moves, weights)
+
+    def candidate_gains(self, distances: BackendArray, weights: BackendArray, diag: BackendArray) -> BackendArray:
+        """Return the gains of all candidates, from the edges alone, on the host."""
+        here = [self.backend.host(values) for values in (distances, weights, diag)]
+        return self.backend.array(self._op.candidate_gains(*here))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
@@ -128,6 +129,21 @@ class TestFeatures(DeviceContract):
 
     def dense(self, X):
         return X @ X.T
+
+
+class TestGraph(DeviceContract):
+    """Entries below a tenth are no edges."""
+
+    def make(self, X):
+        with config_context(device="cpu"):
+            op = fit_kernel(sp.csr_array(self.dense(X)), "precomputed").operator()
+        assert op.backend is get_device_backend("cpu")
+        return Hosted(op)
+
+    def dense(self, X):
+        K = rbf_kernel(X, gamma=0.3)
+        K = 0.5 * (K + K.T)
+        return np.where(K > 0.1, K, 0.0)
 
 
 class TestGivenMatrix(DeviceContract):

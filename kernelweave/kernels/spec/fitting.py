@@ -22,7 +22,7 @@ from kernelweave.foundation.memory import PASSING
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.checks import check_kernel_matrix
 from kernelweave.kernels.dense import DenseCross, DenseKernel
-from kernelweave.kernels.device import place_features, place_formula, place_matrix, warn_of_processor
+from kernelweave.kernels.device import place_features, place_formula, place_graph, place_matrix
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
@@ -143,8 +143,7 @@ class GraphFit(FittedKernel):
 
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the sparse operator, whatever the storage asked for."""
-        warn_of_processor("Graphs")
-        return self.graph.operator()
+        return place_graph(self.graph.operator())
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return the sparse affinities to the training samples."""
@@ -168,8 +167,7 @@ class Precomputed(FittedKernel):
             raise KernelError("The training kernel matrix was not kept; fit again to use it.")
         largest = check_kernel_matrix(self.K, self.name)
         if sp.issparse(self.K):
-            warn_of_processor("Graphs")
-            return GraphKernel(self.K)
+            return place_graph(GraphKernel(self.K))
         return place_matrix(self.K, psd=None, largest=largest) or DenseKernel(self.K, largest=largest)
 
     def cross(self, X: Matrix) -> KernelOperator:
