@@ -1,5 +1,6 @@
 """Fits on a torch device: labels, objective and models are those of the usual way. By torch on the processor."""
 
+import pickle
 import subprocess
 import sys
 from contextlib import suppress
@@ -91,6 +92,7 @@ def assert_same(here, there, X, rtol=1e-9):
     for name, value in vars(there).items():
         assert "torch" not in type(value).__module__, f"{name} lies on the device"
     np.testing.assert_array_equal(there.predict(X), here.predict(X))
+    assert b"torch" not in pickle.dumps(there)
 
 
 @pytest.mark.filterwarnings("ignore::kernelweave.NotPSDWarning")  # of the graph
@@ -103,9 +105,10 @@ def test_a_fit_on_a_device_ends_with_the_labels_of_the_usual_way(name, rough):
 @pytest.mark.parametrize("name", SEVERAL)
 def test_so_does_one_of_several_views(name, rough):
     here, there = both(SEVERAL[name], views())
-    # Eigenvectors are searched until they miss no more than a share of the largest eigenvalue.
-    assert_same(here, there, views(), rtol=1e-5 if name.startswith("spectral") else 1e-9)
-    np.testing.assert_allclose(there.view_weights_, here.view_weights_, atol=1e-6)
+    # Eigenvectors, and weights learnt from them, are searched until they change by less than tol = 1e-5.
+    searched = name.startswith("spectral")
+    assert_same(here, there, views(), rtol=1e-5 if searched else 1e-9)
+    np.testing.assert_allclose(there.view_weights_, here.view_weights_, atol=1e-5 if searched else 1e-6)
 
 
 def test_coupled_problems_that_are_not_small_are_solved_by_products_on_the_device(monkeypatch):

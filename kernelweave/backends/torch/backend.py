@@ -95,8 +95,10 @@ class TorchBackend:
             return TorchArray(values.tensor.to(torch.int64, copy=True))
         return TorchArray(torch.tensor(np.asarray(values, dtype=np.int64), device=self.device))
 
-    def host(self, values: TorchArray) -> Array:
-        """Return an array as NumPy."""
+    def host(self, values: Any) -> Array:
+        """Return an array as NumPy; one that is so already as it is."""
+        if isinstance(values, np.ndarray):
+            return values
         return np.asarray(values.tensor.cpu().numpy())
 
     def ones(self, n: int) -> TorchArray:

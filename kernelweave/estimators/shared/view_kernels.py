@@ -67,7 +67,14 @@ class ViewKernels:
         """Return the kernels divided by degrees, as the operators of the training samples are."""
         pairs = zip(self.kernels, operators, strict=True)
         return ViewKernels(
-            tuple(replace(kernel, degree_weights=op.weights, column_scale=op.column_scale) for kernel, op in pairs)
+            tuple(
+                replace(
+                    kernel,
+                    degree_weights=op.backend.host(op.weights),
+                    column_scale=op.backend.host(op.column_scale),
+                )
+                for kernel, op in pairs
+            )
         )
 
     def sharing_features(self, op: MultiViewKernel) -> "ViewKernels":
