@@ -12,6 +12,7 @@ from kernelweave.foundation.threads import thread_count
 
 SUITES = (
     "kernel_kmeans",
+    "cores",
     "global_search",
     "graph_cuts",
     "minmax",

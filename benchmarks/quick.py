@@ -23,7 +23,9 @@ def run():
     return [
         *choice(1200, 60),
         learned(1200, 60),
+        learned(2500, 30),
         learned(4500, 15),
+        learned(2500, 30, cls=MultiViewKernelKMeans),
         *scores(4500, 15),
     ]
 
@@ -55,14 +57,14 @@ def choice(n, k, repeats=3, classes=(MultiViewKernelKMeans, MultiViewSpectralClu
     return rows
 
 
-def learned(n, k, repeats=3):
-    """Compare learned weights of multi-view spectral clustering with equal ones."""
+def learned(n, k, repeats=3, cls=MultiViewSpectralClustering):
+    """Compare learned weights with equal ones."""
     views = blobs(n, k)
     fits = {
-        "equal": lambda: MultiViewSpectralClustering(k, view_weights="uniform", random_state=0).fit(views),
-        "learned": lambda: MultiViewSpectralClustering(k, random_state=0).fit(views),
+        "equal": lambda: cls(k, view_weights="uniform", random_state=0).fit(views),
+        "learned": lambda: cls(k, random_state=0).fit(views),
     }
-    return _beside(f"MultiViewSpectralClustering, learned beside equal weights, {_set(n, k)}", taken(fits, repeats), 2)
+    return _beside(f"{cls.__name__}, learned beside equal weights, {_set(n, k)}", taken(fits, repeats), 2)
 
 
 def scores(n, k, repeats=1):

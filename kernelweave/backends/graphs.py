@@ -33,6 +33,13 @@ def least_columns(products: Array, offsets: Array, m: int) -> Ints:
     return out
 
 
+def row_distances(Z: Array, known: Array, chosen: Ints) -> Floats:
+    """Return the distances of every row from its chosen known ones."""
+    out = np.empty(chosen.shape)
+    _loops().row_distances(Z, known, chosen, out)
+    return out
+
+
 def product(A: sp.csr_array, H: Array) -> Floats:
     """Return a sparse matrix times a block of columns in either precision, added up in double precision."""
     out = np.empty((A.shape[0], H.shape[1]))

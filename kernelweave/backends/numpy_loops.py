@@ -171,6 +171,12 @@ def least_columns(products: Array, offsets: Array, out: Ints) -> None:
     out[:] = np.argsort(offsets - 2 * products, axis=1, kind="stable")[:, : out.shape[1]]
 
 
+def row_distances(Z: Array, known: Array, chosen: Ints, out: Floats) -> None:
+    """Write the distances of every row from the known ones that are chosen for it."""
+    for i, row in enumerate(np.asarray(Z, dtype=np.float64)):
+        out[i] = np.sqrt(np.square(known[chosen[i]] - row).sum(axis=1))
+
+
 def multiply_rows(indptr: Ints, indices: Ints, data: Floats, H: Floats, out: Floats, lo: int, hi: int) -> None:
     """Write the rows lo:hi of a sparse matrix times H."""
     ends = indptr[lo : hi + 1]

@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.backends.graphs import least_columns, mutual_graph
+from kernelweave.backends.graphs import least_columns, mutual_graph, row_distances
 from kernelweave.backends.neighbor_index import build_index, library, search_index
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas, thread_count
@@ -58,8 +58,6 @@ CELL_SAMPLE = 50
 RECALL_TILE_ROWS = 4096
 # Rows whose edges are weighed at a time.
 EDGE_ROWS = 16_384
-# Most differences of coordinates held at a time.
-DIFFERENCES = 2_000_000
 # Distances from rounding alone, as a share of the largest one.
 SMALLEST_RADIUS = 1e-12
 # A neighbour is as near as another one if it is farther by no more than this share.
@@ -397,13 +395,7 @@ def distances_to(Z: Floats, known: Floats, chosen: Ints) -> Floats:
 
     Products lose digits where samples lie close together, so distances are taken from differences.
     """
-    distances = np.empty(chosen.shape)
-    step = max(1, DIFFERENCES // max(1, chosen.shape[1] * Z.shape[1]))
-    for start in range(0, len(Z), step):
-        rows = slice(start, start + step)
-        difference = known[chosen[rows]] - Z[rows, None]
-        distances[rows] = np.sqrt(np.einsum("ijk,ijk->ij", difference, difference))
-    return distances
+    return row_distances(Z, known, chosen)
 
 
 def _roughly_nearest(Z: Array, known: Array, lengths: Array, own: Ints, m: int) -> Ints:

@@ -13,7 +13,7 @@ from kernelweave.foundation import threads as threads_module
 from tests.strategies import generators
 
 quick = settings(max_examples=60, deadline=None)
-LOOPS = ("least_columns", "multiply_rows", "count_links", "list_links", "join_links", "add_graph_rows")
+LOOPS = ("least_columns", "row_distances", "multiply_rows", "count_links", "list_links", "join_links", "add_graph_rows")
 BOTH = (numpy_loops, graph_loops)
 DTYPES = st.sampled_from([np.float32, np.float64])
 
@@ -57,6 +57,23 @@ def test_the_least_columns_are_those_of_a_stable_sort(rng, n, columns, dtype, ti
         loops.least_columns(products, offsets, found)
         np.testing.assert_array_equal(found, wanted)
     np.testing.assert_array_equal(graphs.least_columns(products, offsets, m), wanted)
+
+
+@quick
+@given(generators(), st.integers(1, 6), st.integers(1, 11), st.integers(1, 9), DTYPES)
+def test_distances_are_those_of_differences(rng, n, columns, n_known, dtype):
+    known = (1e6 + rng.standard_normal((n_known, columns))).astype(dtype)  # products would lose all digits
+    Z = (1e6 + rng.standard_normal((n, columns))).astype(dtype)
+    Z[0] = known[0]
+    chosen = rng.integers(n_known, size=(n, 4))
+    chosen[0, 0] = 0
+    wanted = np.array([[np.linalg.norm(known[j].astype(float) - Z[i]) for j in chosen[i]] for i in range(n)])
+    for loops in BOTH:
+        found = np.empty(chosen.shape)
+        loops.row_distances(Z, known, chosen, found)
+        np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=0)
+        assert found[0, 0] == 0.0
+    np.testing.assert_allclose(graphs.row_distances(Z, known, chosen), wanted, rtol=1e-14, atol=0)
 
 
 @quick

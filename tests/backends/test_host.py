@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from kernelweave.backends import BACKENDS, Assignment, Backend, get_backend, host
 from kernelweave.backends.host import HostBackend
@@ -623,6 +624,14 @@ def test_the_block_to_start_from_is_orthonormal_and_always_the_same(n, width):
     assert block.shape == (n, width)
     close(block.T @ block, np.eye(width))
     np.testing.assert_array_equal(block, get_backend().start_block(n, width))
+
+
+def test_the_block_to_start_from_is_the_same_for_any_number_of_threads_of_linear_algebra():
+    blocks = []
+    for allowed in (1, 2):
+        with threadpool_limits(allowed):
+            blocks.append(get_backend().start_block(60_000, 24))
+    np.testing.assert_array_equal(*blocks)
 
 
 @laws

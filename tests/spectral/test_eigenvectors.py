@@ -402,6 +402,32 @@ def test_a_start_from_the_last_vectors_needs_fewer_products(monkeypatch):
     assert len(products) > warm
 
 
+def test_a_search_keeps_its_basis_and_multiplies_only_what_is_not_good_enough(monkeypatch):
+    monkeypatch.setattr(module, "FEWEST_TRACKED", 20)
+    rng = np.random.default_rng(3)
+    op = FORMS["dense"]([0.2 * rng.standard_normal((200, 190)) * 0.97 ** np.arange(190) for _ in range(3)])
+    columns = []
+    real = KrylovSpectrum._images
+    monkeypatch.setattr(KrylovSpectrum, "_images", lambda self, H: columns.append(H.shape[1]) or real(self, H))
+    way = spectrum(op, np.ones(200))
+    pairs = way.leading(np.array([0.4, 0.3, 0.3]), 5, 1e-5)
+    width = 5 + module.GUARD
+    assert columns == [width]
+    steps = []
+    for c in (0.33, 0.331, 0.3311, 0.3311):
+        columns.clear()
+        pairs = way.leading(np.array([0.7 - c, c, 0.3]), 5, 1e-5, pairs)
+        steps.append(sum(columns))
+        assert all(added <= 5 for added in columns)  # the guards are not improved
+        assert pairs.residual <= 1e-5
+        assert width < pairs.block.shape[1] <= module.KEPT_BLOCKS * width
+        np.testing.assert_allclose(pairs.block.T @ pairs.block, np.eye(pairs.block.shape[1]), atol=1e-12)
+        np.testing.assert_array_equal(pairs.block[:, :5], pairs.vectors)
+    assert steps[0] > steps[1] >= steps[2]
+    assert steps[1] < width
+    assert steps[3] == 0  # the same weights again
+
+
 @pytest.mark.usefixtures("few_are_many")
 def test_pairs_of_other_coefficients_stay_as_they_were():
     data, _ = grouped(5, 80)

@@ -1,5 +1,7 @@
 """Multi-view spectral clustering before rounding: against the full decomposition, laws, ends and limits."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,6 +15,7 @@ from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import DegreeKernel, ScaledKernel
 from kernelweave.kernels.weighted_sum import composite
+from kernelweave.solvers.spectral import multi_view_spectral as module
 from kernelweave.solvers.spectral.eigenvectors import spectrum
 from kernelweave.solvers.spectral.multi_view_spectral import multi_view_spectral
 from tests.reference import multi_view as oracle
@@ -377,3 +380,28 @@ def test_graphs_with_as_many_components_as_clusters_end_in_few_steps(monkeypatch
     assert products.n_iter < 20
     # A scatter of zero takes all the weight; of the rough vectors on the way next to nothing is left instead.
     np.testing.assert_allclose(products.view_weights, full.view_weights, atol=2e-3)
+
+
+def test_eigenvectors_are_as_good_as_weights_are_at_rest():
+    data, _ = grouped(2, 60)
+    op, kernels = made("features", data)
+    real = spectrum(op, np.ones(60))
+    asked = []
+
+    class Recorder:
+        def leading(self, coefficients, count, tol, start=None):
+            asked.append((coefficients**0.5, tol))
+            return real.leading(coefficients, count, tol, start)
+
+    options = {"n_vectors": 3, "p": 2.0, "view_weights": np.full(3, 1 / 3), "tol": STRICT}
+    multi_view_spectral(Recorder(), totals(kernels, np.ones(60)), **options)
+    weights, tols = zip(*asked, strict=True)
+    moves = [np.abs(new - old).max() for old, new in pairwise(weights)]
+    assert tols[0] == module.ROUGHEST
+    assert tols[-1] == module.FINE
+    limits = np.clip(0.01 * np.array(moves), module.ROUGH, module.ROUGHEST)
+    np.testing.assert_allclose(tols[1:-1], limits[:-1])
+    assert min(limits) == module.ROUGH
+    asked.clear()
+    multi_view_spectral(Recorder(), totals(kernels, np.ones(60)), residual=1e-3, **options)
+    assert {tol for _, tol in asked} == {1e-3}

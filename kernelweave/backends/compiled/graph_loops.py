@@ -17,26 +17,25 @@ COMPARED = 64
 def least_columns(products: Array, offsets: Array, out: Ints) -> None:
     """Write the columns of the least offsets[j] - 2 products[i, j] of every row, least first; see the twin."""
     m = out.shape[1]
-    n = offsets.size
     two = products.dtype.type(2.0)
     least = np.empty(m, products.dtype)
-    block = np.empty(COMPARED, products.dtype)
     for i in range(products.shape[0]):
         row = products[i]
         least[:] = np.inf
         out[i] = -1
         filled = 0
         worst = least[m - 1]
-        for start in range(0, n, COMPARED):
-            width = min(COMPARED, n - start)
+        for start in range(0, offsets.size, COMPARED):
+            # Slices: places in them are never negative, so that the processor compares several at once.
+            here = offsets[start : start + COMPARED]
+            there = row[start : start + COMPARED]
             smaller = 0
-            for t in range(width):
-                block[t] = offsets[start + t] - two * row[start + t]
-                smaller += block[t] < worst
+            for t in range(here.size):
+                smaller += here[t] - two * there[t] < worst
             if smaller == 0 and filled == m:
                 continue
-            for t in range(width):
-                value = block[t]
+            for t in range(here.size):
+                value = here[t] - two * there[t]
                 if filled == m and not value < worst:
                     continue
                 place = min(filled, m - 1)
@@ -48,6 +47,29 @@ def least_columns(products: Array, offsets: Array, out: Ints) -> None:
                 out[i, place] = start + t
                 filled = min(filled + 1, m)
                 worst = least[m - 1]
+
+
+@njit(nogil=True, cache=True)
+def row_distances(Z: Array, known: Array, chosen: Ints, out: Floats) -> None:
+    """Write the distances of every row from the known ones that are chosen for it; four sums that wait for no other."""
+    d = Z.shape[1]
+    whole = d - d % 4
+    for i in range(chosen.shape[0]):
+        row = Z[i]
+        for t in range(chosen.shape[1]):
+            other = known[chosen[i, t]]
+            first = 0.0
+            second = 0.0
+            third = 0.0
+            fourth = 0.0
+            for c in range(0, whole, 4):
+                first += (np.float64(other[c]) - row[c]) ** 2
+                second += (np.float64(other[c + 1]) - row[c + 1]) ** 2
+                third += (np.float64(other[c + 2]) - row[c + 2]) ** 2
+                fourth += (np.float64(other[c + 3]) - row[c + 3]) ** 2
+            for c in range(whole, d):
+                first += (np.float64(other[c]) - row[c]) ** 2
+            out[i, t] = np.sqrt((first + second) + (third + fourth))
 
 
 @njit(nogil=True, cache=True)

@@ -574,7 +574,8 @@ def _warn_of_recall(names: Sequence[str], recalls: Sequence[float]) -> None:
         if recall < ENOUGH_RECALL:
             warn(
                 f"The search for neighbours in view {name!r} found {recall:.0%} of the nearest ones. "
-                "neighbor_search='approximate' finds more than cells do, 'exact' all of them.",
+                "neighbor_search='approximate' finds more than cells do (install kernelweave[neighbors]); 'exact' "
+                "finds all, at a cost that grows as the square of the samples.",
                 ViewWarning,
             )
 

@@ -42,8 +42,10 @@ SHORT_DEPTH = 2
 # Matrices of fewer rows than this, or than so many a vector, are decomposed anew for every weights.
 FEWEST_TRACKED = 300
 ROWS_A_VECTOR = 4
-# Blocks that the search from nearby vectors adds before it starts anew.
-NEARBY_BLOCKS = 4
+# Blocks of the basis in which nearby vectors are searched before the search starts anew, and those of it that are kept
+# for the next weights.
+NEARBY_BLOCKS = 5
+KEPT_BLOCKS = 3
 # Arrays of the size of a whole basis that are alive at the end of a restart.
 WORK_BLOCKS = 6
 # Matrices beside those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
@@ -180,7 +182,7 @@ class KrylovPairs:
     summed: Callable[[], KernelOperator]  # the sum of the kernels
     root: BackendArray  # (n,) w^1/2
     vectors: BackendArray  # (n, k) Y
-    block: BackendArray  # (n, k + GUARD) where the next search may start
+    block: BackendArray  # (n, at least k + GUARD) orthonormal, begins with Y: where the next search may start
     images: list[BackendArray]  # products of every view with the block
     backend: Backend
 
@@ -225,7 +227,8 @@ class KrylovSpectrum:
         near = None if block is None else self._nearby(coefficients, count, tol, block, getattr(start, "images", None))
         if near is not None and near.residual <= tol:
             return near
-        values, block, residual = self._anew(coefficients, count, tol, block if near is None else near.block)
+        first = block if near is None else near.block
+        values, block, residual = self._anew(coefficients, count, tol, first)
         return self._pairs(coefficients, count, values, block, self._images(block), residual)
 
     def _anew(
@@ -243,6 +246,7 @@ class KrylovSpectrum:
             return root[:, None] * op.matmat(root[:, None] * block)
 
         depth = DEPTH if start is None else SHORT_DEPTH
+        start = None if start is None else start[:, : min(count + GUARD, n)]  # the best of a wider basis
         return leading_vectors(product, n, count, tol, start, backend=self._backend, first_depth=depth)
 
     def _nearby(
@@ -253,26 +257,33 @@ class KrylovSpectrum:
         block: BackendArray,
         images: list[BackendArray] | None,
     ) -> KrylovPairs | None:
-        """Return the best pairs of a small basis that begins with a block; None where samples are few."""
+        """Return the best pairs of a small basis that begins with a block; None where samples are few.
+
+        The basis grows by the images of the vectors that are not good enough yet, no others, and most of it is kept:
+        weights change less and less, and for the next ones it often is enough as it is.
+        """
         n = self._op.n_samples
         backend = self._backend
-        width = block.shape[1]
-        if width != min(count + GUARD, n) or n < max(FEWEST_TRACKED, ROWS_A_VECTOR * width):
+        width = min(count + GUARD, n)
+        if not width <= block.shape[1] <= KEPT_BLOCKS * width or n < max(FEWEST_TRACKED, ROWS_A_VECTOR * width):
             return None
         basis = block
         images = self._images(block) if images is None else images
-        ahead = _combined(coefficients, images)
-        for more in range(NEARBY_BLOCKS, -1, -1):
-            values, U, residual = ritz(backend, [basis], [_combined(coefficients, images)], width, count)
-            following = None if residual <= tol or more == 0 else backend.orthonormal(ahead, [basis])
-            if following is None or following.shape[1] == 0:
+        while True:
+            image = _combined(coefficients, images)
+            values, U, errors = ritz_pairs(backend, [basis], [image], KEPT_BLOCKS * width, count)
+            bad = np.flatnonzero(errors > tol)
+            if len(bad) == 0 or basis.shape[1] + len(bad) > NEARBY_BLOCKS * width:
+                break
+            following = backend.orthonormal(backend.combine([image], U[:, bad]), [basis])
+            if following.shape[1] == 0:
                 break
             added = self._images(following)
-            ahead = _combined(coefficients, added)
             basis = backend.join([basis, following])
             images = [backend.join(list(pair)) for pair in zip(images, added, strict=True)]
         images = [backend.combine([image], U) for image in images]
-        return self._pairs(coefficients, count, values, backend.combine([basis], U), images, residual)
+        basis = backend.combine([basis], U)
+        return self._pairs(coefficients, count, values, basis, images, float(errors.max()))
 
     def _pairs(
         self,
@@ -395,6 +406,14 @@ def ritz(
     backend: Backend, Q: list[BackendArray], Z: list[BackendArray], kept: int, count: int
 ) -> tuple[Floats, Floats, float]:
     """Return the leading values within the basis Q (Z its image), their coefficients, the residual of ``count``."""
+    values, U, errors = ritz_pairs(backend, Q, Z, kept, count)
+    return values, U, float(errors.max())
+
+
+def ritz_pairs(
+    backend: Backend, Q: list[BackendArray], Z: list[BackendArray], kept: int, count: int
+) -> tuple[Floats, Floats, Floats]:
+    """Return the leading values within the basis Q (Z its image), their coefficients, residuals of the first ones."""
     inner = backend.inner(Q, Z)
     with single_threaded_blas():
         values, U = eigh(0.5 * (inner + inner.T))
@@ -403,4 +422,4 @@ def ritz(
     few = U[:, :count]
     errors = backend.column_norms(backend.combine(Z, few) - backend.combine(Q, few) * values[:count])
     size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
-    return values, U, float(errors.max()) / size
+    return values, U, np.asarray(errors / size)

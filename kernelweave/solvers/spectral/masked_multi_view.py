@@ -28,8 +28,11 @@ from kernelweave.partitions.views import without_rounding
 from kernelweave.solvers.graph.fusion import Background, Overlap
 from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
 from kernelweave.solvers.spectral.eigenvectors import SMALL, StoredBlock, extension, leading_of, leading_vectors
-from kernelweave.solvers.spectral.multi_view_spectral import FINE, ROUGH, MultiViewSpectrum, begun_at, state_of
+from kernelweave.solvers.spectral.multi_view_spectral import FINE, MultiViewSpectrum, begun_at, state_of
 
+# Relative residual of eigenvectors on the way: nothing of a search is kept for the next one but its vectors, so that
+# finer ones would cost a block of products each.
+ROUGH = 1e-4
 # Directions of the eigenvectors that hold less than this share of the longest say nothing about a view.
 NO_DIRECTION = 1e-10
 

@@ -24,8 +24,12 @@ from kernelweave.partitions.views import without_rounding
 from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
 from kernelweave.solvers.spectral.eigenvectors import Eigenpairs, Spectrum, StoredBlock
 
-# Relative residual of eigenvectors on the way, where traces are right to its square, and at the end.
-ROUGH = 1e-4
+# Relative residual of eigenvectors on the way, at first and at last, and at the end. The sum of the traces is right to
+# its square, but the trace of a view, which its weight follows, only to its size. So it is a share of how far weights
+# moved last; good vectors cost little once weights hardly move.
+ROUGHEST = 1e-4
+ROUGH = 1e-5
+SHARE_OF_MOVE = 0.01
 FINE = 1e-6
 
 
@@ -83,24 +87,29 @@ def multi_view_spectral(
 
     J is taken after the weights have followed the eigenvectors. With ``learned=False`` one decomposition is all;
     infinite ``p`` stands for equal weights that stay. ``nearby`` are the eigenpairs of other weights to start from,
-    ``residual`` what all eigenvectors are found to, in place of ``ROUGH`` on the way and ``FINE`` at the end.
+    ``residual`` what all eigenvectors are found to, in place of ``ROUGHEST`` to ``ROUGH`` on the way and ``FINE`` at
+    the end.
     """
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
     begun = begun_at(keeper.known(), view_weights)
     view_weights = begun.view_weights
     history = begun.history
     converged = begun.converged
+    move = begun.move
     rough = ROUGH if residual is None else residual
+    roughest = ROUGHEST if residual is None else residual
     fine = FINE if residual is None else residual
     pairs: Eigenpairs | None = None
     start: Eigenpairs | StoredBlock | None = nearby if begun.start is None else begun.start
     while not converged and len(history) < max_iter:
-        pairs = spectrum.leading(view_weights**p, n_vectors, rough if learned else fine, start)
+        wanted = float(np.clip(SHARE_OF_MOVE * move, rough, roughest)) if learned else fine
+        pairs = spectrum.leading(view_weights**p, n_vectors, wanted, start)
         start = pairs
         scatters = _scatters(totals, pairs.traces)
         if learned:
             before = view_weights
             view_weights = best_view_weights(scatters, p)
+            move = float(np.abs(view_weights - before).max())
         history.append(float(view_weights**p @ scatters))
         if on_step is not None:
             on_step(history[-1])
@@ -109,11 +118,9 @@ def multi_view_spectral(
         elif len(history) > 1:
             fall = history[-2] - history[-1]
             known = rough * float(view_weights**p @ np.abs(totals))  # less is not known of J on the way
-            converged = fall <= tol * max(abs(history[-1]), known) or bool(
-                np.abs(view_weights - before).max() <= algebra.EPS
-            )
+            converged = fall <= tol * max(abs(history[-1]), known) or move <= algebra.EPS
         if learned:
-            keeper.keep(state_of, view_weights, history, converged, start)
+            keeper.keep(state_of, view_weights, history, converged, start, move)
     if learned:  # eigenvectors of the weights reported
         pairs = spectrum.leading(view_weights**p, n_vectors, fine, start)
     assert pairs is not None  # max_iter is at least 1
@@ -130,19 +137,27 @@ class Begun:
     history: list[float]
     converged: bool
     start: StoredBlock | None
+    move: float = np.inf  # how far the last step moved a weight
 
 
 def begun_at(known: State | None, view_weights: Floats) -> Begun:
     """Return where a run begins whose state, if any, is known."""
     if known is None:
         return Begun(view_weights, [], False, None)
-    return Begun(known["view_weights"], known["history"], known["converged"], StoredBlock(known["block"]))
+    values = known["view_weights"], known["history"], known["converged"], StoredBlock(known["block"])
+    return Begun(*values, known.get("move", 0.0))
 
 
-def state_of(view_weights: Floats, history: list[float], converged: bool, pairs: Any) -> State:
+def state_of(view_weights: Floats, history: list[float], converged: bool, pairs: Any, move: float = 0.0) -> State:
     """Return what a run goes on from."""
     block = getattr(pairs, "host_block", None)
-    return {"view_weights": view_weights, "history": history, "converged": converged, "block": block}
+    return {
+        "view_weights": view_weights,
+        "history": history,
+        "converged": converged,
+        "block": block,
+        "move": move,
+    }
 
 
 def _scatters(totals: Floats, traces: Floats) -> Floats:

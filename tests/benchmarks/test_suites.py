@@ -1,0 +1,72 @@
+"""What `make bench` runs: every suite is there, and those of cores are judged by what was measured."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks import cores
+
+FOLDER = Path(bench.__file__).parent
+FOUND = {
+    "name": "synthetic",
+    "n": 5000,
+    "threads": 2,
+    "ours": 0.1,
+    "theirs": 1.0,
+    "read": 0.01,
+    "steps": 9,
+    "same": True,
+}
+CASE = {"what": "global", "threads": 8, "seconds": 1.0, "processor": 8.0, "efficiency": 0.7, "same": True}
+
+
+def test_every_file_with_a_run_is_a_suite():
+    files = {path.stem for path in FOLDER.glob("*.py") if "\ndef run():" in path.read_text()}
+    assert files == set(bench.SUITES)
+    assert len(set(bench.SUITES)) == len(bench.SUITES)
+    assert {"cores", "quick", "graph_fusion", "memory"} <= files
+
+
+@pytest.mark.parametrize("name", bench.SUITES)
+def test_a_suite_names_itself(name):
+    assert isinstance(import_module(f"benchmarks.{name}").SUITE, str)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [({}, True), ({"theirs": 0.4}, False), ({"n": 1500, "theirs": 0.4}, None), ({"same": False, "theirs": 0.4}, None)],
+)
+def test_a_fit_on_a_stored_kernel_is_held_to_five_times_the_textbook_loop_that_ends_alike(changed, kept):
+    row = cores.stored_row(FOUND | changed)
+    assert row.kept is kept
+    assert bool(row.promise) == (kept is not None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [
+        ({}, True),
+        ({"efficiency": 0.5}, False),
+        ({"efficiency": 0.5, "threads": 2}, True),
+        ({"same": False, "threads": 2}, False),
+    ],
+)
+def test_threads_must_not_change_labels_and_eight_must_be_of_use(changed, kept):
+    assert cores.case_row(CASE | changed).kept is kept
+
+
+def test_rows_come_from_as_many_threads_as_there_are(monkeypatch):
+    asked = []
+    monkeypatch.setattr(cores.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(
+        cores, "stored", lambda threads, sizes, _: [FOUND | {"threads": threads, "n": n} for n in sizes]
+    )
+    monkeypatch.setattr(
+        cores, "efficiency", lambda what, counts: asked.append((what, counts)) or [CASE | {"what": what}]
+    )
+    rows = cores.run()
+    assert asked == [("global", [1, 2]), ("blockwise", [1, 2])]
+    assert len(rows) == 2 * len(cores.SUITE_SIZES) + 2
+    assert all(row.suite == cores.SUITE for row in rows)
