@@ -169,24 +169,68 @@ def objectives(op, labels, weights, pool, max_iter=300):
     return global_search._objectives(partition, pool, max_iter, np.inf)
 
 
+def samples_and_kernel(kind, rng):
+    n = 40 if kind == "gaussian" else 24
+    X = rng.standard_normal((n, 3))
+    if kind == "few distinct samples":
+        X = X[rng.integers(5, size=n)]
+    K = rbf_kernel(X, gamma=0.5)
+    noise = rng.standard_normal((n, n))
+    if kind == "signs":
+        return n, np.sign(noise + noise.T)
+    return n, K + noise + noise.T if kind == "indefinite" else K
+
+
 @pytest.mark.parametrize(
-    ("seed", "room", "max_iter"),
-    [(0, 2**26, 300), (1, 2**26, 300), (2, 2**14, 300), (3, 2**26, 2)],  # in one batch, in several, cut short
+    ("kind", "seed", "room", "max_iter"),
+    [
+        ("gaussian", 0, 2**26, 300),
+        ("gaussian", 1, 2**14, 300),  # in several batches
+        ("gaussian", 2, 2**26, 2),  # cut short
+        *(("gaussian", seed, 2**26, 4) for seed in range(3, 7)),
+        *(("indefinite", seed, 2**26, 300) for seed in range(4)),
+        *(("signs", seed, 2**26, 300) for seed in range(6)),
+        *(("few distinct samples", seed, 2**26, 300) for seed in range(4)),
+    ],
 )
-def test_runs_in_batches_end_where_compiled_ones_end(seed, room, max_iter, monkeypatch):
+def test_runs_in_batches_end_where_compiled_ones_end(kind, seed, room, max_iter, monkeypatch):
     monkeypatch.setattr(candidates, "HOST_BYTES", room)
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((40, 3))
-    X[34:] = X[:6]  # equal samples
-    K = rbf_kernel(X, gamma=0.5)
-    weights = rng.uniform(0.5, 2.0, 40) * (rng.random(40) < 0.9)
-    labels = rng.integers(2, size=40)
+    n, K = samples_and_kernel(kind, rng)
+    weights = rng.uniform(0.5, 2.0, n) * (rng.random(n) < 0.9)
+    labels = rng.integers(2, size=n)
     pool = np.flatnonzero(weights > 0)
     backend = get_device_backend("cpu")
-    there = DenseKernel(backend.array(K), psd=True, backend=backend)
-    wanted = objectives(DenseKernel(K, psd=True), labels, weights, pool, max_iter)
-    found = objectives(there, labels, weights, pool, max_iter)
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    psd = None if kind in ("indefinite", "signs") else True
+    wanted = objectives(DenseKernel(K, psd=psd), labels, weights, pool, max_iter)
+    found = objectives(DenseKernel(backend.array(K), psd=psd, backend=backend), labels, weights, pool, max_iter)
+    np.testing.assert_allclose(found, wanted, rtol=1e-11)
+
+
+def test_a_step_onto_the_path_of_another_run_counts_only_if_it_falls():
+    """Among these kernels, which are not positive semidefinite, some runs come to such a path from below."""
+    backend = get_device_backend("cpu")
+    for seed in (22, 27, 42, 45, 47, 55, 60, 82, 87, 88):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(5, 14))
+        X = rng.standard_normal((n, 4))
+        K = X @ np.diag([3.0, 2.0, 1.0, -2.5]) @ X.T
+        labels = rng.integers(2, size=n)
+        labels[:2] = [0, 1]
+        ops = (DenseKernel(K), DenseKernel(backend.array(K), backend=backend))
+        wanted, found = (objectives(op, labels, np.ones(n), np.arange(n)) for op in ops)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_runs_that_end_with_equal_centres_are_left_to_the_general_solver():
+    """Two clusters are equal mixtures of two samples; when the third is split, one of them is free for the rest."""
+    X = np.repeat(np.array([[0.0], [4.0], [20.0], [29.0]]), 8, axis=0)
+    K = rbf_kernel(X, gamma=0.01)
+    backend = get_device_backend("cpu")
+    op = DenseKernel(backend.array(K), psd=True, backend=backend)
+    labels = np.concatenate([np.full(16, 2), np.arange(16) % 2])
+    found = objectives(op, labels, np.ones(32), np.arange(16))
+    np.testing.assert_allclose(found, 0.0, atol=1e-9)
 
 
 def test_most_runs_meet_another_one():
