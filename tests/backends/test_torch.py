@@ -68,6 +68,9 @@ def test_frozen_and_reversed_arrays_are_copied_and_others_are_left_as_they_are()
     labels = np.array([0, 1, 1])
     backend.labels(labels).tensor[0] = 5
     assert labels.tolist() == [0, 1, 1]
+    there = backend.labels(labels)
+    backend.labels(there).tensor[0] = 5
+    assert backend.host(there).tolist() == [0, 1, 1]
 
 
 def test_asymmetry_and_values_that_are_not_finite_are_found():

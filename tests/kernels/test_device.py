@@ -287,6 +287,7 @@ def test_runs_on_rough_sums_visit_the_partitions_of_exact_ones(seed, spread):
     np.testing.assert_array_equal(ends[1].labels, ends[0].labels)
     np.testing.assert_allclose(ends[1].history, ends[0].history, rtol=1e-12)
     np.testing.assert_allclose(ends[1].norms, ends[0].norms, rtol=1e-11)
+    assert (ends[1].converged, ends[1].rose) == (ends[0].converged, ends[0].rose)
     ends = [minmax_kmeans(op, labels % k, weights, n_clusters=k) for op in (here, gaussian(X, 0.1))]
     np.testing.assert_array_equal(ends[1].labels, ends[0].labels)
 
@@ -343,6 +344,18 @@ def test_empty_and_coinciding_clusters_end_as_on_the_host():
         ends = [kernel_kmeans(op, labels, weights, n_clusters=9) for op in (here, gaussian(X))]
         np.testing.assert_array_equal(ends[1].labels, ends[0].labels)
         np.testing.assert_allclose(ends[1].totals, ends[0].totals)
+
+
+def test_who_is_farthest_is_decided_by_exact_sums():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    op = gaussian(X)
+    partition = op.partition(np.arange(30) % 2, np.ones(30), 3)  # the third cluster is empty
+    rough = op.backend.host(partition.sums).copy()
+    labels = op.backend.host(partition.reseeded(partition.nearest()))
+    assert (labels == 2).sum() == 1
+    exact = op.backend.host(op.cluster_sums(partition.labels, partition.weights, 3))
+    assert (rough != exact).any()
+    np.testing.assert_array_equal(op.backend.host(partition.sums), exact)
 
 
 def test_plain_tf32_corrects_nothing_and_double_precision_needs_no_correction():
