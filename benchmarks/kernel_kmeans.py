@@ -75,7 +75,7 @@ from sklearn.datasets import make_blobs
 from kernelweave import KernelKMeans
 X, _ = make_blobs(20000, n_features=16, centers=12, cluster_std=3.0, random_state=0)
 model = KernelKMeans(10, kernel="rbf", kernel_params={"sigma": 6.0}, init="random", n_init=1, storage=sys.argv[1],
-                     max_iter=5, memory_limit=8192, random_state=0).fit(X)
+                     max_iter=3, memory_limit=8192, random_state=0).fit(X)
 np.save(sys.argv[2], model.labels_)
 result = model.n_iter_
 """
