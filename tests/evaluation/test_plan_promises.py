@@ -48,18 +48,19 @@ def forget_rates():
             each.cache_clear()
 
 
-def planned_by_measured(planned, fit, repeats=1):
-    """Return the planned seconds as a share of those measured; tried again while they differ by more than three."""
+def planned_by_measured(planned, fit):
+    """Return the planned seconds as a share of those measured; tried again while they differ by more than three.
+
+    Rates of the machine are measured by the first plan of all, and anew where a test tries again.
+    """
     factors = []
     while len(factors) < 4 and (not factors or abs(np.log(factors[-1])) > np.log(3)):
-        forget_rates()
+        if factors:
+            forget_rates()
         seconds = planned()
-        taken = []
-        for _ in range(repeats):
-            begun = time.perf_counter()
-            fit()
-            taken.append(time.perf_counter() - begun)
-        factors.append(seconds / min(taken))
+        begun = time.perf_counter()
+        fit()
+        factors.append(seconds / (time.perf_counter() - begun))
     return factors
 
 
@@ -68,7 +69,7 @@ def planned_by_measured(planned, fit, repeats=1):
 def test_a_fit_takes_the_time_that_was_planned_within_a_factor_of_three(estimator, n, widths):
     X = overlapping(n, widths)
     estimator.fit(X)  # compiled once
-    factors = planned_by_measured(lambda: plan(estimator, n, widths).seconds, lambda: estimator.fit(X), repeats=2)
+    factors = planned_by_measured(lambda: plan(estimator, n, widths).seconds, lambda: estimator.fit(X))
     assert 1 / 3 <= factors[-1] <= 3, f"planned / measured: {factors}"
 
 
@@ -105,12 +106,12 @@ def test_a_fit_on_a_file_takes_the_time_that_was_planned_within_a_factor_of_thre
 def test_a_plan_takes_a_few_seconds():
     plan(KernelKMeans(10), 10_000, 50)  # compiled once
     taken = []
-    for _ in range(3):
+    while len(taken) < 3 and (not taken or taken[-1] >= 5):
         forget_rates()
         begun = time.perf_counter()
         plan(KernelKMeans(10), 10_000, 50)
         taken.append(time.perf_counter() - begun)
-    assert min(taken) < 5
+    assert taken[-1] < 5, f"{taken} seconds"
 
 
 FIT = """
