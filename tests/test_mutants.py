@@ -68,7 +68,7 @@ def library(mutants, tmp_path, monkeypatch):
     files = {
         "pyproject.toml": "[tool.pytest.ini_options]\nmarkers = ['golden: g', 'timing: t']\n",
         "kernelweave/__init__.py": "",
-        "kernelweave/a.py": "def up(n):\n    while n < 3:\n        n += 1\n    return n * 1\n",
+        "kernelweave/a.py": "import time\n\n\ndef up(n):\n    while n < 3:\n        time.sleep(0.01)\n        n += 1\n    return n * 1\n",
         "tests/test_a.py": "from kernelweave.a import up\n\n\ndef test_up():\n    assert up(0) == 3\n",
     }
     for name, text in files.items():
@@ -76,7 +76,7 @@ def library(mutants, tmp_path, monkeypatch):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
-    monkeypatch.setattr(mutants, "SHORTEST_LIMIT", 10.0)
+    monkeypatch.setattr(mutants, "SHORTEST_LIMIT", 6.0)
     monkeypatch.setattr(mutants, "SLOWDOWN", 3.0)
     return tmp_path
 
