@@ -34,7 +34,7 @@ def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int =
 def _has_factor(block: Floats, shift: float) -> bool:
     """Return whether the block has a Cholesky factor after a shift: then no eigenvalue lies below minus the shift.
 
-    It takes a tenth of the time of the eigenvalues.
+    That takes a fraction of the time of the eigenvalues.
     """
     shifted = block + shift * np.eye(len(block))
     try:
