@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint compiled bench mutants docs clean
+.PHONY: demo test lint compiled uncompiled bench mutants docs clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelweave needs Python 3.11 or newer; set PYTHON=...")'
@@ -45,12 +45,19 @@ PYTEST := SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 $(
 compiled: $(VENV)/.dev
 	$(PYTEST) $(COMPILED)
 
+# Tests that compile next to nothing: they run after lint, for as long as the other core compiles.
+UNCOMPILED := tests/test_architecture.py tests/test_house.py tests/test_mutants.py tests/test_suite.py \
+	tests/foundation tests/inputs
+
+uncompiled: lint
+	$(PYTEST) $(UNCOMPILED)
+
 # Processes that tests start import the library from its bytecode, also where the environment says to write none.
 test: export PYTHONDONTWRITEBYTECODE :=
-# Checking the style takes one core, and so do the tests that compile. What each of the two says is shown when it ends.
+# Lint and what follows take one core, and so do the tests that compile. What each of them says is shown when it ends.
 test: $(VENV)/.dev
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint compiled
-	$(PYTEST) -n auto --dist loadscope $(addprefix --ignore=,$(COMPILED))
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target uncompiled compiled
+	$(PYTEST) -n auto --dist loadscope $(addprefix --ignore=,$(COMPILED) $(UNCOMPILED))
 	$(BIN)/python -m pytest -m timing tests/test_promises.py tests/evaluation/test_plan_promises.py
 
 bench: $(VENV)/.bench

@@ -1,4 +1,4 @@
-"""Who runs which test, what the collector of garbage looks at, and that continuous integration skips none.
+"""Who runs which test, what the collector of garbage and the disk do, and that continuous integration skips none.
 
 Where ``.ci/run`` has set KERNELWEAVE_CI, a test that is skipped has failed.
 """
@@ -52,6 +52,18 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_waiting_for_the_disk(request):
+    """Let files be written without waiting until the disk has them: no test cuts the power, and thousands of them wait.
+
+    Times that are measured keep what they measure.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if request.config.option.markexpr != "timing":
+            patch.setattr(os, "fsync", lambda handle: None)
+        yield
 
 
 def _refused(report):

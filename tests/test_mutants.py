@@ -62,13 +62,25 @@ def test_a_place_that_is_not_the_only_one_is_an_error(mutants):
         mutation.applied("if x < 0:\n")
 
 
+# A loop that does not end sleeps until the time limit.
+LOOP = """import time
+
+
+def up(n):
+    while n < 3:
+        time.sleep(0.01)
+        n += 1
+    return n * 1
+"""
+
+
 @pytest.fixture
 def library(mutants, tmp_path, monkeypatch):
     """Return a library of one function with one test, in the place of the real one."""
     files = {
         "pyproject.toml": "[tool.pytest.ini_options]\nmarkers = ['golden: g', 'timing: t']\n",
         "kernelweave/__init__.py": "",
-        "kernelweave/a.py": "def up(n):\n    while n < 3:\n        n += 1\n    return n * 1\n",
+        "kernelweave/a.py": LOOP,
         "tests/test_a.py": "from kernelweave.a import up\n\n\ndef test_up():\n    assert up(0) == 3\n",
     }
     for name, text in files.items():
@@ -76,7 +88,7 @@ def library(mutants, tmp_path, monkeypatch):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     monkeypatch.setattr(mutants, "ROOT", tmp_path)
-    monkeypatch.setattr(mutants, "SHORTEST_LIMIT", 10.0)
+    monkeypatch.setattr(mutants, "SHORTEST_LIMIT", 6.0)
     monkeypatch.setattr(mutants, "SLOWDOWN", 3.0)
     return tmp_path
 

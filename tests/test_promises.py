@@ -1,6 +1,8 @@
 """Speed the project promises, as ratios far from what noise can reach."""
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from benchmarks import convex_mixture, kernel_spectral, minmax, multi_view, quick, ratio_mkc
 from benchmarks import kernel_kmeans as bench
@@ -12,7 +14,7 @@ pytestmark = pytest.mark.timing  # run alone: a second test beside it would spoi
 
 
 def test_a_run_is_at_least_five_times_faster_than_the_textbook_loop():
-    row = bench.speed(peers=False)[0]
+    row = bench.speed(peers=False, repeats=2)[0]
     assert row.kept, row.result
 
 
@@ -25,15 +27,14 @@ def test_the_first_pass_takes_at_most_twice_as_long_as_reading_the_matrix():
     ("data", "k", "steps", "limit"),
     [
         pytest.param(minmax.like_pendigits, 10, 50, 2.0, id="10,992 x 16, k = 10"),
-        pytest.param(minmax.blobs, 50, 12, 1.5, id="200,000 x 50, k = 50"),
+        pytest.param(minmax.blobs, 50, 8, 1.5, id="200,000 x 50, k = 50"),
     ],
 )
 def test_a_step_of_minmax_kmeans_takes_little_longer_than_one_of_lloyds(data, k, steps, limit):
     fits = minmax.both_fits(data(), k)
 
     def ratio():
-        taken = minmax.per_step(fits, steps)
-        return taken["ours"] / taken["lloyd"]
+        return beside_lloyd(minmax.per_step(fits, steps))
 
     assert (result := least(ratio, limit)) <= limit, f"{result:.2f} times as long"
 
@@ -55,7 +56,7 @@ def test_priors_of_a_convex_mixture_are_found_many_times_faster_than_by_em():
     X = standardize(minmax.like_pendigits()[:1500])
 
     def relative_time():
-        rows = convex_mixture.compared(X, 1.0, em_steps=5_000)  # it takes far more, and would only be later
+        rows = convex_mixture.compared(X, 1.0, em_steps=3_000)  # it takes far more, and would only be later
         return rows["newton"] / rows["em"]
 
     assert (result := least(relative_time, 1 / 20)) <= 1 / 20, f"{1 / result:.1f} times as fast"
@@ -66,8 +67,7 @@ def test_a_step_on_five_linear_views_takes_little_longer_than_lloyds_on_all_thei
     _, fits = multi_view.both_fits(views, 10)
 
     def ratio():
-        taken = minmax.per_step(fits, 15)
-        return taken["ours"] / taken["lloyd"]
+        return beside_lloyd(minmax.per_step(fits, 15))
 
     assert (result := least(ratio, 1.5)) <= 1.5, f"{result:.2f} times as long"
 
@@ -96,6 +96,11 @@ def least(measure, limit, tries=3):
     return min(result)
 
 
+def beside_lloyd(taken):
+    """Return how many times as long a step takes; each is a difference of times, which noise can make negative."""
+    return taken["ours"] / taken["lloyd"] if min(taken["ours"], taken["lloyd"]) > 0 else np.inf
+
+
 def test_coupled_kernel_spectral_problems_are_solved_ten_times_faster_than_the_dense_one():
     row = kernel_spectral.training(500)[0]
     assert row.kept, row.result
@@ -107,18 +112,19 @@ def test_a_hundred_thousand_samples_of_two_views_take_no_more_than_linear_time_a
 
 
 def test_learned_weights_and_a_chosen_exponent_take_a_few_times_as_long_as_equal_weights():
-    views = multi_view.blobs(600, 6, 3)
+    views = multi_view.blobs(1500, 6, 3)
 
     def relative_time(setting):
         fits = {
             name: lambda options=options: MultiViewSpectralClustering(6, random_state=0, **options).fit(views)
             for name, options in (("equal", {"view_weights": "uniform"}), ("other", setting))
         }
-        result = quick.taken(fits, 2)
+        with threadpool_limits(1):  # the processor time of threads that wait for each other is not that of the work
+            result = quick.taken(fits, 2)
         return result["other"] / result["equal"]
 
     assert (result := least(lambda: relative_time({}), 3.0)) <= 3.0, f"learned: {result:.1f} times"
-    assert (result := least(lambda: relative_time({"p": "auto"}), 8.0)) <= 8.0, f"chosen: {result:.1f} times"
+    assert (result := least(lambda: relative_time({"p": "auto"}), 6.0)) <= 6.0, f"chosen: {result:.1f} times"
 
 
 def test_kernel_spectral_clustering_takes_no_longer_than_a_few_runs_of_co_regularised():

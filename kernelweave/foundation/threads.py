@@ -98,7 +98,7 @@ def for_ranges(
     multiples of ``multiple``. Where their work takes memory, no more than ``most_at_once`` of them are worked on at a
     time.
     """
-    threads = _worthwhile(thread_count(), elements)
+    threads = _worthwhile(elements)
     threads = threads if most_at_once is None else min(threads, most_at_once)
     width = width or -(-max(MIN_WIDTH, -(-n // threads)) // multiple) * multiple
     ranges = [(start, min(start + width, n)) for start in range(0, n, width)]
@@ -116,11 +116,11 @@ def for_ranges(
     return pool.run(part, ranges, threads)
 
 
-def _worthwhile(threads: int, elements: int) -> int:
-    """Return how many of the threads are worth waking for work that touches so many elements."""
-    if elements < WORTH_A_THREAD:
+def _worthwhile(elements: int) -> int:
+    """Return how many threads are worth waking for work that touches so many elements, of those allowed."""
+    if elements < WORTH_A_THREAD:  # asking how many are allowed takes as long as little work does
         return 1
-    return min(threads, max(2, 2 * elements // max(WORTH_A_THREAD, 1)))
+    return min(thread_count(), max(2, 2 * elements // max(WORTH_A_THREAD, 1)))
 
 
 @lru_cache(maxsize=1)

@@ -43,6 +43,11 @@ def same_partition(one, other):
     return adjusted_rand_score(one, other) == 1.0
 
 
+def every_other(blocks):
+    """Return the views of half of the samples: the oracles go from entry to entry."""
+    return [X[::2] for X in blocks]
+
+
 def distances(X):
     """Return the distances that the solvers get."""
     return oracle.distances(oracle.standardized(X))
@@ -54,6 +59,7 @@ def distances(X):
 @pytest.mark.parametrize("blocks", [VIEWS, VIEWS[:1], ABSENT], ids=["views", "one view", "absent"])
 @pytest.mark.parametrize("m", [1, 7, None])
 def test_nemo_is_the_plain_oracle(blocks, m):
+    blocks = every_other(blocks)
     model = NEMO(3, n_neighbors=m, random_state=0).fit(blocks)
     present = [int((~np.isnan(X).all(axis=1)).sum()) for X in blocks]
     counts = [m or max(10, n // 3) for n in present]
@@ -67,6 +73,7 @@ def test_nemo_is_the_plain_oracle(blocks, m):
 @pytest.mark.parametrize("blocks", [VIEWS, VIEWS[:1], [*VIEWS, NEW[0]]], ids=["two views", "one view", "three views"])
 @pytest.mark.parametrize("rounds", [1, 5])
 def test_similarity_network_fusion_is_the_plain_oracle(blocks, rounds):
+    blocks = every_other(blocks)
     model = SimilarityNetworkFusion(3, n_neighbors=6, mu=0.4, max_iter=rounds, random_state=0).fit(blocks)
     expected = oracle.fused(blocks, 6, mu=0.4, rounds=rounds)
     np.testing.assert_allclose(model.affinity_, expected, rtol=1e-7, atol=1e-14)

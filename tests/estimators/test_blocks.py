@@ -147,7 +147,7 @@ def test_blocks_in_this_process_end_with_the_labels_of_one_table(name):
 
 
 # Every round to processes takes some milliseconds, so that these fits make few steps.
-FEW = {"max_iter": 4, "n_init": 1}
+FEW = {"max_iter": 2, "n_init": 1}
 
 
 def assert_equal_on_workers(client, names):
@@ -164,13 +164,13 @@ def assert_equal_on_workers(client, names):
 
 
 def test_two_workers_end_with_the_labels_of_one_process(two_workers):
-    assert_equal_on_workers(two_workers, ["linear", "cosine", "rbf", "nystroem", "minmax", "kernel minmax"])
-    assert_equal_on_workers(two_workers, ["linear views", "nystroem views", "rbf views"])
+    assert_equal_on_workers(two_workers, ["linear", "rbf", "nystroem", "minmax", "kernel minmax"])
+    assert_equal_on_workers(two_workers, ["linear views", "rbf views"])
 
 
 def test_four_workers_end_with_the_labels_of_one_process(tmp_path):
     with local_cluster(4, tmp_path) as client:
-        assert_equal_on_workers(client, ["linear", "rbf", "minmax", "linear views"])
+        assert_equal_on_workers(client, ["linear", "rbf", "linear views"])
 
 
 def test_arrays_in_memory_are_spread_over_the_workers_of_the_settings(two_workers):

@@ -78,7 +78,7 @@ def check_stops(model, samples, path, stop_after):
     kept = clone(model).set_params(checkpoint=path)
     count = _fits(kept, samples, stop_after, np.inf, undisturbed)
     assert count > 0
-    for steps in {max(1, count // 8), max(1, count // 2)}:
+    for steps in {max(1, count // 5), max(1, count // 2)}:
         _fits(kept, samples, stop_after, steps, undisturbed)
 
 

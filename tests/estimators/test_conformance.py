@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 
 from kernelweave import KernelKMeans, KMedoids
+from kernelweave.foundation import threads
 from tests.estimators.discovery import all_estimators, blobs, for_estimators, same
 from tests.estimators.scikit_checks import faults, in_one_line
 
@@ -52,9 +53,13 @@ single_kernel = for_estimators(lambda case: case.takes_kernel and not case.pairw
 
 
 def subjects():
-    """Return the instances that go through scikit-learn's checks; two starts and few steps go the way of many."""
+    """Return the instances that go through scikit-learn's checks; two starts and few steps go the way of many.
+
+    Views are judged after the fit, which takes longer than the fit itself; other tests are about that.
+    """
     for case in all_estimators():
-        few = {name: value for name, value in {"n_init": 2, "max_iter": 20}.items() if case.has(name)}
+        quick = {"n_init": 2, "max_iter": 20, "check_views": False}
+        few = {name: value for name, value in quick.items() if case.has(name)}
         yield case.make(**few)
         switches = SWITCHES[1:] if case.needs_affinities else SWITCHES
         yield from (case.make(**few, **switch) for switch in switches if case.changes(switch))
@@ -226,15 +231,17 @@ def test_fitting_twice_gives_the_same_model(case):
     ],
     ids=repr,
 )
-def test_the_same_seed_gives_the_same_labels_with_one_thread_and_two(case, switch, spread):
-    # 636 samples: enough kernel values for the loops to be shared out. Groups far apart make many starts end in the
-    # same partition, so that rounding could decide between them; overlapping ones make the runs long.
-    # Two starts are as many as it takes for that.
-    many = case.form(blobs(212, spread=spread)[0])
+def test_the_same_seed_gives_the_same_labels_with_one_thread_and_two(case, switch, spread, monkeypatch):
+    # Loops are shared out from fewer kernel values on than usual: 300 samples have enough of them. Groups far apart
+    # make many starts end in the same partition, so that rounding could decide between them; overlapping ones make the
+    # runs long. Two starts are as many as it takes for that.
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 300)
+    monkeypatch.setattr(threads, "MIN_WIDTH", 64)
+    many = case.form(blobs(100, spread=spread)[0])
     model = case.make(**switch, **({"n_init": 2} if case.has("n_init") else {}))
     labels = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
+    for number in (1, 2):
+        with threadpool_limits(number):
             labels.append(clone(model).fit(many).labels_)
     np.testing.assert_array_equal(labels[0], labels[1])
 

@@ -1,9 +1,12 @@
 """What a plan promises: times within a factor of three and peaks of memory within one of 1.5 of what a fit takes."""
 
 import time
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from benchmarks._harness import in_fresh_process
 from kernelweave import (
@@ -48,18 +51,36 @@ def forget_rates():
             each.cache_clear()
 
 
-def planned_by_measured(planned, fit, repeats=1):
-    """Return the planned seconds as a share of those measured; tried again while they differ by more than three."""
+def by_the_clock(planned, fit, clock=time.perf_counter):
+    """Return the planned seconds as a share of those measured."""
+    seconds = planned()
+    begun = clock()
+    fit()
+    return seconds / (clock() - begun)
+
+
+def by_processor_time(planned, fit):
+    """Return the same for one thread, in time that other work on the machine leaves alone."""
+    processor = SimpleNamespace(perf_counter=time.process_time)
+    try:
+        with threadpool_limits(1), mock.patch.object(rates, "time", processor):
+            return by_the_clock(planned, fit, time.process_time)
+    finally:
+        forget_rates()  # those of one thread
+
+
+def planned_by_measured(planned, fit, ways=(by_the_clock,) * 4):
+    """Return the planned seconds as a share of those measured; tried again while they differ by more than three.
+
+    Rates of the machine are measured by the first plan of all, and anew where a test tries again.
+    """
     factors = []
-    while len(factors) < 4 and (not factors or abs(np.log(factors[-1])) > np.log(3)):
-        forget_rates()
-        seconds = planned()
-        taken = []
-        for _ in range(repeats):
-            begun = time.perf_counter()
-            fit()
-            taken.append(time.perf_counter() - begun)
-        factors.append(seconds / min(taken))
+    for way in ways:
+        if factors:
+            forget_rates()
+        factors.append(way(planned, fit))
+        if abs(np.log(factors[-1])) <= np.log(3):
+            break
     return factors
 
 
@@ -68,7 +89,8 @@ def planned_by_measured(planned, fit, repeats=1):
 def test_a_fit_takes_the_time_that_was_planned_within_a_factor_of_three(estimator, n, widths):
     X = overlapping(n, widths)
     estimator.fit(X)  # compiled once
-    factors = planned_by_measured(lambda: plan(estimator, n, widths).seconds, lambda: estimator.fit(X), repeats=2)
+    ways = (by_the_clock, by_the_clock, by_processor_time, by_processor_time)
+    factors = planned_by_measured(lambda: plan(estimator, n, widths).seconds, lambda: estimator.fit(X), ways)
     assert 1 / 3 <= factors[-1] <= 3, f"planned / measured: {factors}"
 
 
@@ -105,12 +127,12 @@ def test_a_fit_on_a_file_takes_the_time_that_was_planned_within_a_factor_of_thre
 def test_a_plan_takes_a_few_seconds():
     plan(KernelKMeans(10), 10_000, 50)  # compiled once
     taken = []
-    for _ in range(3):
+    while len(taken) < 3 and (not taken or taken[-1] >= 5):
         forget_rates()
         begun = time.perf_counter()
         plan(KernelKMeans(10), 10_000, 50)
         taken.append(time.perf_counter() - begun)
-    assert min(taken) < 5
+    assert taken[-1] < 5, f"{taken} seconds"
 
 
 FIT = """
@@ -120,10 +142,10 @@ kernelweave.{estimator}.fit(X if len(X) > 1 else X[0])
 """
 
 MEASURED = [
-    ("KernelKMeans(10, kernel='linear', n_init=2, max_iter=5)", 400_000, [100]),
-    ("MultiViewKernelKMeans(10, kernel='linear', max_iter=3)", 300_000, [50, 50]),
-    ("KernelSpectralClustering(2)", 8000, [3]),
-    ("ConvexMixture(5)", 6000, [10]),
+    ("KernelKMeans(10, kernel='linear', n_init=2, max_iter=3)", 250_000, [100]),
+    ("MultiViewKernelKMeans(10, kernel='linear', init_size=500, max_iter=2)", 200_000, [50, 50]),
+    ("KernelSpectralClustering(2)", 6000, [3]),
+    ("ConvexMixture(5)", 5000, [10]),
 ]
 
 

@@ -58,5 +58,14 @@ def test_rounding_in_a_large_kernel_of_low_rank_is_not_taken_for_a_proof(dtype):
     assert negative_eigenvalue(DenseKernel((features @ features.T).astype(dtype))) is None
 
 
+@pytest.mark.parametrize(("share", "proof"), [(0.2, False), (5.0, True)])
+def test_an_eigenvalue_is_rounding_beside_the_largest_one_not_beside_the_entries(share, proof):
+    op = DenseKernel(np.ones((60, 60)))
+    lowest = -share * op.resolution * 60.0  # the largest eigenvalue is 60, the entries are 1
+    result = negative_eigenvalue(DenseKernel(op.K + lowest * np.eye(60)))
+    assert (result is not None) == proof
+    assert not proof or result == pytest.approx(lowest, rel=0.1)
+
+
 def test_a_kernel_known_to_be_positive_semidefinite_is_not_looked_at():
     assert negative_eigenvalue(DenseKernel(-np.eye(3), psd=True)) is None

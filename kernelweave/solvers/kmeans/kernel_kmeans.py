@@ -138,15 +138,17 @@ def descend(
                 continue
         before: BackendArray = partition.labels
         partition.move(moves)
-        if partition.objective > history[-1] + partition.noise:
+        reached = partition.objective
+        if reached > history[-1] + partition.noise:
             path.rose = True
             if not partition.cut_back(before, moves, assignment.distances, history[-1]):
                 path.converged = True
                 break
-        path.idle = path.idle + 1 if partition.objective >= history[-1] - partition.noise else 0
-        small = history[-1] - partition.objective <= tol * abs(partition.objective)
+            reached = partition.objective
+        path.idle = path.idle + 1 if reached >= history[-1] - partition.noise else 0
+        small = history[-1] - reached <= tol * abs(reached)
         path.converged = path.idle >= PATIENCE or (tol > 0 and small)
-        history.append(partition.objective)
+        history.append(reached)
         keeper.keep(lambda: {"labels": partition.host_labels(), "path": path})
         if on_step is not None:
             on_step(history[-1])
