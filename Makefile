@@ -16,6 +16,7 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[dev]'
+	-$(PIP) install 'torch==2.13.0+cpu' # for the processor; where there is none, tests on a device are skipped
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python

@@ -9,7 +9,7 @@ import os
 import pytest
 
 #: Reasons for which a test may be skipped there, too: what the machine is, not what is missing on it.
-MAY_SKIP = ("there is one core only",)
+MAY_SKIP = ("there is one core only", "torch is not installed: no build for the processor could be had")
 
 #: Files whose tests share nothing, and some of which take long: any worker takes the next one.
 SPREAD = ("tests/test_docs.py", "tests/reproduction/test_golden.py")

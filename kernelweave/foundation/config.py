@@ -6,12 +6,17 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
+#: How inner products are formed on a device.
+PRECISIONS = ("tf32x3", "float64", "tf32")
+
 
 @dataclass(frozen=True)
 class Config:
     """The settings in force."""
 
     client: Any = None  # distributed.Client
+    device: Any = None  # of torch; None for this process
+    precision: str = "tf32x3"
 
 
 _config: ContextVar[Config | None] = ContextVar("kernelweave_config", default=None)
@@ -23,7 +28,8 @@ def get_config() -> Config:
     Returns
     -------
     config : Config
-        ``client`` is the Dask client that fits run on, None for this process.
+        ``client`` is the Dask client that fits run on, None for this process; ``device`` the torch device, None for
+        NumPy; ``precision`` how that forms inner products.
     """
     return _config.get() or Config()
 
@@ -36,6 +42,14 @@ def config_context(**settings: Any) -> Iterator[None]:
     ----------
     client : distributed.Client, default=None
         Fits inside the block run on the workers of this Dask cluster, also those of arrays in memory.
+    device : {"cuda", "cuda:0", ..., "cpu"} or torch.device, default=None
+        Fits inside the block run by torch on this device, where the estimator has a way there; others say that they do
+        not. ``"cpu"`` is torch on the processor, for comparisons. None is the usual way: compiled loops on all cores.
+    precision : {"tf32x3", "float64", "tf32"}, default="tf32x3"
+        How passes over kernels that are not stored form inner products on a device. ``"tf32x3"`` has the accuracy of
+        single precision on the tensor cores; samples that it leaves undecided are decided in double precision, so that
+        labels and objective are those of ``"float64"``. ``"tf32"`` is faster and decides by sums that are off by up to
+        a thousandth: labels may differ.
 
     Examples
     --------
@@ -47,6 +61,8 @@ def config_context(**settings: Any) -> Iterator[None]:
     if unknown:
         known = ", ".join(Config.__dataclass_fields__)
         raise TypeError(f"config_context() has no setting {', '.join(unknown)}; it takes {known}.")
+    if settings.get("precision", PRECISIONS[0]) not in PRECISIONS:
+        raise ValueError(f"precision={settings['precision']!r} is none of {', '.join(map(repr, PRECISIONS))}.")
     token = _config.set(replace(get_config(), **settings))
     try:
         yield

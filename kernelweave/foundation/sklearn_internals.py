@@ -1,7 +1,8 @@
 """The few functions and classes of scikit-learn that are not public API, gathered here and nowhere else."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
 from typing import Any, ParamSpec
@@ -12,10 +13,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names as get_feature_names
 
 from kernelweave.foundation.checkpoints import NOTHING
-from kernelweave.foundation.config import get_config
+from kernelweave.foundation.config import config_context, get_config
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.foundation.logged_warnings import logged_warnings
+from kernelweave.foundation.logged_warnings import logged_warnings, warn
 from kernelweave.foundation.registry import provided
+from kernelweave.foundation.tensors import error_line, is_out_of_memory, without_tensors
 
 P = ParamSpec("P")
 
@@ -83,7 +85,10 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..
                 )
             try:
                 with logged_warnings() as messages:
-                    fitted = checked(estimator, *args, **kwargs)
+                    if "X" in kwargs:
+                        args = (kwargs.pop("X"), *args)
+                    with _device_of(estimator, args) as read:
+                        fitted = checked(estimator, *read, **kwargs)
                     vars(estimator).get("_keeper", NOTHING).remove()
             finally:
                 vars(estimator).pop("_keeper", NOTHING).release()  # of this fit alone
@@ -93,6 +98,29 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..
         return fit_and_log
 
     return decorate
+
+
+@contextmanager
+def _device_of(estimator: Any, args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Have a fit run where its tensors lie, or on this machine's cores where the estimator has no way elsewhere."""
+    X, found = without_tensors(args[0]) if args else (None, None)
+    device = get_config().device if found is None else found
+    if device is not None and not getattr(estimator, "_takes_device", False):
+        warn(
+            f"{type(estimator).__name__} has no way to run on device={str(device)!r}; it runs on the processor.",
+            UserWarning,
+        )
+        device = None
+    try:
+        with config_context(device=device):
+            yield (X, *args[1:]) if args else args
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise MemoryError(
+            f"device={str(device)!r} ran out of memory in the fit of {type(estimator).__name__} ({error_line(error)}). "
+            "Use storage='blockwise', which stores no kernel matrix, fewer samples, or another device."
+        ) from error
 
 
 def openmp_threads() -> int:

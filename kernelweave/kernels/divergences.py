@@ -19,6 +19,7 @@ from scipy.special import xlogy
 
 from kernelweave.backends.host import indices
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
+from kernelweave.foundation.config import config_context
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, fit_kernel
@@ -66,7 +67,7 @@ class KernelDivergence(Divergence):
     def __init__(self, op: KernelOperator) -> None:
         self.op = op
         self.shape = op.shape
-        self._diag = np.maximum(op.diag(), 0.0)
+        self._diag = np.maximum(op.backend.host(op.diag()), 0.0)
 
     def block(self, rows: Index, cols: Index) -> Floats:
         """Return k(x, x) + k(y, y) - 2 k(x, y); an indefinite kernel may make it negative, which counts as zero."""
@@ -226,7 +227,8 @@ class FittedFeatureSpace(FittedDivergence):
 
     def __init__(self, kernel: FittedKernel, storage_limit: float) -> None:
         self._kernel = kernel
-        self.op = kernel.operator("auto", storage_limit)
+        with config_context(device=None):  # similarities are what a mixture passes over; they are placed
+            self.op = kernel.operator("auto", storage_limit)
         self.divergence = KernelDivergence(self.op)
 
     @property

@@ -128,8 +128,9 @@ class KernelOperator(ABC):
         for start in range(0, self.n_samples, step):
             rows = slice(start, min(start + step, self.n_samples))
             block = self.block(rows, slice(None))
-            gains[rows] = self.backend.candidate_gains_of_rows(block, start, diag, distances, weights)
-        return gains
+            gained = self.backend.candidate_gains_of_rows(block, start, diag, distances, weights)
+            gains[rows] = self.backend.host(gained)
+        return self.backend.array(gains)
 
     def cluster_links(self, labels: Ints, n_clusters: int) -> tuple[Floats, Floats]:
         """Return links(V_c, V_c) and links(V_c, V minus V_c) of every cluster, the kernel read as a graph.

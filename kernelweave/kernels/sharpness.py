@@ -53,8 +53,8 @@ def kernel_beta(op: KernelOperator, shares: Floats) -> float:
     """Return beta_0 from one product with the kernel; no squared distance may be negative."""
     counted = shares > 0
     n = int(counted.sum())
-    diag = op.diag()
-    cross = float(shares @ op.matmat(counted.astype(np.float64)[:, None])[:, 0])
+    diag = op.backend.host(op.diag())
+    cross = op.backend.dot(op.backend.array(shares), op.matmat(counted.astype(np.float64)[:, None])[:, 0])
     total = n * float(shares @ diag) + float(diag[counted].sum()) - 2.0 * cross
     return n * _entropy(shares[counted]) / total if total > 0 else _beta_without_scatter(op)
 

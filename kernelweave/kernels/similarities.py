@@ -18,9 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg.blas import dsyrk
 
+from kernelweave.backends import Backend
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.memory import PASSING, batches_within, matrices_mib, room_beside, rows_within
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
+from kernelweave.kernels.device import device_backend
 from kernelweave.kernels.divergences import Divergence, KernelDivergence
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
@@ -138,6 +140,35 @@ class StoredSimilarities(Similarities):
     def block(self, start: int, stop: int, columns: Ints) -> Floats:
         """Return a copy of the block."""
         return self.S[start:stop].take(columns, axis=1)
+
+
+class PlacedSimilarities(Similarities):
+    """A matrix that is stored on a device; vectors travel."""
+
+    def __init__(self, backend: Backend, S: Floats, offsets: Floats, room: float = np.inf) -> None:
+        self._backend = backend
+        self._S = backend.array(S)
+        self.room = room
+        self.offsets = offsets
+        self.n_columns = S.shape[1]
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the matrix."""
+        return 8 * len(self.offsets) * self.n_columns
+
+    def product(self, priors: Floats) -> Floats:
+        """Return S @ priors."""
+        products = self._backend.product(self._S, self._backend.array(priors[:, None]))
+        return np.asarray(self._backend.host(products)[:, 0])
+
+    def transposed_product(self, ratios: Floats) -> Floats:
+        """Return S^T @ ratios."""
+        return self._backend.feature_products(self._S, self._backend.array(ratios[:, None]))[:, 0]
+
+    def block(self, start: int, stop: int, columns: Ints) -> Floats:
+        """Return a copy of the block."""
+        return np.asarray(self._backend.block(self._S, slice(start, stop), columns))
 
 
 class BlockwiseSimilarities(Similarities):
@@ -314,6 +345,9 @@ def similarities(divergence: Divergence, beta: float, samples: Ints, memory_limi
 
     with single_threaded_blas():
         for_ranges(fill, n, width=tiles.size, elements=S.size, most_at_once=tiles.at_once)
+    backend = device_backend()
+    if backend is not None:
+        return PlacedSimilarities(backend, S, offsets, room)
     return StoredSimilarities(S, offsets, room)
 
 

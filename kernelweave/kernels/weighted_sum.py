@@ -193,8 +193,13 @@ class JoinedFeatures(FeatureKernel):
         """Whether the features of all views are at hand: they are."""
         return True
 
-    def view_features(self) -> list[Matrix]:
-        """Return the features of every view, which share their memory with all of them where they are dense."""
+    def view_features(self) -> list[Matrix] | None:
+        """Return the features of every view, which share their memory with all of them where they are dense.
+
+        None where they do not lie on the host.
+        """
+        if not isinstance(self.Phi, np.ndarray) and not sp.issparse(self.Phi):
+            return None
         ends = np.cumsum(self.widths)
         return [self.Phi[:, low:high] for low, high in zip(ends - self.widths, ends, strict=True)]
 

@@ -51,6 +51,40 @@ class Graph(Kernel, Protocol):
         """Return the affinities as a sparse matrix."""
 
 
+class RoughKernel(Kernel, Protocol):
+    """A kernel with sums in single precision beside exact ones."""
+
+    def rough_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
+        """Return the cluster sums in single precision."""
+
+    def move_rough_sums(self, sums: BackendArray, moves: Moves, weights: BackendArray) -> None:
+        """Update them in place."""
+
+    def correct_sums(
+        self,
+        sums: BackendArray,
+        labels: BackendArray,
+        weights: BackendArray,
+        totals: Floats,
+        norms: Floats,
+        tolerance: float,
+        carried: float,
+    ) -> int:
+        """Compute the sums of samples again, exactly, whose nearest cluster the errors leave open; return how many.
+
+        ``carried`` is the weight of samples that moved since the last pass.
+        """
+
+    def largest_error(self) -> float:
+        """Return by how much a rough sum may be off, as a share of it."""
+
+    def within_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> Floats:
+        """Return the kernel summed over the pairs inside each cluster, exactly."""
+
+    def within_change(self, moves: Moves, weights: BackendArray, n_clusters: int) -> Floats:
+        """Return by how much these change with moves, exactly."""
+
+
 class Features(Kernel, Protocol):
     """A kernel of explicit features."""
 

@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 from kernelweave.backends.compiled.candidate_runs import follow
+from kernelweave.backends.meetings import ENDED, UNDONE, ends_of_runs
 from kernelweave.backends.protocol import CandidateRuns
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.pool import run
@@ -16,9 +17,6 @@ from kernelweave.foundation.threads import thread_count
 
 # Candidates a thread takes at a time, between two looks at the clock.
 BLOCK = 8
-UNDONE = -1
-ENDED = 0
-MET = 1
 
 
 def run_candidates(
@@ -53,7 +51,7 @@ def run_candidates(
         follow(*common, *visited, objectives, meetings, states, start, min(start + BLOCK, n))
 
     run(work, range(0, n, BLOCK), thread_count())
-    ends = _ends(candidates, meetings, states, max_iter)
+    ends = ends_of_runs(candidates, meetings, states, max_iter)
     followed = (ends == np.arange(n)) & (states == ENDED)
     return CandidateRuns(ends, np.where(followed, objectives, np.nan))
 
@@ -61,28 +59,3 @@ def run_candidates(
 def _table_size(n_candidates: int) -> int:
     """Return a power of two with room for the partitions seen: some ten a candidate, at most half filled."""
     return 1 << max(10, int(n_candidates * 32 - 1).bit_length())
-
-
-def _ends(candidates: Ints, meetings: Ints, states: Ints, max_iter: int) -> Ints:
-    """Return for each candidate the position of the run that reached its end, along the chain of meetings.
-
-    A run stands for itself where the one it met was cut short by ``max_iter``, or where both stretches together would
-    have been; the general solver then runs it. -1 marks runs that time left out.
-    """
-    place = {int(candidate): at for at, candidate in enumerate(candidates)}
-    ends = np.arange(len(candidates))
-    steps = meetings[:, 2].copy()
-    for start in np.flatnonzero(states == MET).tolist():
-        chain = [start]
-        at = place[int(meetings[start, 0])]
-        while states[at] == MET and ends[at] == at and at not in chain:
-            chain.append(at)
-            at = place[int(meetings[at, 0])]
-        for link in reversed(chain):
-            met = place[int(meetings[link, 0])]
-            total = meetings[link, 2] + steps[met] - meetings[link, 1]
-            whole = states[ends[met]] != UNDONE and steps[ends[met]] < max_iter
-            if whole and total < max_iter and (states[met] != MET or ends[met] != met):
-                ends[link] = ends[met]
-                steps[link] = total
-    return np.where(states == UNDONE, -1, ends)

@@ -160,6 +160,8 @@ class GlobalKernelKMeans(CenterClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    _takes_device = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "GlobalKernelKMeans":
         """Cluster the samples.

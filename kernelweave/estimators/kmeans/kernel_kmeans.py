@@ -178,6 +178,7 @@ class KernelKMeans(CenterClusterer):
         self.verbose = verbose
 
     _takes_blocks = True
+    _takes_device = True
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "KernelKMeans":

@@ -30,6 +30,7 @@ from kernelweave.foundation.checkpoints import Keeper
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import check_cluster_count, read_samples, read_weights
+from kernelweave.kernels.device import on_device
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
@@ -162,6 +163,7 @@ class MinMaxKMeans(CenterClusterer):
     }
 
     _takes_blocks = True
+    _takes_device = True
 
     def __init__(
         self,
@@ -223,7 +225,7 @@ class MinMaxKMeans(CenterClusterer):
         check_cluster_count(self.n_clusters, weights)
         keep_run(self, X, weights)
         offset = feature_offset(X)
-        op = shifted_features(X, offset)
+        op = on_device(shifted_features(X, offset))
         starts = center_starts(self.init, self.n_init, self.random_state, op, offset, self.n_clusters)
         run, refined = _best_run(self, op, weights, starts, X, y)
         best = refined or run
@@ -355,6 +357,7 @@ class MinMaxKernelKMeans(CenterClusterer):
     }
 
     _takes_blocks = True
+    _takes_device = True
 
     def __init__(
         self,

@@ -280,6 +280,7 @@ array of shape (n_samples,), default="global_fast"
 
     _takes_absent = True
     _takes_blocks = True
+    _takes_device = True
     _compares_by_kernel = True
 
     @fit_context(prefer_skip_nested_validation=True)

@@ -188,6 +188,8 @@ class ConvexMixture(MixtureClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    _takes_device = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "ConvexMixture":
         """Find the priors and the exemplars.

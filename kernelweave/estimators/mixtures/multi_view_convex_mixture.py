@@ -224,6 +224,8 @@ class MultiViewConvexMixture(MixtureClusterer):
     _takes_absent = True
     _draws = False
 
+    _takes_device = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MultiViewConvexMixture":
         """Find priors, view weights and exemplars.

@@ -37,6 +37,8 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     _draws: ClassVar[bool] = True
     #: Whether a fit takes tables that are not in memory as a whole.
     _takes_blocks: ClassVar[bool] = False
+    #: Whether a fit can run on a torch device.
+    _takes_device: ClassVar[bool] = False
     #: Keeps the state of the fit under way.
     _keeper: Keeper = NOTHING
 

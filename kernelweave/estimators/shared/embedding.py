@@ -24,6 +24,7 @@ from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.foundation.random_streams import streams
 from kernelweave.inputs import Views, read_weights
+from kernelweave.kernels.device import place_features
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.partitions import algebra
@@ -100,7 +101,7 @@ def round_embedding(
     **options: Any,
 ) -> Descent:
     """Return the best clusters of an embedding by k-means; ``estimator``, ``X`` and ``y`` are for callbacks."""
-    rows = FeatureKernel(embedding)
+    rows = place_features(embedding) or FeatureKernel(embedding)
     run = _kmeans_run(rows, np.ones(len(embedding)) if weights is None else weights, n_clusters, **options)
     clusters = best_of(run_starts(estimator, rows, run, streams(random_state, n_init), X, y, Descent))
     warn_if_empty(clusters.totals, n_clusters)

@@ -16,10 +16,12 @@ import numpy as np
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
 from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_precomputed, room_beside_kernels
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.config import config_context
 from kernelweave.foundation.errors import ViewError
 from kernelweave.foundation.memory import PASSING
 from kernelweave.inputs import Views, per_view
 from kernelweave.kernels.chunked import view_means
+from kernelweave.kernels.device import warn_of_processor
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator, entries_within
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, Storage
@@ -65,7 +67,14 @@ class ViewKernels:
         """Return the kernels divided by degrees, as the operators of the training samples are."""
         pairs = zip(self.kernels, operators, strict=True)
         return ViewKernels(
-            tuple(replace(kernel, degree_weights=op.weights, column_scale=op.column_scale) for kernel, op in pairs)
+            tuple(
+                replace(
+                    kernel,
+                    degree_weights=op.backend.host(op.weights),
+                    column_scale=op.backend.host(op.column_scale),
+                )
+                for kernel, op in pairs
+            )
         )
 
     def sharing_features(self, op: MultiViewKernel) -> "ViewKernels":
@@ -254,7 +263,9 @@ def normalized_views(
     """Return the kernels of views that lack samples, each normalised over those it has; options as for the sum."""
     samples = tuple(views.present(v) for v in range(len(views)))
     counted = [weights[known] for known in samples]
-    operators = fitted.operators(storage, memory_limit / len(views), check_definite=normalize != "degrees")
+    warn_of_processor("Views that lack samples")
+    with config_context(device=None):
+        operators = fitted.operators(storage, memory_limit / len(views), check_definite=normalize != "degrees")
     room = fitted.room_beside(operators, memory_limit)
     kernels = fitted.new_samples().of_samples(samples)
     if normalize == "degrees":

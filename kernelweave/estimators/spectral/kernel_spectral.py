@@ -129,6 +129,7 @@ class KernelSpectralClustering(ScoreClusterer):
     }
 
     _takes_blocks = True
+    _takes_device = True
 
     def __init__(
         self,
@@ -194,7 +195,7 @@ class KernelSpectralClustering(ScoreClusterer):
         room = room_beside_kernels([kernel], [op], limit)
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
             with explained():
-                result = kernel_spectral(op, self.n_clusters - 1, room=room)
+                result = kernel_spectral(op, self.n_clusters - 1, room=room).on_host(op.backend)
         book = distinct_codebook(result.scores, self.n_clusters)
         trained = TrainedKernel.of(kernel, self.kernel, indices, n)
         self._model = ScoreModel((BiasedScores(trained, result.alphas, result.bias),), np.ones(1), book)

@@ -26,6 +26,7 @@ from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.estimators.spectral.faults import explained
 from kernelweave.estimators.spectral.training_samples import training_rows, training_samples
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.config import config_context
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.memory import check_matrices, matrices_mib
 from kernelweave.foundation.progress import track
@@ -33,6 +34,7 @@ from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, per_view, read_view_weights, read_views
 from kernelweave.kernels.chunked import in_blocks
+from kernelweave.kernels.device import device_backend
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.partitions.silhouettes import silhouettes
@@ -184,6 +186,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
     }
 
     _takes_blocks = True
+    _takes_device = True
 
     def __init__(
         self,
@@ -362,7 +365,8 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         pairs = zip(views.blocks, specs, strict=True)
         blocks = tuple(training_rows(block, spec, indices) for block, spec in pairs)
         fitted = self._fit_kernels(Views(views.names, blocks))
-        kernels = fitted.operators("dense", np.inf, check_definite=False)
+        with config_context(device=None):  # kernels are centred here, and then placed
+            kernels = fitted.operators("dense", np.inf, check_definite=False)
         named = zip(kernels, views.names, strict=True)
         inverses = []
         for op, name in named:
@@ -379,7 +383,13 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             room -= matrices_mib(2 * len(views) + LAST, len(indices))
             with explained(views.names):
                 solution = coupled_kernel_spectral(
-                    matrices, inverses, gammas, self.n_clusters - 1, [bool(op.psd) for op in kernels], room
+                    matrices,
+                    inverses,
+                    gammas,
+                    self.n_clusters - 1,
+                    [bool(op.psd) for op in kernels],
+                    room,
+                    device_backend(),
                 )
         trained = [
             TrainedKernel.of(kernel, spec, indices, views.n_samples)

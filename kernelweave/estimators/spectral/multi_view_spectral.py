@@ -258,6 +258,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self.verbose = verbose
 
     _takes_absent = True
+    _takes_device = True
     _compares_by_kernel = True
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -355,7 +356,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         """Return t_v, of which a view's D_v is what the eigenvectors leave."""
         if self.normalize == "degrees":
             return np.full(len(op.coefficients), float(self.n_clusters_))
-        return op.view_traces(weights)
+        return op.view_traces(op.backend.array(weights))
 
     def _exponent(self, start: StartWeights, labels_of: Callable[..., list[Ints]], weights: Floats) -> Exponent:
         """Return the exponent of the view weights."""

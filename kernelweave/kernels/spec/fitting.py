@@ -22,6 +22,7 @@ from kernelweave.foundation.memory import PASSING
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.checks import check_kernel_matrix
 from kernelweave.kernels.dense import DenseCross, DenseKernel
+from kernelweave.kernels.device import place_features, place_formula, place_graph, place_matrix
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
@@ -84,14 +85,18 @@ class FormulaKernel(FittedKernel):
         """Return a stored matrix where it fits, else the blockwise operator."""
         n = self.prepared.shape[0]
         fits = n**2 * 8 <= memory_limit * 2**20
-        if storage == "blockwise" or (storage == "auto" and not fits):
+        computed = storage == "blockwise" or (storage == "auto" and not fits)
+        there = place_formula(self.formula, self.prepared, stored=not computed)
+        if there is not None:
+            return there
+        if computed:
             # Half of the limit is for tiles, the rest for what solvers keep beside them.
             return BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(memory_limit / 2))
         passing = max(PASSING * memory_limit, memory_limit - n**2 * 8 / 2**20)
         K = BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(passing)).dense()
         if isinstance(self.formula, formulas.Given):
             check_kernel_matrix(K, "The matrix returned by the callable kernel")
-        return DenseKernel(K, psd=self.formula.psd)
+        return place_matrix(K, psd=self.formula.psd) or DenseKernel(K, psd=self.formula.psd)
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return a blockwise cross-kernel."""
@@ -112,8 +117,9 @@ class FeatureMap(FittedKernel):
         wide = not sp.issparse(self.features) and d > n and n**2 * 8 <= memory_limit * 2**20
         if storage == "dense" or (storage == "auto" and wide):
             K = self.features @ self.features.T
-            return DenseKernel(K.toarray() if sp.issparse(K) else K, psd=True)
-        return FeatureKernel(self.features)
+            matrix = K.toarray() if sp.issparse(K) else K
+            return place_matrix(matrix, psd=True) or DenseKernel(matrix, psd=True)
+        return place_features(self.features) or FeatureKernel(self.features)
 
     def with_features(self, features: Matrix) -> "FeatureMap":
         """Return it with equal features that are stored elsewhere."""
@@ -137,7 +143,7 @@ class GraphFit(FittedKernel):
 
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the sparse operator, whatever the storage asked for."""
-        return self.graph.operator()
+        return place_graph(self.graph.operator())
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return the sparse affinities to the training samples."""
@@ -160,7 +166,9 @@ class Precomputed(FittedKernel):
         if self.K is None:
             raise KernelError("The training kernel matrix was not kept; fit again to use it.")
         largest = check_kernel_matrix(self.K, self.name)
-        return GraphKernel(self.K) if sp.issparse(self.K) else DenseKernel(self.K, largest=largest)
+        if sp.issparse(self.K):
+            return place_graph(GraphKernel(self.K))
+        return place_matrix(self.K, psd=None, largest=largest) or DenseKernel(self.K, largest=largest)
 
     def cross(self, X: Matrix) -> KernelOperator:
         """Return a given matrix of shape (new, training) as a cross-kernel."""

@@ -63,6 +63,8 @@ def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng
     backend = op.backend
     weights = backend.array(sample_weights)
     diag = op.diag()
+    # Distances that are equal but for rounding leave a sample where it is, so that storage and device do not decide.
+    tie = TIE_TOLERANCE * op.scale()
     trials = 2 + int(np.log(n_clusters))
     first = backend.draw(weights, rng.random(1))
     closest = backend.maximum(algebra.distances_to_samples(op, first, diag)[:, 0], 0.0)
@@ -73,7 +75,7 @@ def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng
         distances = backend.maximum(algebra.distances_to_samples(op, drawn, diag), 0.0)
         totals = backend.dot(weights, backend.minimum(distances, closest[:, None]))
         best = distances[:, int(np.argmin(totals))]
-        nearer = best < closest
+        nearer = best < closest - tie
         labels = backend.where(nearer, c, labels)
         closest = backend.where(nearer, best, closest)
         del distances, best, nearer  # or they would lie beside those of the next draw

@@ -11,14 +11,14 @@ Source      Houthuys, Langone and Suykens, Information Fusion 2018, 2.2 and 3; A
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import eigh, lapack
 from scipy.optimize import nnls
 
-from kernelweave.backends import BackendArray, get_backend
+from kernelweave.backends import Backend, BackendArray, get_backend
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.operator import KernelOperator
@@ -82,9 +82,18 @@ class ScoreModel:
     eigenvalues: Floats  # (q,)
     weights: BackendArray  # (n,) inverse degrees
 
+    def on_host(self, backend: Backend) -> "ScoreModel":
+        """Return the same with arrays of NumPy."""
+        return replace(
+            self,
+            alphas=backend.host(self.alphas),
+            scores=backend.host(self.scores),
+            weights=backend.host(self.weights),
+        )
+
     @property
-    def degrees(self) -> BackendArray:
-        """Sums of the kernel rows, 0 for a sample that is like none."""
+    def degrees(self) -> Floats:
+        """Sums of the kernel rows, 0 for a sample that is like none; on the host."""
         return np.divide(1.0, self.weights, out=np.zeros_like(self.weights), where=self.weights > 0)
 
 
@@ -154,6 +163,8 @@ class _View:
     root: Floats  # (n,) D^-1/2
     gamma: float
     definite: bool  # whether it is known that no eigenvalue is negative
+    backend: Backend  # where products are computed
+    placed: BackendArray  # Omega there
 
     @property
     def share(self) -> float:
@@ -162,7 +173,11 @@ class _View:
 
     def product(self, block: Floats) -> Floats:
         """Return M @ block."""
-        return np.asarray(self.root[:, None] * get_backend().product(self.kernel, self.root[:, None] * block))
+        return np.asarray(self.root[:, None] * self.unscaled(self.root[:, None] * block))
+
+    def unscaled(self, block: Floats) -> Floats:
+        """Return Omega @ block; the block travels."""
+        return np.asarray(self.backend.host(self.backend.product(self.placed, self.backend.array(block))))
 
     def matrix(self) -> Floats:
         """Return M."""
@@ -185,17 +200,23 @@ def coupled_kernel_spectral(
     n_vectors: int,
     definite: Sequence[bool] | None = None,
     room: float = np.inf,
+    backend: Backend | None = None,
 ) -> CoupledScores:
     """Solve (15) for centred kernels, inverse degrees and gamma of every view.
 
     With W = D^-1/2 Omega_c^1/2 = Q S (thin), the symmetric form has blocks W_v^T W_u beside zeros on the diagonal and
     I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v. A
     small one is decomposed as a matrix where ``room`` MiB hold that beside kernels and bases. Negative eigenvalues of a
-    kernel are left out; ``definite`` says which kernels are known to have none.
+    kernel are left out; ``definite`` says which kernels are known to have none. ``backend`` computes the products with
+    kernels, which are most of the work.
     """
+    backend = get_backend() if backend is None else backend
     known = [False] * len(kernels) if definite is None else definite
     parts = zip(kernels, inverses, gammas.tolist(), known, strict=True)
-    views = [_View(i, K, np.sqrt(inverse), gamma, yes) for i, (K, inverse, gamma, yes) in enumerate(parts)]
+    views = [
+        _View(i, K, np.sqrt(inverse), gamma, yes, backend, backend.array(K))
+        for i, (K, inverse, gamma, yes) in enumerate(parts)
+    ]
     found = None if len(kernels[0]) <= SMALL else _searched_bases(views, n_vectors)
     bases, limits = _whole_bases(views) if found is None else found
     count = min(n_vectors, sum(basis.shape[1] for basis in bases))
@@ -211,7 +232,7 @@ def coupled_kernel_spectral(
     for view, inverse, scores in zip(views, inverses, weighted, strict=True):
         others = (total - scores) / np.where(values > 0, values, 1.0)
         alphas = view.root[:, None] * (view.share * scores + others)
-        scores = get_backend().product(view.kernel, alphas)
+        scores = view.unscaled(alphas)
         models.append(ScoreModel(alphas, np.zeros(count), scores, values, inverse))
     return CoupledScores(tuple(models), values, np.array(limits))
 

@@ -1,0 +1,261 @@
+"""Kernels of all pairs of samples, computed on the device whenever they are needed and never stored.
+
+Every sum exists twice. Exact ones are products of tiles in float64, for every form of kernel. Rough ones are those of
+the Gaussian kernel in single precision (``fused.py``), many times faster on a GPU, with a bound on the error of every
+sample; partitions decide in float64 what the bound leaves open.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from kernelweave.backends.protocol import Moves
+from kernelweave.backends.torch.array import TorchArray
+from kernelweave.backends.torch.backend import TorchBackend
+from kernelweave.backends.torch.fused import FusedGaussian, Groups
+from kernelweave.foundation.array_types import Array, Floats, Index, Ints
+
+# Rows and columns of a tile in float64: three of them are alive at a time, 128 MiB each.
+TILE_ROWS = 2048
+TILE_COLS = 8192
+
+
+@dataclass(frozen=True)
+class PairForm:
+    """A kernel function of prepared samples.
+
+    ``"gaussian"`` is exp(-||x - y||^2 / 2) of samples that are scaled already, ``"laplacian"`` exp(-gamma ||x - y||_1),
+    ``"polynomial"`` (gamma x.y + coef0)^degree and ``"sigmoid"`` tanh(gamma x.y + coef0).
+    """
+
+    kind: str
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: float = 1.0
+
+    def values(self, X: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
+        """Return the kernel between rows of X and rows of Y, a new tensor."""
+        if self.kind == "laplacian":
+            return torch.cdist(X, Y, p=1.0).mul_(-self.gamma).exp_()
+        if self.kind == "gaussian":
+            half = 0.5 * X.square().sum(dim=1)[:, None] + 0.5 * Y.square().sum(dim=1)
+            return torch.addmm(half.neg_(), X, Y.T).clamp_(max=0.0).exp_()
+        products = (X @ Y.T).mul_(self.gamma).add_(self.coef0)
+        if self.kind == "sigmoid":
+            return products.tanh_()
+        return products.pow_(int(self.degree) if float(self.degree).is_integer() else self.degree)
+
+    def diagonal(self, X: torch.Tensor) -> torch.Tensor:
+        """Return the kernel of every row with itself."""
+        if self.kind in ("gaussian", "laplacian"):
+            return torch.ones(len(X), dtype=X.dtype, device=X.device)
+        products = self.gamma * X.square().sum(dim=1) + self.coef0
+        return products.tanh() if self.kind == "sigmoid" else products**self.degree
+
+    @property
+    def has_rough_sums(self) -> bool:
+        """Whether sums in single precision are known, with a bound on their error."""
+        return self.kind == "gaussian"
+
+
+class Pairs:
+    """Samples on a device and the kernel between all pairs of them, or between them and others (``sources``)."""
+
+    def __init__(
+        self, backend: TorchBackend, form: PairForm, X: Any, sources: Any = None, *, fused: bool | None = None
+    ) -> None:
+        self.backend = backend
+        self.form = form
+        self.X = backend.tensor(X, torch.float64)
+        self.Y = self.X if sources is None else backend.tensor(sources, torch.float64)
+        self.shape = (len(self.X), len(self.Y))
+        # On a GPU a fused pass is faster than tiles that are written to memory, in double precision too.
+        usual = form.kind == "gaussian" and self.X.is_cuda and sources is None
+        self._fused = FusedGaussian(self.X, "float64") if (usual if fused is None else fused) else None
+
+    def diagonal(self) -> TorchArray:
+        """Return k(x_i, x_i) of every row."""
+        return TorchArray(self.form.diagonal(self.X))
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return the kernel between some rows and columns as NumPy."""
+        X = self.backend.picked(self.X, rows)
+        Y = self.backend.picked(self.Y, cols)
+        return np.asarray(self.form.values(X, Y).cpu().numpy())
+
+    def columns(self, samples: Ints) -> TorchArray:
+        """Return the kernel between all rows and some columns."""
+        chosen = self.backend.picked(self.Y, samples)
+        parts = [self.form.values(self.X[lo:hi], chosen) for lo, hi in _steps(len(self.X), TILE_COLS)]
+        return TorchArray(torch.cat(parts))
+
+    def product(self, H: Any) -> TorchArray:
+        """Return K @ H."""
+        return TorchArray(self._products(self.X, self.Y, self.backend.tensor(H, torch.float64)))
+
+    def matrix(self) -> TorchArray:
+        """Return the whole kernel, stored."""
+        out = torch.empty(self.shape, dtype=torch.float64, device=self.X.device)
+        for lo, hi in _steps(self.shape[0], TILE_ROWS):
+            for left, right in _steps(self.shape[1], TILE_COLS):
+                out[lo:hi, left:right] = self.form.values(self.X[lo:hi], self.Y[left:right])
+        return TorchArray(out)
+
+    def candidate_gains(self, distances: TorchArray, weights: TorchArray, diag: TorchArray) -> TorchArray:
+        """Return sum_i w_i max(d_i - ||phi(x_n) - phi(x_i)||^2, 0) of every sample n."""
+        gains = torch.zeros(len(self.X), dtype=torch.float64, device=self.X.device)
+        for lo, hi in _steps(len(self.X), TILE_ROWS):
+            for first, last in _steps(len(self.Y), TILE_COLS):
+                values = self.form.values(self.X[lo:hi], self.Y[first:last])
+                gaps = (diag.tensor[lo:hi, None] + diag.tensor[first:last]).sub_(values, alpha=2.0)
+                won = torch.sub(distances.tensor[first:last], gaps, out=gaps).clamp_(min=0.0)
+                gains[lo:hi] += won @ weights.tensor[first:last]
+        return TorchArray(gains)
+
+    # Sums by cluster, in float64
+
+    def exact_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
+        """Return the cluster sums of all rows, shape (k, n)."""
+        if self._fused is not None:
+            return TorchArray(self._fused_sums(None, labels.tensor, weights.tensor, n_clusters))
+        indicators = self._indicators(labels.tensor, weights.tensor, n_clusters)
+        return TorchArray(self._products(self.X, self.Y, indicators).T.contiguous())
+
+    def exact_sums_of(
+        self, samples: torch.Tensor, labels: TorchArray, weights: TorchArray, n_clusters: int
+    ) -> torch.Tensor:
+        """Return the cluster sums of some rows, shape (k, len(samples))."""
+        if self._fused is not None:
+            return self._fused_sums(samples, labels.tensor, weights.tensor, n_clusters)
+        indicators = self._indicators(labels.tensor, weights.tensor, n_clusters)
+        return self._products(self.X[samples], self.Y, indicators).T
+
+    def move_exact_sums(self, sums: TorchArray, moves: Moves, weights: TorchArray) -> None:
+        """Update cluster sums of all rows in place."""
+        for lo, hi in _steps(moves.count, TILE_COLS):
+            signed = self.backend.signed_moves(moves, weights, len(sums), lo, hi)
+            moved = self.Y[moves.samples.tensor[lo:hi]]
+            for first, last in _steps(len(self.X), TILE_ROWS):
+                sums.tensor[:, first:last] += signed @ self.form.values(moved, self.X[first:last])
+
+    def within_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
+        """Return the kernel summed over the pairs inside each cluster, each pair computed once."""
+        order = torch.argsort(labels.tensor, stable=True)
+        counts = torch.bincount(labels.tensor, minlength=n_clusters).tolist()
+        ends = np.cumsum([0, *counts])
+        within = torch.zeros(n_clusters, dtype=torch.float64, device=self.X.device)
+        for c in range(n_clusters):
+            members = order[ends[c] : ends[c + 1]]
+            within[c] = self._within(members, weights.tensor)
+        return np.asarray(within.cpu().numpy())
+
+    def within_change(self, moves: Moves, weights: TorchArray, n_clusters: int) -> Floats:
+        """Return by how much these sums change with moves: 2 d^T K u - d^T K d, u being the clusters after the moves.
+
+        d holds for every cluster what it wins and loses.
+        """
+        samples = moves.samples.tensor
+        signed = self.backend.signed_moves(moves, weights, n_clusters, 0, moves.count)
+        after = self.exact_sums_of(samples, moves.labels, weights, n_clusters)
+        among = self._products(self.X[samples], self.X[samples], signed.T.contiguous()).T
+        return np.asarray((signed * (2.0 * after - among)).sum(dim=1).cpu().numpy())
+
+    def _within(self, members: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Return sum_ij w_i w_j K_ij over some samples; tiles off the diagonal count twice."""
+        own = weights[members]
+        if self._fused is not None:
+            alone = torch.zeros(len(self.X), dtype=torch.int64, device=members.device)
+            sums = self._fused_sums(members, alone, weights, 1, members)
+            return own @ sums[0]
+        X = self.X[members]
+        total = torch.zeros((), dtype=torch.float64, device=X.device)
+        for lo, hi in _steps(len(X), TILE_ROWS):
+            total += own[lo:hi] @ (self.form.values(X[lo:hi], X[lo:hi]) @ own[lo:hi])
+            for left, right in _steps(len(X) - hi, TILE_COLS):
+                others = slice(hi + left, hi + right)
+                total += 2.0 * (own[lo:hi] @ (self.form.values(X[lo:hi], X[others]) @ own[others]))
+        return total
+
+    def _fused_sums(
+        self,
+        rows: torch.Tensor | None,
+        labels: torch.Tensor,
+        weights: torch.Tensor,
+        n_clusters: int,
+        columns: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Return the sums of some rows over clusters of some columns, by default all."""
+        assert self._fused is not None
+        count = len(self.X) if rows is None else len(rows)
+        sums = torch.zeros(n_clusters, count, dtype=torch.float64, device=labels.device)
+        groups = Groups.by_cluster(labels if columns is None else labels[columns], n_clusters)
+        if columns is not None:
+            groups = replace(groups, columns=columns[groups.columns])
+        self._fused.add_sums(sums, groups, weights, rows)
+        return sums
+
+    def _products(self, X: torch.Tensor, Y: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """Return K(X, Y) @ right, a tile at a time."""
+        out = torch.zeros(len(X), right.shape[1], dtype=torch.float64, device=X.device)
+        for lo, hi in _steps(len(X), TILE_ROWS):
+            for first, last in _steps(len(Y), TILE_COLS):
+                out[lo:hi] += self.form.values(X[lo:hi], Y[first:last]) @ right[first:last]
+        return out
+
+    def _indicators(self, labels: torch.Tensor, weights: torch.Tensor, n_clusters: int) -> torch.Tensor:
+        indicators = torch.zeros(len(labels), n_clusters, dtype=torch.float64, device=labels.device)
+        indicators[torch.arange(len(labels), device=labels.device), labels] = weights
+        return indicators
+
+
+class RoughPairs:
+    """The same samples in single precision: sums by cluster that are off by a known share."""
+
+    def __init__(self, pairs: Pairs, precision: str) -> None:
+        self.pairs = pairs
+        self.precision = precision
+        self._rough = FusedGaussian(pairs.X, precision)
+        self._errors = self._rough.relative_errors()
+        self.largest_error = float(self._errors.max())
+
+    def sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
+        """Return the cluster sums of all rows."""
+        sums = torch.zeros(n_clusters, len(self._errors), dtype=torch.float64, device=self._errors.device)
+        self._rough.add_sums(sums, Groups.by_cluster(labels.tensor, n_clusters), self._unequal(weights))
+        return TorchArray(sums)
+
+    def move_sums(self, sums: TorchArray, moves: Moves, weights: TorchArray) -> None:
+        """Update cluster sums in place."""
+        groups = Groups.of_moves(moves.samples.tensor, moves.old.tensor, moves.new.tensor, len(sums))
+        self._rough.add_sums(sums.tensor, groups, self._unequal(weights))
+
+    def undecided(
+        self, sums: TorchArray, totals: Floats, norms: Floats, tolerance: float, carried: float
+    ) -> torch.Tensor:
+        """Return the samples of which the two nearest clusters are no farther apart than errors and ``tolerance``."""
+        filled = np.flatnonzero(totals > 0)
+        device = sums.tensor.device
+        if len(filled) < 2:
+            return torch.empty(0, dtype=torch.int64, device=device)
+        index = torch.as_tensor(filled, device=device)
+        weight = torch.as_tensor(totals[filled], device=device)[:, None]
+        norm = torch.as_tensor(norms[filled], device=device)[:, None]
+        found = []
+        step = max(1, 2**24 // len(filled))
+        for lo, hi in _steps(sums.shape[1], step):
+            shares = sums.tensor[index, lo:hi] / weight
+            least = torch.topk(norm - 2.0 * shares, 2, dim=0, largest=False).values
+            # Either of two distances may be off by twice the error of a share.
+            off = 4.0 * self._errors[lo:hi] * (shares.amax(dim=0) + carried / weight.min())
+            found.append(torch.nonzero(least[1] - least[0] <= off + tolerance)[:, 0] + lo)
+        return torch.cat(found)
+
+    def _unequal(self, weights: TorchArray) -> torch.Tensor | None:
+        """Return weights, None where all are 1."""
+        return None if self.pairs.backend.extremes(weights) == (1.0, 1.0) else weights.tensor
+
+
+def _steps(n: int, step: int) -> list[tuple[int, int]]:
+    return [(lo, min(lo + step, n)) for lo in range(0, n, step)]

@@ -1,0 +1,279 @@
+"""Pieces of the torch backend, by torch on the processor."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import rbf_kernel
+
+from kernelweave.backends import get_device_backend
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.solvers.kmeans import global_search
+from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
+from tests.strategies import partitions, sample_weights, samples
+from tests.torch_devices import needs_torch
+
+torch = needs_torch()
+
+from kernelweave.backends.torch import TorchArray, candidates, digits, fused  # noqa: E402 - only where torch is
+from kernelweave.backends.torch import backend as torch_backend  # noqa: E402
+
+few = settings(max_examples=20, deadline=None)
+
+
+# Arrays
+
+
+def test_arrays_mix_with_numbers_small_arrays_and_their_like():
+    backend = get_device_backend("cpu")
+    values = np.arange(6.0).reshape(3, 2)
+    array = backend.array(values.copy())
+    row = np.array([10.0, 20.0])
+    other = backend.array(values + 1.0)
+    for result, wanted in (
+        (array + row, values + row),
+        (row + array, values + row),
+        (row - array, row - values),
+        (array / other, values / (values + 1.0)),
+        (2.0**array, 2.0**values),
+        (np.float64(3.0) * array, 3.0 * values),
+        (-abs(array - 2.0), -abs(values - 2.0)),
+        (array[:, 0][:, None] * row, values[:, :1] * row),
+        (array[:, 1:], values[:, 1:]),
+        (array >= other, values >= values + 1.0),
+        (~(array > 2.0), ~(values > 2.0)),
+    ):
+        np.testing.assert_array_equal(backend.host(result), wanted)
+    array += row
+    array *= 2.0
+    np.testing.assert_array_equal(backend.host(array), 2.0 * (values + row))
+
+
+def test_arrays_reach_the_host_on_request_alone():
+    array = get_device_backend("cpu").array(np.ones(3))
+    for careless in (np.asarray, bool, list):
+        with pytest.raises(TypeError, match="torch device"):
+            careless(array)
+    with pytest.raises(TypeError):
+        np.sqrt(array)
+
+
+def test_frozen_and_reversed_arrays_are_copied_and_others_are_left_as_they_are():
+    backend = get_device_backend("cpu")
+    values = np.arange(4.0)
+    frozen = values.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(backend.host(backend.array(frozen)), values)
+    np.testing.assert_array_equal(backend.host(backend.array(values[::-1])), values[::-1])
+    labels = np.array([0, 1, 1])
+    backend.labels(labels).tensor[0] = 5
+    assert labels.tolist() == [0, 1, 1]
+    there = backend.labels(labels)
+    backend.labels(there).tensor[0] = 5
+    assert backend.host(there).tolist() == [0, 1, 1]
+
+
+def test_asymmetry_and_values_that_are_not_finite_are_found():
+    backend = get_device_backend("cpu")
+    K = rbf_kernel(np.random.default_rng(0).standard_normal((6, 2)))
+    K[4, 1] += 0.5
+    gap, peak, i, j = backend.asymmetry(backend.array(K))
+    assert (gap, peak, i, j) == (pytest.approx(0.5), np.abs(K).max(), 1, 4)
+    K[2, 3] = np.nan
+    assert backend.asymmetry(backend.array(K)) == (np.inf, np.inf, 2, 3)
+
+
+def test_arrays_without_room_on_the_device_stay_in_main_memory_and_their_rows_are_brought(monkeypatch):
+    backend = get_device_backend("cpu")
+    rng = np.random.default_rng(0)
+    K = rbf_kernel(rng.standard_normal((9, 2)))
+    assert backend.kept(K).tensor.dtype == torch.float64
+    monkeypatch.setattr(type(backend), "_room", lambda self: 10.0)
+    monkeypatch.setattr(type(backend), "_streams", lambda self, array: True)
+    monkeypatch.setattr(torch_backend, "HELD", 20)  # two rows at a time
+    kept = backend.kept(K)
+    H = rng.standard_normal((9, 3))
+    np.testing.assert_allclose(backend.host(backend.product(kept, H)), K @ H, rtol=1e-12)
+    labels = backend.labels(np.arange(9) % 3)
+    sums = backend.cluster_sums(kept, labels, backend.ones(9), 3)
+    after = backend.labels(np.arange(9) // 3)
+    backend.move_sums(sums, kept, backend.moves(labels, after), backend.ones(9))
+    np.testing.assert_allclose(backend.host(sums), np.stack([K[3 * c : 3 * c + 3].sum(axis=0) for c in range(3)]))
+
+
+# Fused sums
+
+
+@few
+@given(samples(min_n=2, max_n=30), st.data())
+def test_groups_of_moves_change_sums_as_a_pass_over_the_new_clusters_does(X, data):
+    labels, k = data.draw(partitions(len(X)))
+    weights = data.draw(sample_weights(len(X)))
+    rough = fused.FusedGaussian(torch.tensor(X))
+    mass = torch.tensor(weights)
+    after = np.roll(labels, 1)
+    moved = torch.tensor(np.flatnonzero(after != labels))
+    old = torch.tensor(labels)[moved]
+    new = torch.tensor(after)[moved]
+    sums = torch.zeros(k, len(X), dtype=torch.float64)
+    rough.add_sums(sums, fused.Groups.by_cluster(torch.tensor(labels), k), mass)
+    rough.add_sums(sums, fused.Groups.of_moves(moved, old, new, k), mass)
+    K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    wanted = np.stack([K @ np.where(after == c, weights, 0.0) for c in range(k)])
+    error = float(rough.relative_errors().max())
+    np.testing.assert_allclose(sums.numpy(), wanted, rtol=0, atol=2 * error * weights.sum() + 1e-12)
+
+
+def test_error_bounds_follow_the_length_of_samples_and_the_precision():
+    X = torch.tensor(np.random.default_rng(0).standard_normal((50, 8)))
+    near = fused.FusedGaussian(0.1 * X).relative_errors()
+    far = fused.FusedGaussian(10.0 * X).relative_errors()
+    assert (far > near).all()
+    assert (fused.FusedGaussian(X, "tf32").relative_errors() > 10 * fused.FusedGaussian(X).relative_errors()).all()
+    order = torch.argsort((X**2).sum(dim=1))
+    bounds = fused.FusedGaussian(X).relative_errors()[order]
+    assert (bounds.diff() >= 0).all()
+
+
+@pytest.mark.parametrize(("width", "padded"), [(1, 16), (16, 16), (17, 32), (128, 128), (129, 256), (300, 384)])
+def test_features_are_padded_to_what_tiles_take(width, padded):
+    assert fused.FusedGaussian(torch.zeros(3, width, dtype=torch.float64)).X.shape == (3, padded)
+
+
+# Sums in fixed point
+
+
+@few
+@given(samples(min_n=2, max_n=40), st.data())
+def test_sums_of_digits_are_those_of_double_precision(X, data):
+    weights = torch.tensor(data.draw(sample_weights(len(X))))
+    K = torch.tensor(X @ X.T)
+    rows = torch.tensor(np.random.default_rng(0).random((5, len(X))) < 0.5)
+    exact = (rows.to(torch.float64) * weights) @ K
+    size = float((K.abs() * weights).max())
+    for whole in (True, False):
+        found = digits.DigitMatrix(K, weights, whole=whole).sums(rows.to(torch.int8))
+        assert float((found - exact).abs().max()) <= len(X) * 2.0**-46 * size + 1e-300
+
+
+def test_the_largest_and_smallest_numbers_have_digits():
+    for value in (1.0, -1.0, 1.0 - 2.0**-50, -0.5, 1e-12, 0.0):
+        K = torch.full((3, 3), value, dtype=torch.float64)
+        matrix = digits.DigitMatrix(K, torch.ones(3, dtype=torch.float64), whole=False)
+        found = matrix.sums(torch.eye(3, dtype=torch.int8))
+        assert torch.allclose(found, K, rtol=2.0**-45, atol=0)
+
+
+# Runs from many candidates
+
+
+def objectives(op, labels, weights, pool, max_iter=300):
+    partition = op.partition(labels, weights, int(labels.max()) + 1)
+    return global_search._objectives(partition, pool, max_iter, np.inf)
+
+
+def samples_and_kernel(kind, rng):
+    n = 40 if kind == "gaussian" else 24
+    X = rng.standard_normal((n, 3))
+    if kind == "few distinct samples":
+        X = X[rng.integers(5, size=n)]
+    K = rbf_kernel(X, gamma=0.5)
+    noise = rng.standard_normal((n, n))
+    if kind == "signs":
+        return n, np.sign(noise + noise.T)
+    return n, K + noise + noise.T if kind == "indefinite" else K
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "room", "max_iter"),
+    [
+        ("gaussian", 0, 2**26, 300),
+        ("gaussian", 1, 2**14, 300),  # in several batches
+        ("gaussian", 2, 2**26, 2),  # cut short
+        *(("gaussian", seed, 2**26, 4) for seed in range(3, 7)),
+        *(("indefinite", seed, 2**26, 300) for seed in range(4)),
+        *(("signs", seed, 2**26, 300) for seed in range(6)),
+        *(("few distinct samples", seed, 2**26, 300) for seed in range(4)),
+    ],
+)
+def test_runs_in_batches_end_where_compiled_ones_end(kind, seed, room, max_iter, monkeypatch):
+    monkeypatch.setattr(candidates, "HOST_BYTES", room)
+    rng = np.random.default_rng(seed)
+    n, K = samples_and_kernel(kind, rng)
+    weights = rng.uniform(0.5, 2.0, n) * (rng.random(n) < 0.9)
+    labels = rng.integers(2, size=n)
+    pool = np.flatnonzero(weights > 0)
+    backend = get_device_backend("cpu")
+    psd = None if kind in ("indefinite", "signs") else True
+    wanted = objectives(DenseKernel(K, psd=psd), labels, weights, pool, max_iter)
+    found = objectives(DenseKernel(backend.array(K), psd=psd, backend=backend), labels, weights, pool, max_iter)
+    np.testing.assert_allclose(found, wanted, rtol=1e-11)
+
+
+def test_a_step_onto_the_path_of_another_run_counts_only_if_it_falls():
+    """Among these kernels, which are not positive semidefinite, some runs come to such a path from below."""
+    backend = get_device_backend("cpu")
+    for seed in (22, 27, 42, 45, 47, 55, 60, 82, 87, 88):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(5, 14))
+        X = rng.standard_normal((n, 4))
+        K = X @ np.diag([3.0, 2.0, 1.0, -2.5]) @ X.T
+        labels = rng.integers(2, size=n)
+        labels[:2] = [0, 1]
+        ops = (DenseKernel(K), DenseKernel(backend.array(K), backend=backend))
+        wanted, found = (objectives(op, labels, np.ones(n), np.arange(n)) for op in ops)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_runs_that_end_with_equal_centres_are_left_to_the_general_solver():
+    """Two clusters are equal mixtures of two samples; when the third is split, one of them is free for the rest."""
+    X = np.repeat(np.array([[0.0], [4.0], [20.0], [29.0]]), 8, axis=0)
+    K = rbf_kernel(X, gamma=0.01)
+    backend = get_device_backend("cpu")
+    op = DenseKernel(backend.array(K), psd=True, backend=backend)
+    labels = np.concatenate([np.full(16, 2), np.arange(16) % 2])
+    found = objectives(op, labels, np.ones(32), np.arange(16))
+    np.testing.assert_allclose(found, 0.0, atol=1e-9)
+
+
+def test_most_runs_meet_another_one():
+    rng = np.random.default_rng(0)
+    X = 4.0 * rng.standard_normal((4, 2))[np.arange(80) % 4] + rng.standard_normal((80, 2))
+    backend = get_device_backend("cpu")
+    op = DenseKernel(backend.array(rbf_kernel(X, gamma=0.1)), psd=True, backend=backend)
+    partition = op.partition(np.zeros(80, dtype=np.intp), np.ones(80), 1)
+    runs = partition.run_candidates(np.arange(80), 300)
+    assert len(np.unique(runs.ends)) < 20
+    assert np.isfinite(runs.objectives[np.unique(runs.ends)]).all()
+
+
+def test_runs_after_the_deadline_are_left_out():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    backend = get_device_backend("cpu")
+    op = DenseKernel(backend.array(rbf_kernel(X)), psd=True, backend=backend)
+    partition = op.partition(np.zeros(30, dtype=np.intp), np.ones(30), 1)
+    assert (partition.run_candidates(np.arange(30), 300, -1.0).ends == -1).all()
+    path = global_kernel_kmeans(op, np.ones(30), n_clusters=3, how="exact", deadline=-1.0)
+    assert not path.complete
+
+
+def test_the_kernel_in_fixed_point_is_made_once_for_all_stages_of_equal_weights(monkeypatch):
+    made = []
+    usual = digits.DigitMatrix
+
+    def counted(*args):
+        made.append(args)
+        return usual(*args)
+
+    monkeypatch.setattr(candidates, "DigitMatrix", counted)
+    backend = get_device_backend("cpu")
+    K = backend.array(rbf_kernel(np.random.default_rng(0).standard_normal((30, 2))))
+    op = DenseKernel(K, psd=True, backend=backend)
+    global_kernel_kmeans(op, np.ones(30), n_clusters=4, how="exact")
+    assert len(made) == 1
+    global_kernel_kmeans(op, np.full(30, 2.0), n_clusters=3, how="exact")
+    assert len(made) == 2
+
+
+def test_arrays_describe_themselves():
+    assert repr(TorchArray(torch.zeros(2, 3))) == "TorchArray(shape=(2, 3), dtype=torch.float32, device=cpu)"
