@@ -5,11 +5,18 @@ Where ``.ci/run`` has set KERNELWEAVE_CI, a test that is skipped has failed.
 
 import gc
 import os
+from importlib.util import find_spec
 
 import pytest
 
 #: Reasons for which a test may be skipped there, too: what the machine is, not what is missing on it.
 MAY_SKIP = ("there is one core only", "torch is not installed: no build for the processor could be had")
+
+#: Modules whose examples cannot be collected where what they import is missing: the programs of a GPU need Triton.
+collect_ignore_glob = [
+    *([] if find_spec("torch") else ["kernelweave/backends/torch/*"]),
+    *([] if find_spec("triton") else ["kernelweave/backends/torch/triton_kernels.py"]),
+]
 
 #: Files whose tests share nothing, and some of which take long: any worker takes the next one.
 SPREAD = ("tests/test_docs.py", "tests/reproduction/test_golden.py")
