@@ -9,6 +9,7 @@ from kernelweave.backends import Backend, BackendArray, Moves, get_device_backen
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 from kernelweave.foundation.config import get_config
 from kernelweave.foundation.logged_warnings import warn
+from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.operator import KernelOperator
@@ -80,6 +81,23 @@ def place_formula(formula: formulas.Formula, prepared: Any, *, stored: bool) -> 
     if stored:
         return DenseKernel(pairs.matrix(), psd=formula.psd, backend=backend)
     return DeviceKernel(pairs, formula.psd, formula.bound(prepared), get_config().precision)
+
+
+def place_cross(cross: KernelOperator) -> KernelOperator:
+    """Return a kernel between new and training samples on the device of the settings, where its values are computed.
+
+    Others are returned as they are: what is stored of them is small, or lies on the host.
+    """
+    backend = device_backend()
+    if backend is None or not isinstance(cross, BlockwiseKernel) or sp.issparse(cross.X):
+        return cross
+    form = _pair_form(cross.formula, cross.X)
+    sources = _pair_form(cross.formula, cross.Y)
+    if form is None or sources is None:
+        return cross
+    from kernelweave.backends.torch.pairs import Pairs
+
+    return DeviceKernel(Pairs(backend, *form, sources[1]), None, cross.scale(), get_config().precision)
 
 
 def _pair_form(formula: formulas.Formula, prepared: Array) -> tuple[Any, Array] | None:

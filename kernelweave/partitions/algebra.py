@@ -76,7 +76,7 @@ def assign_new(
     """
     backend = cross.backend
     sums = cross.cluster_sums(labels, weights, len(totals))
-    start = np.zeros(cross.shape[0], dtype=np.intp)
-    diag = np.zeros(cross.shape[0]) if coefs is None else cross.diag()
+    start = backend.labels(np.zeros(cross.shape[0], dtype=np.intp))
+    diag = backend.array(np.zeros(cross.shape[0])) if coefs is None else cross.diag()
     result: Assignment = backend.nearest(sums, totals, norms, start, 0.0, diag, coefs)
     return backend.host(result.labels)

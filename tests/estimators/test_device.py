@@ -143,6 +143,32 @@ def test_weights_count_on_a_device(weights, rough):
     assert_same(here, there, table())
 
 
+@pytest.mark.parametrize("name", ["never stored", "laplacian", "minmax, never stored", "linear"])
+def test_new_samples_get_the_same_labels_on_a_device(name):
+    model = clone(ONE_VIEW[name]).fit(table())
+    new = table(5)
+    wanted = model.predict(new)
+    with config_context(device="cpu"):
+        np.testing.assert_array_equal(model.predict(new), wanted)
+        np.testing.assert_allclose(model.transform(new), clone(ONE_VIEW[name]).fit(table()).transform(new), atol=1e-9)
+    np.testing.assert_array_equal(model.predict(torch.tensor(new)), wanted)
+
+
+def test_the_kernel_between_new_and_training_samples_is_computed_on_the_device(monkeypatch):
+    model = clone(ONE_VIEW["never stored"]).fit(table())
+    asked = []
+    usual = DeviceKernel.cluster_sums
+
+    def counted(op, *args):
+        asked.append(op.shape)
+        return usual(op, *args)
+
+    monkeypatch.setattr(DeviceKernel, "cluster_sums", counted)
+    with config_context(device="cpu"):
+        model.predict(table(5)[:7])
+    assert asked == [(7, N)]
+
+
 def test_absent_samples_stay_on_the_processor_and_end_the_same():
     blocks = views()
     blocks[0][:5] = np.nan

@@ -12,6 +12,7 @@ from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.foundation.errors import ViewError
 from kernelweave.inputs import Views
 from kernelweave.kernels.chunked import column_means, in_blocks, moved_features
+from kernelweave.kernels.device import place_cross
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel
@@ -47,7 +48,7 @@ class CenterModel:
         """Return the cluster of every sample, the first of equally near ones."""
         if isinstance(samples, Views) and samples.observed is not None:
             return self._by_view().assign(samples)
-        cross = self.kernel.cross(samples)
+        cross = place_cross(self.kernel.cross(samples))
         return algebra.assign_new(cross, self.labels, self.weights, self.totals, self.norms, self.factors)
 
     def squared_distances(self, samples: Samples) -> Floats:

@@ -8,6 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.tensors import without_tensors
 from kernelweave.inputs.arrays.chunks import refuse_dask
 from kernelweave.inputs.arrays.finiteness import raise_if_not_finite, refuse_large_values
 
@@ -36,6 +37,7 @@ def read_samples(
     caller to look for values that are not finite. ``features`` says that X is compared by squares of its values, so
     that very large ones are refused; a kernel matrix is not.
     """
+    X, _ = without_tensors(X)  # of a GPU, too
     refuse_dask(X, type(estimator).__name__)
     dtype = [np.float64, np.float32] if keep_float32 else np.float64
     given = X

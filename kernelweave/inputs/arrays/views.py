@@ -19,6 +19,7 @@ from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 from kernelweave.foundation.errors import ParameterError, ViewError, ViewWarning
 from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.sklearn_internals import get_feature_names, safe_indexing
+from kernelweave.foundation.tensors import without_tensors
 from kernelweave.inputs.arrays.absence import (
     KEEP,
     MISSING,
@@ -257,6 +258,7 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
 
     Estimators that say so take samples that are absent from some views; ``observed_`` keeps which were there in fit.
     """
+    X, _ = without_tensors(X)  # of a GPU, too
     refuse_dask(X, type(estimator).__name__)
     nan_allowed = takes_absent(estimator) or keeps_nan(estimator)
     if is_multi_view(X):
