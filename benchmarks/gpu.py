@@ -122,46 +122,46 @@ def twins():
             + ("" if apart < 1e-9 else "  BROKEN"))  # fmt: skip
 
 
+#: Rows, columns, features multiplied together, warps and stages of tiles that are tried.
+SHAPES = (
+    (128, 128, 128, 8, 2), (128, 128, 128, 8, 3), (128, 128, 128, 4, 3), (64, 128, 128, 4, 3), (128, 64, 128, 4, 3),
+    (128, 64, 128, 8, 3), (256, 64, 128, 8, 3), (256, 128, 128, 8, 2), (64, 256, 128, 8, 2),
+)  # fmt: skip
+WIDE_SHAPES = (
+    (64, 64, 32, 4, 2), (64, 64, 16, 4, 3), (128, 64, 16, 8, 2), (64, 128, 16, 8, 2), (32, 64, 32, 4, 2),
+    (64, 32, 64, 4, 2),
+)  # fmt: skip
+
+
 def passes(n=1_000_000):
+    import torch
+
+    X = torch.tensor(samples(n), dtype=torch.float64, device="cuda") / WIDTH**0.5
+    labels = torch.randint(0, K, (n,), device="cuda")
+    for precision in ("tf32x3", "tf32"):
+        pass_rates(X, labels, precision, "TILE", SHAPES)
+    pass_rates(X[: n // 4], labels[: n // 4], "float64", "WIDE_TILE", WIDE_SHAPES)
+
+
+def pass_rates(X, labels, precision, tile, shapes):
+    """Print the kernel values a second of a full pass, for every shape of tiles."""
     import torch
 
     from kernelweave.backends.torch import fused
 
-    X = torch.tensor(samples(n), dtype=torch.float64, device="cuda") / WIDTH**0.5
-    labels = torch.randint(0, K, (n,), device="cuda")
-    usual = fused.TILE
-    for precision in ("tf32x3", "tf32"):
-        gaussian = fused.FusedGaussian(X, precision)
-        sums = torch.zeros(K, n, dtype=torch.float64, device="cuda")
-        for rows, columns, warps, stages in (
-            (128, 128, 8, 2), (128, 128, 8, 3), (128, 128, 4, 3), (64, 128, 4, 3), (128, 64, 4, 3), (128, 64, 8, 3),
-            (256, 64, 8, 3), (256, 128, 8, 2), (64, 256, 8, 2),
-        ):  # fmt: skip
-            fused.TILE = fused.Shape(rows, columns, fused.WIDEST, warps, stages)
-            groups = fused.Groups.by_cluster(labels, K)
-            try:
-                taken = seconds(gaussian.add_sums, sums, groups, None, repeats=1)
-            except Exception as error:
-                say(f"pass, {precision}, {fused.TILE}: {type(error).__name__}")
-                continue
-            say(f"pass, {precision}, {fused.TILE}: {taken:.3f} s, {n * n / taken / 1e12:.3f} x 10^12 values/s")
-    fused.TILE = usual
-    double = fused.FusedGaussian(X[: n // 4], "float64")
-    wide = fused.WIDE_TILE
-    sums = torch.zeros(K, n // 4, dtype=torch.float64, device="cuda")
-    for rows, columns, piece, warps, stages in (
-        (64, 64, 32, 4, 2), (64, 64, 16, 4, 3), (128, 64, 16, 8, 2), (64, 128, 16, 8, 2), (32, 64, 32, 4, 2),
-        (64, 32, 64, 4, 2),
-    ):  # fmt: skip
-        fused.WIDE_TILE = fused.Shape(rows, columns, piece, warps, stages)
-        groups = fused.Groups.by_cluster(labels[: n // 4], K)
+    gaussian = fused.FusedGaussian(X, precision)
+    groups = fused.Groups.by_cluster(labels, K)
+    sums = torch.zeros(K, len(X), dtype=torch.float64, device="cuda")
+    usual = getattr(fused, tile)
+    for shape in shapes:
+        setattr(fused, tile, fused.Shape(*shape))
         try:
-            taken = seconds(double.add_sums, sums, groups, None, repeats=1)
-        except Exception as error:
-            say(f"pass, float64, {fused.WIDE_TILE}: {type(error).__name__}")
+            taken = seconds(gaussian.add_sums, sums, groups, None, repeats=1)
+        except Exception as error:  # some shapes do not fit the card
+            say(f"pass, {precision}, {shape}: {type(error).__name__}")
             continue
-        say(f"pass, float64, {fused.WIDE_TILE}: {taken:.3f} s, {(n // 4) ** 2 / taken / 1e12:.3f} x 10^12 values/s")
-    fused.WIDE_TILE = wide
+        say(f"pass, {precision}, {shape}: {taken:.3f} s, {len(X) ** 2 / taken / 1e12:.3f} x 10^12 values/s")
+    setattr(fused, tile, usual)
 
 
 def model(**changes):

@@ -103,6 +103,11 @@ def as_tensor(values: Any, device: torch.device, dtype: torch.dtype | None = Non
     return torch.as_tensor(values, dtype=dtype, device=device)
 
 
+def ranges(n: int, step: int) -> list[tuple[int, int]]:
+    """Return the ends of ranges of up to ``step`` of n things."""
+    return [(lo, min(lo + step, n)) for lo in range(0, n, step)]
+
+
 def _add_operators() -> None:
     names = ("add", "sub", "mul", "truediv", "pow", "and_", "or_", "gt", "ge", "lt", "le", "ne", "eq")
     for name in names:

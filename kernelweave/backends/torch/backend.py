@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Tile
-from kernelweave.backends.tiling import Tiling
-from kernelweave.backends.torch.array import DTYPES, TorchArray, as_tensor
+from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves
+from kernelweave.backends.torch.array import DTYPES, TorchArray, as_tensor, ranges
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 # Numbers of a temporary: 2^24 of float64 are 128 MiB.
@@ -241,7 +240,7 @@ class TorchBackend:
         worst = (-1.0, 0, 0)
         peak = 0.0
         n = len(K)
-        for lo, hi in _ranges(n, n):
+        for lo, hi in ranges_within(n, n):
             part = K.tensor[lo:hi].to(torch.float64)
             finite = torch.isfinite(part)
             if not bool(finite.all()):
@@ -272,18 +271,16 @@ class TorchBackend:
             from kernelweave.backends.torch.triton_kernels import stored_products
 
             return TorchArray(stored_products(K.tensor, right))
-        parts = [self._rows(K, lo, hi) @ right for lo, hi in _ranges(len(K), K.shape[1])]
+        parts = [self._rows(K, lo, hi) @ right for lo, hi in ranges_within(len(K), K.shape[1])]
         return TorchArray(torch.cat(parts))
 
     def cluster_sums(self, K: TorchArray, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
         """Return the cluster sums in one pass over the matrix."""
-        indicators = torch.zeros(len(labels), n_clusters, dtype=torch.float64, device=self.device)
-        indicators[torch.arange(len(labels), device=self.device), labels.tensor] = weights.tensor
-        return TorchArray(self.product(K, indicators).tensor.T.contiguous())
+        return TorchArray(self.product(K, self.indicators(labels, weights, n_clusters)).tensor.T.contiguous())
 
     def move_sums(self, sums: TorchArray, K: TorchArray, moves: Moves, weights: TorchArray) -> None:
         """Update cluster sums from the rows of the moved samples."""
-        for lo, hi in _ranges(moves.count, K.shape[1]):
+        for lo, hi in ranges_within(moves.count, K.shape[1]):
             rows = self._some_rows(K, moves.samples.tensor[lo:hi])
             sums.tensor += self.signed_moves(moves, weights, len(sums), lo, hi) @ rows
 
@@ -293,7 +290,7 @@ class TorchBackend:
         """Return the gain every sample is sure of as a new centre."""
         parts = [
             self.candidate_gains_of_rows(TorchArray(self._rows(K, lo, hi)), lo, diag, distances, weights).tensor
-            for lo, hi in _ranges(len(K), K.shape[1])
+            for lo, hi in ranges_within(len(K), K.shape[1])
         ]
         return TorchArray(torch.cat(parts))
 
@@ -305,14 +302,6 @@ class TorchBackend:
         own = diag.tensor[start : start + len(values), None]
         won = distances.tensor - (own + diag.tensor - 2.0 * values)
         return TorchArray(won.clamp_(min=0.0) @ weights.tensor)
-
-    # Kernels computed tile by tile: ``tile`` returns tensors of the device
-
-    def tiled_product(self, tile: Tile, shape: tuple[int, int], H: Any, tiling: Tiling | None = None) -> TorchArray:
-        """Return K @ H, a tile at a time."""
-        right = self.tensor(H, torch.float64)
-        parts = [tile(slice(lo, hi), slice(None)) @ right for lo, hi in _ranges(shape[0], shape[1])]
-        return TorchArray(torch.cat(parts))
 
     # Cluster sums
 
@@ -374,23 +363,23 @@ class TorchBackend:
 
     def squared_lengths(self, Phi: TorchArray) -> TorchArray:
         """Return the squared length of every row."""
-        parts = [self._rows(Phi, lo, hi).square().sum(dim=1) for lo, hi in _ranges(*Phi.shape)]
+        parts = [self._rows(Phi, lo, hi).square().sum(dim=1) for lo, hi in ranges_within(*Phi.shape)]
         return TorchArray(torch.cat(parts))
 
     def feature_products(self, Phi: TorchArray, H: Any) -> Floats:
         """Return Phi^T H."""
         right = self.tensor(H, torch.float64)
-        return _small(sum(self._rows(Phi, lo, hi).T @ right[lo:hi] for lo, hi in _ranges(*Phi.shape)))
+        return _small(sum(self._rows(Phi, lo, hi).T @ right[lo:hi] for lo, hi in ranges_within(*Phi.shape)))
 
     def spread(self, Phi: TorchArray, vectors: Floats) -> TorchArray:
         """Return Phi @ vectors."""
         right = self.tensor(vectors, torch.float64)
-        return TorchArray(torch.cat([self._rows(Phi, lo, hi) @ right for lo, hi in _ranges(*Phi.shape)]))
+        return TorchArray(torch.cat([self._rows(Phi, lo, hi) @ right for lo, hi in ranges_within(*Phi.shape)]))
 
     def spread_rows(self, Phi: TorchArray, vectors: Floats) -> TorchArray:
         """Return vectors @ Phi^T."""
         left = self.tensor(vectors, torch.float64)
-        return TorchArray(torch.cat([left @ self._rows(Phi, lo, hi).T for lo, hi in _ranges(*Phi.shape)], dim=1))
+        return TorchArray(torch.cat([left @ self._rows(Phi, lo, hi).T for lo, hi in ranges_within(*Phi.shape)], dim=1))
 
     def feature_sums(self, Phi: TorchArray, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
         """Return the sums of rows by cluster."""
@@ -399,7 +388,7 @@ class TorchBackend:
     def moved_features(self, Phi: TorchArray, moves: Moves, weights: TorchArray, n_clusters: int) -> Floats:
         """Return by how much the sums of rows change."""
         change = torch.zeros(n_clusters, Phi.shape[1], dtype=torch.float64, device=self.device)
-        for lo, hi in _ranges(moves.count, Phi.shape[1]):
+        for lo, hi in ranges_within(moves.count, Phi.shape[1]):
             rows = self._some_rows(Phi, moves.samples.tensor[lo:hi])
             change += self.signed_moves(moves, weights, n_clusters, lo, hi) @ rows
         return _small(change)
@@ -432,7 +421,7 @@ class TorchBackend:
         centres = self.tensor(means, torch.float64)
         own = self.tensor(norms)[labels.tensor]
         products = [
-            (self._rows(Phi, lo, hi) * centres[labels.tensor[lo:hi]]).sum(dim=1) for lo, hi in _ranges(*Phi.shape)
+            (self._rows(Phi, lo, hi) * centres[labels.tensor[lo:hi]]).sum(dim=1) for lo, hi in ranges_within(*Phi.shape)
         ]
         return TorchArray(diag.tensor - 2.0 * torch.cat(products) + own)
 
@@ -466,7 +455,7 @@ class TorchBackend:
     def gram(self, Phi: TorchArray, weights: TorchArray) -> Floats:
         """Return Phi^T W Phi."""
         total = torch.zeros(Phi.shape[1], Phi.shape[1], dtype=torch.float64, device=self.device)
-        for lo, hi in _ranges(*Phi.shape):
+        for lo, hi in ranges_within(*Phi.shape):
             rows = self._rows(Phi, lo, hi)
             total += rows.T @ (weights.tensor[lo:hi, None] * rows)
         return _small(total)
@@ -522,6 +511,12 @@ class TorchBackend:
 
     # Pieces
 
+    def indicators(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> torch.Tensor:
+        """Return the (n, k) matrix with the weight of every sample at its cluster."""
+        indicators = torch.zeros(len(labels), n_clusters, dtype=torch.float64, device=self.device)
+        indicators[torch.arange(len(labels), device=self.device), labels.tensor] = weights.tensor
+        return indicators
+
     def picked(self, values: torch.Tensor, index: Index) -> torch.Tensor:
         """Return some rows."""
         if isinstance(index, slice):
@@ -543,7 +538,7 @@ class TorchBackend:
     ) -> torch.Tensor:
         """Return the (weighted) sums of rows by cluster, shape (k, width)."""
         total = torch.zeros(n_clusters, values.shape[1], dtype=torch.float64, device=self.device)
-        for lo, hi in _ranges(len(labels), n_clusters + values.shape[1]):
+        for lo, hi in ranges_within(len(labels), n_clusters + values.shape[1]):
             indicators = torch.zeros(n_clusters, hi - lo, dtype=torch.float64, device=self.device)
             ones = 1.0 if weights is None else weights[lo:hi]
             indicators[labels[lo:hi], torch.arange(hi - lo, device=self.device)] = ones
@@ -562,7 +557,7 @@ class TorchBackend:
         chosen = torch.empty_like(labels)
         least = torch.empty(n, dtype=torch.float64, device=self.device)
         lead = torch.full((), torch.inf, dtype=torch.float64, device=self.device)
-        for lo, hi in _ranges(n, len(filled) + width):
+        for lo, hi in ranges_within(n, len(filled) + width):
             found = values(lo, hi)
             found[empty] = torch.inf
             own = labels[None, lo:hi]
@@ -578,10 +573,9 @@ class TorchBackend:
         return Assignment(TorchArray(chosen), TorchArray(least), float(lead))
 
 
-def _ranges(n: int, width: int) -> list[tuple[int, int]]:
+def ranges_within(n: int, width: int) -> list[tuple[int, int]]:
     """Return ranges of rows so that ``width`` numbers for each stay within what is held."""
-    step = max(1, HELD // max(width, 1))
-    return [(lo, min(lo + step, n)) for lo in range(0, n, step)] or [(0, 0)]
+    return ranges(n, max(1, HELD // max(width, 1))) or [(0, 0)]
 
 
 def _small(values: Any) -> Any:

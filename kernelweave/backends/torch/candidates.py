@@ -15,7 +15,7 @@ import torch
 
 from kernelweave.backends.meetings import ENDED, LEFT, MET, UNDONE, ends_of_runs
 from kernelweave.backends.protocol import CandidateRuns
-from kernelweave.backends.torch.array import TorchArray
+from kernelweave.backends.torch.array import TorchArray, ranges
 from kernelweave.backends.torch.digits import DigitMatrix
 from kernelweave.foundation.array_types import Floats, Ints
 
@@ -290,5 +290,4 @@ def _room(device: torch.device) -> float:
 
 def _chunks(count: int, bytes_each: int) -> list[tuple[int, int]]:
     """Return ranges of runs of which what is held at a time stays small."""
-    step = max(1, CHUNK_BYTES // max(bytes_each, 1))
-    return [(lo, min(lo + step, count)) for lo in range(0, count, step)]
+    return ranges(count, max(1, CHUNK_BYTES // max(bytes_each, 1)))

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 import torch
 
-#: How inner products are formed: three products of halves in tf32, one of them, or single precision throughout.
-PRECISIONS = ("tf32x3", "tf32", "ieee")
 # Columns of a tile in single precision: as many values are added in it.
 COLUMNS = 128
 # Features that are multiplied together; more are taken in pieces.
@@ -25,7 +23,8 @@ PLAIN_COLUMNS = 4096
 PLAIN_ROWS = 4096
 # An exponent whose power is 0 in single precision.
 NOTHING = -1e30
-# Relative error of a product of two numbers that were split, of a sum in single precision, and of a power of two.
+# How inner products are formed: three products of halves in tf32, one of them, or single precision throughout. Relative
+# error of a product of two numbers that were split, its products, and errors of a sum and of a power of two.
 SPLIT = {"tf32x3": 3 * 2.0**-22, "tf32": 2.0**-10, "ieee": 2.0**-24}
 PARTS = {"tf32x3": 3, "tf32": 1, "ieee": 1}
 ROUNDED = 2.0**-24

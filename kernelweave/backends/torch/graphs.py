@@ -31,9 +31,7 @@ class SparseRows:
 
     def cluster_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
         """Return the (k, n) cluster sums."""
-        indicators = torch.zeros(len(labels), n_clusters, dtype=torch.float64, device=self.backend.device)
-        indicators[torch.arange(len(labels), device=self.backend.device), labels.tensor] = weights.tensor
-        return TorchArray((self._rows @ indicators).T.contiguous())
+        return TorchArray((self._rows @ self.backend.indicators(labels, weights, n_clusters)).T.contiguous())
 
     def move_sums(self, sums: TorchArray, moves: Moves, weights: TorchArray) -> None:
         """Update cluster sums in place."""

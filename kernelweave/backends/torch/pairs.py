@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from kernelweave.backends.protocol import Moves
-from kernelweave.backends.torch.array import TorchArray
-from kernelweave.backends.torch.backend import TorchBackend
+from kernelweave.backends.torch.array import TorchArray, ranges
+from kernelweave.backends.torch.backend import TorchBackend, ranges_within
 from kernelweave.backends.torch.fused import FusedGaussian, Groups
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
@@ -88,7 +88,7 @@ class Pairs:
     def columns(self, samples: Ints) -> TorchArray:
         """Return the kernel between all rows and some columns."""
         chosen = self.backend.picked(self.Y, samples)
-        parts = [self.form.values(self.X[lo:hi], chosen) for lo, hi in _steps(len(self.X), TILE_COLS)]
+        parts = [self.form.values(self.X[lo:hi], chosen) for lo, hi in ranges(len(self.X), TILE_COLS)]
         return TorchArray(torch.cat(parts))
 
     def product(self, H: Any) -> TorchArray:
@@ -98,16 +98,16 @@ class Pairs:
     def matrix(self) -> TorchArray:
         """Return the whole kernel, stored."""
         out = torch.empty(self.shape, dtype=torch.float64, device=self.X.device)
-        for lo, hi in _steps(self.shape[0], TILE_ROWS):
-            for left, right in _steps(self.shape[1], TILE_COLS):
+        for lo, hi in ranges(self.shape[0], TILE_ROWS):
+            for left, right in ranges(self.shape[1], TILE_COLS):
                 out[lo:hi, left:right] = self.form.values(self.X[lo:hi], self.Y[left:right])
         return TorchArray(out)
 
     def candidate_gains(self, distances: TorchArray, weights: TorchArray, diag: TorchArray) -> TorchArray:
         """Return sum_i w_i max(d_i - ||phi(x_n) - phi(x_i)||^2, 0) of every sample n."""
         gains = torch.zeros(len(self.X), dtype=torch.float64, device=self.X.device)
-        for lo, hi in _steps(len(self.X), TILE_ROWS):
-            for first, last in _steps(len(self.Y), TILE_COLS):
+        for lo, hi in ranges(len(self.X), TILE_ROWS):
+            for first, last in ranges(len(self.Y), TILE_COLS):
                 values = self.form.values(self.X[lo:hi], self.Y[first:last])
                 gaps = (diag.tensor[lo:hi, None] + diag.tensor[first:last]).sub_(values, alpha=2.0)
                 won = torch.sub(distances.tensor[first:last], gaps, out=gaps).clamp_(min=0.0)
@@ -120,7 +120,7 @@ class Pairs:
         """Return the cluster sums of all rows, shape (k, n)."""
         if self._fused is not None:
             return TorchArray(self._fused_sums(None, labels.tensor, weights.tensor, n_clusters))
-        indicators = self._indicators(labels.tensor, weights.tensor, n_clusters)
+        indicators = self.backend.indicators(labels, weights, n_clusters)
         return TorchArray(self._products(self.X, self.Y, indicators).T.contiguous())
 
     def exact_sums_of(
@@ -129,15 +129,15 @@ class Pairs:
         """Return the cluster sums of some rows, shape (k, len(samples))."""
         if self._fused is not None:
             return self._fused_sums(samples, labels.tensor, weights.tensor, n_clusters)
-        indicators = self._indicators(labels.tensor, weights.tensor, n_clusters)
+        indicators = self.backend.indicators(labels, weights, n_clusters)
         return self._products(self.X[samples], self.Y, indicators).T
 
     def move_exact_sums(self, sums: TorchArray, moves: Moves, weights: TorchArray) -> None:
         """Update cluster sums of all rows in place."""
-        for lo, hi in _steps(moves.count, TILE_COLS):
+        for lo, hi in ranges(moves.count, TILE_COLS):
             signed = self.backend.signed_moves(moves, weights, len(sums), lo, hi)
             moved = self.Y[moves.samples.tensor[lo:hi]]
-            for first, last in _steps(len(self.X), TILE_ROWS):
+            for first, last in ranges(len(self.X), TILE_ROWS):
                 sums.tensor[:, first:last] += signed @ self.form.values(moved, self.X[first:last])
 
     def within_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
@@ -171,9 +171,9 @@ class Pairs:
             return own @ sums[0]
         X = self.X[members]
         total = torch.zeros((), dtype=torch.float64, device=X.device)
-        for lo, hi in _steps(len(X), TILE_ROWS):
+        for lo, hi in ranges(len(X), TILE_ROWS):
             total += own[lo:hi] @ (self.form.values(X[lo:hi], X[lo:hi]) @ own[lo:hi])
-            for left, right in _steps(len(X) - hi, TILE_COLS):
+            for left, right in ranges(len(X) - hi, TILE_COLS):
                 others = slice(hi + left, hi + right)
                 total += 2.0 * (own[lo:hi] @ (self.form.values(X[lo:hi], X[others]) @ own[others]))
         return total
@@ -199,15 +199,10 @@ class Pairs:
     def _products(self, X: torch.Tensor, Y: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """Return K(X, Y) @ right, a tile at a time."""
         out = torch.zeros(len(X), right.shape[1], dtype=torch.float64, device=X.device)
-        for lo, hi in _steps(len(X), TILE_ROWS):
-            for first, last in _steps(len(Y), TILE_COLS):
+        for lo, hi in ranges(len(X), TILE_ROWS):
+            for first, last in ranges(len(Y), TILE_COLS):
                 out[lo:hi] += self.form.values(X[lo:hi], Y[first:last]) @ right[first:last]
         return out
-
-    def _indicators(self, labels: torch.Tensor, weights: torch.Tensor, n_clusters: int) -> torch.Tensor:
-        indicators = torch.zeros(len(labels), n_clusters, dtype=torch.float64, device=labels.device)
-        indicators[torch.arange(len(labels), device=labels.device), labels] = weights
-        return indicators
 
 
 class RoughPairs:
@@ -243,8 +238,7 @@ class RoughPairs:
         weight = torch.as_tensor(totals[filled], device=device)[:, None]
         norm = torch.as_tensor(norms[filled], device=device)[:, None]
         found = []
-        step = max(1, 2**24 // len(filled))
-        for lo, hi in _steps(sums.shape[1], step):
+        for lo, hi in ranges_within(sums.shape[1], len(filled)):
             shares = sums.tensor[index, lo:hi] / weight
             least = torch.topk(norm - 2.0 * shares, 2, dim=0, largest=False).values
             # Either of two distances may be off by twice the error of a share.
@@ -255,7 +249,3 @@ class RoughPairs:
     def _unequal(self, weights: TorchArray) -> torch.Tensor | None:
         """Return weights, None where all are 1."""
         return None if self.pairs.backend.extremes(weights) == (1.0, 1.0) else weights.tensor
-
-
-def _steps(n: int, step: int) -> list[tuple[int, int]]:
-    return [(lo, min(lo + step, n)) for lo in range(0, n, step)]

@@ -149,7 +149,7 @@ def silhouette_of_kernels(clouds: Sequence[Floats], views: Sequence[View], n_clu
 
 
 def _cut(squares: Sequence[Floats], n_clusters: int) -> Ints | None:
-    """Return clusters of k-means with these distances, every view scaled alike; None where samples are too few."""
+    """Return clusters of k-means with these distances, every view on one scale; None where samples are too few."""
     n = len(squares[0])
     if n_clusters < 2 or n < LEAST_PER_CLUSTER * n_clusters:
         return None
