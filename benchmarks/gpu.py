@@ -94,7 +94,7 @@ def copy_rate():
 def twins():
     import torch
 
-    from kernelweave.backends.torch.fused import FusedGaussian, Groups
+    from kernelweave.backends.torch.fused import FusedSums, Groups
     from kernelweave.backends.torch.triton_kernels import stored_products
 
     for width in (3, 50, 200):
@@ -105,7 +105,7 @@ def twins():
         indicators = torch.nn.functional.one_hot(labels, K).double() * weights[:, None]
         exact = (kernel @ indicators).T
         for precision in ("float64", "tf32x3", "tf32", "ieee"):
-            fused = FusedGaussian(X, precision)
+            fused = FusedSums(X, precision)
             groups = Groups.by_cluster(labels, K)
             sums = torch.zeros(K, 5000, dtype=torch.float64, device="cuda")
             fused.add_sums(sums, groups, weights)
@@ -149,7 +149,7 @@ def pass_rates(X, labels, precision, tile, shapes):
 
     from kernelweave.backends.torch import fused
 
-    gaussian = fused.FusedGaussian(X, precision)
+    gaussian = fused.FusedSums(X, precision)
     groups = fused.Groups.by_cluster(labels, K)
     sums = torch.zeros(K, len(X), dtype=torch.float64, device="cuda")
     usual = getattr(fused, tile)

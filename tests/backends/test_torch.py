@@ -109,7 +109,7 @@ def test_arrays_without_room_on_the_device_stay_in_main_memory_and_their_rows_ar
 def test_groups_of_moves_change_sums_as_a_pass_over_the_new_clusters_does(X, data):
     labels, k = data.draw(partitions(len(X)))
     weights = data.draw(sample_weights(len(X)))
-    rough = fused.FusedGaussian(torch.tensor(X))
+    rough = fused.FusedSums(torch.tensor(X))
     mass = torch.tensor(weights)
     after = np.roll(labels, 1)
     moved = torch.tensor(np.flatnonzero(after != labels))
@@ -126,18 +126,18 @@ def test_groups_of_moves_change_sums_as_a_pass_over_the_new_clusters_does(X, dat
 
 def test_error_bounds_follow_the_length_of_samples_and_the_precision():
     X = torch.tensor(np.random.default_rng(0).standard_normal((50, 8)))
-    near = fused.FusedGaussian(0.1 * X).relative_errors()
-    far = fused.FusedGaussian(10.0 * X).relative_errors()
+    near = fused.FusedSums(0.1 * X).relative_errors()
+    far = fused.FusedSums(10.0 * X).relative_errors()
     assert (far > near).all()
-    assert (fused.FusedGaussian(X, "tf32").relative_errors() > 10 * fused.FusedGaussian(X).relative_errors()).all()
+    assert (fused.FusedSums(X, "tf32").relative_errors() > 10 * fused.FusedSums(X).relative_errors()).all()
     order = torch.argsort((X**2).sum(dim=1))
-    bounds = fused.FusedGaussian(X).relative_errors()[order]
+    bounds = fused.FusedSums(X).relative_errors()[order]
     assert (bounds.diff() >= 0).all()
 
 
 @pytest.mark.parametrize(("width", "padded"), [(1, 16), (16, 16), (17, 32), (128, 128), (129, 256), (300, 384)])
 def test_features_are_padded_to_what_tiles_take(width, padded):
-    assert fused.FusedGaussian(torch.zeros(3, width, dtype=torch.float64)).X.shape == (3, padded)
+    assert fused.FusedSums(torch.zeros(3, width, dtype=torch.float64)).high.shape == (3, padded)
 
 
 # Sums in fixed point

@@ -367,3 +367,28 @@ def test_plain_tf32_corrects_nothing_and_double_precision_needs_no_correction():
     np.testing.assert_array_equal(rough.backend.host(partition.sums), before)
     exact = gaussian(X, 0.02, "float64")
     assert type(exact.partition(np.arange(36) % 3, np.ones(36), 3)).__name__ == "SumsPartition"
+
+
+# Neighbours
+
+
+@pytest.mark.parametrize("kind", ["samples in general position", "a grid", "few distinct samples"])
+@pytest.mark.parametrize("weights", ["connectivity", "self_tuning"])
+def test_neighbour_graphs_of_the_device_are_those_of_the_processor(kind, weights):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 3))
+    if kind == "a grid":
+        X = np.stack(np.meshgrid(np.arange(9.0), np.arange(9.0)), axis=-1).reshape(-1, 2)
+    elif kind == "few distinct samples":
+        X = X[rng.integers(6, size=80)]
+    new = X[::7] + 0.25
+
+    def graphs():
+        fitted = fit_kernel(X, "nearest_neighbors", {"n_neighbors": 5, "weights": weights})
+        return [op.block(slice(None), slice(None)) for op in (fitted.operator(), fitted.cross(new))]
+
+    wanted = graphs()
+    with config_context(device="cpu"):
+        found = graphs()
+    for here, there in zip(wanted, found, strict=True):
+        np.testing.assert_allclose(there, here, rtol=1e-12, atol=1e-12)

@@ -14,6 +14,7 @@ import torch
 
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves
 from kernelweave.backends.torch.array import DTYPES, TorchArray, as_tensor, ranges
+from kernelweave.backends.torch.shapes import STORED_TILE
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 # Numbers of a temporary: 2^24 of float64 are 128 MiB.
@@ -270,7 +271,7 @@ class TorchBackend:
         if K.tensor.is_cuda and right.shape[1] <= MOST_FUSED:
             from kernelweave.backends.torch.triton_kernels import stored_products
 
-            return TorchArray(stored_products(K.tensor, right))
+            return TorchArray(stored_products(K.tensor, right, STORED_TILE))
         parts = [self._rows(K, lo, hi) @ right for lo, hi in ranges_within(len(K), K.shape[1])]
         return TorchArray(torch.cat(parts))
 
@@ -459,6 +460,18 @@ class TorchBackend:
             rows = self._rows(Phi, lo, hi)
             total += rows.T @ (weights.tensor[lo:hi, None] * rows)
         return _small(total)
+
+    # Neighbours
+
+    def nearest_rows(self, X: Any, known: Any, count: int) -> Ints:
+        """Return the ``count`` known rows that are nearest to every row, in any order, as NumPy."""
+        there = self.tensor(known, torch.float64)
+        lengths = there.square().sum(dim=1)
+        found = np.empty((len(X), count), dtype=np.intp)
+        for lo, hi in ranges_within(len(X), len(there)):
+            squares = torch.addmm(lengths, self.tensor(X[lo:hi], torch.float64), there.T, alpha=-2.0)
+            found[lo:hi] = _small(torch.topk(squares, count, dim=1, largest=False, sorted=False).indices)
+        return found
 
     # Thin blocks
 

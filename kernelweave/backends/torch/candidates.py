@@ -138,14 +138,20 @@ class Batch:
                 self.totals[runs[some], c] = members.to(torch.float64) @ self.rules.weights
         self.labels[runs] = labels
 
-    def coincide(self, run: int) -> bool:
-        """Whether two centres of a run lie within the tolerance of each other."""
+    def coincide(self, runs: torch.Tensor) -> torch.Tensor:
+        """Return of some runs whether two centres lie within the tolerance of each other."""
         k = self.sums.shape[1]
-        labels = self.labels[run].to(torch.int64)
-        indicators = torch.nn.functional.one_hot(labels, k).to(torch.float64) * self.rules.weights[:, None]
-        products = (self.sums[run] @ indicators) / torch.outer(self.totals[run], self.totals[run])
-        gaps = self.norms[run][:, None] + self.norms[run] - 2.0 * products
-        return bool((gaps.abs() <= self.rules.tolerance).triu(1).any())
+        parts = [torch.empty(0, dtype=torch.bool, device=runs.device)]
+        for lo, hi in _chunks(len(runs), 32 * k * self.sums.shape[2]):
+            some = runs[lo:hi]
+            indicators = torch.nn.functional.one_hot(self.labels[some].to(torch.int64), k).to(torch.float64)
+            indicators *= self.rules.weights[:, None]
+            totals = self.totals[some]
+            products = torch.bmm(self.sums[some], indicators) / (totals[:, :, None] * totals[:, None, :])
+            norms = self.norms[some]
+            gaps = norms[:, :, None] + norms[:, None, :] - 2.0 * products
+            parts.append((gaps.abs() <= self.rules.tolerance).triu(1).flatten(1).any(dim=1))
+        return torch.cat(parts)
 
 
 def run_candidates(
@@ -209,8 +215,8 @@ def _follow(
             return
         labels, moved = batch.steps(active)
         resting = moved == 0
-        for run in active[resting].tolist():
-            states[places[run]] = LEFT if batch.coincide(run) else ENDED
+        at_rest = active[resting]
+        states[places[at_rest.cpu().numpy()]] = np.where(batch.coincide(at_rest).cpu().numpy(), LEFT, ENDED)
         active = active[~resting]
         labels = labels[~resting]
         if len(active) == 0:

@@ -5,7 +5,8 @@ the Gaussian kernel in single precision (``fused.py``), many times faster on a G
 sample; partitions decide in float64 what the bound leaves open.
 """
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ import torch
 from kernelweave.backends.protocol import Moves
 from kernelweave.backends.torch.array import TorchArray, ranges
 from kernelweave.backends.torch.backend import TorchBackend, ranges_within
-from kernelweave.backends.torch.fused import FusedGaussian, Groups
+from kernelweave.backends.torch.fused import FusedSums, Groups
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 # Rows and columns of a tile in float64: three of them are alive at a time, 128 MiB each.
 TILE_ROWS = 2048
 TILE_COLS = 8192
+# Powers up to this are products in a fused pass.
+MOST_FACTORS = 8
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,16 @@ class PairForm:
         return products.tanh() if self.kind == "sigmoid" else products**self.degree
 
     @property
+    def fused(self) -> tuple[float, float, str, int] | None:
+        """Gamma, coef0, kind and degree as a fused pass takes them, None where there is none."""
+        if self.kind == "gaussian":
+            return (1.0, 0.0, "gaussian", 1)
+        if self.kind == "laplacian":
+            return (-self.gamma * math.log2(math.e), 0.0, "laplacian", 1)
+        whole = float(self.degree).is_integer() and 1 <= self.degree <= MOST_FACTORS
+        return (self.gamma, self.coef0, "polynomial", int(self.degree)) if self.kind == "polynomial" and whole else None
+
+    @property
     def has_rough_sums(self) -> bool:
         """Whether sums in single precision are known, with a bound on their error."""
         return self.kind == "gaussian"
@@ -72,8 +85,8 @@ class Pairs:
         self.Y = self.X if sources is None else backend.tensor(sources, torch.float64)
         self.shape = (len(self.X), len(self.Y))
         # On a GPU a fused pass is faster than tiles that are written to memory, in double precision too.
-        usual = form.kind == "gaussian" and self.X.is_cuda and sources is None
-        self._fused = FusedGaussian(self.X, "float64") if (usual if fused is None else fused) else None
+        wanted = self.X.is_cuda and sources is None if fused is None else fused
+        self._fused = FusedSums(self.X, "float64", form.fused) if wanted and form.fused is not None else None
 
     def diagonal(self) -> TorchArray:
         """Return k(x_i, x_i) of every row."""
@@ -119,7 +132,7 @@ class Pairs:
     def exact_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
         """Return the cluster sums of all rows, shape (k, n)."""
         if self._fused is not None:
-            return TorchArray(self._fused_sums(None, labels.tensor, weights.tensor, n_clusters))
+            return TorchArray(self._fused.all_sums(labels.tensor, n_clusters, weights.tensor))
         indicators = self.backend.indicators(labels, weights, n_clusters)
         return TorchArray(self._products(self.X, self.Y, indicators).T.contiguous())
 
@@ -128,7 +141,7 @@ class Pairs:
     ) -> torch.Tensor:
         """Return the cluster sums of some rows, shape (k, len(samples))."""
         if self._fused is not None:
-            return self._fused_sums(samples, labels.tensor, weights.tensor, n_clusters)
+            return self._fused.sums_of(samples, labels.tensor, weights.tensor, n_clusters)
         indicators = self.backend.indicators(labels, weights, n_clusters)
         return self._products(self.X[samples], self.Y, indicators).T
 
@@ -142,6 +155,8 @@ class Pairs:
 
     def within_sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
         """Return the kernel summed over the pairs inside each cluster, each pair computed once."""
+        if self._fused is not None and self.X.is_cuda:
+            return np.asarray(self._fused.within_sums(labels.tensor, weights.tensor, n_clusters).cpu().numpy())
         order = torch.argsort(labels.tensor, stable=True)
         counts = torch.bincount(labels.tensor, minlength=n_clusters).tolist()
         ends = np.cumsum([0, *counts])
@@ -165,10 +180,6 @@ class Pairs:
     def _within(self, members: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Return sum_ij w_i w_j K_ij over some samples; tiles off the diagonal count twice."""
         own = weights[members]
-        if self._fused is not None:
-            alone = torch.zeros(len(self.X), dtype=torch.int64, device=members.device)
-            sums = self._fused_sums(members, alone, weights, 1, members)
-            return own @ sums[0]
         X = self.X[members]
         total = torch.zeros((), dtype=torch.float64, device=X.device)
         for lo, hi in ranges(len(X), TILE_ROWS):
@@ -177,24 +188,6 @@ class Pairs:
                 others = slice(hi + left, hi + right)
                 total += 2.0 * (own[lo:hi] @ (self.form.values(X[lo:hi], X[others]) @ own[others]))
         return total
-
-    def _fused_sums(
-        self,
-        rows: torch.Tensor | None,
-        labels: torch.Tensor,
-        weights: torch.Tensor,
-        n_clusters: int,
-        columns: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Return the sums of some rows over clusters of some columns, by default all."""
-        assert self._fused is not None
-        count = len(self.X) if rows is None else len(rows)
-        sums = torch.zeros(n_clusters, count, dtype=torch.float64, device=labels.device)
-        groups = Groups.by_cluster(labels if columns is None else labels[columns], n_clusters)
-        if columns is not None:
-            groups = replace(groups, columns=columns[groups.columns])
-        self._fused.add_sums(sums, groups, weights, rows)
-        return sums
 
     def _products(self, X: torch.Tensor, Y: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """Return K(X, Y) @ right, a tile at a time."""
@@ -211,15 +204,13 @@ class RoughPairs:
     def __init__(self, pairs: Pairs, precision: str) -> None:
         self.pairs = pairs
         self.precision = precision
-        self._rough = FusedGaussian(pairs.X, precision)
+        self._rough = FusedSums(pairs.X, precision)
         self._errors = self._rough.relative_errors()
         self.largest_error = float(self._errors.max())
 
     def sums(self, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
         """Return the cluster sums of all rows."""
-        sums = torch.zeros(n_clusters, len(self._errors), dtype=torch.float64, device=self._errors.device)
-        self._rough.add_sums(sums, Groups.by_cluster(labels.tensor, n_clusters), self._unequal(weights))
-        return TorchArray(sums)
+        return TorchArray(self._rough.all_sums(labels.tensor, n_clusters, self._unequal(weights)))
 
     def move_sums(self, sums: TorchArray, moves: Moves, weights: TorchArray) -> None:
         """Update cluster sums in place."""
@@ -240,10 +231,12 @@ class RoughPairs:
         found = []
         for lo, hi in ranges_within(sums.shape[1], len(filled)):
             shares = sums.tensor[index, lo:hi] / weight
-            least = torch.topk(norm - 2.0 * shares, 2, dim=0, largest=False).values
             # Either of two distances may be off by twice the error of a share.
             off = 4.0 * self._errors[lo:hi] * (shares.amax(dim=0) + carried / weight.min())
-            found.append(torch.nonzero(least[1] - least[0] <= off + tolerance)[:, 0] + lo)
+            distances = torch.sub(norm, shares, alpha=2.0, out=shares)
+            least, nearest = distances.min(dim=0)
+            second = distances.scatter_(0, nearest[None], torch.inf).amin(dim=0)
+            found.append(torch.nonzero(second - least <= off + tolerance)[:, 0] + lo)
         return torch.cat(found)
 
     def _unequal(self, weights: TorchArray) -> torch.Tensor | None:

@@ -19,8 +19,9 @@ from sklearn.utils.extmath import row_norms
 from kernelweave.foundation.array_types import Array, Floats, Matrix
 from kernelweave.foundation.errors import ViewWarning
 from kernelweave.foundation.logged_warnings import warn
+from kernelweave.kernels.device import device_backend
 from kernelweave.kernels.graph import GraphKernel
-from kernelweave.kernels.neighbors import ENOUGH_RECALL, measured_recall, nearest_others
+from kernelweave.kernels.neighbors import ENOUGH_RECALL, distances_to, measured_recall, nearest_others
 from kernelweave.kernels.spec import distances as distances_
 
 # Rounding allowance when a distance is compared with a radius that was computed another way.
@@ -142,7 +143,7 @@ def nearest(index: NearestNeighbors, X: Matrix) -> tuple[Floats, Array]:
     """Return distances and indices of the nearest samples; of those equally far away the first ones."""
     count = index.n_neighbors
     known = index.n_samples_fit_
-    distances, neighbors = index.kneighbors(X, min(known, count + SPARE))
+    distances, neighbors = _near(index, X, min(known, count + SPARE))
     order = np.lexsort((neighbors, distances), axis=-1)
     distances, neighbors = (np.take_along_axis(values, order, axis=1) for values in (distances, neighbors))
     tolerance = (
@@ -167,6 +168,20 @@ def nearest(index: NearestNeighbors, X: Matrix) -> tuple[Floats, Array]:
                 chosen = _first(lengths[order], samples[order], count, tolerance)
                 nearest_distances[row], nearest_samples[row] = chosen
     return nearest_distances, nearest_samples
+
+
+def _near(index: NearestNeighbors, X: Matrix, count: int) -> tuple[Floats, Array]:
+    """Return distances and indices of the nearest samples, on the device of the settings where there is one."""
+    backend = device_backend()
+    if backend is None or sp.issparse(X) or index.effective_metric_ != "euclidean":
+        found: tuple[Floats, Array] = index.kneighbors(X, count)
+        return found
+    known = index._fit_X
+    # Products leave open which of two is nearer where rounding is all that sets them apart: spare ones see to that.
+    neighbors = backend.nearest_rows(X, known, min(len(known), count + SPARE))
+    distances = distances_to(X, known, neighbors)
+    order = np.lexsort((neighbors, distances), axis=-1)[:, :count]
+    return np.take_along_axis(distances, order, axis=1), np.take_along_axis(neighbors, order, axis=1)
 
 
 def _first(distances: Floats, samples: Array, count: int, tolerance: float) -> tuple[Floats, Array]:
