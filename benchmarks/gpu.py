@@ -14,8 +14,12 @@ import numpy as np
 
 import kernelweave as kw
 from kernelweave import config_context
+from kernelweave.datasets import standardize
 
-PARTS = ("machine", "twins", "passes", "fit", "labels", "stored", "views", "search", "beside")
+PARTS = (
+    "machine", "twins", "tiles", "passes", "fit", "labels", "kernels", "stored", "views", "neighbours", "search",
+    "beside",
+)  # fmt: skip
 K = 10
 WIDTH = 50
 #: The errors of exact global kernel k-means on all 10,992 digits with sigma = 2.1, for 2 to 10 clusters, on a CPU.
@@ -94,74 +98,136 @@ def copy_rate():
 def twins():
     import torch
 
+    from kernelweave.backends.torch import shapes
     from kernelweave.backends.torch.fused import FusedSums, Groups
+    from kernelweave.backends.torch.pairs import PairForm
     from kernelweave.backends.torch.triton_kernels import stored_products
 
-    for width in (3, 50, 200):
-        X = torch.tensor(samples(5000, width), dtype=torch.float64, device="cuda") / width**0.5
-        labels = torch.arange(5000, device="cuda") % K
-        weights = torch.rand(5000, dtype=torch.float64, device="cuda")
-        kernel = torch.exp(-0.5 * torch.cdist(X, X, compute_mode="donot_use_mm_for_euclid_dist") ** 2)
-        indicators = torch.nn.functional.one_hot(labels, K).double() * weights[:, None]
-        exact = (kernel @ indicators).T
-        for precision in ("float64", "tf32x3", "tf32", "ieee"):
-            fused = FusedSums(X, precision)
-            groups = Groups.by_cluster(labels, K)
-            sums = torch.zeros(K, 5000, dtype=torch.float64, device="cuda")
-            fused.add_sums(sums, groups, weights)
-            twin = torch.zeros_like(sums)
-            fused.add_plain(fused.X, fused.half, twin, groups, weights)
-            off = float(((sums - exact).abs() / exact).max())
-            apart = float(((sums - twin).abs() / exact).max())
-            bound = 1e-13 if precision == "float64" else float(fused.relative_errors().max())
-            say(f"twins, {width} columns, {precision}: off by {off:.1e} (bound {bound:.1e}), from the twin {apart:.1e}"
-                + ("" if off <= bound else "  BROKEN"))  # fmt: skip
-        stored = kernel.float()
-        apart = float((stored_products(stored, indicators) - stored.double() @ indicators).abs().max())
-        say(f"twins, stored in single precision: {apart:.1e} of {float(exact.max()):.1f}"
-            + ("" if apart < 1e-9 else "  BROKEN"))  # fmt: skip
+    n = 5000
+    labels = torch.arange(n, device="cuda") % K
+    weights = torch.rand(n, dtype=torch.float64, device="cuda")
+    indicators = torch.nn.functional.one_hot(labels, K).double() * weights[:, None]
+    some = torch.randperm(n, device="cuda")[:300]
+
+    def compare(name, found, exact, bound):
+        off = float(
+            (found - exact).abs().max() / exact.abs().max()
+            if exact.min() <= 0
+            else ((found - exact) / exact).abs().max()
+        )
+        say(f"twins, {name}: off by {off:.1e} (bound {bound:.1e})" + ("" if off <= bound else "  BROKEN"))
+
+    for width in (3, 50, 128, 200, 784):
+        X = torch.tensor(samples(n, width), dtype=torch.float64, device="cuda") / width**0.5
+        for form in (PairForm("gaussian"), PairForm("laplacian", 0.5), PairForm("polynomial", 0.5, 1.0, 3)):
+            kernel = form.values(X, X)
+            exact = (kernel @ indicators).T
+            within = torch.stack([indicators[:, c] @ kernel @ indicators[:, c] for c in range(K)])
+            for precision in ("float64", "tf32x3", "tf32") if form.kind == "gaussian" else ("float64",):
+                fused = FusedSums(X, precision, form.fused)
+                wide = precision == "float64"
+                bound = 1e-12 if wide else float(fused.relative_errors().max())
+                name = f"{width} columns, {form.kind}, {precision}"
+                compare(f"{name}, all pairs", fused.all_sums(labels, K, weights), exact, bound)
+                sums = torch.zeros(K, n, dtype=torch.float64, device="cuda")
+                fused.add_sums(sums, Groups.by_cluster(labels, K), weights)
+                compare(f"{name}, groups", sums, exact, bound)
+                if form.kind == "gaussian":
+                    twin = torch.zeros_like(sums)
+                    fused.add_plain(twin, Groups.by_cluster(labels, K), weights)
+                    compare(f"{name}, groups and twin", sums, twin, bound)
+                if wide:
+                    compare(f"{name}, few rows", fused.sums_of(some, labels, weights, K), exact[:, some], bound)
+                    compare(f"{name}, within", fused.within_sums(labels, weights, K), within, bound)
+            if form.kind == "gaussian":
+                stored = kernel.float()
+                found = stored_products(stored, indicators, shapes.STORED_TILE)
+                compare(f"{width} columns, stored in single precision", found, stored.double() @ indicators, 1e-12)
 
 
-#: Rows, columns, features multiplied together, warps and stages of tiles that are tried.
-SHAPES = (
-    (128, 128, 128, 8, 2), (128, 128, 128, 8, 3), (128, 128, 128, 4, 3), (64, 128, 128, 4, 3), (128, 64, 128, 4, 3),
-    (128, 64, 128, 8, 3), (256, 64, 128, 8, 3), (256, 128, 128, 8, 2), (64, 256, 128, 8, 2),
-)  # fmt: skip
-WIDE_SHAPES = (
-    (64, 64, 32, 4, 2), (64, 64, 16, 4, 3), (128, 64, 16, 8, 2), (64, 128, 16, 8, 2), (32, 64, 32, 4, 2),
-    (64, 32, 64, 4, 2),
-)  # fmt: skip
+#: Tiles that are tried, by the name of the shape.
+TRIED = {
+    "ROUND_TILE": ((128, 128, 64, 4, 2), (128, 128, 64, 4, 1), (128, 128, 64, 8, 2), (64, 64, 64, 4, 2)),
+    "TILE": ((128, 64, 128, 4, 3), (128, 128, 128, 8, 2), (256, 64, 128, 8, 3)),
+    "WIDE_TILE": ((64, 32, 64, 4, 2), (64, 64, 32, 4, 2), (32, 64, 32, 4, 2)),
+    "WITHIN_TILE": ((64, 64, 32, 4, 2), (32, 32, 64, 4, 2), (64, 64, 64, 8, 2), (64, 64, 64, 4, 2)),
+    "FEW_ROWS_TILE": ((32, 64, 64, 4, 2), (64, 64, 64, 4, 2), (32, 32, 64, 4, 2), (16, 64, 64, 4, 2)),
+    "STORED_TILE": (
+        (64, 64, 64, 4, 4), (64, 128, 64, 4, 3), (128, 64, 64, 8, 4), (32, 128, 64, 4, 4), (64, 64, 64, 8, 4),
+        (32, 64, 64, 4, 6), (128, 32, 64, 4, 4),
+    ),
+}  # fmt: skip
 
 
-def passes(n=1_000_000):
+def tiles(n=400_000):
+    """Times of every pass by the shape of its tiles."""
     import torch
+
+    from kernelweave.backends.torch import fused, shapes
+    from kernelweave.backends.torch.triton_kernels import stored_products
 
     X = torch.tensor(samples(n), dtype=torch.float64, device="cuda") / WIDTH**0.5
     labels = torch.randint(0, K, (n,), device="cuda")
-    for precision in ("tf32x3", "tf32"):
-        pass_rates(X, labels, precision, "TILE", SHAPES)
-    pass_rates(X[: n // 4], labels[: n // 4], "float64", "WIDE_TILE", WIDE_SHAPES)
+    ones = torch.ones(n, dtype=torch.float64, device="cuda")
+    rough = fused.FusedSums(X)
+    exact = fused.FusedSums(X, "float64")
+    groups = fused.Groups.by_cluster(labels, K)
+    sums = torch.zeros(K, n, dtype=torch.float64, device="cuda")
+    few = torch.arange(400, device="cuda")
+    first = n // 5
+    short = fused.FusedSums(X[:first], "float64")
+    stored = torch.rand(30_000, 30_000, device="cuda")
+    indicators = torch.nn.functional.one_hot(labels[:30_000], K).double()
+    work = {
+        "ROUND_TILE": (lambda: rough.all_sums(labels, K, None), n**2, "values"),
+        "TILE": (lambda: rough.add_sums(sums, groups, None), n**2, "values"),
+        "WIDE_TILE": (lambda: short.all_sums(labels[:first], K, ones), first**2, "values"),
+        "WITHIN_TILE": (lambda: exact.within_sums(labels, ones, K), n**2 // K, "values"),
+        "FEW_ROWS_TILE": (lambda: exact.sums_of(few, labels, ones, K), n * len(few), "values"),
+        "STORED_TILE": (
+            lambda: stored_products(stored, indicators, shapes.STORED_TILE), stored.numel() * 4, "bytes"
+        ),
+    }  # fmt: skip
+    for name, tried in TRIED.items():
+        usual = getattr(shapes, name)
+        run, amount, unit = work[name]
+        for shape in tried:
+            setattr(shapes, name, shapes.Shape(*shape))
+            try:
+                taken = seconds(run)
+            except Exception as error:  # some shapes do not fit the card
+                say(f"tiles, {name} {shape}: {type(error).__name__}")
+                continue
+            mark = "  in use" if shapes.Shape(*shape) == usual else ""
+            say(f"tiles, {name} {shape}: {1e3 * taken:.2f} ms, {amount / taken / 1e12:.3f} x 10^12 {unit}/s{mark}")
+        setattr(shapes, name, usual)
 
 
-def pass_rates(X, labels, precision, tile, shapes):
-    """Print the kernel values a second of a full pass, for every shape of tiles."""
+def passes(n=1_000_000):
+    """Kernel values a second of full passes over all pairs, beside what the units of the card could do."""
     import torch
 
-    from kernelweave.backends.torch import fused
+    from kernelweave.backends.torch.fused import FusedSums
 
-    gaussian = fused.FusedSums(X, precision)
-    groups = fused.Groups.by_cluster(labels, K)
-    sums = torch.zeros(K, len(X), dtype=torch.float64, device="cuda")
-    usual = getattr(fused, tile)
-    for shape in shapes:
-        setattr(fused, tile, fused.Shape(*shape))
-        try:
-            taken = seconds(gaussian.add_sums, sums, groups, None, repeats=1)
-        except Exception as error:  # some shapes do not fit the card
-            say(f"pass, {precision}, {shape}: {type(error).__name__}")
-            continue
-        say(f"pass, {precision}, {shape}: {taken:.3f} s, {len(X) ** 2 / taken / 1e12:.3f} x 10^12 values/s")
-    setattr(fused, tile, usual)
+    X = torch.tensor(samples(n), dtype=torch.float64, device="cuda") / WIDTH**0.5
+    labels = torch.randint(0, K, (n,), device="cuda")
+    A = torch.randn(8192, 8192, device="cuda").half()
+    products = 2 * 8192**3 / seconds(torch.matmul, A, A, repeats=5)
+    card = torch.cuda.get_device_properties(0)
+    clock = getattr(card, "clock_rate", 1_980_000) * 1e3
+    powers = card.multi_processor_count * 16 * clock
+    for precision, parts in (("tf32x3", 3), ("tf32", 1)):
+        fused = FusedSums(X, precision)
+        taken = seconds(lambda fused=fused: fused.all_sums(labels, K, None), repeats=2)
+        rate = n**2 / taken
+        # Each pair is computed once: two values of the kernel for one of the products and one of the powers.
+        say(f"pass, {precision}, n = {n:,}: {taken:.3f} s, {rate / 1e12:.3f} x 10^12 values/s; limits: tensor cores "
+            f"{2 * products / (2 * parts * fused.width) / 1e12:.1f} (measured on a product of matrices in float16), "
+            f"exponentials {2 * powers / 1e12:.1f} (16 a clock and multiprocessor, {clock / 1e9:.2f} GHz)")  # fmt: skip
+    ones = torch.ones(n, dtype=torch.float64, device="cuda")
+    exact = FusedSums(X[: n // 4], "float64")
+    taken = seconds(exact.all_sums, labels[: n // 4], K, ones[: n // 4], repeats=1)
+    say(f"pass, float64, n = {n // 4:,}: {taken:.3f} s, {(n // 4) ** 2 / taken / 1e12:.3f} x 10^12 values/s")
 
 
 def model(**changes):
@@ -196,6 +262,43 @@ def labels():
         apart = abs(here.objective_ - there.objective_) / here.objective_
         say(f"labels, n = {n:,}: equal {same:.6f}, objectives apart by {apart:.1e}, steps {here.n_iter_} and "
             f"{there.n_iter_}, CPU {taken:.1f} s")  # fmt: skip
+
+
+def kernels(n=20_000):
+    """Kernels that are summed in double precision, never stored: labels and times beside the CPU's."""
+    X = samples(n)
+    for kernel, params in (("laplacian", {}), ("poly", {"degree": 3, "gamma": 0.01, "coef0": 1.0}), ("cosine", {})):
+        settings = {"kernel": kernel, "kernel_params": params, "max_iter": 20}
+        with config_context(device="cuda"):
+            model(**settings).fit(X)
+            began = time.perf_counter()
+            there = model(**settings).fit(X)
+            taken = time.perf_counter() - began
+        began = time.perf_counter()
+        here = model(**settings).fit(X)
+        same = float((here.labels_ == there.labels_).mean())
+        say(f"kernels, {kernel}, n = {n:,}: {taken:.2f} s, CPU {time.perf_counter() - began:.2f} s, labels equal "
+            f"{same:.6f}, {there.n_iter_} steps")  # fmt: skip
+
+
+def neighbours(n=100_000, width=30, count=15):
+    """Nearest neighbours, exact, beside the CPU's."""
+    from sklearn.neighbors import NearestNeighbors
+
+    from kernelweave.kernels.spec.neighbors import nearest
+
+    X = samples(n, width).astype(np.float64)
+    index = NearestNeighbors(n_neighbors=count + 1, algorithm="brute").fit(X)
+    with config_context(device="cuda"):
+        nearest(index, X[:1000])
+        began = time.perf_counter()
+        there = nearest(index, X)
+        taken = time.perf_counter() - began
+    some = np.arange(0, n, n // 2000)
+    here = nearest(index, X[some])
+    same = float((here[1] == there[1][some]).all(axis=1).mean())
+    say(f"neighbours, {n:,} x {width}, {count} of each: {taken:.2f} s, equal to the CPU's on {same:.4f} of "
+        f"{len(some)} rows")  # fmt: skip
 
 
 def stored(n=50_000):
@@ -254,7 +357,7 @@ def search():
         say("search: KERNELWEAVE_DATA has no pendigits")
         return
     with np.load(path) as file:
-        X = file["X"].astype(np.float64)
+        X = standardize(file["X"])
     with config_context(device="cuda"):
         kw.GlobalKernelKMeans(3, search="exact", kernel_params={"sigma": 2.1}).fit(X[:500])
         with peak() as held:

@@ -14,11 +14,11 @@ import torch
 
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves
 from kernelweave.backends.torch.array import DTYPES, TorchArray, as_tensor, ranges
-from kernelweave.backends.torch.shapes import STORED_TILE
+from kernelweave.backends.torch.shapes import MEANS_TILE, STORED_TILE
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 # Numbers of a temporary: 2^24 of float64 are 128 MiB.
-HELD = 2**24
+HELD = 2**26
 # Columns up to which a product with a kernel in single precision is fused: it reads the kernel once.
 MOST_FUSED = 64
 # Share of the free memory of a device that one array may take; a larger one stays in main memory.
@@ -407,6 +407,12 @@ class TorchBackend:
         """Return the nearest mean of every row in one pass, some rows at a time."""
         filled = ~np.isinf(norms)
         centres = self.tensor(means, torch.float64)
+        if Phi.tensor.is_cuda and Phi.tensor.is_contiguous() and len(filled) <= MOST_FUSED:
+            from kernelweave.backends.torch.triton_kernels import nearest_means
+
+            there = (self.tensor(norms, torch.float64), self.tensor(coefs, torch.float64), diag.tensor, labels.tensor)
+            chosen, least, lead = nearest_means(Phi.tensor, centres, *there, tolerance, MEANS_TILE)
+            return Assignment(TorchArray(chosen), TorchArray(least), float(lead))
         finite = self._column(np.where(filled, norms, 0.0))
 
         def values(lo: int, hi: int) -> torch.Tensor:

@@ -19,10 +19,12 @@ TILE = Shape(128, 64, 128, 4, 3)
 #: Sums of all pairs, each computed once: tiles are square.
 ROUND_TILE = Shape(128, 128, 64, 4, 2)
 #: The same three in double precision: all rows, few rows, and the pairs inside clusters.
-WIDE_TILE = Shape(64, 32, 64, 4, 2)
-FEW_ROWS_TILE = Shape(32, 64, 64, 4, 2)
-WITHIN_TILE = Shape(64, 64, 32, 4, 2)
+WIDE_TILE = Shape(64, 64, 32, 4, 2)
+FEW_ROWS_TILE = Shape(64, 64, 64, 4, 2)
+WITHIN_TILE = Shape(64, 64, 64, 4, 2)
 #: Rows of a stored kernel.
-STORED_TILE = Shape(64, 64, 64, 4, 4)
+STORED_TILE = Shape(64, 128, 64, 4, 3)
+#: Rows of features beside the means of clusters.
+MEANS_TILE = Shape(64, 16, 32, 4, 3)
 #: Programs that share the columns of few rows: some for every processor of the card.
 PROGRAMS = 1024

@@ -10,6 +10,11 @@ from kernelweave.backends.torch.shapes import Shape
 Form = tuple[torch.Tensor, str, int]
 
 
+def _piece(width: int, shape: Shape) -> int:
+    """Return how many features are multiplied together: all, or as many as leave room for tiles loaded ahead."""
+    return width if width <= shape.piece else min(shape.piece, 64)
+
+
 @triton.jit
 def _products_of_halves(  # type: ignore[no-untyped-def]
     high_x, low_x, i, xh, xl, high_y, low_y, j, WIDTH: tl.constexpr, PIECE: tl.constexpr, PARTS: tl.constexpr
@@ -123,7 +128,7 @@ def add_group_sums_of_halves(
         len(groups[1]),
         unit,
         width,
-        min(width, shape.piece),
+        _piece(width, shape),
         shape.rows,
         shape.columns,
         parts,
@@ -226,7 +231,7 @@ def all_sums_of_halves(
         n_clusters,
         unit,
         width,
-        min(width, shape.piece),
+        _piece(width, shape),
         shape.rows,
         parts,
         weighted,
@@ -341,7 +346,7 @@ def add_group_sums(
         len(groups[1]),
         *form,
         width,
-        min(width, shape.piece),
+        _piece(width, shape),
         shape.rows,
         shape.columns,
         weighted,
@@ -419,7 +424,7 @@ def sums_of_few_rows(
         share,
         *form,
         width,
-        min(width, shape.piece),
+        _piece(width, shape),
         clusters,
         shape.rows,
         shape.columns,
@@ -486,7 +491,7 @@ def pairs_within(
         totals,
         *form,
         width,
-        min(width, shape.piece),
+        _piece(width, shape),
         shape.rows,
         num_warps=shape.warps,
         num_stages=shape.stages,
@@ -540,3 +545,102 @@ def stored_products(K: torch.Tensor, indicators: torch.Tensor, shape: Shape) -> 
         num_stages=shape.stages,
     )
     return out[:, : indicators.shape[1]]
+
+
+@triton.jit
+def _nearest_means(  # type: ignore[no-untyped-def]
+    Phi,
+    centers,
+    norms,
+    coefs,
+    diag,
+    labels,
+    chosen,
+    least,
+    leads,
+    tolerance,
+    n,
+    width,
+    CLUSTERS: tl.constexpr,
+    ROWS: tl.constexpr,
+    PIECE: tl.constexpr,
+):
+    """Write the nearest mean of ROWS rows, how far it is, and the least lead of those that stay."""
+    o = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    there = o < n
+    i = tl.minimum(o, n - 1)
+    c = tl.arange(0, CLUSTERS)
+    d = tl.arange(0, PIECE)
+    products = tl.zeros((ROWS, CLUSTERS), tl.float64)
+    for d0 in range(0, width, PIECE):
+        known = d0 + d < width
+        rows = tl.load(Phi + i[:, None].to(tl.int64) * width + d0 + d[None, :], mask=known[None, :], other=0.0)
+        means = tl.load(centers + c[:, None] * width + d0 + d[None, :], mask=known[None, :], other=0.0)
+        products += tl.dot(rows.to(tl.float64), tl.trans(means))
+    far = float("inf")
+    norm = tl.load(norms + c)
+    values = tl.load(coefs + c)[None, :] * ((norm[None, :] - 2.0 * products) + tl.load(diag + i)[:, None])
+    values = tl.where(norm[None, :] == far, far, values)
+    own = tl.load(labels + i)
+    mine = c[None, :] == own[:, None]
+    kept = tl.min(tl.where(mine, values, far), axis=1)
+    others = tl.where(mine, far, values)
+    low = tl.min(others, axis=1)
+    limit = tl.load(tolerance)
+    moves = low < kept - limit
+    first = tl.min(tl.where(others <= (low + limit)[:, None], c[None, :], CLUSTERS), axis=1)
+    value = tl.min(tl.where(c[None, :] == first[:, None], values, far), axis=1)
+    tl.store(chosen + o, tl.where(moves, first.to(tl.int64), own), mask=there)
+    tl.store(least + o, tl.where(moves, value, kept), mask=there)
+    lead = tl.where(moves | ~there, far, low - kept + limit)
+    tl.store(leads + tl.program_id(0), tl.min(lead, axis=0))
+
+
+def nearest_means(
+    Phi: torch.Tensor,
+    centers: torch.Tensor,
+    norms: torch.Tensor,
+    coefs: torch.Tensor,
+    diag: torch.Tensor,
+    labels: torch.Tensor,
+    tolerance: float,
+    shape: Shape,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return the nearest mean of every row, its value, and the least lead of rows that stay; Phi is read once.
+
+    An infinite norm stands for a cluster without a mean.
+    """
+    n, width = Phi.shape
+    k = len(norms)
+    clusters = max(16, triton.next_power_of_2(k))
+    device = Phi.device
+    means = torch.zeros(clusters, width, dtype=torch.float64, device=device)
+    means[:k] = centers
+    far = torch.full((clusters,), torch.inf, dtype=torch.float64, device=device)
+    far[:k] = norms
+    factors = torch.ones(clusters, dtype=torch.float64, device=device)
+    factors[:k] = coefs
+    programs = triton.cdiv(n, shape.rows)
+    chosen = torch.empty(n, dtype=torch.int64, device=device)
+    least = torch.empty(n, dtype=torch.float64, device=device)
+    leads = torch.empty(programs, dtype=torch.float64, device=device)
+    _nearest_means[(programs,)](
+        Phi,
+        means,
+        far,
+        factors,
+        diag,
+        labels,
+        chosen,
+        least,
+        leads,
+        torch.full((1,), tolerance, dtype=torch.float64, device=device),
+        n,
+        width,
+        clusters,
+        shape.rows,
+        shape.piece,
+        num_warps=shape.warps,
+        num_stages=shape.stages,
+    )
+    return chosen, least, leads.amin()
