@@ -1,5 +1,7 @@
 """Pieces of the torch backend, by torch on the processor."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -186,7 +188,10 @@ def samples_and_kernel(kind, rng):
 
 @pytest.mark.parametrize(
     ("kind", "seed", "room", "max_iter"),
-    [
+    [  # room of 0: in fixed point
+        *(("gaussian", seed, 0, 300) for seed in range(3)),
+        *(("signs", seed, 0, 300) for seed in range(3)),
+        *(("few distinct samples", seed, 0, 300) for seed in range(3)),
         ("gaussian", 0, 2**26, 300),
         ("gaussian", 1, 2**14, 300),  # in several batches
         ("gaussian", 2, 2**26, 2),  # cut short
@@ -197,7 +202,9 @@ def samples_and_kernel(kind, rng):
     ],
 )
 def test_runs_in_batches_end_where_compiled_ones_end(kind, seed, room, max_iter, monkeypatch):
-    monkeypatch.setattr(candidates, "HOST_BYTES", room)
+    monkeypatch.setattr(candidates, "HOST_BYTES", room or 2**26)
+    if room == 0:
+        monkeypatch.setattr(candidates, "DigitMatrix", partial(digits.DigitMatrix, whole=False))
     rng = np.random.default_rng(seed)
     n, K = samples_and_kernel(kind, rng)
     weights = rng.uniform(0.5, 2.0, n) * (rng.random(n) < 0.9)

@@ -1,9 +1,10 @@
 """Runs of kernel k-means from every candidate of a stage of global search, in batches on the device.
 
 All runs of a batch take a step together. Sums of clusters that changed are products of indicators with the kernel in
-fixed point (``digits.py``), so that they are exact at any number of steps. A run stops when a step that lowers its
-objective leads to a partition that another run has seen: from there both go the same way. Partitions are told apart by
-two sums of random numbers of 64 bits, one for every sample and cluster.
+fixed point (``digits.py``), so that errors do not grow with the number of steps. The first digits decide; what their
+known error leaves open is decided by all of them. A run stops when a step that lowers its objective leads to a
+partition that another run has seen: from there both go the same way. Partitions are told apart by two sums of random
+numbers of 64 bits, one for every sample and cluster.
 """
 
 import time
@@ -16,14 +17,15 @@ import torch
 from kernelweave.backends.meetings import ENDED, LEFT, MET, UNDONE, ends_of_runs
 from kernelweave.backends.protocol import CandidateRuns
 from kernelweave.backends.torch.array import TorchArray, ranges
-from kernelweave.backends.torch.digits import DigitMatrix
+from kernelweave.backends.torch.digits import FIRST, DigitMatrix
 from kernelweave.foundation.array_types import Floats, Ints
 
 # The sums of a batch may take this share of the memory that is free on a GPU, or so many bytes on a processor.
 BATCH_SHARE = 0.25
 HOST_BYTES = 2**26
-# Bytes of a temporary.
-CHUNK_BYTES = 2**28
+# Bytes of a temporary: so many, and no more than this share of what is free on a GPU.
+CHUNK_BYTES = 2**30
+CHUNK_SHARE = 1 / 32
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Rules:
     noise: float
     max_iter: int
     deadline: float
+    open_lead: float  # leads of clusters that errors of the first digits leave open
+    open_fall: float  # falls of the objective that they leave open
 
 
 class Visited:
@@ -46,24 +50,34 @@ class Visited:
         span = torch.iinfo(torch.int64)
         marks = torch.randint(span.min, span.max, (2, n, n_clusters), generator=generator, dtype=torch.int64)
         self._marks = marks.to(device)
-        self._known: dict[tuple[int, int], tuple[int, int, float]] = {}
+        self._keys = np.empty((0, 2), dtype=np.int64)  # in the order of the first number
+        self.owners = np.empty(0, dtype=np.intp)
+        self.steps = np.empty(0, dtype=np.intp)
+        self.objectives = np.empty(0)
 
-    def keys(self, labels: torch.Tensor) -> list[tuple[int, int]]:
+    def keys(self, labels: torch.Tensor) -> Ints:
         """Return the keys of partitions, a row of labels each; sums wrap around."""
         parts = []
-        for lo, hi in _chunks(len(labels), 32 * labels.shape[1]):
+        for lo, hi in _chunks(len(labels), 32 * labels.shape[1], labels.device):
             some = labels[lo:hi].to(torch.int64).T
-            parts.append(torch.stack([marks.gather(1, some).sum(dim=0) for marks in self._marks]))
-        first, second = torch.cat(parts, dim=1).tolist()
-        return list(zip(first, second, strict=True))
+            parts.append(torch.stack([marks.gather(1, some).sum(dim=0) for marks in self._marks], dim=1))
+        return np.asarray(torch.cat(parts).cpu().numpy())
 
-    def known(self, key: tuple[int, int]) -> tuple[int, int, float] | None:
-        """Return who came to a partition, in which step and with which objective; None for nobody."""
-        return self._known.get(key)
+    def find(self, keys: Ints) -> Ints:
+        """Return where partitions are entered, -1 for those that nobody came to."""
+        places = np.searchsorted(self._keys[:, 0], keys[:, 0])
+        inside = np.minimum(places, max(len(self._keys) - 1, 0))
+        known = (self._keys[inside] == keys).all(axis=1) if len(self._keys) else np.zeros(len(keys), dtype=bool)
+        return np.where(known, inside, -1)
 
-    def enter(self, key: tuple[int, int], run: int, step: int, objective: float) -> None:
-        """Remember a partition."""
-        self._known.setdefault(key, (run, step, objective))
+    def enter(self, keys: Ints, owners: Ints, step: int, objectives: Floats) -> None:
+        """Remember partitions that nobody came to before."""
+        joined = np.concatenate([self._keys, keys])
+        order = np.argsort(joined[:, 0], kind="stable")
+        self._keys = joined[order]
+        self.owners = np.concatenate([self.owners, owners])[order]
+        self.steps = np.concatenate([self.steps, np.full(len(keys), step)])[order]
+        self.objectives = np.concatenate([self.objectives, objectives])[order]
 
 
 class Batch:
@@ -92,57 +106,111 @@ class Batch:
 
     def objectives(self, runs: torch.Tensor) -> torch.Tensor:
         """Return the objectives of some runs, and set their norms; NaN where a cluster is empty."""
-        k = self.sums.shape[1]
-        parts = []
-        for lo, hi in _chunks(len(runs), 32 * self.sums.shape[2]):
+        parts = [torch.empty(0, dtype=torch.float64, device=runs.device)]
+        for lo, hi in _chunks(len(runs), 32 * self.sums.shape[2], runs.device):
             some = runs[lo:hi]
             labels = self.labels[some].to(torch.int64)
             own = self.sums[some[:, None], labels, torch.arange(labels.shape[1], device=runs.device)]
-            own *= self.rules.weights
-            counted = self.rules.weights > 0
-            within = torch.stack([torch.where(labels == c, own, 0.0).sum(dim=1) for c in range(k)], dim=1)
-            held = torch.stack([((labels == c) & counted).any(dim=1) for c in range(k)], dim=1)
-            totals = torch.where(held, self.totals[some], torch.nan)
+            within, totals = self._within(own, labels, self.totals[some])
             self.norms[some] = within / totals**2
             parts.append(self.rules.mass - (within / totals).sum(dim=1))
         return torch.cat(parts)
 
+    def objectives_of(self, labels: torch.Tensor) -> Floats:
+        """Return the objectives of partitions, a row of labels each, by all digits."""
+        parts = [torch.empty(0, dtype=torch.float64, device=labels.device)]
+        k = self.sums.shape[1]
+        for lo, hi in _chunks(len(labels), 32 * labels.shape[1], labels.device):
+            some = labels[lo:hi].to(torch.int64)
+            own = torch.empty(some.shape, dtype=torch.float64, device=labels.device)
+            totals = torch.empty(len(some), k, dtype=torch.float64, device=labels.device)
+            for c in range(k):
+                members = some == c
+                own = torch.where(members, self._digits.sums(members.to(torch.int8)), own)
+                totals[:, c] = members.to(torch.float64) @ self.rules.weights
+            within, totals = self._within(own, some, totals)
+            parts.append(self.rules.mass - (within / totals).sum(dim=1))
+        return np.asarray(torch.cat(parts).cpu().numpy())
+
+    def _within(
+        self, own: torch.Tensor, labels: torch.Tensor, totals: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the sums inside clusters from those of samples over their own, and totals, NaN of empty clusters."""
+        k = self.sums.shape[1]
+        own = own * self.rules.weights
+        counted = self.rules.weights > 0
+        within = torch.stack([torch.where(labels == c, own, 0.0).sum(dim=1) for c in range(k)], dim=1)
+        held = torch.stack([((labels == c) & counted).any(dim=1) for c in range(k)], dim=1)
+        return within, torch.where(held, totals, torch.nan)
+
     def steps(self, runs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the labels that some runs would have after a step, and how many samples would move."""
-        tolerance = self.rules.tolerance
         new = []
         moved = []
-        for lo, hi in _chunks(len(runs), 32 * self.sums.shape[1] * self.sums.shape[2]):
+        for lo, hi in _chunks(len(runs), 32 * self.sums.shape[1] * self.sums.shape[2], runs.device):
             some = runs[lo:hi]
-            values = self.norms[some, :, None] - (2.0 / self.totals[some])[:, :, None] * self.sums[some]
-            labels = self.labels[some].to(torch.int64)[:, None]
-            kept = values.gather(1, labels)[:, 0]
-            values.scatter_(1, labels, torch.inf)
-            low = values.amin(dim=1)
-            moves = low < kept - tolerance
-            first = (values <= (low + tolerance)[:, None]).to(torch.uint8).argmax(dim=1)
-            new.append(torch.where(moves, first, labels[:, 0]).to(self.labels.dtype))
-            moved.append(moves.sum(dim=1))
+            labels, count, left_open = self._decisions(some, self.rules.open_lead)
+            if self.rules.open_lead and bool(left_open.any()):
+                self.refine(some[left_open])
+                labels[left_open], count[left_open], _ = self._decisions(some[left_open], 0.0)
+            new.append(labels)
+            moved.append(count)
         return torch.cat(new), torch.cat(moved)
 
+    def _decisions(self, some: torch.Tensor, open_lead: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return new labels, how many samples move, and whether errors leave anything open."""
+        tolerance = self.rules.tolerance
+        values = self.norms[some, :, None] - (2.0 / self.totals[some])[:, :, None] * self.sums[some]
+        labels = self.labels[some].to(torch.int64)[:, None]
+        kept = values.gather(1, labels)[:, 0]
+        values.scatter_(1, labels, torch.inf)
+        low = values.amin(dim=1)
+        moves = low < kept - tolerance
+        first = (values <= (low + tolerance)[:, None]).to(torch.uint8).argmax(dim=1)
+        left_open = torch.zeros(len(some), dtype=torch.bool, device=some.device)
+        if open_lead:
+            several = (values <= (low + tolerance + open_lead)[:, None]).sum(dim=1) > 1
+            unclear = (low - (kept - tolerance)).abs() <= open_lead
+            left_open = (unclear | (moves & several)).any(dim=1)
+        return torch.where(moves, first, labels[:, 0]).to(self.labels.dtype), moves.sum(dim=1), left_open
+
+    def refine(self, runs: torch.Tensor) -> torch.Tensor:
+        """Compute sums and norms of some runs by all digits; returns their objectives."""
+        for c in range(self.sums.shape[1]):
+            for lo, hi in _chunks(len(runs), 32 * self.sums.shape[2], runs.device):
+                some = runs[lo:hi]
+                self.sums[some, c] = self._digits.sums((self.labels[some] == c).to(torch.int8))
+        return self.objectives(runs)
+
     def move(self, runs: torch.Tensor, labels: torch.Tensor) -> None:
-        """Let some runs take their step: sums of the clusters that changed are computed anew."""
+        """Let some runs take their step: sums of the clusters that changed are computed anew, by their first digits."""
         n = labels.shape[1]
         for c in range(self.sums.shape[1]):
             inside = labels == c
             changed = torch.nonzero((inside != (self.labels[runs] == c)).any(dim=1))[:, 0]
-            for lo, hi in _chunks(len(changed), 32 * n):
+            for lo, hi in _chunks(len(changed), 32 * n, runs.device):
                 some = changed[lo:hi]
                 members = inside[some]
-                self.sums[runs[some], c] = self._digits.sums(members.to(torch.int8))
+                self.sums[runs[some], c] = self._digits.sums(members.to(torch.int8), FIRST)
                 self.totals[runs[some], c] = members.to(torch.float64) @ self.rules.weights
         self.labels[runs] = labels
+
+    def falls(self, old: torch.Tensor, new: torch.Tensor, before: Floats, after: Floats) -> Any:
+        """Return for steps from old to new labels whether they lower the objective; all digits decide what is open."""
+        falls = after < before - self.rules.noise
+        if self.rules.open_fall:
+            left_open = np.flatnonzero(np.abs(before - self.rules.noise - after) <= self.rules.open_fall)
+            if len(left_open):
+                some = torch.as_tensor(left_open, device=old.device)
+                known = self.objectives_of(old[some])
+                falls[left_open] = self.objectives_of(new[some]) < known - self.rules.noise
+        return falls
 
     def coincide(self, runs: torch.Tensor) -> torch.Tensor:
         """Return of some runs whether two centres lie within the tolerance of each other."""
         k = self.sums.shape[1]
         parts = [torch.empty(0, dtype=torch.bool, device=runs.device)]
-        for lo, hi in _chunks(len(runs), 32 * k * self.sums.shape[2]):
+        for lo, hi in _chunks(len(runs), 32 * k * self.sums.shape[2], runs.device):
             some = runs[lo:hi]
             indicators = torch.nn.functional.one_hot(self.labels[some].to(torch.int64), k).to(torch.float64)
             indicators *= self.rules.weights[:, None]
@@ -170,8 +238,13 @@ def run_candidates(
 ) -> CandidateRuns:
     """Run kernel k-means from ``labels`` with each candidate in turn as the centre of one more cluster."""
     device = K.tensor.device
-    rules = Rules(weights.tensor, mass, tolerance, noise, max_iter, deadline)
     digits = _digits_of(K, weights.tensor)
+    # A mean of errors over a cluster is at most one of them over the least weight; distances have three such terms. An
+    # objective is off by one error per sample.
+    carried = weights.tensor[weights.tensor > 0]
+    lead = 6.0 * digits.error / float(carried.min()) if len(carried) else 0.0
+    fall = 2.0 * digits.error * len(K)
+    rules = Rules(weights.tensor, mass, tolerance, noise, max_iter, deadline, lead, fall)
     base = (labels.tensor, sums.tensor, torch.as_tensor(totals, device=device))
     visited = Visited(len(K), len(totals) + 1, device)
     count = len(candidates)
@@ -216,68 +289,76 @@ def _follow(
         labels, moved = batch.steps(active)
         resting = moved == 0
         at_rest = active[resting]
-        states[places[at_rest.cpu().numpy()]] = np.where(batch.coincide(at_rest).cpu().numpy(), LEFT, ENDED)
+        if len(at_rest):
+            here = places[at_rest.cpu().numpy()]
+            objectives[here] = batch.refine(at_rest).cpu().numpy()
+            states[here] = np.where(batch.coincide(at_rest).cpu().numpy(), LEFT, ENDED)
         active = active[~resting]
         labels = labels[~resting]
         if len(active) == 0:
             return
         at = places[active.cpu().numpy()]
-        coming = visited.keys(labels)
-        going, waiting = _meet(visited, coming, at, candidates, states, meetings, objectives, step, rules.noise)
-        if not going:
+        keys = visited.keys(labels)
+        found = visited.find(keys)
+        _join_paths(batch, visited, found, active, labels, candidates, at, states, meetings, objectives, step)
+        going, waiting, leaders = _first_of_equal(keys, np.flatnonzero(found < 0))
+        if len(going) == 0:
             return
-        chosen = torch.as_tensor(going, dtype=torch.int64, device=device)
-        active = active[chosen]
-        batch.move(active, labels[chosen])
-        now = batch.objectives(active).cpu().numpy()
-        falls = now < objectives[at[going]] - rules.noise
-        rank = {position: order for order, position in enumerate(going)}
-        for place, owner in waiting:
-            value = now[rank[owner]]
-            if value < objectives[place] - rules.noise:
-                states[place] = MET
-                meetings[place] = (candidates[at[owner]], step, step)
-        for position, value, lower in zip(going, now.tolist(), falls.tolist(), strict=True):
-            if lower:
-                objectives[at[position]] = value
-                meetings[at[position], 2] = step
-                visited.enter(coming[position], int(candidates[at[position]]), step, value)
-        active = active[torch.as_tensor(falls, device=device)]
+        chosen = torch.as_tensor(going, device=device)
+        old = batch.labels[active[chosen]]
+        batch.move(active[chosen], labels[chosen])
+        now = batch.objectives(active[chosen]).cpu().numpy()
+        # Those that come in this very step to the partition of one of these meet it there.
+        others = torch.as_tensor(waiting, device=device)
+        there = now[np.searchsorted(going, leaders)]
+        meet = batch.falls(batch.labels[active[others]], labels[others], objectives[at[waiting]], there)
+        states[at[waiting[meet]]] = MET
+        meetings[at[waiting[meet]], 0] = candidates[at[leaders[meet]]]
+        meetings[at[waiting[meet]], 1:] = step
+        falls = batch.falls(old, labels[chosen], objectives[at[going]], now)
+        lower = going[falls]
+        objectives[at[lower]] = now[falls]
+        meetings[at[lower], 2] = step
+        visited.enter(keys[lower], candidates[at[lower]], step, now[falls])
+        active = active[chosen][torch.as_tensor(falls, device=device)]
 
 
-def _meet(
+def _join_paths(
+    batch: Batch,
     visited: Visited,
-    coming: list[tuple[int, int]],
-    at: Ints,
+    found: Ints,
+    active: torch.Tensor,
+    labels: torch.Tensor,
     candidates: Ints,
+    at: Ints,
     states: Ints,
     meetings: Ints,
     objectives: Floats,
     step: int,
-    noise: float,
-) -> tuple[list[int], list[tuple[int, int]]]:
+) -> None:
     """Settle the runs, at places ``at``, that come to partitions which others have seen.
 
-    Returns the positions of those that go on, and the places of those that come in this very step to the partition of
-    one of these, with that one's position.
+    A step onto a path counts only if it lowers the objective: else the general solver cuts it back.
     """
-    going: list[int] = []
-    waiting: list[tuple[int, int]] = []
-    first: dict[tuple[int, int], int] = {}
-    for position, (key, place) in enumerate(zip(coming, at.tolist(), strict=True)):
-        known = visited.known(key)
-        if known is not None:
-            owner, their_step, value = known
-            # A step onto a path counts only if it lowers the objective: else the general solver cuts it back.
-            if owner != candidates[place] and value < objectives[place] - noise:
-                states[place] = MET
-                meetings[place] = (owner, their_step, step)
-        elif key in first:
-            waiting.append((place, first[key]))
-        else:
-            first[key] = position
-            going.append(position)
-    return going, waiting
+    owners = visited.owners[found[found >= 0]]
+    known = np.flatnonzero(found >= 0)[owners != candidates[at[found >= 0]]]
+    entries = found[known]
+    some = torch.as_tensor(known, device=labels.device)
+    there = visited.objectives[entries]
+    meet = batch.falls(batch.labels[active[some]], labels[some], objectives[at[known]], there)
+    states[at[known[meet]]] = MET
+    meetings[at[known[meet]], 0] = visited.owners[entries[meet]]
+    meetings[at[known[meet]], 1] = visited.steps[entries[meet]]
+    meetings[at[known[meet]], 2] = step
+
+
+def _first_of_equal(keys: Ints, positions: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the first position of every key among these, the other positions, and the first one of each of these."""
+    order = positions[np.lexsort((positions, keys[positions, 1], keys[positions, 0]))]
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    leaders = order[first][np.cumsum(first) - 1] if len(order) else order
+    return np.sort(order[first]), order[~first], leaders[~first]
 
 
 def _digits_of(K: TorchArray, weights: torch.Tensor) -> DigitMatrix:
@@ -294,6 +375,9 @@ def _room(device: torch.device) -> float:
     return BATCH_SHARE * torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else HOST_BYTES
 
 
-def _chunks(count: int, bytes_each: int) -> list[tuple[int, int]]:
+def _chunks(count: int, bytes_each: int, device: torch.device) -> list[tuple[int, int]]:
     """Return ranges of runs of which what is held at a time stays small."""
-    return ranges(count, max(1, CHUNK_BYTES // max(bytes_each, 1)))
+    held = CHUNK_BYTES
+    if device.type == "cuda":
+        held = min(held, int(CHUNK_SHARE * torch.cuda.mem_get_info(device)[0]))
+    return ranges(count, max(1, held // max(bytes_each, 1)))
