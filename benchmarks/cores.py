@@ -165,7 +165,7 @@ def blockwise():
     n = 15_000
     X = make_blobs(n, n_features=10, centers=25, cluster_std=4.0, random_state=0)[0]
     start = np.random.default_rng(1).integers(K, size=n)
-    return lambda: KernelKMeans(K, kernel="rbf", memory_limit=64, init=start, max_iter=30).fit(X)
+    return lambda: KernelKMeans(K, kernel="rbf", memory_limit=256, init=start, max_iter=30).fit(X)
 
 
 CASES = {"global": global_search, "blockwise": blockwise}

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Tile
-from kernelweave.backends.tiling import MOST_COLUMNS, ROWS, WIDEST, Tiling
+from kernelweave.backends.tiling import MOST_COLUMNS, PIECES, ROWS, WIDEST, Tiling
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas
 
@@ -330,7 +330,7 @@ class HostBackend:
                 out[lo:hi] += tile(sources, slice(lo, hi)).T @ H[sources]
 
         with single_threaded_blas():
-            for_ranges(work, shape[0], elements=shape[0] * shape[1], **_ranges(tiling, shape[1]))
+            for_ranges(work, shape[0], elements=shape[0] * shape[1], **_ranges(tiling, shape[1], shape[0]))
         return out
 
     def tiled_cluster_sums(
@@ -672,10 +672,11 @@ def _least(leads: list[object]) -> float:
     return min(float(lead) for lead in leads)  # type: ignore[arg-type]
 
 
-def _ranges(tiling: Tiling | None, n_sources: int) -> dict[str, Any]:
+def _ranges(tiling: Tiling | None, n_sources: int, n_rows: int) -> dict[str, Any]:
     """Return the ranges of rows that threads take, and how many at a time; wider ones where a tile is not full."""
     columns = TILE_COLS if tiling is None else tiling.columns
-    width = min(max(WIDEST, columns), columns * max(1, TILE_ROWS // max(n_sources, 1)))
+    widest = min(max(WIDEST, columns), max(columns, -(-n_rows // PIECES)))
+    width = min(widest, columns * max(1, TILE_ROWS // max(n_sources, 1)))
     return {"width": width, "most_at_once": None if tiling is None else tiling.most_at_once}
 
 
@@ -689,7 +690,7 @@ def _over_tiles(
             add(sources[start : start + TILE_ROWS], lo, hi)
 
     with single_threaded_blas():
-        for_ranges(work, n_rows, elements=len(sources) * n_rows, **_ranges(tiling, len(sources)))
+        for_ranges(work, n_rows, elements=len(sources) * n_rows, **_ranges(tiling, len(sources), n_rows))
 
 
 def _added_ranges(add: Callable[[Floats, int, int], None], n: int, shape: tuple[int, int]) -> Floats:

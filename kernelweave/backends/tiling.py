@@ -12,6 +12,8 @@ MOST_COLUMNS = 256
 LEAST_COLUMNS = 16
 # Most columns of a tile of few rows.
 WIDEST = 2048
+# Ranges of rows that keep the cores of a workstation busy.
+PIECES = 16
 # A formula may hold two tiles until it has computed one.
 TILES_HELD = 2
 

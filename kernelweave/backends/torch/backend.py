@@ -21,6 +21,8 @@ from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 HELD = 2**26
 # Columns up to which a product with a kernel in single precision is fused: it reads the kernel once.
 MOST_FUSED = 64
+# Clusters up to which sums by label are taken in one program: it passes over its samples once for each.
+MOST_SEGMENTS = 256
 # Share of the free memory of a device that one array may take; a larger one stays in main memory.
 KEPT_SHARE = 0.7
 # Digits to which gains and distances are compared: equal ones then keep the order of the samples.
@@ -161,6 +163,10 @@ class TorchBackend:
 
     def segment_sums(self, labels: TorchArray, values: TorchArray, n_clusters: int) -> Floats:
         """Return sums by cluster."""
+        if labels.tensor.is_cuda and n_clusters <= MOST_SEGMENTS:
+            from kernelweave.backends.torch.triton_sums import segment_sums
+
+            return _small(segment_sums(labels.tensor, values.tensor.to(torch.float64).contiguous(), n_clusters))
         return _small(self._sums_by_cluster(labels.tensor, values.tensor[:, None], n_clusters)[:, 0])
 
     def moves(self, old: TorchArray, new: TorchArray) -> Moves:
@@ -277,6 +283,10 @@ class TorchBackend:
 
     def cluster_sums(self, K: TorchArray, labels: TorchArray, weights: TorchArray, n_clusters: int) -> TorchArray:
         """Return the cluster sums in one pass over the matrix."""
+        if K.tensor.is_cuda and K.tensor.dtype == torch.float32 and n_clusters <= MOST_FUSED:
+            from kernelweave.backends.torch.triton_kernels import stored_sums
+
+            return TorchArray(stored_sums(K.tensor, labels.tensor, weights.tensor, n_clusters, STORED_TILE))
         return TorchArray(self.product(K, self.indicators(labels, weights, n_clusters)).tensor.T.contiguous())
 
     def move_sums(self, sums: TorchArray, K: TorchArray, moves: Moves, weights: TorchArray) -> None:
@@ -329,6 +339,14 @@ class TorchBackend:
         """Return the nearest cluster of every sample."""
         slopes = np.where(totals > 0, 2.0 / np.where(totals > 0, totals, 1.0), 0.0)
         filled = ~np.isinf(norms)
+        if sums.tensor.is_cuda and sums.tensor.stride(1) == 1:
+            from kernelweave.backends.torch.triton_sums import nearest_sums
+
+            weighed = coefs is not None
+            known = self.tensor(np.stack([norms, slopes, norms if coefs is None else coefs]), torch.float64)
+            clusters = (known[0], known[1], known[2])
+            here = nearest_sums(sums.tensor, clusters, diag.tensor, labels.tensor, tolerance, weighed=weighed)
+            return Assignment(TorchArray(here[0]), TorchArray(here[1]), float(here[2]))
 
         def values(lo: int, hi: int) -> torch.Tensor:
             found = self._column(np.where(filled, norms, 0.0)) - self._column(slopes) * sums.tensor[:, lo:hi]

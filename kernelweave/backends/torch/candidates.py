@@ -48,9 +48,10 @@ class Visited:
     def __init__(self, n: int, n_clusters: int, device: torch.device) -> None:
         generator = torch.Generator().manual_seed(0)
         span = torch.iinfo(torch.int64)
-        marks = torch.randint(span.min, span.max, (2, n, n_clusters), generator=generator, dtype=torch.int64)
-        self._marks = marks.to(device)
-        self._keys = np.empty((0, 2), dtype=np.int64)  # in the order of the first number
+        marks = torch.randint(span.min, span.max, (2, n_clusters * n), generator=generator, dtype=torch.int64)
+        self._marks = marks.to(device)  # cluster by cluster
+        self._keys = np.empty((0, 2), dtype=np.int64)  # in the order of the first number, in two parts
+        self._sorted = 0  # where the second part begins
         self.owners = np.empty(0, dtype=np.intp)
         self.steps = np.empty(0, dtype=np.intp)
         self.objectives = np.empty(0)
@@ -59,25 +60,33 @@ class Visited:
         """Return the keys of partitions, a row of labels each; sums wrap around."""
         parts = []
         for lo, hi in _chunks(len(labels), 32 * labels.shape[1], labels.device):
-            some = labels[lo:hi].to(torch.int64).T
-            parts.append(torch.stack([marks.gather(1, some).sum(dim=0) for marks in self._marks], dim=1))
+            places = labels[lo:hi].to(torch.int64) * labels.shape[1]
+            places += torch.arange(labels.shape[1], device=labels.device)
+            parts.append(torch.stack([marks[places].sum(dim=1) for marks in self._marks], dim=1))
         return np.asarray(torch.cat(parts).cpu().numpy())
 
     def find(self, keys: Ints) -> Ints:
         """Return where partitions are entered, -1 for those that nobody came to."""
-        places = np.searchsorted(self._keys[:, 0], keys[:, 0])
-        inside = np.minimum(places, max(len(self._keys) - 1, 0))
-        known = (self._keys[inside] == keys).all(axis=1) if len(self._keys) else np.zeros(len(keys), dtype=bool)
-        return np.where(known, inside, -1)
+        found = np.full(len(keys), -1)
+        for start, stop in ((0, self._sorted), (self._sorted, len(self._keys))):
+            if stop > start:
+                inside = np.minimum(start + np.searchsorted(self._keys[start:stop, 0], keys[:, 0]), stop - 1)
+                found = np.where((self._keys[inside] == keys).all(axis=1), inside, found)
+        return found
 
     def enter(self, keys: Ints, owners: Ints, step: int, objectives: Floats) -> None:
-        """Remember partitions that nobody came to before."""
-        joined = np.concatenate([self._keys, keys])
-        order = np.argsort(joined[:, 0], kind="stable")
-        self._keys = joined[order]
-        self.owners = np.concatenate([self.owners, owners])[order]
-        self.steps = np.concatenate([self.steps, np.full(len(keys), step)])[order]
-        self.objectives = np.concatenate([self.objectives, objectives])[order]
+        """Remember partitions that nobody came to before; those entered last are sorted apart until they are many."""
+        self._keys = np.concatenate([self._keys, keys])
+        self.owners = np.concatenate([self.owners, owners])
+        self.steps = np.concatenate([self.steps, np.full(len(keys), step)])
+        self.objectives = np.concatenate([self.objectives, objectives])
+        if 4 * (len(self._keys) - self._sorted) > len(self._keys):
+            self._sorted = 0
+        order = np.argsort(self._keys[self._sorted :, 0], kind="stable")
+        for values in (self._keys, self.owners, self.steps, self.objectives):
+            values[self._sorted :] = values[self._sorted :][order]
+        if self._sorted == 0:
+            self._sorted = len(self._keys)
 
 
 class Batch:
@@ -107,6 +116,14 @@ class Batch:
     def objectives(self, runs: torch.Tensor) -> torch.Tensor:
         """Return the objectives of some runs, and set their norms; NaN where a cluster is empty."""
         parts = [torch.empty(0, dtype=torch.float64, device=runs.device)]
+        if self.sums.is_cuda:
+            from kernelweave.backends.torch.triton_sums import within_runs
+
+            within, totals, held = within_runs(self.sums, self.labels, runs, self.rules.weights)
+            self.totals[runs] = totals
+            totals = torch.where(held, totals, torch.nan)
+            self.norms[runs] = within / totals**2
+            return self.rules.mass - (within / totals).sum(dim=1)
         for lo, hi in _chunks(len(runs), 32 * self.sums.shape[2], runs.device):
             some = runs[lo:hi]
             labels = self.labels[some].to(torch.int64)
@@ -147,7 +164,9 @@ class Batch:
         """Return the labels that some runs would have after a step, and how many samples would move."""
         new = []
         moved = []
-        for lo, hi in _chunks(len(runs), 32 * self.sums.shape[1] * self.sums.shape[2], runs.device):
+        # In plain torch, temporaries are as large as the sums.
+        each = 4 if self.sums.is_cuda else 32 * self.sums.shape[1]
+        for lo, hi in _chunks(len(runs), each * self.sums.shape[2], runs.device):
             some = runs[lo:hi]
             labels, count, left_open = self._decisions(some, self.rules.open_lead)
             if self.rules.open_lead and bool(left_open.any()):
@@ -160,6 +179,10 @@ class Batch:
     def _decisions(self, some: torch.Tensor, open_lead: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return new labels, how many samples move, and whether errors leave anything open."""
         tolerance = self.rules.tolerance
+        if self.sums.is_cuda:
+            from kernelweave.backends.torch.triton_sums import decide_runs
+
+            return decide_runs(self.sums, self.norms, self.totals, self.labels, some, tolerance, open_lead)
         values = self.norms[some, :, None] - (2.0 / self.totals[some])[:, :, None] * self.sums[some]
         labels = self.labels[some].to(torch.int64)[:, None]
         kept = values.gather(1, labels)[:, 0]
@@ -179,7 +202,7 @@ class Batch:
         for c in range(self.sums.shape[1]):
             for lo, hi in _chunks(len(runs), 32 * self.sums.shape[2], runs.device):
                 some = runs[lo:hi]
-                self.sums[some, c] = self._digits.sums((self.labels[some] == c).to(torch.int8))
+                self._digits.write_sums(self.sums, some, c, (self.labels[some] == c).to(torch.int8))
         return self.objectives(runs)
 
     def move(self, runs: torch.Tensor, labels: torch.Tensor) -> None:
@@ -191,8 +214,9 @@ class Batch:
             for lo, hi in _chunks(len(changed), 32 * n, runs.device):
                 some = changed[lo:hi]
                 members = inside[some]
-                self.sums[runs[some], c] = self._digits.sums(members.to(torch.int8), FIRST)
-                self.totals[runs[some], c] = members.to(torch.float64) @ self.rules.weights
+                self._digits.write_sums(self.sums, runs[some], c, members.to(torch.int8), FIRST)
+                if not self.sums.is_cuda:  # there, they are taken together with objectives
+                    self.totals[runs[some], c] = members.to(torch.float64) @ self.rules.weights
         self.labels[runs] = labels
 
     def falls(self, old: torch.Tensor, new: torch.Tensor, before: Floats, after: Floats) -> Any:

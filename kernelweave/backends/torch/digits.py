@@ -52,14 +52,39 @@ class DigitMatrix:
         if self._whole is not None:
             return indicators.to(torch.float64) @ self._whole.T
         rows = len(indicators)
-        side = self.digits.shape[1]
-        height = max(32, -(-rows // MULTIPLE) * MULTIPLE)
-        padded = torch.zeros(height, side, dtype=torch.int8, device=indicators.device)
-        padded[:rows, : self.n] = indicators
-        total = torch.zeros(height, side, dtype=torch.float64, device=indicators.device)
+        padded = self._padded(indicators)
+        total = torch.zeros(len(padded), len(self.digits[0]), dtype=torch.float64, device=indicators.device)
         for d in reversed(range(DIGITS - count, DIGITS)):
             total = torch.add(_integer_products(padded, self.digits[d].T), total, alpha=2.0**BITS)
-        return total[:rows, : self.n] * (self.unit * 2.0 ** (BITS * (DIGITS - count)))
+        return total[:rows, : self.n] * self._unit(count)
+
+    def write_sums(
+        self, sums: torch.Tensor, runs: torch.Tensor, cluster: int, indicators: torch.Tensor, count: int = DIGITS
+    ) -> None:
+        """Write these sums into those of a cluster of some runs, shape (runs, k, n)."""
+        if self._whole is not None or not sums.is_cuda:
+            sums[runs, cluster] = self.sums(indicators, count)
+            return
+        from kernelweave.backends.torch.triton_sums import write_digits
+
+        padded = self._padded(indicators)
+        shape = (count, len(padded), len(self.digits[0]))
+        products = torch.empty(shape, dtype=torch.int32, device=sums.device)
+        for place, d in enumerate(reversed(range(DIGITS - count, DIGITS))):
+            torch._int_mm(padded, self.digits[d].T, out=products[place])
+        rows = runs * sums.shape[1] + cluster
+        write_digits(products, rows, sums.view(-1, self.n), self._unit(count), 2.0**BITS)
+
+    def _padded(self, indicators: torch.Tensor) -> torch.Tensor:
+        """Return indicators in a matrix whose sides are as integer products take them."""
+        height = max(32, -(-len(indicators) // MULTIPLE) * MULTIPLE)
+        padded = torch.zeros(height, len(self.digits[0]), dtype=torch.int8, device=indicators.device)
+        padded[: len(indicators), : self.n] = indicators
+        return padded
+
+    def _unit(self, count: int) -> float:
+        """Return what the last of so many digits counts in."""
+        return self.unit * 2.0 ** (BITS * (DIGITS - count))
 
 
 def _largest(K: torch.Tensor, weights: torch.Tensor) -> float:

@@ -548,6 +548,61 @@ def stored_products(K: torch.Tensor, indicators: torch.Tensor, shape: Shape) -> 
 
 
 @triton.jit
+def _stored_sums(  # type: ignore[no-untyped-def]
+    K,
+    labels,
+    weights,
+    sums,
+    n,
+    n_columns,
+    n_clusters,
+    stride,
+    CLUSTERS: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Write the sums of some rows of a stored kernel by cluster, in double precision."""
+    o = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    i = tl.minimum(o, n - 1)
+    c = tl.arange(0, CLUSTERS)
+    total = tl.zeros((ROWS, CLUSTERS), tl.float64)
+    for j0 in range(0, n_columns, COLUMNS):
+        j = j0 + tl.arange(0, COLUMNS)
+        there = j < n_columns
+        values = tl.load(K + i[:, None].to(tl.int64) * stride + j[None, :], mask=there[None, :], other=0.0)
+        label = tl.load(labels + j, mask=there, other=-1)
+        carried = tl.load(weights + j, mask=there, other=0.0)
+        indicators = tl.where(label[:, None] == c[None, :], carried[:, None], 0.0)
+        total += tl.dot(values.to(tl.float64), indicators)
+    at = c[None, :].to(tl.int64) * n + o[:, None]
+    tl.store(sums + at, total, mask=(o[:, None] < n) & (c[None, :] < n_clusters))
+
+
+def stored_sums(
+    K: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor, n_clusters: int, shape: Shape
+) -> torch.Tensor:
+    """Return the (k, n) sums by cluster in double precision, K read once in the precision it is stored in."""
+    n, n_columns = K.shape
+    sums = torch.empty(n_clusters, n, dtype=torch.float64, device=K.device)
+    _stored_sums[(triton.cdiv(n, shape.rows),)](
+        K,
+        labels,
+        weights,
+        sums,
+        n,
+        n_columns,
+        n_clusters,
+        K.stride(0),
+        max(16, triton.next_power_of_2(n_clusters)),
+        shape.rows,
+        shape.columns,
+        num_warps=shape.warps,
+        num_stages=shape.stages,
+    )
+    return sums
+
+
+@triton.jit
 def _nearest_means(  # type: ignore[no-untyped-def]
     Phi,
     centers,
