@@ -60,7 +60,16 @@ def own_members(cls: type, described: frozenset[type] = frozenset()) -> tuple[li
         function = getattr(function, "fn", function)
         if inspect.isfunction(function) and function.__doc__ and (_ours(function) or name in INHERITED):
             methods.append(name)
-    order = ("fit", "fit_predict", "fit_transform", "predict", "predict_proba", "decision_function", "transform", "score")
+    order = (
+        "fit",
+        "fit_predict",
+        "fit_transform",
+        "predict",
+        "predict_proba",
+        "decision_function",
+        "transform",
+        "score",
+    )
     methods.sort(key=lambda name: (order.index(name) if name in order else len(order), name))
     return methods, properties
 

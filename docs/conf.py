@@ -6,8 +6,10 @@ from importlib.metadata import version as installed
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for _pictures, which the gallery imports by name, and for the two extensions
+sys.path.insert(0, str(HERE))  # for the extensions of this folder, whose names begin with an underscore
 sys.path.insert(0, str(HERE.parent))  # for the package of the published experiments, which is not installed
+
+from _pictures import THUMBNAIL  # noqa: E402  (found on the path set above)
 
 project = "kernelweave"
 author = "The kernelweave developers"
@@ -27,6 +29,7 @@ extensions = [
     "_api",
     "_charts",
     "_formulas",
+    "_pictures",
 ]
 exclude_patterns = ["_build", "_only_here.md"]
 html_math_renderer = "mathml"
@@ -52,8 +55,6 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "ignore_pattern": r"^(?!(.*[/\\])?plot_)",
     "within_subsection_order": "FileNameSortKey",
-    "reset_argv": "_pictures.arguments",
-    "image_scrapers": ("matplotlib", "_pictures.saved_picture"),
     "abort_on_example_error": True,
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("kernelweave",),
@@ -63,7 +64,7 @@ sphinx_gallery_conf = {
     "inspect_global_variables": False,
     "min_reported_time": 3600,
     "show_signature": False,
-    "thumbnail_size": (480, 330),
+    "thumbnail_size": THUMBNAIL,
     "write_computation_times": False,
 }
 
