@@ -1,7 +1,7 @@
 """One page for every class and function that ``api.md`` and ``api_parts.md`` list, written when the site is built.
 
-The pages go to ``docs/api``, which git ignores. Each has the signature and the docstring, the methods, links to the pages
-of the guide that speak of the name, and the examples of the gallery that use it.
+The pages go to ``docs/api``, which git ignores. Each has the signature and the docstring, the methods, links to the
+pages of the guide that speak of the name, and the examples of the gallery that use it.
 """
 
 import importlib
@@ -15,6 +15,8 @@ INDEXES = ("api.md", "api_parts.md")
 FOLDER = "api"
 #: Methods that estimators inherit from scikit-learn and that users call.
 INHERITED = ("fit_predict", "fit_transform")
+#: Methods in the order in which users need them; others follow by name.
+FIRST = ("fit", "fit_predict", "fit_transform", "predict", "predict_proba", "decision_function", "transform", "score")
 #: Pages of the guide that a page names at most.
 MOST_LINKS = 3
 
@@ -60,17 +62,7 @@ def own_members(cls: type, described: frozenset[type] = frozenset()) -> tuple[li
         function = getattr(function, "fn", function)
         if inspect.isfunction(function) and function.__doc__ and (_ours(function) or name in INHERITED):
             methods.append(name)
-    order = (
-        "fit",
-        "fit_predict",
-        "fit_transform",
-        "predict",
-        "predict_proba",
-        "decision_function",
-        "transform",
-        "score",
-    )
-    methods.sort(key=lambda name: (order.index(name) if name in order else len(order), name))
+    methods.sort(key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
     return methods, properties
 
 

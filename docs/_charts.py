@@ -1,4 +1,4 @@
-"""Charts with links: pictures of this list are put into the page itself, where their links work and their colours follow it.
+"""Charts with links, put into the page itself: their links work there, and their colours follow the page.
 
 An ``<img>`` shows the same chart without links; that is what other readers of the Markdown files see.
 """

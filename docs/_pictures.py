@@ -43,8 +43,42 @@ PANELS = {
     "plot_tissue_image": (0.5, 0.0, 1.0, 1.0),
     "plot_two_rings": (0.5, 0.0, 1.0, 1.0),
 }
+#: The examples in the order of the gallery.
+ORDER = (
+    "plot_graph_fusion",
+    "plot_incomplete_omics",
+    "plot_text_and_links",
+    "plot_photo_segments",
+    "plot_mesh_partition",
+    "plot_string_kernel",
+    "plot_time_series",
+    "plot_mixed_table",
+    "plot_how_many",
+    "plot_explain_wines",
+    "plot_report",
+    "plot_saved_model",
+    "plot_larger_than_memory",
+    "plot_two_rings",
+    "plot_ten_rings",
+    "plot_minmax_start",
+    "plot_convex_mixture",
+    "plot_multi_view_digits",
+    "plot_kernel_spectral",
+    "plot_ratio_kernels",
+    "plot_tissue_image",
+)
 #: Width and height of a thumbnail, twice those on the page, for sharp screens.
 THUMBNAIL = (480, 330)
+
+
+class GalleryOrder:
+    """The key by which the gallery is sorted."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, file):
+        return ORDER.index(Path(file).stem)
 
 
 def write_thumbnails(app):

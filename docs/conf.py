@@ -54,7 +54,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "ignore_pattern": r"^(?!(.*[/\\])?plot_)",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "_pictures.GalleryOrder",
     "abort_on_example_error": True,
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("kernelweave",),

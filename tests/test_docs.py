@@ -5,6 +5,7 @@ blocks run too, in the same folder, if a ``text`` block follows. A block that ne
 over by ``<!-- not run: reason -->`` on the line before it.
 """
 
+import importlib
 import io
 import os
 import re
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelweave import plots
+from kernelweave import kernels, plots
 from tests.command_server import programs
 
 ROOT = Path(__file__).parents[1]
@@ -163,11 +164,13 @@ def test_an_example_draws_one_picture_that_is_not_empty(example, tmp_path, monke
     assert [path.name for path in tmp_path.iterdir()] == ["picture.png"], "the example leaves files behind"
 
 
-def test_every_example_of_the_gallery_has_a_title_and_the_thumbnail_of_a_panel_belongs_to_one():
-    panels = runpy.run_path(str(DOCS / "_pictures.py"))["PANELS"]
+def test_every_example_of_the_gallery_has_a_title_and_a_place_and_thumbnails_are_of_examples():
+    script = runpy.run_path(str(DOCS / "_pictures.py"))
+    panels = script["PANELS"]
     gallery = {path.stem for path in EXAMPLES if path.stem.startswith("plot_")}
     assert len(gallery) >= 16
     assert set(panels) <= gallery
+    assert sorted(script["ORDER"]) == sorted(gallery)
     for left, top, right, bottom in panels.values():
         assert 0 <= left < right <= 1
         assert 0 <= top < bottom <= 1
@@ -175,3 +178,99 @@ def test_every_example_of_the_gallery_has_a_title_and_the_thumbnail_of_a_panel_b
         if path.stem in gallery:
             title, rule = path.read_text(encoding="utf-8").splitlines()[1:3]
             assert rule == "=" * len(title)
+
+
+def test_the_table_of_what_only_this_library_does_is_the_same_in_the_readme_and_on_the_front_page():
+    table = (DOCS / "_only_here.md").read_text(encoding="utf-8").strip()
+    assert table in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "```{include} _only_here.md\n```" in (DOCS / "index.md").read_text(encoding="utf-8")
+    shown = re.sub(r"<!--.*?-->", "", table, flags=re.DOTALL).splitlines()
+    rows = [line for line in shown if line.startswith("| ")][1:]
+    assert len(rows) >= 6
+    for row in rows:
+        _, figure, machine, command = (entry.strip() for entry in row.strip("|").split(" | "))
+        assert re.search(r"\d", figure), row
+        assert re.search(r"`[0-9a-f]{7}`", machine), row
+        assert command.startswith("`"), row
+        assert "..." not in row, "a figure is missing"
+
+
+# --- anchors ----------------------------------------------------------------------------------------------------------
+
+
+def anchors(page):
+    """Return the anchors of the headings of a page, as the site and common viewers of Markdown make them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#{1,4} (.+)$", text, flags=re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower() for title in titles)
+    return {re.sub(r"[^\w\- ]", "", title).strip().replace(" ", "-") for title in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_anchors_that_a_page_links_to_exist(page):
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    lost = []
+    for found in LINK.finditer(text):
+        file, _, anchor = found["target"].partition("#")
+        target = page.parent / file if file else page
+        if anchor and target.suffix == ".md" and not found["target"].startswith(SOMEWHERE_ELSE[:3]):
+            lost += [found["target"]] if anchor not in anchors(target) else []
+    assert lost == []
+
+
+def test_the_chart_leads_to_pages_of_the_guide_and_the_list_below_it_to_the_same_ones():
+    chart = (DOCS / "_static" / "choosing.svg").read_text(encoding="utf-8")
+    page = (DOCS / "guide" / "choosing.md").read_text(encoding="utf-8")
+    listed = page.partition("## The chart as a list")[2].partition("\n## ")[0]
+    of_chart = re.findall(r'<a href="\.\./guide/([\w-]+)\.html(#[\w-]+)?">\n<rect class="(?:leaf|first)"', chart)
+    of_list = re.findall(r"\(([\w-]+)\.md(#[\w-]+)?\)", listed)
+    assert sorted(of_chart) == sorted(of_list)
+    assert len(of_chart) == len(re.findall(r'class="name"', chart)) == 13
+    for file, anchor in re.findall(r'<a href="\.\./guide/([\w-]+)\.html#?([\w-]*)"', chart):
+        target = DOCS / "guide" / f"{file}.md"
+        assert target.exists()
+        assert not anchor or anchor in anchors(target)
+    for method in re.findall(r'class="name"[^>]*>(\w+)<', chart):
+        assert f"[`{method}`]" in listed
+
+
+# --- the API ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_public_name_has_a_page_in_the_api_and_every_name_there_exists():
+    script = runpy.run_path(str(DOCS / "_api.py"))
+    listed = [entry for file in script["INDEXES"] for entry in script["listed"]((DOCS / file).read_text("utf-8"))]
+    assert len(listed) == len(set(listed))
+    for module, entry in listed:
+        assert hasattr(importlib.import_module(module), entry), f"{module}.{entry}"
+    rooms = ("explain", "report", "model_selection", "plots", "metrics", "datasets", "preprocessing")
+    wanted = {(f"kernelweave.{room}", entry) for room in rooms for entry in public(f"kernelweave.{room}")}
+    # scikit-learn's own class, which the page of errors names in a sentence
+    wanted |= {("kernelweave", entry) for entry in public("kernelweave") if entry != "ConvergenceWarning"}
+    assert wanted - set(listed) == set()
+
+
+def public(module):
+    """Return the classes and functions among the public names of a module."""
+    found = importlib.import_module(module)
+    return [entry for entry in found.__all__ if callable(getattr(found, entry))]
+
+
+def test_the_page_of_a_class_has_its_methods_its_guide_and_its_examples():
+    script = runpy.run_path(str(DOCS / "_api.py"))
+    pages = {"first": "`GraphCut` and GraphCut", "second": "`GraphCut`", "third": "GraphCutter"}
+    text = script["page_text"]("kernelweave", "GraphCut", pages)
+    assert text.startswith("GraphCut\n========\n\n.. currentmodule:: kernelweave\n\n.. autoclass:: GraphCut\n")
+    assert text.index("   .. automethod:: fit\n") < text.index("   .. automethod:: fit_predict\n")
+    assert "__init__" not in text
+    assert ":doc:`/guide/first`\n* :doc:`/guide/second`\n" in text
+    assert "third" not in text
+    assert ".. minigallery:: kernelweave.GraphCut\n" in text
+    function = script["page_text"]("kernelweave.metrics", "normalized_cut", {})
+    assert ".. autofunction:: normalized_cut\n" in function
+    assert "In the guide" not in function
+    # What an operator takes unchanged from its base class is on the page of that class.
+    methods, _ = script["own_members"](kernels.BlockwiseKernel, frozenset({kernels.KernelOperator}))
+    assert "dense" in methods
+    assert "gram_factor" not in methods
+    assert "gram_factor" in script["own_members"](kernels.KernelOperator)[0]
