@@ -29,7 +29,7 @@ def inline(writer, node):
 
 def displayed(writer, node):
     """Write a formula that stands alone; a wide one scrolls in its own box."""
-    writer.body.append(writer.starttag(node, "div", CLASS="math"))
+    writer.body.append(writer.starttag(node, "div", CLASS="formula"))
     writer.body.append(mathml(node, block=True))
     writer.body.append("</div>\n")
     raise nodes.SkipNode

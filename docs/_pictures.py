@@ -30,10 +30,10 @@ EXAMPLES = {
 #: several panels cannot be read at the size of a thumbnail; one of its panels can.
 PANELS = {
     "plot_convex_mixture": (0.0, 0.0, 0.45, 1.0),
-    "plot_graph_fusion": (0.345, 0.0, 0.665, 1.0),
+    "plot_graph_fusion": (0.365, 0.0, 0.665, 1.0),
     "plot_how_many": (0.67, 0.0, 1.0, 1.0),
-    "plot_incomplete_omics": (0.47, 0.0, 1.0, 1.0),
-    "plot_kernel_spectral": (0.0, 0.5, 0.25, 1.0),
+    "plot_incomplete_omics": (0.487, 0.0, 1.0, 1.0),
+    "plot_kernel_spectral": (0.0, 0.5, 0.232, 1.0),
     "plot_minmax_start": (0.667, 0.0, 1.0, 1.0),
     "plot_multi_view_digits": (0.52, 0.44, 1.0, 1.0),
     "plot_photo_segments": (0.0, 0.5, 1.0, 1.0),
@@ -86,13 +86,14 @@ def write_thumbnails(app):
     from PIL import Image, ImageOps
 
     folder = Path(app.srcdir, "gallery", "images")
-    for name, (left, top, right, bottom) in PANELS.items():
+    for name in ORDER:
+        left, top, right, bottom = PANELS.get(name, (0.0, 0.0, 1.0, 1.0))
         with Image.open(folder / f"sphx_glr_{name}_001.png") as picture:
             width, height = picture.size
             panel = picture.convert("RGB").crop((left * width, top * height, right * width, bottom * height))
         # White margins around the panel would make it smaller.
         content = ImageOps.invert(panel).getbbox() or (0, 0, *panel.size)
-        card = ImageOps.pad(panel.crop(content), THUMBNAIL, color="white")
+        card = ImageOps.pad(ImageOps.expand(panel.crop(content), 6, "white"), THUMBNAIL, color="white")
         card.save(folder / "thumb" / f"sphx_glr_{name}_thumb.png", optimize=True)
 
 

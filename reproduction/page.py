@@ -225,12 +225,22 @@ def _experiment(result: ExperimentResult) -> str:
     experiment = result.experiment
     told = {"Source": f"{experiment.source}.", "Data": experiment.preprocessing, "Protocol": experiment.protocol}
     facts = "\n".join(f"- {name}: {fact}" for name, fact in told.items() if fact)
-    blocks = [f"### {experiment.title} (`{experiment.id}`)", facts]
+    blocks = [f"### {experiment.title} (`{experiment.id}`)", facts, f"<details>\n<summary>{_outcome(result)}</summary>"]
     by_columns: dict[tuple[str, ...], list[CellResult]] = {}
     for cell in result.cells:
         by_columns.setdefault(_columns(cell), []).append(cell)
     blocks += [_table(columns, cells) for columns, cells in by_columns.items()]
-    return "\n\n".join(filter(None, blocks))
+    return "\n\n".join(filter(None, [*blocks, "</details>"]))
+
+
+def _outcome(result: ExperimentResult) -> str:
+    """Return what came of an experiment, in the line that opens and shuts its tables."""
+    rows = "1 row" if len(result.cells) == 1 else f"{len(result.cells)} rows"
+    counts = Counter(figure.verdict for cell in result.cells for figure in cell.figures if figure.printed is not None)
+    if not counts:
+        return f"{rows}; no source prints figures of them"
+    told = ", ".join(f"{counts[verdict]:,} {_words(verdict)}" for verdict in COUNTED if counts[verdict])
+    return f"{rows}; of {sum(counts.values()):,} figures and claims in print, {told}"
 
 
 def _columns(cell: CellResult) -> tuple[str, ...]:

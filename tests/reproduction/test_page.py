@@ -129,6 +129,17 @@ def test_every_mark_is_explained():
         assert f"| {mark or 'none'} |" in text
 
 
+def test_the_tables_of_an_experiment_open_under_a_line_that_says_what_came_out():
+    text = written()
+    summary = next(line for line in text.splitlines() if line.startswith("<summary>"))
+    assert summary.startswith("<summary>5 rows; of 12 figures and claims in print, ")
+    assert summary.endswith("2 agree because something was fitted to them</summary>")
+    assert "3 agree, 2 are better here, 5 differ, " in summary
+    # Blank lines around the marks: without them the tables would be read as HTML.
+    assert f"<details>\n{summary}\n\n|" in text
+    assert "|\n\n</details>\n" in text or ".\n\n</details>\n" in text
+
+
 def test_claims_stand_in_their_own_words_with_how_often_they_hold():
     assert lines("| Claims:") == [
         "| Claims: it holds (`holds`) | 100% | agrees |",
