@@ -225,7 +225,7 @@ def _experiment(result: ExperimentResult) -> str:
     experiment = result.experiment
     told = {"Source": f"{experiment.source}.", "Data": experiment.preprocessing, "Protocol": experiment.protocol}
     facts = "\n".join(f"- {name}: {fact}" for name, fact in told.items() if fact)
-    blocks = [f"### {experiment.title} (`{experiment.id}`)", facts, f"<details>\n<summary>{_outcome(result)}</summary>"]
+    blocks = [f"### {experiment.title} (`{experiment.id}`)", f"<details>\n<summary>{_outcome(result)}</summary>", facts]
     by_columns: dict[tuple[str, ...], list[CellResult]] = {}
     for cell in result.cells:
         by_columns.setdefault(_columns(cell), []).append(cell)

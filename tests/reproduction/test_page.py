@@ -136,7 +136,7 @@ def test_the_tables_of_an_experiment_open_under_a_line_that_says_what_came_out()
     assert summary.endswith("2 agree because something was fitted to them</summary>")
     assert "3 agree, 2 are better here, 5 differ, " in summary
     # Blank lines around the marks: without them the tables would be read as HTML.
-    assert f"<details>\n{summary}\n\n|" in text
+    assert f"<details>\n{summary}\n\n- Source: PhD table 2.5." in text
     assert "|\n\n</details>\n" in text or ".\n\n</details>\n" in text
 
 
