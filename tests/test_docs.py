@@ -273,4 +273,5 @@ def test_the_page_of_a_class_has_its_methods_its_guide_and_its_examples():
     methods, _ = script["own_members"](kernels.BlockwiseKernel, frozenset({kernels.KernelOperator}))
     assert "dense" in methods
     assert "gram_factor" not in methods
+    assert "gram_factor" in script["own_members"](kernels.BlockwiseKernel)[0]  # no page of the base class
     assert "gram_factor" in script["own_members"](kernels.KernelOperator)[0]
