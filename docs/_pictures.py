@@ -1,37 +1,106 @@
-"""Pictures of the documentation: those that examples save for the gallery, and one of every Display.
+"""Pictures of the documentation: one of every Display, those that examples draw, and the thumbnails of the gallery.
 
 ``python docs/_pictures.py`` draws the Displays of ``guide/pictures.md`` anew, into ``_static``; names given to it draw
-these alone.
+these alone, such as ``display_embedding.png``, or ``two_rings.png``, which an example draws.
 """
 
-import shutil
+import runpy
 import sys
-import tempfile
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
-_folder = tempfile.TemporaryDirectory(prefix="kernelweave-gallery-")  # removed when the build ends
-#: Where examples save; the file is taken away after each of them.
-PLACE = Path(_folder.name, "picture.png")
-#: Where the pictures of Displays are kept.
-STATIC = Path(__file__).parent / "_static"
+HERE = Path(__file__).parent
+#: Where pictures are kept.
+STATIC = HERE / "_static"
+#: Pictures of the guide that examples draw.
+EXAMPLES = {
+    "convex_mixture.png": "plot_convex_mixture.py",
+    "graph_fusion.png": "plot_graph_fusion.py",
+    "incomplete.png": "plot_incomplete_omics.py",
+    "kernel_spectral.png": "plot_kernel_spectral.py",
+    "minmax_start.png": "plot_minmax_start.py",
+    "multi_view_digits.png": "plot_multi_view_digits.py",
+    "ratio_kernels.png": "plot_ratio_kernels.py",
+    "ten_rings.png": "plot_ten_rings.py",
+    "two_rings.png": "plot_two_rings.py",
+}
+#: The part of a picture that its thumbnail shows, as shares of width and height: left, top, right, bottom. A picture of
+#: several panels cannot be read at the size of a thumbnail; one of its panels can.
+PANELS = {
+    "plot_convex_mixture": (0.0, 0.0, 0.45, 1.0),
+    "plot_graph_fusion": (0.365, 0.0, 0.665, 1.0),
+    "plot_how_many": (0.67, 0.0, 1.0, 1.0),
+    "plot_incomplete_omics": (0.487, 0.0, 1.0, 1.0),
+    "plot_kernel_spectral": (0.0, 0.5, 0.232, 1.0),
+    "plot_minmax_start": (0.667, 0.0, 1.0, 1.0),
+    "plot_multi_view_digits": (0.52, 0.44, 1.0, 1.0),
+    "plot_photo_segments": (0.0, 0.5, 1.0, 1.0),
+    "plot_ratio_kernels": (0.45, 0.33, 1.0, 0.67),
+    "plot_string_kernel": (0.0, 0.0, 1.0, 0.55),
+    "plot_ten_rings": (0.665, 0.0, 1.0, 1.0),
+    "plot_tissue_image": (0.5, 0.0, 1.0, 1.0),
+    "plot_two_rings": (0.5, 0.0, 1.0, 1.0),
+}
+#: The examples in the order of the gallery.
+ORDER = (
+    "plot_graph_fusion",
+    "plot_incomplete_omics",
+    "plot_text_and_links",
+    "plot_photo_segments",
+    "plot_mesh_partition",
+    "plot_string_kernel",
+    "plot_time_series",
+    "plot_mixed_table",
+    "plot_how_many",
+    "plot_explain_wines",
+    "plot_report",
+    "plot_saved_model",
+    "plot_larger_than_memory",
+    "plot_two_rings",
+    "plot_ten_rings",
+    "plot_minmax_start",
+    "plot_convex_mixture",
+    "plot_multi_view_digits",
+    "plot_kernel_spectral",
+    "plot_ratio_kernels",
+    "plot_tissue_image",
+)
+#: Width and height of a thumbnail, twice those on the page, for sharp screens.
+THUMBNAIL = (480, 330)
 
 
-def arguments(gallery_conf, script_vars):
-    """Return the command line of an example: the file to draw into."""
-    return [str(PLACE)]
+class GalleryOrder:
+    """The key by which the gallery is sorted."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, file):
+        return ORDER.index(Path(file).stem)
 
 
-def saved_picture(block, block_vars, gallery_conf):
-    """Return the picture that an example saved, if it did."""
-    from sphinx_gallery.scrapers import figure_rst
+def write_thumbnails(app):
+    """Write the thumbnails of the gallery again: the chosen panel, as large as it fits, on white."""
+    from PIL import Image, ImageOps
 
-    if not PLACE.exists():
-        return ""
-    picture = next(block_vars["image_path_iterator"])
-    shutil.move(PLACE, picture)
-    return figure_rst([picture], gallery_conf["src_dir"])
+    folder = Path(app.srcdir, "gallery", "images")
+    for name in ORDER:
+        left, top, right, bottom = PANELS.get(name, (0.0, 0.0, 1.0, 1.0))
+        with Image.open(folder / f"sphx_glr_{name}_001.png") as picture:
+            width, height = picture.size
+            panel = picture.convert("RGB").crop((left * width, top * height, right * width, bottom * height))
+        # White margins around the panel would make it smaller.
+        content = ImageOps.invert(panel).getbbox() or (0, 0, *panel.size)
+        card = ImageOps.pad(ImageOps.expand(panel.crop(content), 6, "white"), THUMBNAIL, color="white")
+        card.save(folder / "thumb" / f"sphx_glr_{name}_thumb.png", optimize=True)
+
+
+def setup(app):
+    """Write thumbnails after the gallery was built, which happens at the default priority of 500."""
+    app.connect("builder-inited", write_thumbnails, priority=900)
+    return {"parallel_read_safe": True}
 
 
 def groups(k, n, spread=0.6, seed=0):
@@ -217,8 +286,8 @@ DISPLAYS = {
 }
 
 
-def draw_displays(names):
-    """Draw Displays and save them as small files: 128 colours are enough for what they hold."""
+def draw_again(names):
+    """Draw pictures and save them as small files: 128 colours are enough for what they hold."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -228,13 +297,18 @@ def draw_displays(names):
     from kernelweave import plots
 
     for name in names:
-        display = DISPLAYS[name](plots)
-        display.figure_.savefig(PLACE, dpi=110)
+        if name in EXAMPLES:
+            figure = runpy.run_path(str(HERE.parent / "examples" / EXAMPLES[name]))["draw"]()
+            room = {"bbox_inches": "tight", "pad_inches": 0.08}
+        else:
+            figure = DISPLAYS[name](plots).figure_
+            room = {}
+        saved = BytesIO()
+        figure.savefig(saved, dpi=110, **room)
         pyplot.close("all")
-        with Image.open(PLACE) as picture:
+        with Image.open(saved) as picture:
             picture.convert("RGB").quantize(128).save(STATIC / name, optimize=True)
-        PLACE.unlink()
 
 
 if __name__ == "__main__":
-    draw_displays([f"display_{name}.png" for name in sys.argv[1:]] or DISPLAYS)
+    draw_again(sys.argv[1:] or DISPLAYS)

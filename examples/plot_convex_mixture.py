@@ -1,17 +1,13 @@
 """
-Exemplars and view weights of convex mixtures
-=============================================
+Members that stand for their clusters
+=====================================
 
-Exemplars of a convex mixture among four groups, and the weights it learns for clean and noisy views.
-
-Run it with ``python examples/plot_convex_mixture.py [PICTURE]``; the picture goes to ``convex_mixture.png`` by default.
-Drawing needs matplotlib, which the extra ``plots`` brings.
+A convex mixture picks a few samples that stand for all others and needs no starting partition. For several views it
+learns weights, and views of noise lose theirs.
 """
 
-import sys
-
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 
 from kernelweave import ConvexMixture, MultiViewConvexMixture
 from kernelweave.datasets import make_corrupted_views
@@ -28,9 +24,9 @@ def groups():
     return GROUPS[y] + SPREADS[y][:, None] * np.random.default_rng(0).normal(size=(len(y), 2))
 
 
-def draw(path):
-    """Draw priors and exemplars on the left, view weights on the right, and save the picture."""
-    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+def draw():
+    """Draw priors and exemplars on the left, view weights on the right."""
+    figure = plt.figure(figsize=(10.5, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.05, 1.0))
     X = groups()
     model = ConvexMixture(4, beta_scale=3.0).fit(X)
@@ -44,8 +40,9 @@ def draw(path):
     several = MultiViewConvexMixture(3).fit(views)
     ViewWeightsDisplay.from_estimator(several, ax=right)
     right.set_title("View weights: four views with errors, two full of noise", fontsize=10)
-    figure.savefig(path, dpi=100, bbox_inches="tight", pad_inches=0.08)
+    return figure
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1] if len(sys.argv) > 1 else "convex_mixture.png")
+    draw()
+    plt.show()

@@ -1,17 +1,13 @@
 """
-Groups of three tables, and how many
-====================================
+Which groups, and how many?
+===========================
 
-Four kinds of customers in three tables, two moons, and patients without groups: the number of clusters is not given.
-
-Run it with ``python examples/plot_graph_fusion.py [PICTURE]``; the picture goes to ``graph_fusion.png`` by default. It
-takes some seconds. Drawing needs matplotlib, which the extra ``plots`` brings.
+Four kinds of customers in three tables, two moons, and patients without groups. The number of clusters is not given:
+graph fusion finds it, or says that there are none.
 """
 
-import sys
-
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_diabetes, make_blobs, make_moons
 
 from kernelweave import GraphFusionClustering
@@ -65,22 +61,23 @@ def draw_points(axes, points, labels, title):
     axes.spines[:].set_color("#cccccc")
 
 
-def draw(path):
-    """Draw gaps, the embedding of the fused graph and the moons, and save the picture."""
+def draw():
+    """Draw gaps, the embedding of the fused graph and the moons."""
     views = customers()
     fused = GraphFusionClustering(random_state=0).fit(views)
     patients = GraphFusionClustering(random_state=0).fit(load_diabetes().data)
     moons, _ = make_moons(400, noise=0.05, random_state=0)
     curved = GraphFusionClustering(random_state=0).fit(moons)
-    figure = Figure(figsize=(12.6, 3.9), layout="constrained")
+    figure = plt.figure(figsize=(12.6, 3.9), layout="constrained")
     gaps, embedding, plane = figure.subplots(1, 3)
     draw_gaps(gaps, {"customers, three tables": fused, "diabetes patients, one table": patients})
     title = f"Fused graph of the three tables: {fused.n_clusters_} clusters"
     draw_points(embedding, in_a_plane(fused.embedding_), fused.labels_, title)
     draw_points(plane, moons, curved.labels_, f"Two moons: {curved.n_clusters_} clusters")
     plane.set_ylim(-1.1, 1.6)
-    figure.savefig(path, dpi=100, bbox_inches="tight", pad_inches=0.08)
+    return figure
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1] if len(sys.argv) > 1 else "graph_fusion.png")
+    draw()
+    plt.show()

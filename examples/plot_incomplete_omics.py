@@ -2,18 +2,14 @@
 Patients who lack a table
 =========================
 
-Three simulated tables of patients with four subtypes. More and more entries of the patient-by-table grid are absent;
-graph fusion uses what is there, and is compared with filling in means and with leaving patients out.
-
-Run it with ``python examples/plot_incomplete_omics.py [PICTURE [DRAWS]]``; the picture goes to ``incomplete.png`` by
-default. It takes some seconds. Drawing needs matplotlib, which the extra ``plots`` brings.
+Three simulated omics tables of patients with four subtypes. More and more patients are absent from some of the tables.
+Graph fusion uses what is there. It is compared with filling in means and with leaving incomplete patients out.
 """
 
-import sys
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.cluster import KMeans
 
 from kernelweave import GraphFusionClustering
@@ -99,17 +95,18 @@ def draw_curves(axes, tables, n_draws):
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def main(path="incomplete.png", n_draws=DRAWS):
+def draw(n_draws=DRAWS):
     """Draw the picture."""
     tables = patients()
-    figure = Figure(figsize=(9.5, 3.4), layout="constrained")
+    figure = plt.figure(figsize=(9.5, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
     draw_grid(left, absence(0.3, 0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        draw_curves(right, tables, int(n_draws))
-    figure.savefig(path, dpi=150)
+        draw_curves(right, tables, n_draws)
+    return figure
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    draw()
+    plt.show()

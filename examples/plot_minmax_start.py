@@ -2,16 +2,12 @@
 A bad start of k-means
 ======================
 
-Two centres share a group, one has two. k-means stays there, MinMax k-means finds the groups.
-
-Run it with ``python examples/plot_minmax_start.py [PICTURE]``; the picture goes to ``minmax_start.png`` by default.
-Drawing needs matplotlib, which the extra ``plots`` brings.
+Two centres share a group, and one centre has two groups. k-means stays there. MinMax k-means gives clusters of large
+variance more weight and finds the groups.
 """
 
-import sys
-
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 
 from kernelweave.plots import StartComparisonDisplay
 
@@ -30,15 +26,16 @@ def bad_start():
     return np.array([[-0.6, -0.3], [0.7, 0.4], [0.9, 4.6], [4.7, 6.2], [8.2, 1.6]])
 
 
-def draw(path):
-    """Draw the start and both results side by side and save the picture."""
-    figure = Figure(figsize=(10.5, 4.0), layout="constrained")
+def draw():
+    """Draw the start and both results side by side."""
+    figure = plt.figure(figsize=(10.5, 4.0), layout="constrained")
     panels = figure.subplots(1, 3, sharex=True, sharey=True)
     StartComparisonDisplay.from_start(groups(), bad_start(), axes=panels)
     for axes in panels:
         axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
-    figure.savefig(path, dpi=100, bbox_inches="tight", pad_inches=0.08)
+    return figure
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1] if len(sys.argv) > 1 else "minmax_start.png")
+    draw()
+    plt.show()

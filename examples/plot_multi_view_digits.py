@@ -1,17 +1,13 @@
 """
-Digits in five views
-====================
+Handwritten digits in five views
+================================
 
-What the exponent p does to the weights of five views of handwritten digits, and the kernels added up.
-
-Run it with ``python examples/plot_multi_view_digits.py [PICTURE] [DIGITS]``; the picture goes to
-``multi_view_digits.png`` by default, and fewer digits than 10 take less time. All of them take some twenty seconds.
-Drawing needs matplotlib, which the extra ``plots`` brings.
+Pixels, Fourier descriptors, profiles, gradients and moments describe the same digits. How far may the weights of such
+views differ? The exponent p decides: the pictures show the weights, the agreement with the digits, and the kernels
+added up.
 """
 
-import sys
-
-from matplotlib.figure import Figure
+import matplotlib.pyplot as plt
 
 from kernelweave import MultiViewKernelKMeans, MultiViewSpectralClustering
 from kernelweave.datasets import load_multiview_digits, standardize
@@ -29,11 +25,11 @@ def methods(k):
     }
 
 
-def draw(path, n_classes):
-    """Draw coefficients and NMI over the exponent and the sum of the Gaussian kernels, and save the picture."""
+def draw(n_classes=10):
+    """Draw coefficients and NMI over the exponent and the sum of the Gaussian kernels."""
     digits = load_multiview_digits(n_classes=n_classes)
     views = {name: standardize(view) for name, view in digits.views.items()}
-    figure = Figure(figsize=(10.5, 7.4), layout="constrained")
+    figure = plt.figure(figsize=(10.5, 7.4), layout="constrained")
     panels = figure.subplots(2, 2, height_ratios=(1.0, 1.15)).ravel()
     both = methods(n_classes)
     ExponentDisplay.from_estimator(both, views, p=EXPONENTS, y=digits.target, axes=panels[:3])
@@ -41,8 +37,9 @@ def draw(path, n_classes):
     model = next(iter(both.values())).set_params(p=2).fit(views)
     KernelMatrixDisplay.from_estimator(model, views, ax=panels[3])
     panels[3].set_title("Gaussian kernels added up, p = 2", fontsize=10)
-    figure.savefig(path, dpi=100, bbox_inches="tight", pad_inches=0.08)
+    return figure
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1] if len(sys.argv) > 1 else "multi_view_digits.png", int(sys.argv[2]) if len(sys.argv) > 2 else 10)
+    draw()
+    plt.show()

@@ -1,12 +1,10 @@
 """
-Pixels as samples: a synthetic slice of a head
-==============================================
+Tissues in a noisy image
+========================
 
-Every pixel is described by its intensity and by the histogram of a window around it. The kernel of MSc (5.1) multiplies
-the likeness of both, and global kernel k-means cuts the image into tissues. In noise the windows help.
+Every pixel of a synthetic slice of a head is a sample, described by its intensity and by the histogram of a window
+around it. Global kernel k-means finds the tissues. In noise the windows help.
 """
-
-import sys
 
 import matplotlib.pyplot as plt
 
@@ -33,4 +31,4 @@ for place, model, name in ((2, alone, "Intensity alone"), (3, windows, "Intensit
     axes[place].set_title(f"{name}\nmisclassified {error:.1%}")
 for place in axes:
     place.set_axis_off()
-figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "tissue_image.png", dpi=100)
+plt.show()

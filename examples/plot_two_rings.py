@@ -1,16 +1,12 @@
 """
-Two rings
-=========
+Two rings that k-means cuts in half
+===================================
 
-k-means cuts two rings in half, kernel k-means with the Gaussian kernel parts them.
-
-Run it with ``python examples/plot_two_rings.py [PICTURE]``; the picture goes to ``two_rings.png`` by default.
-Drawing needs matplotlib, which the extra ``plots`` brings.
+k-means cuts two rings in half. Kernel k-means with a Gaussian kernel separates them, because the kernel compares points
+with their neighbours and not with a mean in the middle.
 """
 
-import sys
-
-from matplotlib.figure import Figure
+import matplotlib.pyplot as plt
 from sklearn.cluster import KMeans
 
 from kernelweave import KernelKMeans
@@ -30,10 +26,10 @@ def cluster(X):
     return {"k-means": plain.labels_, r"kernel k-means, Gaussian kernel, $\sigma = 1$": rings.labels_}
 
 
-def draw(path):
-    """Draw the partitions side by side and save the picture."""
+def draw():
+    """Draw the partitions side by side."""
     X, y = make_two_rings(random_state=0)
-    figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+    figure = plt.figure(figsize=(8.0, 4.2), layout="constrained")
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     for axes, (title, labels) in zip(panels, cluster(X).items(), strict=True):
         for c, colour in enumerate(COLOURS):
@@ -43,8 +39,9 @@ def draw(path):
         axes.set_xticks([])
         axes.set_yticks([])
     panels[0].legend(loc="upper left", fontsize=8, framealpha=0.9)
-    figure.savefig(path, dpi=100)
+    return figure
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1] if len(sys.argv) > 1 else "two_rings.png")
+    draw()
+    plt.show()

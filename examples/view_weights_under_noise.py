@@ -1,14 +1,10 @@
-"""View weights as the noise grows: two views with a few errors against two noisy ones, after PhD figure 3.2.
+"""View weights as the noise grows: two views with a few errors beside two noisy ones, after PhD figure 3.2.
 
-Run it with ``python examples/view_weights_under_noise.py [PICTURE [DRAWS]]``; the picture goes to
-``view_weights_under_noise.png`` by default. It takes some ten seconds. Drawing needs matplotlib, which the extra
-``plots`` brings.
+``python examples/view_weights_under_noise.py`` shows the picture after about ten seconds.
 """
 
-import sys
-
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 
 from kernelweave import MultiViewConvexMixture
 from kernelweave.datasets import make_corrupted_views
@@ -46,16 +42,17 @@ def draw_panel(axes, title, found):
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def draw(path="view_weights_under_noise.png", n_draws=DRAWS):
-    """Draw a panel for each way to end and save the picture."""
-    figure = Figure(figsize=(10.5, 4.0), layout="constrained")
+def draw(n_draws=DRAWS):
+    """Draw a panel for each way to end."""
+    figure = plt.figure(figsize=(10.5, 4.0), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (title, tol) in zip(panels, ENDS.items(), strict=True):
-        draw_panel(axes, title, view_weights(tol, int(n_draws)))
-    panels[0].set(ylabel="view weight (dashed: all views alike)", ylim=(0.0, 0.52))
+        draw_panel(axes, title, view_weights(tol, n_draws))
+    panels[0].set(ylabel="view weight (dashed: equal weights)", ylim=(0.0, 0.52))
     panels[1].legend(loc="center right", bbox_to_anchor=(1.0, 0.62), fontsize=9, frameon=False)
-    figure.savefig(path, dpi=100, bbox_inches="tight", pad_inches=0.08)
+    return figure
 
 
 if __name__ == "__main__":
-    draw(*sys.argv[1:3])
+    draw()
+    plt.show()

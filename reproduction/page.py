@@ -29,6 +29,8 @@ PARTS = {
     "ratio_mkc": "Ratio-based multiple kernel clustering",
     "kernel_spectral": "Kernel spectral clustering of several views (MVKSC)",
 }
+#: The source documents in the order of the opening table, by the word that the names of their tables begin with.
+SOURCES = {"MSc": "MSc thesis", "PhD": "PhD thesis", "MVKSC": "paper on MVKSC"}
 MARKS = {Verdict.AGREES: "", Verdict.BETTER: "+", Verdict.DIFFERS: "\\*", Verdict.FITTED: "~"}
 COUNTED = (Verdict.AGREES, Verdict.BETTER, Verdict.DIFFERS, Verdict.FITTED)
 # Columns of figures that no source prints, beyond which they are left to the stored files.
@@ -38,10 +40,10 @@ END = "<!-- end of counts -->"
 
 
 def results_page(parts: dict[str, list[Experiment]]) -> str:
-    """Return the page: counts, coverage, then the tables of every part."""
+    """Return the page: what came out, counts, how to read them, coverage, then the tables of every part."""
     results = {part: [stored_result(each) for each in experiments] for part, experiments in parts.items()}
     every = [result for of_part in results.values() for result in of_part]
-    sections = [_head(every), _scoreboard(every), _waiting(every), _foreign(every), _note("coverage")]
+    sections = [_head(every), _scoreboard(every), _waiting(every), _reading(every), _foreign(every), _note("coverage")]
     sections += [_part(part, results[part]) for part in PARTS]
     return "\n\n".join(filter(None, sections)) + "\n"
 
@@ -66,16 +68,53 @@ def _words(verdict: Verdict) -> str:
 
 
 def _head(results: Sequence[ExperimentResult]) -> str:
+    """Return the opening: what came out, by source document, before anything else."""
+    counts = tally(results)
+    totals = _totals(counts, claims=False)
+    claims = _totals(counts, claims=True)
+    computed = sum(totals.values())
+    shares = ", ".join(f"{totals[verdict]:,} {_words(verdict)}" for verdict in COUNTED)
+    holds = f"{claims[Verdict.AGREES]:,} of {sum(claims.values()):,} claims of the texts hold"
+    head = ["source", "printed figures", *map(str, COUNTED), "cannot be run", "share that agrees or is better"]
+    rows = [head, ["---", *["---:"] * (len(head) - 1)]]
+    for source, title in SOURCES.items():
+        of_source = _of_source(counts, source)
+        cannot = sum(count for table, (count, _) in UNAVAILABLE.items() if table.startswith(f"{source} "))
+        if of_source or cannot:
+            rows.append([*_count_row(title, of_source, cannot), _share(of_source)])
+    rows.append([*_count_row("**all**", totals, not_run()), _share(totals)])
+    return f"""# Results: every published figure
+
+Of {computed:,} printed figures that were computed again, {shares}. {not_run():,} more cannot be run, because
+their data are not available. {holds}.
+
+{_markdown(rows)}
+
+The share is that of the figures that were computed again and not fitted. Below are the
+[counts for each table](#how-many-agree), [how a figure is judged](#how-to-read-the-tables), and then the tables
+themselves, ours beside theirs."""
+
+
+def _of_source(counts: dict[str, Counter[Verdict]], source: str) -> Counter[Verdict]:
+    """Return the verdicts on the figures of one source document, claims left out."""
+    chosen = [each for table, each in counts.items() if table.startswith(f"{source} ") and not table.endswith(CLAIMS)]
+    return sum(chosen, Counter())
+
+
+def _share(verdicts: Counter[Verdict]) -> str:
+    judged = sum(verdicts.values()) - verdicts[Verdict.FITTED]
+    good = verdicts[Verdict.AGREES] + verdicts[Verdict.BETTER]
+    return f"{good / judged:.0%}" if judged else ""
+
+
+def _reading(results: Sequence[ExperimentResult]) -> str:
+    """Return how figures are judged, and when and from what they were computed."""
     stored = [cell for result in results for cell in stored_cells(result.experiment.id).values()]
     commits = sorted({cell.commit for cell in stored})
     days = sorted({cell.finished[:10] for cell in stored})
     packages = sorted({f"{name} {version}" for cell in stored for name, version in cell.versions.items()})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return f"""# Results: every published figure
-
-Ours beside theirs, table by table. The page is written by `kernelweave reproduce page` from the results stored in
-`reproduction/stored`; `kernelweave reproduce all --store` computes them again. Computed {when}, commit
-{", ".join(f"`{commit}`" for commit in commits)}, {", ".join(packages)}.
+    return f"""## How to read the tables
 
 Every entry is our figure, then in brackets the printed one; ± is the standard deviation over runs. A figure agrees
 where it differs from print by no more than rounding and chance: half a unit of the last printed digit, and 2.576
@@ -89,7 +128,11 @@ shares). Of figures of the very same method, one in a hundred would differ. Mark
 | \\* | differs |
 | ~ | agrees, and something of the experiment was chosen with this figure in sight: no evidence |
 
-A claim of the text holds where it does in nine of ten draws of ours, a threshold of ours."""
+A claim of the text holds where it does in nine of ten draws of ours, a threshold of ours.
+
+The page is written by `kernelweave reproduce page` from the results stored in `reproduction/stored`;
+`kernelweave reproduce all --store` computes them again. Computed {when}, commit
+{", ".join(f"`{commit}`" for commit in commits)}, {", ".join(packages)}."""
 
 
 # --- counts ----------------------------------------------------------------------------------------------------------
@@ -182,12 +225,22 @@ def _experiment(result: ExperimentResult) -> str:
     experiment = result.experiment
     told = {"Source": f"{experiment.source}.", "Data": experiment.preprocessing, "Protocol": experiment.protocol}
     facts = "\n".join(f"- {name}: {fact}" for name, fact in told.items() if fact)
-    blocks = [f"### {experiment.title} (`{experiment.id}`)", facts]
+    blocks = [f"### {experiment.title} (`{experiment.id}`)", f"<details>\n<summary>{_outcome(result)}</summary>", facts]
     by_columns: dict[tuple[str, ...], list[CellResult]] = {}
     for cell in result.cells:
         by_columns.setdefault(_columns(cell), []).append(cell)
     blocks += [_table(columns, cells) for columns, cells in by_columns.items()]
-    return "\n\n".join(filter(None, blocks))
+    return "\n\n".join(filter(None, [*blocks, "</details>"]))
+
+
+def _outcome(result: ExperimentResult) -> str:
+    """Return what came of an experiment, in the line that opens and shuts its tables."""
+    rows = "1 row" if len(result.cells) == 1 else f"{len(result.cells)} rows"
+    counts = Counter(figure.verdict for cell in result.cells for figure in cell.figures if figure.printed is not None)
+    if not counts:
+        return f"{rows}; no source prints figures of them"
+    told = ", ".join(f"{counts[verdict]:,} {_words(verdict)}" for verdict in COUNTED if counts[verdict])
+    return f"{rows}; of {sum(counts.values()):,} figures and claims in print, {told}"
 
 
 def _columns(cell: CellResult) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ def page_text(board: Board) -> str:
     sections = [
         "<!-- Written by `kernelweave scoreboard --write-page`; changes made by hand are lost. -->",
         "# Scoreboard: multi-view methods side by side",
+        *_opening(board),
         *_introduction(board),
         *_means(board),
         *_table_of_sets(board),
@@ -47,9 +48,26 @@ def page_text(board: Board) -> str:
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
+def _opening(board: Board) -> Iterable[str]:
+    """Yield the first method of every library, before anything else, and the picture of all ranks."""
+    first = {row.library: row for row in reversed(board.rows)}  # rows are sorted by rank: the best one stays
+    best = board.rows[0]
+    yield (
+        f"Of {len(board.rows)} methods of {len(first)} {'library' if len(first) == 1 else 'libraries'} on "
+        f"{len(board.ranked_sets)} sets, `{best.method}` of {best.library} has the best mean rank, {best.rank:.2f}. "
+        "The best method of each library:"
+    )
+    rows = [row_texts(row) for row in board.rows if first[row.library] is row]
+    yield _table(_MEANS, rows, n_text=2)
+    yield f"![Mean ranks of all methods, with bars over those that do not differ](_static/{RANKS})"
+    links = "[All methods](#means-and-ranks), [every set](#nmi-by-set), [failures](#failures) and [settings](#settings)"
+    yield f"{links} follow."
+
+
 def _introduction(board: Board) -> Iterable[str]:
     libraries = Counter(row.library for row in board.rows)
     listed = ", ".join(f"{count} of {library}" for library, count in libraries.items())
+    yield "## What was compared"
     yield (
         f"{len(board.rows)} methods ({listed}) on {len(board.sets)} sets of two or more views, {_seeds(board)}. Every "
         "method has one setting for all sets, which it can have without labels, and is told the number of classes. "
@@ -82,7 +100,6 @@ def _means(board: Board) -> Iterable[str]:
     )
     yield _table(_MEANS, [row_texts(row) for row in board.rows], n_text=2)
     yield from _differences(board)
-    yield f"![Mean ranks of all methods, with bars over those that do not differ](_static/{RANKS})"
     yield f"![Mean NMI of all methods against mean seconds of a fit](_static/{TIMES})"
 
 
@@ -92,11 +109,11 @@ def _differences(board: Board) -> Iterable[str]:
     test = ""
     if board.test is not None:
         p = "below 0.001" if board.test.p_value < 0.001 else f"{board.test.p_value:.3f}"
-        test = f"Friedman's test that all methods are alike: chi-square {board.test.statistic:.1f}, p {p}. "
+        test = f"Friedman's test that all methods are equally good: chi-square {board.test.statistic:.1f}, p {p}. "
     yield (
         f"{test}Two methods differ at level {ALPHA:g} where their mean ranks are at least "
-        f"{board.difference:.2f} apart (Nemenyi's critical difference, after Demšar, JMLR 2006). Bars join methods "
-        "that do not differ. Names of kernelweave are blue."
+        f"{board.difference:.2f} apart (Nemenyi's critical difference, after Demšar, JMLR 2006). In the picture "
+        "at the top, bars join methods that do not differ. Names of kernelweave are blue."
     )
 
 

@@ -129,6 +129,17 @@ def test_every_mark_is_explained():
         assert f"| {mark or 'none'} |" in text
 
 
+def test_the_tables_of_an_experiment_open_under_a_line_that_says_what_came_out():
+    text = written()
+    summary = next(line for line in text.splitlines() if line.startswith("<summary>"))
+    assert summary.startswith("<summary>5 rows; of 12 figures and claims in print, ")
+    assert summary.endswith("2 agree because something was fitted to them</summary>")
+    assert "3 agree, 2 are better here, 5 differ, " in summary
+    # Blank lines around the marks: without them the tables would be read as HTML.
+    assert f"<details>\n{summary}\n\n- Source: PhD table 2.5." in text
+    assert "|\n\n</details>\n" in text or ".\n\n</details>\n" in text
+
+
 def test_claims_stand_in_their_own_words_with_how_often_they_hold():
     assert lines("| Claims:") == [
         "| Claims: it holds (`holds`) | 100% | agrees |",
@@ -160,6 +171,19 @@ def test_counts_are_those_of_the_tables_claims_apart():
     assert "| **all claims** | 2 | 1 |  | 1 |  |  |" in text
 
 
+def test_the_page_opens_with_what_came_out_by_source_document():
+    head = written().split("\n## ")[0]
+    cannot = not_run()
+    of_thesis = sum(count for table, (count, _) in UNAVAILABLE.items() if table.startswith("PhD"))
+    told = "2 agree, 2 are better here, 4 differ, 2 agree because something was fitted to them"
+    assert f"Of 10 printed figures that were computed again, {told}. {cannot} more cannot be run" in head
+    assert "1 of 2 claims of the texts hold." in head
+    # 4 of the 8 that were not fitted
+    assert f"| PhD thesis | {10 + of_thesis} | 2 | 2 | 4 | 2 | {of_thesis} | 50% |" in head
+    assert f"| **all** | {10 + cannot} | 2 | 2 | 4 | 2 | {cannot} | 50% |" in head
+    assert head.count("| MSc thesis |") == 1  # it has figures that cannot be run, and none that were
+
+
 def test_what_cannot_be_run_is_said_with_its_reason_and_is_in_no_experiment():
     coverage = (NOTES / "coverage.md").read_text(encoding="utf-8")
     assert all(reason.split(",")[0] in coverage for _, reason in UNAVAILABLE.values())
@@ -171,7 +195,7 @@ def test_what_cannot_be_run_is_said_with_its_reason_and_is_in_no_experiment():
 
 def test_the_page_says_when_and_from_what_it_was_computed():
     (cell, *_) = stored_files.stored_cells("toy").values()
-    head = written().split("##")[0]
+    head = written().split("## Would")[0]
     assert "commit\n`abc123`" in head
     assert f"Computed {cell.finished[:10]}" in head
     assert f"numpy {cell.versions['numpy']}" in head

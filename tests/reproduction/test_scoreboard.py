@@ -525,6 +525,23 @@ def test_a_page_of_some_methods_and_sets_leaves_out_the_others(run, tmp_path):
     assert "No fit failed." in text
 
 
+def test_the_page_opens_with_the_first_method_of_every_library():
+    head = page_text(build_board(three_methods())).split("\n## ")[0]
+    assert (
+        "Of 3 methods of 3 libraries on 2 sets, `joined-kmeans` of scikit-learn has the best mean rank, 1.25." in head
+    )
+    rows = [line.split(" | ")[:2] for line in head.splitlines() if line.startswith("| ")][2:]
+    assert rows == [
+        ["| joined-kmeans", "scikit-learn"],
+        ["| multi-view-spectral", "kernelweave"],
+        ["| imml-nemo", "imml"],
+    ]
+    weaker = [record("joined-spectral", name, 0.1, library="scikit-learn") for name in ("apples", "pears")]
+    head, _, rest = page_text(build_board([*three_methods(), *weaker])).partition("\n## ")
+    assert "| joined-spectral |" not in head
+    assert "| joined-spectral |" in rest
+
+
 def test_the_page_says_which_fits_are_missing():
     text = page_text(build_board([*three_methods(), record("imml-nemo", "plums", 0.5, library="imml", seed=1)]))
     assert "Sets that lack one are in no mean and no rank: plums." in text
