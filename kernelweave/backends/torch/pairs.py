@@ -101,7 +101,8 @@ class Pairs:
     def columns(self, samples: Ints) -> TorchArray:
         """Return the kernel between all rows and some columns."""
         chosen = self.backend.picked(self.Y, samples)
-        parts = [self.form.values(self.X[lo:hi], chosen) for lo, hi in ranges(len(self.X), TILE_COLS)]
+        held = TILE_ROWS * TILE_COLS // max(len(chosen), 1)
+        parts = [self.form.values(self.X[lo:hi], chosen) for lo, hi in ranges(len(self.X), max(held, 1))]
         return TorchArray(torch.cat(parts))
 
     def product(self, H: Any) -> TorchArray:

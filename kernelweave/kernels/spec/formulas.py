@@ -67,11 +67,18 @@ class Gaussian(Formula):
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return [sqrt(2 gamma) x, -gamma ||x||^2, 1]: one product then gives the whole exponent."""
-        if self.centre is not None:
-            X = X - self.centre
-        half = -self.gamma * _squared_norms(X)[:, None]
-        columns = [X * np.sqrt(2.0 * self.gamma), half, np.ones_like(half)]
-        return sp.hstack(columns, format="csr") if sp.issparse(X) else np.hstack(columns)
+        if sp.issparse(X):
+            moved = X if self.centre is None else X - self.centre
+            half = -self.gamma * _squared_norms(moved)[:, None]
+            return sp.hstack([moved * np.sqrt(2.0 * self.gamma), half, np.ones_like(half)], format="csr")
+        n, d = X.shape
+        out = np.empty((n, d + 2))
+        samples = out[:, :d]
+        np.subtract(X, 0.0 if self.centre is None else self.centre, out=samples)
+        np.multiply(_squared_norms(samples), -self.gamma, out=out[:, d])
+        out[:, d + 1] = 1.0
+        samples *= np.sqrt(2.0 * self.gamma)
+        return out
 
     def tile(self, X: Matrix, Y: Matrix) -> Array:
         """Return the exponentials; rounding may push an exponent above 0, where it is cut."""
