@@ -131,7 +131,7 @@ def _write_page(output: Path | None) -> None:
     readme = root / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.exists() else ""
     if START not in text:
-        messages.fail("reproduce", "'page' writes files of a checkout of kernelweave, and this is none; say --output.")
+        messages.fail("reproduce", "'page' writes files of a checkout of kernelweave, and this is none; use --output.")
     before, _, rest = text.partition(START)
     counts = counts_for_readme(experiments.catalogue().values())
     write_atomically(readme, f"{before}{counts}{rest.partition(END)[2]}")

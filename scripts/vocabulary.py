@@ -75,12 +75,12 @@ COMPARATIVES = (
 )
 # What may stand before "a step": a cost in O notation, its letters, or a number with or without a unit.
 AMOUNT = (
-    r"(?:\bO\(\S[^.;]{0,40}\)|\b[nmdkV](?:[²³]|\^\d)?\$?|\d(?:[\d,.]*\d)?|\b(?:bytes|[kMG]i?B|ms|seconds|minutes|numbers|"
+    r"(?:\{\}|\bO\(\S[^.;]{0,40}\)|\b[nmdkV](?:[²³]|\^\d)?\$?|\d(?:[\d,.]*\d)?|\b(?:bytes|[kMG]i?B|ms|seconds|minutes|numbers|"
     r"words|edges|steps|products|passes|vectors|columns|machines|once|twice|times|one|two|three|ten|hundred|thousand|million))"
 )
 UNIT = (
     "(?:second|minute|hour|day|line|(?:outer )?step|round|pass|sweep|start|fit|view|sample|worker|iteration|run|stage|"
-    "node|edge|core|thread|chunk|column|kernel)"
+    "node|edge|core|thread|chunk|kernel)"
 )
 # What may follow. A verb may not: "the steps a run takes" is English.
 AFTER_UNIT = (
@@ -99,7 +99,7 @@ PHRASES = (
         "'is not', or 'is not a'",
         "which is no finite number",
     ),
-    Phrase(rf"{AMOUNT} an? {UNIT}{AFTER_UNIT}", "'per'", "two a second"),
+    Phrase(rf"{AMOUNT} (?-i:an?) {UNIT}{AFTER_UNIT}", "'per'", "two a second"),
     Phrase(r"\bbe had\b", "'not available', 'available'", "the data are not to be had"),
     Phrase(r"\bto compare with\b", "'baseline', 'for comparison'", "methods to compare with"),
     Phrase(r"\balike\b", "'with equal weights', 'the same', 'similar'", "views are counted alike"),

@@ -1,4 +1,4 @@
-"""``kernelweave reproduce``: the door to the published experiments, which a checkout has and a wheel has not.
+"""``kernelweave reproduce``: the way to the published experiments, which are in a checkout and not in a wheel.
 
 This is the only place where the library knows of ``reproduction``, and it looks there when the command runs.
 """
@@ -25,5 +25,5 @@ def reproduce(context: typer.Context) -> None:
 
 
 def _in_checkout() -> bool:
-    """Whether the experiments lie beside this package; another package of that name elsewhere is not meant."""
+    """Whether the experiments lie beside this package; another package of that name does not count."""
     return (Path(__file__).parents[2] / "reproduction" / "command.py").is_file()

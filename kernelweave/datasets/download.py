@@ -87,7 +87,7 @@ def member(file: File, content: bytes) -> bytes:
     except KeyError:
         raise DataError(f"{file.address}: the archive has no member {file.member!r}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
-        raise DataError(f"{file.address}: this is no readable zip archive ({error})") from error
+        raise DataError(f"{file.address}: this is not a readable zip archive ({error})") from error
     if len(data) > file.most:
         raise DataError(f"{file.address}: the member {file.member!r} is larger than {file.most} bytes")
     return data

@@ -77,7 +77,7 @@ def fetch(
     ParameterError
         When a name is unknown.
     DataError
-        When sets could not be had; names, addresses and reasons are in the message, and all others are in place.
+        When sets could not be downloaded; names, addresses and reasons are in the message, and all others are in place.
 
     Examples
     --------

@@ -62,8 +62,8 @@ def load_graphml(path):
     Raises
     ------
     DataError
-        If the file cannot be read, is no GraphML, declares a document type or entities, holds several graphs,
-        hyperedges or ports, or an edge whose nodes are not in it or whose weight is no finite number of 0 or more.
+        If the file cannot be read, is not GraphML, declares a document type or entities, holds several graphs,
+        hyperedges or ports, or an edge whose nodes are not in it or whose weight is not a finite number of 0 or more.
 
     Examples
     --------
@@ -92,9 +92,9 @@ def load_graphml(path):
         parser.Parse(_content(path), True)
     except expat.ExpatError as error:
         reason = expat.errors.messages[error.code]
-        raise DataError(f"{path}:{error.lineno}: this is no readable GraphML ({reason}); write it anew.") from error
+        raise DataError(f"{path}:{error.lineno}: this is not readable GraphML ({reason}); write it again.") from error
     if not document.graphs:
-        raise DataError(f"{path}: there is no <graph> in it, so it is no GraphML; name another file.")
+        raise DataError(f"{path}: there is no <graph> in it, so it is not GraphML; name another file.")
     if not document.edges:
         raise DataError(f"{path}: there is no edge in it; add some.")
     return _bunch(path, document)
@@ -224,7 +224,7 @@ def load_market_graph(path):
         entries = sp.coo_array(mmread(path))
     except Exception as error:
         reason = " ".join(str(error).split())[:120]
-        raise DataError(f"{path}: this is no readable Matrix Market file ({reason}); write it anew.") from error
+        raise DataError(f"{path}: this is not a readable Matrix Market file ({reason}); write it again.") from error
     if entries.shape[0] != entries.shape[1]:
         raise DataError(f"{path}: the matrix of a graph is square, and this one has shape {entries.shape}.")
     if entries.dtype.kind == "c" or not np.all(np.isfinite(entries.data)) or np.any(entries.data < 0):

@@ -37,7 +37,7 @@ Fetcher = Callable[[Path, int], Arrays]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a set can be had: files and how to read them, or a fetcher of scikit-learn."""
+    """Where a set comes from: files and how to read them, or a fetcher of scikit-learn."""
 
     about: str
     files: tuple[File, ...] = ()

@@ -11,7 +11,7 @@ def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int =
     """Return an eigenvalue bound that proves the kernel indefinite, or None where no proof was found.
 
     Every Ritz value lies above the smallest eigenvalue, and so does every eigenvalue of a principal block: a
-    clearly negative one is proof. None is no proof of the contrary. Costs a block of ``n_rows`` and, where
+    clearly negative one is proof. None does not prove the contrary. Costs a block of ``n_rows`` and, where
     products are cheap, ``n_steps`` of them.
     """
     if op.psd:

@@ -1,7 +1,7 @@
 """Nearest neighbours of samples, and the self-tuned graph that they make.
 
 Dense rows are compared by Euclidean distance, sparse rows of unit length by cosine: there, rows that share no column
-are no neighbours at all. Between samples equally far away drawn turns decide, for new samples their order.
+are not neighbours at all. Between samples equally far away drawn turns decide, for new samples their order.
 
 Dense rows are searched in one of three ways:
 

@@ -147,7 +147,7 @@ class KernelOperator(ABC):
         return None
 
     def sparse_matrix(self) -> "sp.csr_array | None":
-        """Return the kernel as one sparse matrix, None where it is no graph."""
+        """Return the kernel as one sparse matrix, None where it is not a graph."""
         return None
 
     def for_products(self) -> "KernelOperator":

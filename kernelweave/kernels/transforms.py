@@ -399,6 +399,6 @@ def _positive(spread: float, scale: float, name: str) -> float:
         where = f" of {name}" if name else ""
         raise KernelError(
             f"The samples{where} have spread {spread:.6g} in feature space, so the kernel cannot be normalised: all "
-            "samples look alike to it. Drop the view or choose another kernel."
+            "samples look the same to it. Drop the view or choose another kernel."
         )
     return spread

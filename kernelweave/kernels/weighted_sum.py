@@ -123,7 +123,7 @@ class CompositeKernel(KernelOperator):
         return ViewSumsPartition(self, labels, weights, n_clusters)
 
     def sparse_matrix(self) -> sp.csr_array | None:
-        """Return a weighted sum of graphs as one sparse matrix, None where some kernel is no graph."""
+        """Return a weighted sum of graphs as one sparse matrix, None where some kernel is not a graph."""
         graphs = [part.sparse_matrix() for part in self.parts]
         if any(graph is None for graph in graphs):
             return None
@@ -273,7 +273,7 @@ def composite(
 
 
 def merged_graph(op: KernelOperator) -> GraphKernel | None:
-    """Return a weighted sum of graphs as one graph, None where some kernel is no graph."""
+    """Return a weighted sum of graphs as one graph, None where some kernel is not a graph."""
     graph = op.sparse_matrix()
     return None if graph is None else GraphKernel(graph)
 

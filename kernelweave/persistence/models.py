@@ -88,7 +88,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
     last = model[-1] if isinstance(model, Pipeline) else model
     if type(last) not in ESTIMATORS:
         raise ParameterError(
-            f"model={type(last).__name__}(...) is no estimator of kernelweave and cannot be saved in its format."
+            f"model={type(last).__name__}(...) is not an estimator of kernelweave and cannot be saved in its format."
         )
     check_is_fitted(last)
     path = Path(path)
@@ -194,13 +194,13 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     DataError
-        Where the file is missing, is no saved model, or was changed or damaged after it was saved.
+        Where the file is missing, is not a saved model, or was changed or damaged after it was saved.
     """
     return load_with_notes(path)[0]
 
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the notes that :func:`save_model` kept beside the model; a file that is no model has no notes."""
+    """Return the notes that :func:`save_model` kept beside the model; a file that is not a model has no notes."""
     return load_with_notes(path)[1]
 
 
@@ -214,7 +214,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         tree = _described(path, members)
         notes = tree.get("notes", {})
         if not isinstance(notes, dict):
-            raise DataError(f"{path}: the saved model is damaged: its notes are no dict.")
+            raise DataError(f"{path}: the saved model is damaged: its notes are not a dict.")
         model = Reader(path, members, tree["version"]).model(tree["model"])
     _warn_of_other_version(path, tree, model)
     return model, notes
@@ -242,7 +242,7 @@ def _explained(path: Path) -> Iterator[None]:
     except (DataError, MemoryError):
         raise
     except zipfile.BadZipFile as error:
-        raise DataError(f"{path}: this is no saved model, or it is cut short or damaged ({error}).") from error
+        raise DataError(f"{path}: this is not a saved model, or it is cut short or damaged ({error}).") from error
     except RecursionError:
         raise DataError(f"{path}: the saved model is damaged: its description is nested too deeply.") from None
     except OSError as error:
@@ -274,7 +274,7 @@ class _Members:
         self.archive = archive
         self.left = {entry.filename: entry for entry in archive.infolist()}
         if DESCRIPTION not in self.left:
-            raise DataError(f"{path}: this zip archive holds no model.json, so it is no saved model.")
+            raise DataError(f"{path}: this zip archive holds no model.json, so it is not a saved model.")
         if len(self.left) < len(archive.infolist()):
             raise DataError(f"{path}: the saved model is damaged: a part of it occurs twice.")
         for entry in self.left.values():

@@ -419,7 +419,7 @@ def _from_objects(name: str, column: Array) -> ColumnValues:
     if number is not None:
         text = next(cell for cell in there if not _is_number(cell))
         raise ViewError(
-            f"Column {name!r} holds numbers, such as {number!r}, and text, such as {text!r}. Correct the text, or say "
+            f"Column {name!r} holds numbers, such as {number!r}, and text, such as {text!r}. Correct the text, or use "
             f"categorical=[{name!r}] if the numbers are codes."
         )
     return ColumnValues("category", np.array([None if cell is None else _text(cell) for cell in cells], dtype=object))
@@ -546,7 +546,8 @@ def _dates(name: str, column: Any) -> Array:
     if held is not None:
         return held
     cell = next(text for text in _texts(column) if text is not None and _day(text) is None)
-    raise ViewError(f"Column {name!r} holds {cell!r}, which is no date: write dates as 2021-03-04 or 2021-03-04 13:45.")
+    form = "2021-03-04 or 2021-03-04 13:45"
+    raise ViewError(f"Column {name!r} holds {cell!r}, which is not a date: write dates as {form}.")
 
 
 def _held_as_date(column: Any) -> Array | None:

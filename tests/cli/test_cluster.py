@@ -402,7 +402,7 @@ FILES = {
     ),
     "duplicate ids": ("id,a\n" + "s00,1\n" * 36, r"bad\.csv:3: the id 's00' was already that of line 2"),
     "empty": ("", r"bad\.csv:1: the file is empty"),
-    "binary": (b"\x00\x01\x02", r"bad\.csv:1: this is no text file"),
+    "binary": (b"\x00\x01\x02", r"bad\.csv:1: this is not a text file"),
 }
 
 
@@ -424,7 +424,7 @@ def test_files_that_are_no_models_are_refused(folder, capsys, content):
     for command in ("predict", "report"):
         code, out, err = run(capsys, command, "model.kwm", "genes.csv")
         assert (code, out) == (2, "")
-        assert re.match(r"kernelweave \w+: model\.kwm: this is no saved model", err)
+        assert re.match(r"kernelweave \w+: model\.kwm: this is not a saved model", err)
 
 
 def test_files_that_exist_are_kept_unless_told_otherwise(folder, capsys):
@@ -516,8 +516,8 @@ def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(folder, capsys, monk
     code, out, err = run(capsys, *STOPPED, "--set", "n_init=3")
     assert code == 2
     assert out == ""
-    assert "--checkpoint run.ckpt is that of another run: n_init was" in err
-    assert err.rstrip().endswith("Delete the file, or give another name.")
+    assert "--checkpoint run.ckpt belongs to another run: n_init was" in err
+    assert err.rstrip().endswith("Delete the file, or choose another name.")
     code, out, _ = run(capsys, *STOPPED, "-o", "out")
     assert code == 0
     assert labels_of((folder / "out" / "labels.csv").read_text()) == labels_of(expected)

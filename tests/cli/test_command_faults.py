@@ -119,7 +119,7 @@ def test_a_report_of_other_samples_is_refused_with_an_example(folder, capsys):
     model = saved(capsys, "a.csv")
     pd.read_csv("a.csv", index_col=0).rename(index={"s05": "t05"}).to_csv("other.csv")
     err = refused(capsys, "report", model, "other.csv", "-o", "r.html")
-    assert "1 id(s) of the model are missing in the files, such as 's05', and others are there, such as 't05'" in err
+    assert "1 id(s) of the model are missing from the files, such as 's05', and others are there, such as 't05'" in err
 
 
 def test_a_report_of_other_views_or_columns_names_them(folder, capsys):
@@ -308,7 +308,7 @@ def test_advice_of_warnings_reads_as_options():
     advice = "Leave it out, or set view_weights='uniform'."
     assert with_options(advice) == "Leave it out, or --set view_weights=uniform."
     assert with_options("n_clusters=3 is too many.") == "-k 3 is too many."
-    for plain in ("Add --set view_weights=uniform.", "View 'kernel=a' is empty.", "a/p=2.csv is no table."):
+    for plain in ("Add --set view_weights=uniform.", "View 'kernel=a' is empty.", "a/p=2.csv is not a table."):
         assert with_options(plain) == plain
 
 
@@ -435,7 +435,7 @@ def test_a_full_disk_behind_standard_output_is_told_in_a_line(folder, capsys):
             done = process(*arguments, stdout=full)
         assert done.returncode == 2
         assert done.stderr == (
-            f"kernelweave {arguments[0]}: Standard output cannot be written: No space left on device.\n"
+            f"kernelweave {arguments[0]}: Cannot write to standard output: No space left on device.\n"
         )
 
 
@@ -571,7 +571,7 @@ def test_a_report_on_other_values_says_so(wines, capsys, tmp_path):
 def test_a_column_the_model_does_not_know_may_be_one_of_ids(wines, capsys):
     wines.reset_index(drop=True).assign(bottle=range(24))[["a", "b", "bottle"]].to_csv("new.csv", index=False)
     assert main(["predict", "out/model.kwm", "new.csv"]) == 2
-    assert capsys.readouterr().err.rstrip().endswith("If it holds ids, say --ids bottle.")
+    assert capsys.readouterr().err.rstrip().endswith("If it holds ids, use --ids bottle.")
     assert main(["predict", "out/model.kwm", "new.csv", "--ids", "bottle"]) == 0
 
 

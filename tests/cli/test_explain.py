@@ -130,7 +130,10 @@ def test_json_holds_what_was_asked_for(folder, capsys):
     [
         (("--embedding",), "--embedding writes embedding.csv into a folder; name it with --output."),
         (("--survival", "a,b"), "--survival names columns of an annotation file; give it with --annotate FILE."),
-        (("--annotate", "clinic.csv", "--survival", "months"), "--survival months: name two columns, as time,event."),
+        (
+            ("--annotate", "clinic.csv", "--survival", "months"),
+            "--survival months: name two columns, such as time,event.",
+        ),
         (("--annotate", "clinic.csv", "--survival", "months,alive"), "clinic.csv has no column 'alive'."),
         (("--annotate", "nowhere.csv"), "nowhere.csv: there is no such file"),
         (

@@ -111,7 +111,7 @@ def test_ids_with_quoted_line_breaks_and_unusual_separators_are_kept_whole(put):
 def test_labels_come_from_standard_input_once(put, refused, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(*PAIRS).encode())))
     assert truth("-") == CLASSES
-    assert refused("-", "-") == "Standard input (-) can be given once; write the other table to a file."
+    assert refused("-", "-") == "Standard input (-) can be used only once; write the other table to a file."
     with open("table.csv", "rb") as table:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(table))
         assert refused("-", "--labels", "-").startswith("--labels -: standard input (-) can be given once")
@@ -143,7 +143,7 @@ LABELS = {
         r"y\.csv: none of its ids is that of a sample: it begins with 't0', and the samples with 's00'; write ids as",
     ),
     "three cells": (lines(*PAIRS, ("a", "b", "c")), r"y\.csv:37: lines of true labels are 'label' or 'id,label'"),
-    "binary": (b"a\x00b", r"y\.csv:1: this is no text file"),
+    "binary": (b"a\x00b", r"y\.csv:1: this is not a text file"),
 }
 
 
@@ -213,7 +213,7 @@ def test_header_and_no_header_decide_for_graphs(put, refused):
     assert nodes("from,to\na,b\n", None) == ("a", "b")
     assert nodes("from, to\na, b\n", None, None) == ("a", "b")
     result = refused("--graph", put("g.csv", "from to\na from\n"))
-    assert result.endswith("'from to'. Say --header or --no-header.")
+    assert result.endswith("'from to'. Use --header or --no-header.")
 
 
 def test_graphs_are_read_from_files(put, refused, tmp_path):
@@ -301,7 +301,7 @@ def test_the_links_of_a_graph_are_similarities(put, capsys):
 
 def test_names_of_columns_that_are_ids_occur_once(put, refused):
     put("k.csv", "a,a,b\n1,.5,.5\n.5,1,.5\n.5,.5,1\n")
-    assert refused("--kernel-matrix", "k.csv") == "k.csv: two columns are called 'a'; names of samples occur once."
+    assert refused("--kernel-matrix", "k.csv") == "k.csv: two columns are called 'a'; names of samples must be unique."
 
 
 # Options

@@ -187,8 +187,8 @@ def test_a_word_among_numbers_is_refused_and_can_be_called_a_category(folder, ca
     name, _, *rest = text[1].split(",")
     (folder / "bad.csv").write_text("\n".join([text[0], ",".join([name, "high", *rest]), *text[2:]]) + "\n")
     err = refused(capsys, "cluster", "bad.csv", "-k", 3)
-    assert "bad.csv:2: column 2 ('g1') holds 'high', which is no finite number" in err
-    assert "say --categorical g1" in err
+    assert "bad.csv:2: column 2 ('g1') holds 'high', which is not a finite number" in err
+    assert "use --categorical g1" in err
     assert run(capsys, "cluster", "bad.csv", "-k", 3, "--drop", "g1", "--missing", "mean")[0] == 0
 
 
@@ -253,7 +253,7 @@ def test_a_column_of_the_model_is_no_column_of_ids_in_a_short_file(folder, capsy
     code, out, err = run(capsys, "predict", "few/model.kwm", "new.csv")
     assert (code, list(labels_of(out))) == (0, ["1", "2"]), err
     pd.read_csv("new.csv").to_csv("bare.csv", index=False, header=False)
-    assert "say --ids none" in refused(capsys, "predict", "few/model.kwm", "bare.csv")
+    assert "use --ids none" in refused(capsys, "predict", "few/model.kwm", "bare.csv")
     assert run(capsys, "predict", "few/model.kwm", "bare.csv", "--ids", "none")[:2] == (0, out)
 
 

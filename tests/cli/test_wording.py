@@ -50,7 +50,7 @@ def test_arguments_of_readers_are_written_as_options(argument, option):
 
 def test_text_around_arguments_is_left_as_it_is():
     name = "delimiter=';'.csv"
-    assert error_text(DataError(f"{name}: say ", Argument("delimiter", ","), ".")) == f"{name}: say --delimiter ','."
+    assert error_text(DataError(f"{name}: say ", Argument("delimiter", ","), ".")) == f"{name}: use --delimiter ','."
     assert error_text(DataError(f"{name}: there is no such file.")) == f"{name}: there is no such file."
     assert error_text(ParameterError(Argument("comments", "#"), " is new.")) == "comments='#' is new."
 
@@ -70,10 +70,10 @@ def test_parameters_of_estimators_are_written_as_options():
 FILES = {
     "counts": (
         "0,1\n1,2\n3,4\n",
-        r"x\.csv:1: .* say --header if it names the columns, or --no-header if it is a sample\.",
+        r"x\.csv:1: .* use --header if it names the columns, or --no-header if it is a sample\.",
     ),
-    "ids alone": ("id\na\nb\n", r"x\.csv:2: .* add some, or say --ids none if it is data\."),
-    "thousands": ("a;b\n1,000;2\n3;4\n", r"x\.csv:2: '1,000' may have .*; say --decimal ',' or --decimal '\.'\."),
+    "ids alone": ("id\na\nb\n", r"x\.csv:2: .* add some, or use --ids none if it is data\."),
+    "thousands": ("a;b\n1,000;2\n3;4\n", r"x\.csv:2: '1,000' may have .*; use --decimal ',' or --decimal '\.'\."),
 }
 
 

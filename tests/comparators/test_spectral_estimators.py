@@ -374,7 +374,7 @@ def test_optimized_kernel_k_means_stores_two_matrices_beside_the_kernels():
 
 @pytest.mark.parametrize("cls", [CoTrainedSpectralClustering, CorrelationalSpectralClustering, OptimizedKernelKMeans])
 def test_a_view_in_which_all_samples_are_alike_is_refused(cls):
-    with pytest.raises(ViewError, match=r"alike in view 'flat'.*drop it"):
+    with pytest.raises(ViewError, match=r"the same in view 'flat'.*drop it"):
         cls(3, random_state=0).fit({"fine": CLEAR, "flat": np.full((45, 2), 3.0)})
 
 

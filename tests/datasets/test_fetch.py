@@ -70,7 +70,7 @@ def test_a_good_file_is_converted_verified_and_loaded(server, known, get, tmp_pa
         (file_server.truncated, "truncated, 10 of 28 bytes"),
         (TABLE.replace(b"4.0", b"4.1"), "the values of the array 'X' differ"),
         (TABLE[:-10], r"'X' has shape \(2, 2\), not \(3, 2\)"),
-        (TABLE.replace(b"b", b"c"), "'c' is no class"),
+        (TABLE.replace(b"b", b"c"), "'c' is not a class"),
         (TABLE.replace(b",?", b""), "lines differ"),
         (b"", "empty"),
         (b"<html>not here</html>", "could not be fetched"),

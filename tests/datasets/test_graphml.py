@@ -102,7 +102,7 @@ def test_files_that_are_not_there_or_no_xml_are_named(tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         load_graphml(bad)
     bad.write_text("no xml")
-    with pytest.raises(DataError, match=r"bad\.graphml:1: this is no readable GraphML"):
+    with pytest.raises(DataError, match=r"bad\.graphml:1: this is not readable GraphML"):
         load_graphml(bad)
 
 

@@ -60,7 +60,7 @@ def search(estimator=None, space=None, **options):
 
 
 def constant(model, data):
-    """Score all clusterings alike."""
+    """Give all clusterings the same score."""
     return 1.0
 
 
@@ -628,7 +628,7 @@ def test_the_width_that_parts_two_rings_is_found(seed):
     result = search(KernelSpectralClustering(2), space, criterion="blf", eta=0.95, n_iter=25, random_state=seed)
     result.fit(data)
     assert normalized_mutual_info(y, result.labels_) == pytest.approx(1.0)
-    # The middle of the range, where the search begins, does not part them.
+    # The middle of the range, where the search begins, does not separate them.
     assert normalized_mutual_info(y, ksc(2, sigma=1.5).fit(data).labels_) < 0.9
     assert result.best_params_["kernel_params"]["sigma"] < 1.0
 
@@ -720,7 +720,7 @@ def test_unknown_parameters_are_named_with_those_there_are():
 
 @pytest.mark.parametrize("estimator", [3, "KernelKMeans", object()], ids=["number", "text", "object"])
 def test_what_is_no_estimator_is_named(estimator):
-    with pytest.raises(ParameterError, match=r"estimator=.* is no estimator: pass one, such as KernelKMeans\(3\)"):
+    with pytest.raises(ParameterError, match=r"estimator=.* is not an estimator: pass one, such as KernelKMeans\(3\)"):
         search(estimator).fit(X)
 
 
@@ -861,13 +861,13 @@ def test_samples_that_are_not_those_of_the_fit_are_refused(n):
 
 
 def test_a_class_is_no_estimator():
-    with pytest.raises(ParameterError, match="is no estimator"):
+    with pytest.raises(ParameterError, match="is not an estimator"):
         search(KernelSpectralClustering).fit(X)
 
 
 @pytest.mark.parametrize("estimator", [3, KernelSpectralClustering], ids=["number", "class"])
 def test_choosing_needs_an_estimator(estimator):
-    with pytest.raises(ParameterError, match="is no estimator"):
+    with pytest.raises(ParameterError, match="is not an estimator"):
         choose_n_clusters(estimator, X, [2, 3])
 
 

@@ -310,7 +310,7 @@ def test_files_larger_than_the_limit_are_read_in_blocks():
     few, many = (from_disk(n) for n in (10**6, 10**7))
     assert "rows read from files in 60 block(s)" in many.path
     assert many.bytes_read_per_step == 10 * few.bytes_read_per_step == 2 * 4 * 50 * 10**7
-    assert "reads     4.0 GB a step from files" in str(many)
+    assert "reads     4.0 GB per step from files" in str(many)
     assert many.memory["this process"] < 4 * 50 * 10**7
     assert many.bytes_per_step == 0
 
@@ -501,7 +501,7 @@ def test_a_plan_is_read_as_text_and_as_json():
     text = str(found)
     assert text.splitlines()[0] == "KernelKMeans, 1,000,000 samples x 50 columns, k = 10"
     assert len(text.splitlines()) <= 20
-    assert "steps a start" in text
+    assert "iterations per start" in text
     assert "WARNING" in text
     values = json.loads(json.dumps(found.to_dict()))
     assert values["seconds"] == found.seconds

@@ -44,7 +44,7 @@ def test_the_path_is_that_of_the_estimator():
     display = ObjectivePathDisplay.from_estimator(MULTI, ax=axes())
     np.testing.assert_array_equal(display.line_.get_ydata(), MULTI.objective_path_)
     assert display.line_.get_xdata()[-1] == MULTI.n_iter_
-    assert "ended by itself" in display.ax_.get_title()
+    assert "converged" in display.ax_.get_title()
     pipeline = make_pipeline(StandardScaler(), KernelKMeans(3, random_state=0)).fit(X)
     np.testing.assert_array_equal(
         ObjectivePathDisplay.from_estimator(pipeline, ax=axes()).line_.get_ydata(), pipeline[-1].objective_path_

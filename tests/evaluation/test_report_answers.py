@@ -397,7 +397,7 @@ def test_a_pdf_is_refused_in_one_sentence_where_nothing_prints_it(tmp_path, monk
     ):
         write_report(path, model, X)
     monkeypatch.setenv(pdf.VARIABLE, "/no/such/program")
-    with pytest.raises(MissingPackageError, match="KERNELWEAVE_CHROMIUM=/no/such/program is no program"):
+    with pytest.raises(MissingPackageError, match="KERNELWEAVE_CHROMIUM=/no/such/program is not a program"):
         write_report(path, model, X)
     monkeypatch.undo()
     monkeypatch.setenv(pdf.VARIABLE, program(tmp_path, "echo lost its way >&2\nexit 3\n"))

@@ -329,7 +329,7 @@ def test_the_file_of_another_run_is_refused(always, tmp_path, change, difference
     path = tmp_path / "run"
     open_checkpoint(path, RUN).keep(dict, x=1)
     message = refusal(path, RUN | change)
-    assert message.endswith(f"is that of another run: {difference}. Delete the file, or give another name.")
+    assert message.endswith(f"is that of another run: {difference}. Delete the file, or choose another name.")
 
 
 def test_an_argument_that_is_gone_is_a_difference(always, tmp_path):
@@ -342,7 +342,7 @@ def test_an_argument_that_is_gone_is_a_difference(always, tmp_path):
 def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "run"
     path.write_bytes(content)
-    assert refusal(path).endswith("Delete the file, or give another name.")
+    assert refusal(path).endswith("Delete the file, or choose another name.")
 
 
 def test_folders_and_missing_folders_are_refused_at_once(tmp_path):
@@ -352,7 +352,7 @@ def test_folders_and_missing_folders_are_refused_at_once(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [("a\0b", r"is no name of a file \(embedded null byte\)"), ("n" * 300, r"cannot be read \(File name too long\)")],
+    [("a\0b", r"is not a file name \(embedded null byte\)"), ("n" * 300, r"cannot be read \(File name too long\)")],
 )
 def test_a_name_that_no_file_can_have_is_refused(tmp_path, name, fault):
     with pytest.raises(ParameterError, match=rf"^checkpoint=.* {fault}\. Give another name\.$"):
@@ -362,7 +362,7 @@ def test_a_name_that_no_file_can_have_is_refused(tmp_path, name, fault):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes as POSIX has them")
 def test_pipes_and_links_to_nowhere_are_refused_before_they_are_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    assert refusal(tmp_path / "pipe").endswith("is no ordinary file. Give another name.")
+    assert refusal(tmp_path / "pipe").endswith("is not a regular file. Choose another name.")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "run")
     assert "lies in a folder that does not exist" in refusal(tmp_path / "link")
 
@@ -383,8 +383,8 @@ def test_what_only_looks_like_a_checkpoint_is_refused(tmp_path, header):
     body = checkpoints.MAGIC + (1).to_bytes(4, "little") + len(header).to_bytes(8, "little") + header
     path.write_bytes(with_checksum(body))
     message = refusal(path)
-    assert "is damaged: what it holds does not fit its description" in message
-    assert message.endswith("Delete the file, or give another name.")
+    assert "is damaged: its contents do not match its description" in message
+    assert message.endswith("Delete the file, or choose another name.")
 
 
 # --- one run at a time -----------------------------------------------------------------------------------------------

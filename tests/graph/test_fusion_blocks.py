@@ -1,4 +1,4 @@
-"""Graph fusion of tables in blocks ends with the labels of one process; what cannot be had there is refused."""
+"""Graph fusion of tables in blocks ends with the labels of one process; what is not available there is refused."""
 
 from dataclasses import dataclass
 from typing import Any

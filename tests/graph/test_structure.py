@@ -89,7 +89,7 @@ def judge(types=None, seed=0, **blocks):
         (
             {"n_clusters": 1, "confidence": "none", "strength": 0.3, "unweighed": 2.76, "votes": ()},
             "No clear clusters: a split is 2.8 times as clear as the clearest in structureless data of the same shape, "
-            "but its clusters run into each other: this looks like a continuum.",
+            "but its clusters merge into each other: this looks like a continuum.",
         ),
         (
             {"n_clusters": 2, "confidence": "none", "strength": 0.6, "candidate": 2},
@@ -139,7 +139,7 @@ def report(name, follows, has_groups=True):
                 "The clusters are those of view 'b' alone.",
             ],
         ),
-        ([report("a", 0.49), report("b", 0.4)], ["No view by itself shows the joint clusters well."]),
+        ([report("a", 0.49), report("b", 0.4)], ["No single view shows the joint clusters well."]),
     ],
 )
 def test_views_that_mislead_are_named(reports, messages):

@@ -132,9 +132,9 @@ def test_compressed_text_is_read(put):
     result = read(put("data.csv.gz", gzip.compress(TEXT.encode())))
     assert (result.name, result.ids) == ("data", ("a", "b", "c"))
     np.testing.assert_array_equal(result.values, VALUES)
-    with pytest.raises(DataError, match=r"^x\.tsv\.gz: this is no readable gzip file"):
+    with pytest.raises(DataError, match=r"^x\.tsv\.gz: this is not a readable gzip file"):
         read_tables(put("x.tsv.gz", TEXT))
-    with pytest.raises(DataError, match=r"^x\.csv\.gz: this is no readable gzip file"):
+    with pytest.raises(DataError, match=r"^x\.csv\.gz: this is not a readable gzip file"):
         read_tables(put("x.csv.gz", gzip.compress(TEXT.encode())[:-9]))
 
 
@@ -246,10 +246,10 @@ def test_annotated_data_with_faults_is_told_without_warnings(put):
     for name, kind in (("plain.h5ad", "AnnData"), ("plain.h5mu", "MuData")):
         with h5py.File(name, "w") as file:
             file["foo"] = VALUES
-        with pytest.raises(DataError, match=rf"^{name}: this is no {kind} file: there is no "):
+        with pytest.raises(DataError, match=rf"^{name}: this is not a {kind} file: there is no "):
             read_tables(name)
         put(name, b"nothing of HDF5")
-        with pytest.raises(DataError, match=rf"^{name}: this is no readable {kind} file"):
+        with pytest.raises(DataError, match=rf"^{name}: this is not a readable {kind} file"):
             read_tables(name)
 
 
@@ -296,7 +296,7 @@ FAULTS = {
     "blank after a quote": ("x.csv", '"id" ,a\n"p",1\n', r"^x\.csv:1: ',' expected after"),
     "short row": ("x.csv", TEXT.replace("-3,4e3", "-3"), r"^x\.csv:3: this row has 2 cell\(s\), the first one has 3"),
     "long row": ("x.csv", TEXT + "d,1,2,3\n", r"^x\.csv:5: this row has 4"),
-    "text": ("x.csv", TEXT.replace("4e3", "tall"), r"^x\.csv:3: column 3 \('width'\) holds 'tall', which is no finite"),
+    "text": ("x.csv", TEXT.replace("4e3", "tall"), r"^x\.csv:3: column 3 \('width'\) holds 'tall', which is not a"),
     "missing": ("x.csv", TEXT.replace("4e3", ""), r"^x\.csv:3: column 3 \('width'\) has no value"),
     "NA": ("x.csv", TEXT.replace("4e3", "NA"), r"^x\.csv:3: column 3 \('width'\) has no value"),
     "NaN": ("x.csv", TEXT.replace("4e3", "nan"), r"^x\.csv:3: column 3 \('width'\) has no value"),
@@ -308,8 +308,8 @@ FAULTS = {
     "header alone": ("x.csv", "id,a,b\n", r"^x\.csv:1: there is a header of 3 column\(s\) and no rows"),
     "huge header": ("x.csv", HUGE + "\n1,2\n", r"^x\.csv:2: this row has 2 cell\(s\), the first one has 20000"),
     "huge cell": ("x.csv", "id," + "x" * 200_000 + "\na,1\n", r"^x\.csv:1: field larger"),
-    "zero bytes": ("x.csv", b"id,a\nq,\x00\n", r"^x\.csv:2: this is no text file"),
-    "garbage": ("x.csv", bytes(range(128, 256)), r"^x\.csv:1: byte 0x80 is no UTF-8 text"),
+    "zero bytes": ("x.csv", b"id,a\nq,\x00\n", r"^x\.csv:2: this is not a text file"),
+    "garbage": ("x.csv", bytes(range(128, 256)), r"^x\.csv:1: byte 0x80 is not valid UTF-8"),
     "open quote": ("x.csv", TEXT + '"d,1,2\n', r"^x\.csv:5: a quoted cell begins here and does not end; close"),
     "open quote early": ("x.csv", TEXT.replace("b,", '"b,'), r"^x\.csv:3: a quoted cell begins here and does not end"),
     "open quote, others closed": ("x.csv", 'id,a\n"p,1\n"q",2\n', r"^x\.csv:2: a quoted cell begins here"),
@@ -329,15 +329,15 @@ FAULTS = {
     "words alone": ("x.csv", "p\nq\nr\n", r"^x\.csv:2: there is no column of numbers: the only one holds 'q'"),
     "empty line among numbers": ("x.csv", "a\n1\n\n2\n\n", r"^x\.csv:3: column 1 \('a'\) has no value"),
     "ids apart by spaces": ("x.csv", 'id,a\n" p",1\np,2\n', r"^x\.csv:3: the id 'p' was already .* spaces around ids"),
-    "npy garbage": ("x.npy", b"\x93NUMPY garbage", r"^x\.npy: this is no readable NumPy array"),
-    "npy of objects": ("x.npy", None, r"^x\.npy: this is no readable NumPy array \(.*allow_pickle"),
-    "npz cut short": ("x.npz", None, r"^x\.npz: this is no readable NumPy archive"),
-    "npz garbage": ("x.npz", b"PK\x03\x04 and so on", r"^x\.npz: this is no readable NumPy archive"),
-    "mat garbage": ("x.mat", b"nothing of MATLAB", r"^x\.mat: this is no readable MATLAB file"),
-    "mtx garbage": ("x.mtx", "no matrix", r"^x\.mtx: this is no readable Matrix Market file"),
+    "npy garbage": ("x.npy", b"\x93NUMPY garbage", r"^x\.npy: this is not a readable NumPy array"),
+    "npy of objects": ("x.npy", None, r"^x\.npy: this is not a readable NumPy array \(.*allow_pickle"),
+    "npz cut short": ("x.npz", None, r"^x\.npz: this is not a readable NumPy archive"),
+    "npz garbage": ("x.npz", b"PK\x03\x04 and so on", r"^x\.npz: this is not a readable NumPy archive"),
+    "mat garbage": ("x.mat", b"nothing of MATLAB", r"^x\.mat: this is not a readable MATLAB file"),
+    "mtx garbage": ("x.mtx", "no matrix", r"^x\.mtx: this is not a readable Matrix Market file"),
     "pickle": ("x.pkl", pickle.dumps(Trap()), r"^x\.pkl: files of type '\.pkl' are not read"),
     "pickle called csv": ("x.csv", pickle.dumps(Trap()), r"^x\.csv:1: "),
-    "pickle called npy": ("x.npy", pickle.dumps(Trap()), r"^x\.npy: this is no readable NumPy array"),
+    "pickle called npy": ("x.npy", pickle.dumps(Trap()), r"^x\.npy: this is not a readable NumPy array"),
     "skops": ("x.skops", b"PK\x03\x04", r"^x\.skops: files of type '\.skops' are not read"),
     "no ending": ("x", TEXT, r"^x: its name has no ending to say what it holds; give it one of \.csv,"),
 }
@@ -448,7 +448,7 @@ def test_the_table_that_is_named_is_read_whatever_else_there_is(put):
             read_tables(place)
     np.savez("ids.npz", X=VALUES, ids=words)
     for place in ("ids.npz", "ids.npz:X"):
-        with pytest.raises(DataError, match=r"'ids' is of type object, which is not read; save ids\.astype\(str\)"):
+        with pytest.raises(DataError, match=r"'ids' is of type object, which cannot be read; save ids\.astype\(str\)"):
             read_tables(place)
 
 
@@ -502,7 +502,7 @@ def test_sparse_tables_with_indices_outside_are_refused(put):
     put("x.txt", "")
     arrays = {"format": np.array(b"csr"), "shape": np.array([2, 2]), "data": np.ones(2)}
     np.savez("bad.npz", **arrays, indices=np.array([0, 99]), indptr=np.array([0, 1, 2]))
-    with pytest.raises(DataError, match=r"^bad\.npz: this is no readable NumPy archive"):
+    with pytest.raises(DataError, match=r"^bad\.npz: this is not a readable NumPy archive"):
         read_tables("bad.npz")
 
 

@@ -67,7 +67,7 @@ def same_partition(one, other):
 
 
 def others(model):
-    """Return the samples that are no exemplars."""
+    """Return the samples that are not exemplars."""
     return np.setdiff1d(np.arange(len(model.labels_)), model.exemplar_indices_)
 
 

@@ -217,7 +217,7 @@ def test_files_without_checksums_are_read(saved):
         ("feature_names_in_", {"$texts": ["a"]}, "do not agree"),
         ("view_names_", ["a", "b", "c"], "different numbers of views"),
         ("objective_path_", None, "'objective_path_' of a wrong kind"),
-        ("predict", 5, "'predict', which is no field"),
+        ("predict", 5, "'predict', which is not a field"),
         ("_kernels", [{"$object": ["kernel/ViewKernel", {}]}], "has no 'kernel'"),
         ("_model", {"$object": ["model/Centers", {}]}, "CenterModel has no 'kernel'"),
         ("_model", {"$object": ["kernel/GraphFit", {}]}, "has no 'graph'"),
@@ -230,9 +230,9 @@ def test_files_without_checksums_are_read(saved):
             "'gamma' of a wrong kind",
         ),
         ("odd_", {"$object": ["gaussian_process/RBF", {}]}, "has no 'length_scale'"),
-        ("odd_", {"$scalar": ["V1", 10**12]}, "is no number"),
-        ("odd_", {"$scalar": ["<f8", "x"]}, "is no number"),
-        ("odd_", {"$bool": [1]}, "is no truth value"),
+        ("odd_", {"$scalar": ["V1", 10**12]}, "is not a number"),
+        ("odd_", {"$scalar": ["<f8", "x"]}, "is not a number"),
+        ("odd_", {"$bool": [1]}, "is not a truth value"),
         ("odd_", {"$texts": [1]}, "texts are something else"),
         ("odd_", {"$sparse": [[1], [0], [0, 1], [1, 1]]}, "sparse matrix does not consist of arrays"),
         ("odd_", {"$random": [{"$array": 0}, 10**6, 0, 0.0]}, "no valid position"),
@@ -402,7 +402,7 @@ def test_models_without_a_kernel_and_estimators_without_a_model_are_refused(save
 
 def test_fields_that_a_class_does_not_have_are_refused(saved):
     rewritten(saved, lambda tree: node(tree, "_model.kernel")["$object"][1].update(more=5))
-    assert "FormulaKernel has 'more', which is no field" in refusal(saved)
+    assert "FormulaKernel has 'more', which is not a field" in refusal(saved)
 
 
 def test_centres_that_are_lists_are_refused(tmp_path):

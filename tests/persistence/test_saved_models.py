@@ -1,4 +1,4 @@
-"""Saved models: every estimator comes back as it was, and files that are no models are refused.
+"""Saved models: every estimator comes back as it was, and files that are not models are refused.
 
 Run as a program, this saves models that later versions must read (see ``stored_models``)::
 
@@ -137,7 +137,7 @@ def test_functions_are_not_saved_and_the_message_says_why(tmp_path):
 def test_only_fitted_estimators_of_the_library_are_saved(tmp_path):
     with pytest.raises(NotFittedError):
         save_model(KernelKMeans(2), tmp_path / "model.kwm")
-    with pytest.raises(ParameterError, match=r"KMeans.* is no estimator of kernelweave"):
+    with pytest.raises(ParameterError, match=r"KMeans.* is not an estimator of kernelweave"):
         save_model(KMeans(2), tmp_path / "model.kwm")
     assert list(tmp_path.iterdir()) == []
 
@@ -232,7 +232,7 @@ def test_classes_that_are_not_of_models_are_refused(saved, name):
 
 @pytest.mark.parametrize("key", ["__class__", "__dict__", "a b", ""])
 def test_fields_that_are_none_are_refused(saved, key):
-    with pytest.raises(DataError, match="is no field of"):
+    with pytest.raises(DataError, match="is not a field of"):
         load_model(rewritten(saved, lambda tree: tree["model"]["$object"][1].update({key: 1})))
 
 
@@ -240,7 +240,7 @@ def test_pickles_are_never_opened(saved, tmp_path):
     trap = tmp_path / "sprung"
     bad = tmp_path / "bad.kwm"
     bad.write_bytes(pickle.dumps(Trap(trap)))
-    with pytest.raises(DataError, match=r"bad\.kwm: this is no saved model"):
+    with pytest.raises(DataError, match=r"bad\.kwm: this is not a saved model"):
         load_model(bad)
     array = tmp_path / "array.npy"
     np.save(array, np.array([Trap(trap)], dtype=object), allow_pickle=True)

@@ -183,7 +183,7 @@ def test_damaged_notes_are_refused(damage):
         ({"x": [1.0, 2.0]}, {"drop": "x"}, ParameterError, r"drop='x' must be a list of names: write \['x'\]"),
         ({"x": [1.0, 2.0]}, {"drop": ["x"]}, ViewError, "No column is left.*'x' \\(left out on request\\)"),
         ({"x": ["1", "red"]}, {}, ViewError, r"'x' holds numbers, such as '1', and text, such as 'red'.*categorical="),
-        ({"x": ["4.3.2021", "x"]}, {"dates": ["x"]}, ViewError, "'x' holds '4.3.2021', which is no date.*2021-03-04"),
+        ({"x": ["4.3.2021", "x"]}, {"dates": ["x"]}, ViewError, "'4.3.2021', which is not a date.*2021-03-04"),
         (
             {"x": ["I", "V"]},
             {"ordered": {"x": ["I", "II"]}},
@@ -193,7 +193,7 @@ def test_damaged_notes_are_refused(damage):
         ({"x": ["I", "V"]}, {"ordered": {"x": ["I", "I"]}}, ParameterError, "two or more different categories"),
         ({"x": ["I", "V"]}, {"ordered": ["x"]}, ParameterError, "must be a dict of columns"),
         ({"x": ["I", "V"]}, {"ordered": {"y": ["I", "V"]}}, ParameterError, "ordered names 'y', and there is no such"),
-        ({"x": ["2021-02-30", "2021-03-01"]}, {"dates": ["x"]}, ViewError, "'2021-02-30', which is no date"),
+        ({"x": ["2021-02-30", "2021-03-01"]}, {"dates": ["x"]}, ViewError, "'2021-02-30', which is not a date"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(frame, options, error, message):

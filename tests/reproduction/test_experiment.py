@@ -105,7 +105,7 @@ def test_tolerances_never_fall_below_rounding_and_shrink_with_the_runs_of_either
 ):
     printed = Printed(value, statistic=statistic, runs=runs)
     twice = Printed(value, statistic=statistic, runs=2 * runs)
-    # Of a share the coin depends on the runs too, unless both sides fall alike.
+    # Of a share the coin depends on the runs too, unless both sides fall the same way.
     allowed = printed.allowed(value, restarts=restarts, spread=spread)
     assert allowed >= printed.rounding
     if statistic != "share":

@@ -638,7 +638,7 @@ def test_samples_without_weight_have_no_part_in_the_choice_of_the_exponent():
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_a_view_in_which_all_samples_are_equal_is_refused_by_its_name(cls, kernel, normalize):
     views = {"front": VIEWS[0], "flat": np.full((N, 2), 7.3), "back": VIEWS[1]}
-    with pytest.raises(ViewError, match=r"look alike in view 'flat'.*drop it"):
+    with pytest.raises(ViewError, match=r"look the same in view 'flat'.*drop it"):
         cls(3, kernel=kernel, normalize=normalize, **SEEDED).fit(views)
 
 

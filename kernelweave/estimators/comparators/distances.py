@@ -89,9 +89,7 @@ def check_distance_matrix(D: Array, *, square: bool) -> Floats:
             rows = slice(start, start + ROWS)
             odd = np.argwhere(np.abs(D[rows] - D[:, rows].T) > allowed)
             if len(odd):
-                _raise_for(
-                    D, start + odd[0, 0], odd[0, 1], "is not what stands in its mirror place: X is not symmetric"
-                )
+                _raise_for(D, start + odd[0, 0], odd[0, 1], "differs from its mirror entry: X is not symmetric")
         on = np.flatnonzero(np.abs(np.diag(D)) > allowed)
         if len(on):
             _raise_for(D, on[0], on[0], "on the diagonal; a sample has distance 0 to itself")

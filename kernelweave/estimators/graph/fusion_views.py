@@ -78,8 +78,8 @@ class ComparedView:
             return sp.csr_array(shape)
         if any(rows.shape[0] < len(self.samples) for rows in self.rows):
             raise KernelError(
-                "New samples would have to meet all training samples, which lay in blocks and are more than "
-                "memory_limit allows. Raise it and fit again."
+                "New samples would have to be compared with all training samples, which are in blocks and exceed "
+                "memory_limit. Raise it and fit again."
             )
         total = sp.csr_array((len(new), len(self.samples)))
         for representation, rows, radii in zip(self.representations, self.rows, self.radii, strict=True):

@@ -309,7 +309,7 @@ def view_warnings(reports: Sequence[ViewReport], n_clusters: int) -> list[str]:
     """Return a sentence for every view that misleads."""
     if n_clusters == 1:
         return [
-            f"View {report.name!r} alone has groups (about {report.own_count}), but not together with the other views."
+            f"View {report.name!r} has groups of its own (about {report.own_count}) that the other views do not share."
             for report in reports
             if report.has_groups
         ]
@@ -325,7 +325,7 @@ def view_warnings(reports: Sequence[ViewReport], n_clusters: int) -> list[str]:
     if len(supporting) == 1 and (np.delete(follows, supporting) < IGNORED).all():
         messages.append(f"The clusters are those of view {reports[int(supporting[0])].name!r} alone.")
     elif len(supporting) == 0:
-        messages.append("No view by itself shows the joint clusters well.")
+        messages.append("No single view shows the joint clusters well.")
     return messages
 
 
@@ -333,8 +333,8 @@ def verdict(count: ClusterCount, n_samples: int) -> str:
     """Return the answer in a sentence."""
     if len(count.counts) == 1:
         return (
-            f"No clusters looked for: {n_samples} samples are too few to tell clusters from chance. "
-            "Give n_clusters to cluster them all the same."
+            f"No search for clusters: {n_samples} samples are too few to tell clusters from chance. "
+            "Give n_clusters to cluster them anyway."
         )
     clearest = (
         f"the clearest split ({count.candidate} clusters) is {_times(count.strength)} as clear as the clearest in "
@@ -350,7 +350,7 @@ def verdict(count: ClusterCount, n_samples: int) -> str:
         if count.unweighed >= count.needed:
             return (
                 f"No clear clusters: a split is {_times(count.unweighed)} as clear as the clearest in structureless "
-                "data of the same shape, but its clusters run into each other: this looks like a continuum."
+                "data of the same shape, but its clusters merge into each other: this looks like a continuum."
             )
         if count.candidate == 1 or count.strength < WORTH_SAYING:
             return "No clusters found: no split is clearer than those of structureless data of the same shape."

@@ -187,7 +187,8 @@ def _summed_scores(estimator: Any, X: Any, y: Any = None, sample_weight: Any = N
     check_is_fitted(estimator)
     if sample_weight is not None:
         raise ParameterError(
-            "sample_weight cannot be laid beside a Dask collection. Leave it out, or score blocks of samples in memory "
+            "sample_weight cannot be combined with a Dask collection. Leave it out, "
+            "or score blocks of samples in memory "
             "and add up the scores."
         )
     return float(map_rows(_block_score, copy(estimator), X, None, np.float64).sum().compute())

@@ -279,4 +279,4 @@ def joined(answers: Iterator[Any], axis: int = 0) -> Any:
 def refuse_iterators(X: Any) -> None:
     """Say that training needs arrays, where only new samples may come block by block."""
     if hasattr(X, "__next__"):
-        raise ParameterError("X is an iterator, which can be read once only; fit on arrays, and predict on iterators.")
+        raise ParameterError("X is an iterator, which can be read only once; fit on arrays, and predict on iterators.")

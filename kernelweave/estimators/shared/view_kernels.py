@@ -305,8 +305,8 @@ def _factors(
     flat = np.abs(spreads) <= FLAT * np.array([op.scale() for op in operators])
     if flat.any() and not flat.all():
         raise ViewError(
-            f"All samples look alike in view {names[int(np.argmax(flat))]!r}: their mean squared distance in "
-            f"feature space is {spreads[flat][0]:.3g}. It can tell no clusters; drop it or choose another kernel."
+            f"All samples look the same in view {names[int(np.argmax(flat))]!r}: their mean squared distance in "
+            f"feature space is {spreads[flat][0]:.3g}. It shows no clusters; drop it or choose another kernel."
         )
     return (1.0 / np.abs(spreads)).tolist() if normalize and not flat.any() else [1.0] * len(operators)
 

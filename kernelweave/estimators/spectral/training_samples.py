@@ -48,8 +48,8 @@ def training_samples(
     if wanted is None or wanted >= n:
         if elsewhere:
             raise ParameterError(
-                f"n_train_samples={wanted} trains on all {n} samples, which lie in blocks elsewhere. Set it to some "
-                "thousand; all samples are assigned."
+                f"n_train_samples={wanted} trains on all {n} samples, which are in blocks elsewhere. Set it to a few "
+                "thousand; all samples are still assigned."
             )
         return np.arange(n)
     if wanted < n_clusters:

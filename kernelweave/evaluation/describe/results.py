@@ -66,7 +66,7 @@ def weights_of(model: Any) -> list[Weights]:
 
 
 def progress_of(model: Any) -> Progress:
-    """Return objective, its path and what the path runs over, steps, and whether the run ended by itself."""
+    """Return the objective, its path and what the path runs over, the steps, and whether the run converged."""
     path = getattr(model, "objective_path_", None)
     adds_clusters = hasattr(model, "cut_path_") and getattr(model, "init", None) is None
     objective = getattr(model, "objective_", None)

@@ -24,7 +24,7 @@ SIGNIFICANT = 0.05
 #: What p-values of these columns do not say.
 CAUTION = (
     "The clusters were made from these columns, so p-values describe how clearly a column separates a cluster; they "
-    "are no evidence that the clusters exist."
+    "are not evidence that the clusters exist."
 )
 # Columns, typical samples and hubs of a cluster that are put into words.
 WORDED = 5

@@ -117,10 +117,10 @@ def judge_for(
 
 
 def check_clusterer(estimator: Any) -> None:
-    """Refuse what is no estimator, or a class instead of an object."""
+    """Refuse what is not an estimator, or a class instead of an object."""
     known = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     if isinstance(estimator, type) or not known:
-        raise ParameterError(f"estimator={estimator!r} is no estimator: pass one, such as KernelKMeans(3).")
+        raise ParameterError(f"estimator={estimator!r} is not an estimator: pass one, such as KernelKMeans(3).")
 
 
 def _refuse_graphs(final: Any) -> None:

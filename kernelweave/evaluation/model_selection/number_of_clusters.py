@@ -283,7 +283,7 @@ def _as_floats(name: str, values: Any, *, ndim: int) -> Floats:
 
 def _read_features(estimator: Any, X: Any) -> Floats:
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
-        raise ParameterError(f"estimator={estimator!r} is no estimator: pass one, such as GlobalKernelKMeans(10).")
+        raise ParameterError(f"estimator={estimator!r} is not an estimator: pass one, such as GlobalKernelKMeans(10).")
     if get_tags(estimator).input_tags.pairwise:
         raise ParameterError(
             f"estimator={type(estimator).__name__}(...) takes a precomputed kernel, and reference data need features: "

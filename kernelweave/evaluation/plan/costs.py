@@ -40,7 +40,7 @@ JUDGED = 1200
 JUDGED_EXPONENT = 1.1
 # Samples that take as long to be compared with one as that takes to be entered into an index and looked up.
 INDEX_PAIRS = 5000
-# Bytes a sample of each view takes in graphs of neighbours.
+# Bytes that a sample of each view takes in graphs of neighbours.
 GRAPH_SAMPLE = 8 * 300
 
 
@@ -147,7 +147,7 @@ def _draw(costs: Costs, job: Job, found: list[Way], often: float, n: int) -> Non
 def steps_in_words(runs: Runs, starts: int) -> str:
     """Return how many steps are assumed."""
     usual, least, most = runs.steps
-    return f"about {usual:.0f} steps a start ({least:.0f} to {most:.0f}), {starts} start(s)"
+    return f"about {usual:.0f} iterations per start ({least:.0f} to {most:.0f}), {starts} start(s)"
 
 
 def named_start(job: Job) -> str:

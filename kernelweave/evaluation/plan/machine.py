@@ -30,7 +30,7 @@ class Tables:
     value_bytes: int = 8
     on_disk: bool = False
     folder: str | None = None  # where the files are; None for the folder of temporary files
-    disk_rate: float | None = None  # bytes a second; None: to be measured
+    disk_rate: float | None = None  # bytes per second; None: to be measured
 
 
 def machine_memory() -> int | None:

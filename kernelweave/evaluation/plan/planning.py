@@ -62,7 +62,7 @@ def plan(
         read in blocks where one is larger than ``memory_limit``. A path names the folder that they are in, whose disk
         is then measured.
     disk_rate : float, default=None
-        Bytes a second that are read from the disk, or by each worker; by default they are measured here and assumed
+        Bytes per second read from the disk, or by each worker; by default they are measured here and assumed
         of workers.
     value_bytes : int, default=8
         Bytes of a stored value: 4 in single precision.
@@ -124,7 +124,9 @@ def _why_loaded(job: Job) -> str:
 def _tables(from_disk: Any, disk_rate: float | None, value_bytes: int) -> Tables:
     """Return how samples are stored."""
     if disk_rate is not None and not disk_rate > 0:
-        raise ParameterError(f"disk_rate={disk_rate!r} must be above 0, in bytes a second; leave it out to measure it.")
+        raise ParameterError(
+            f"disk_rate={disk_rate!r} must be above 0, in bytes per second; leave it out to measure it."
+        )
     if not isinstance(value_bytes, Integral) or not 1 <= int(value_bytes) <= 8:
         raise ParameterError(f"value_bytes={value_bytes!r} must be 1 to 8: 4 for single precision, 8 for double.")
     folder = None if isinstance(from_disk, bool) else fspath(from_disk)

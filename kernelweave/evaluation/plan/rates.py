@@ -231,7 +231,7 @@ def map_seconds(method: Any, kernel: Any, params: tuple[tuple[str, Any], ...], w
 
 @cache
 def disk_rate(folder: str | None) -> float:
-    """Return the bytes a second that are read from a file in a folder, which the system does not have in memory."""
+    """Return the bytes per second read from a file in a folder that the system has not cached in memory."""
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".kernelweave-") as file:
         file.write(np.random.default_rng(0).bytes(DISK_BYTES))
         file.flush()
@@ -247,7 +247,7 @@ def disk_rate(folder: str | None) -> float:
 
 @cache
 def copy_rate() -> float:
-    """Return the bytes a second that are copied in memory."""
+    """Return the bytes per second copied in memory."""
     values = np.ones(2**20)
     return values.nbytes / mean_seconds(values.copy, PATIENCE / 4)
 

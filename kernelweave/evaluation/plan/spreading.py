@@ -29,7 +29,7 @@ MANY = 8
 # Assumed where no client tells: seconds of a round, beside those for each worker.
 ROUND = 0.012
 ROUND_OF_WORKER = 0.001
-# Assumed: bytes a second through the scheduler, and from where each worker reads its rows.
+# Assumed: bytes per second through the scheduler, and from where each worker reads its rows.
 NETWORK = 125e6
 STORAGE = 200e6
 # Bytes of a client of Dask in this process.

@@ -39,7 +39,7 @@ class ObjectivePathDisplay:
     path : ndarray of shape (n_steps,)
         The objective after every step.
     converged : bool or None, default=None
-        Whether the fit ended by itself; None leaves it out.
+        Whether the fit converged; None leaves it out.
     first : int, default=1
         Number of the first entry: 0 where it is the objective of the start.
     name : str, default="objective"
@@ -124,7 +124,7 @@ class ObjectivePathDisplay:
         counts(ax.xaxis)
         numbers(ax.yaxis)
         if self.converged is not None:
-            ends = "ended by itself" if self.converged else "stopped by max_iter"
+            ends = "converged" if self.converged else "stopped by max_iter"
             ax.set_title(f"{steps[-1]:,} step{'' if steps[-1] == 1 else 's'}, {ends}")
         dress(ax, grid="both")
         self.ax_ = ax

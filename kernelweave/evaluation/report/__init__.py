@@ -63,7 +63,7 @@ def write_report(
     ids : sequence, default=None
         Names of the samples; the row labels of a DataFrame by default, else numbers from 0 on.
     labels_true : array-like of shape (n_samples,), default=None
-        Known classes to compare with; samples whose class is None are left out of the comparison.
+        Known classes, for comparison; samples whose class is None are left out of the comparison.
     title : str, default=None
         Heading of the page.
     code : str, default=None

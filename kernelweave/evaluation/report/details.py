@@ -123,7 +123,7 @@ def convergence(facts: ReportFacts) -> str:
     if facts.n_iter is not None and len(path) > 1:
         sentences.append(f"<code>n_iter_</code> is {facts.n_iter:,}.")
     ended = {
-        True: "The run ended by itself: it converged.",
+        True: "The run converged.",
         False: '<strong class="neg">The run stopped before it converged.</strong>',
         None: "The method does not say whether it converged.",
     }

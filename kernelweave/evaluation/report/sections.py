@@ -135,7 +135,7 @@ def _about_cards(facts: ReportFacts) -> str:
         of = "" if facts.n_explained == facts.n_samples else f" of {facts.n_explained:,} samples drawn at random"
         notes.append(
             f"High and low: inside a cluster beside outside, in values{of} {facts.values_taken}. The clusters were "
-            "made from these columns, so that their differences are no evidence that the clusters exist."
+            "made from these columns, so that their differences are not evidence that the clusters exist."
         )
     if facts.graph is not None:
         notes.append(

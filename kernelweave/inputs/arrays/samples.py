@@ -14,7 +14,7 @@ from kernelweave.inputs.arrays.finiteness import raise_if_not_finite, refuse_lar
 
 #: What to do about missing cells of one table.
 FILL_CELLS = (
-    "Fill the cells (scikit-learn's SimpleImputer in a pipeline), leave the rows out, or use "
+    "Fill the cells (scikit-learn's SimpleImputer in a pipeline), remove the rows, or use "
     "GraphFusionClustering(missing='median')."
 )
 
@@ -72,7 +72,7 @@ def raise_if_text(error: ValueError, name: str, kind: type[ValueError] = Paramet
     if "could not convert string to float" in str(error):
         text = str(error).split(":", 1)[-1].strip()
         raise kind(
-            f"{name} holds text ({text}) where numbers belong. Encode it first, for instance with scikit-learn's "
+            f"{name} holds text ({text}) where numbers are expected. Encode it first, for instance with scikit-learn's "
             "OneHotEncoder or TfidfVectorizer, or drop the column."
         ) from error
 

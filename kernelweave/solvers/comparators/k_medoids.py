@@ -2,7 +2,7 @@
 
 Objective   J(M) = sum_i w_i min over m in M of d(x_i, m), M being k of the samples
 Input       a function that gives the distances of all samples to some of them, and starting medoids
-Cost        O(n) for a candidate, whatever k: O(n^2) a pass; a swap O(n) beside it; memory O(n k) and the distances
+Cost        O(n) per candidate whatever k, so O(n^2) per pass; O(n) more per swap; memory O(n k) and the distances
 Guarantee   J falls with every swap. A run that converges ends where no exchange of one medoid for one sample lowers J
 Source      PhD 1.1.1 (1.1); Kaufman and Rousseeuw, 1987 (PAM, BUILD); Schubert and Rousseeuw, Information Systems 101,
             2021 (FastPAM1, FasterPAM: the change of J for all k removals from one pass over a candidate's distances)

@@ -4,7 +4,7 @@ Objective   none is maximised for certain; L = mean over samples and views of lo
             posteriors of the view before, is what rounds are compared by
 Input       the features of every view, which samples it has, its kind of distribution, and a starting partition, that
             of the first view
-Cost        O(n k d) a round, d the features of all views
+Cost        O(n d k) per iteration, d the features of all views
 Guarantee   L of the result is the largest of all rounds. With one view this is EM: L rises, but for what the floor of
             variances and the smoothing of probabilities take
 Source      PhD 1.2.3; Bickel and Scheffer, ICDM 2004, for two views; here any number, each handing on to the next
@@ -167,7 +167,7 @@ class ExchangedMixtures:
     densities: tuple[Density, ...]  # per view
     history: tuple[float, ...]  # L of every round up to the one kept
     n_iter: int  # rounds taken
-    converged: bool  # ended by itself
+    converged: bool  # before max_iter
 
     @property
     def objective(self) -> float:

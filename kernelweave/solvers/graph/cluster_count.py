@@ -305,7 +305,7 @@ def _compared(whole: Sweep, nulls: Sequence[Sweep], measure: Measure) -> _Eviden
 
 
 def _neighbors_mean(values: Floats) -> Floats:
-    """Return the mean of every entry and those beside it; nulls are few, and alike at numbers close together."""
+    """Return the mean of every entry and those beside it; nulls are few, and similar at numbers close together."""
     padded = np.concatenate([values[1:2], values[1:], values[-1:]])  # one cluster has no spread
     middle = (padded[:-2] + padded[1:-1] + padded[2:]) / 3.0
     return np.concatenate([middle[:1], middle]) if len(values) > 1 else values

@@ -3,7 +3,7 @@
 Objective   one view: leading eigenvectors alpha of D^-1 M_D Omega (MVKSC 6). Several: leading eigenvectors of the
             coupled problem (15), in which the scores of the views are made to agree
 Input       kernel matrices of the training samples; for several views a regularisation gamma for each
-Cost        one view: some tens of products with the kernel. Several: as many with each kernel, within subspaces; one
+Cost        one view: a few dozen products with the kernel. Several: as many with each kernel, within subspaces; one
             whole eigenproblem per view and one of size V r, r the numerical rank, where samples are few, a kernel
             is indefinite, or gamma is close to its limit
 Guarantee   (15) is solved in its symmetric-definite form: real eigenvalues, largest first
@@ -281,7 +281,7 @@ def _searched_bases(views: Sequence[_View], n_vectors: int) -> tuple[list[Floats
     with sum_{u != v} M_u f_u = lambda (f_v - gamma_v / n M_v f_v); its best approximation among F_v in every view is
     the solution for the bases M_v F_v, scaled so that F_v^T (M_v - gamma_v / n M_v^2) F_v is the identity. None where
     this does not serve: negative eigenvalues cannot be left out without knowing them, and a gamma close to its limit
-    needs many products a step.
+    needs many products per step.
     """
     n = len(views[0].root)
     largest = [float(leading_vectors(view.product, n, 1, LIMIT_RESIDUAL)[0][0]) for view in views]
