@@ -57,7 +57,7 @@ class HostBackend:
 
     def __init__(self, name: str) -> None:
         if name not in ("numba", "numpy"):
-            raise ValueError(f"No backend is called {name!r}; there are 'numba' and 'numpy'.")
+            raise ValueError(f"There is no backend called {name!r}; use 'numba' or 'numpy'.")
         self.name = name
 
     def __reduce__(self) -> tuple[type, tuple[str]]:

@@ -27,9 +27,7 @@ from kernelweave.foundation.files import replacement
 
 _MIRROR = "KERNELWEAVE_MIRROR"
 _BAR_AFTER_S = 2.0
-_OTHERWISE = (
-    "Try again later, or put the file into the data folder by other means; 'kernelweave data check' verifies it."
-)
+_OTHERWISE = "Try again later, or copy the file into the data folder yourself; 'kernelweave data check' verifies it."
 
 
 def fetch(
@@ -156,7 +154,7 @@ def _fetch_set(data_set: DataSet, root: Path, network: Network, force: bool, on_
         )
     if not data_set.sources:
         raise DataError(
-            f"The set {data_set.name!r} is not public as far as known and cannot be fetched; the figures that need it "
+            f"The set {data_set.name!r} is not known to be public and cannot be downloaded; the figures that need it "
             "are among the published results in docs/results.md."
         )
     arrays = _first_good(data_set, network, on_progress)
@@ -177,7 +175,7 @@ def _first_good(data_set: DataSet, network: Network, on_progress: Progress) -> A
             continue
         if content_digest(arrays) == data_set.target.sha256:
             return arrays
-        failures.append(f"{_place(source, network)}: the content is refused, {_difference(arrays, data_set.target)}")
+        failures.append(f"{_place(source, network)}: the content is rejected, {_difference(arrays, data_set.target)}")
     raise DataError(f"The set {data_set.name!r} could not be fetched: {'; '.join(failures)}. {_OTHERWISE}")
 
 
@@ -209,7 +207,7 @@ def _contents(files: Iterable[File], network: Network, on_progress: Progress) ->
 def _by_fetcher(source: Source, network: Network) -> Arrays:
     """Let scikit-learn fetch a set; its connections have no time limit of their own, so that of sockets is set."""
     if network.mirror is not None:
-        raise DataError("is not asked while a mirror is named")
+        raise DataError("is not used while a mirror is set")
     assert source.fetcher is not None
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(network.timeout)
@@ -234,7 +232,7 @@ def _difference(arrays: Mapping[str, np.ndarray], target: Target) -> str:
             return f"the array {name!r} has shape {arrays[name].shape}, not {wanted.shape}"
         if array_digest(arrays[name]) != wanted.sha256:
             return f"the values of the array {name!r} differ from those of the set"
-    return "it differs from the set in names or further arrays"
+    return "its names or other arrays differ from those of the set"
 
 
 def _compact(array: np.ndarray) -> np.ndarray:

@@ -81,10 +81,8 @@ def load_graphml(path):
     path = Path(path)
     document = _Document()
     parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartDoctypeDeclHandler = lambda *_: _refuse(
-        path, parser, "it declares a document type; take <!DOCTYPE> out"
-    )
-    parser.EntityDeclHandler = lambda *_: _refuse(path, parser, "it declares entities; take them out")
+    parser.StartDoctypeDeclHandler = lambda *_: _refuse(path, parser, "it declares a document type; remove <!DOCTYPE>")
+    parser.EntityDeclHandler = lambda *_: _refuse(path, parser, "it declares entities; remove them")
     parser.StartElementHandler = lambda name, attributes: _start(path, parser, document, name, attributes)
     parser.EndElementHandler = lambda name: _end(path, document, name)
     parser.CharacterDataHandler = document.text.append
@@ -112,7 +110,7 @@ def _content(path):
 
 
 def _refuse(path, parser, fault):
-    raise DataError(f"{path}:{parser.CurrentLineNumber}: this graph is not read: {fault}.")
+    raise DataError(f"{path}:{parser.CurrentLineNumber}: this graph cannot be read: {fault}.")
 
 
 def _start(path, parser, document, name, attributes):
@@ -137,7 +135,9 @@ def _start(path, parser, document, name, attributes):
         if node is None:
             _refuse(path, parser, "a node has no id; give it one")
         if node in document.nodes:
-            _refuse(path, parser, f"the node {node!r} was already in line {document.nodes[node]}; name nodes once")
+            _refuse(
+                path, parser, f"the node {node!r} was already in line {document.nodes[node]}; node ids must be unique"
+            )
         document.nodes[node] = parser.CurrentLineNumber
     elif tag == "edge":
         ends = (attributes.get("source"), attributes.get("target"))
@@ -171,7 +171,7 @@ def _bunch(path, document):
     for edge in document.edges:
         for end in edge.ends:
             if end not in document.nodes:
-                raise DataError(f"{path}:{edge.line}: there is no node {end!r}; add it, or take the edge out.")
+                raise DataError(f"{path}:{edge.line}: there is no node {end!r}; add it, or remove the edge.")
     node_ids, rows, columns = number_nodes(document.edges, document.nodes)
     graph = symmetric_graph(path, document.edges, rows, columns, len(node_ids))
     return Bunch(
@@ -226,7 +226,7 @@ def load_market_graph(path):
         reason = " ".join(str(error).split())[:120]
         raise DataError(f"{path}: this is not a readable Matrix Market file ({reason}); write it again.") from error
     if entries.shape[0] != entries.shape[1]:
-        raise DataError(f"{path}: the matrix of a graph is square, and this one has shape {entries.shape}.")
+        raise DataError(f"{path}: the matrix of a graph must be square, but this one has shape {entries.shape}.")
     if entries.dtype.kind == "c" or not np.all(np.isfinite(entries.data)) or np.any(entries.data < 0):
         bad = "complex" if entries.dtype.kind == "c" else "negative, or not finite"
         raise DataError(f"{path}: some weights are {bad}; write finite numbers of 0 or more.")

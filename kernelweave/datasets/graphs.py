@@ -180,7 +180,7 @@ def _entries(path, number, line, delimiter):
     try:
         (entries,) = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
     except csv.Error as error:
-        message = f"{path}:{number}: the quotes in {line[:60]!r} are not as in CSV. "
+        message = f"{path}:{number}: the quotes in {line[:60]!r} do not follow CSV rules. "
         raise DataError(message, _remedy("quote")) from error
     return [entry.strip() for entry in entries]
 

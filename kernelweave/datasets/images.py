@@ -50,7 +50,7 @@ def pixel_features(image, *, window=31, n_bins=70, mask=None):
     window = check_count("window", window, least=1)
     n_bins = check_count("n_bins", n_bins, least=1)
     if window % 2 == 0:
-        raise ParameterError(f"window={window} must be odd, so that the pixel lies in its middle.")
+        raise ParameterError(f"window={window} must be odd, so that the pixel is in its middle.")
     chosen = np.ones(image.shape, dtype=bool) if mask is None else np.asarray(mask, dtype=bool)
     if chosen.shape != image.shape or not chosen.any():
         raise ParameterError(f"mask of shape {chosen.shape} must choose pixels of an image of shape {image.shape}.")

@@ -58,7 +58,7 @@ def load_metis(path):
     body = lines[1:]
     if len(body) < header.n_nodes:
         raise DataError(
-            f"{path}:{lines[0][0]}: the first line promises {header.n_nodes} nodes, and {len(body)} line(s) follow; a "
+            f"{path}:{lines[0][0]}: the first line announces {header.n_nodes} nodes, but {len(body)} line(s) follow; a "
             "node without neighbours has an empty line."
         )
     if more := [number for number, line in body[header.n_nodes :] if line.strip()]:
@@ -91,7 +91,7 @@ def _lines(path):
     numbered = enumerate(text.removesuffix("\n").split("\n"), 1)
     lines = [(number, line) for number, line in numbered if not line.startswith("%")]
     if not lines:
-        raise DataError(f"{path}:1: there are comments alone.")
+        raise DataError(f"{path}:1: there is nothing but comments.")
     return lines
 
 
@@ -140,7 +140,7 @@ def _graph(path, header, nodes):
         raise DataError(f"{path}: the edge between nodes {u} and {v} is listed differently at its two ends.")
     n_listed = (len(rows) + int((rows == columns).sum())) // 2
     if n_listed != header.n_edges:
-        raise DataError(f"{path}:1: the first line promises {header.n_edges} edges, and {n_listed} are listed.")
+        raise DataError(f"{path}:1: the first line announces {header.n_edges} edges, but {n_listed} are listed.")
     node_weights = np.array([node.weights for node in nodes], dtype=np.float64) if header.n_node_weights else None
     about = f"{path.name}: a graph of {n} nodes and {n_listed} edges."
     return Bunch(graph=graph, node_ids=np.arange(1, n + 1), node_weights=node_weights, DESCR=about)

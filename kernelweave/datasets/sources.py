@@ -58,7 +58,7 @@ class DataSet:
     @property
     def origin(self) -> str:
         """Where the set comes from, in words."""
-        return self.sources[0].about if self.sources else "not public as far as known"
+        return self.sources[0].about if self.sources else "not known to be public"
 
 
 @cache

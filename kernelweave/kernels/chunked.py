@@ -32,7 +32,7 @@ from kernelweave.kernels.spec.fitting import (
 )
 
 NOT_HERE = (
-    "would have to meet all training samples, which lie elsewhere and are more than memory_limit allows. Raise it, or "
+    "would have to be compared with all training samples, which are elsewhere and exceed memory_limit. Raise it, or "
     "use approximation='nystroem', whose centres are small."
 )
 WHY_NOT_SAVED = f"After loading, new samples {NOT_HERE} labels_ and other arrays can be saved as they are."
@@ -140,7 +140,9 @@ class ChunkedFeatures(FittedKernel):
     def operator(self, storage: Any = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the inner products."""
         if storage == "dense":
-            raise ParameterError("storage='dense' keeps all pairs of samples, which tables in blocks cannot.")
+            raise ParameterError(
+                "storage='dense' stores all pairs of samples, which is not possible for tables in blocks."
+            )
         return FeatureKernel(self.features, backend=self.features.backend)
 
     def cross(self, X: Matrix) -> KernelOperator:
@@ -179,7 +181,9 @@ class ChunkedFormula(FittedKernel):
     def operator(self, storage: Any = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the kernel, computed tile by tile."""
         if storage == "dense":
-            raise ParameterError("storage='dense' keeps all pairs of samples, which tables in blocks cannot.")
+            raise ParameterError(
+                "storage='dense' stores all pairs of samples, which is not possible for tables in blocks."
+            )
         return PairKernel(self.formula, self.prepared, memory_limit)
 
     def cross(self, X: Matrix) -> KernelOperator:
@@ -207,7 +211,7 @@ def _fits_here(array: BlockArray, memory_limit: float) -> bool:
     n, width = array.shape
     if 8 * n * width <= memory_limit * 2**20:
         return True
-    warn(f"The model has labels, but cannot be saved, nor predict: new samples {NOT_HERE}", UserWarning)
+    warn(f"The model has labels, but it cannot be saved and cannot predict: new samples {NOT_HERE}", UserWarning)
     return False
 
 
@@ -230,7 +234,7 @@ def fit_chunked_kernel(
 ) -> FittedKernel:
     """Fix every parameter of a kernel on samples in blocks; the arguments are those of ``fit_kernel``."""
     if not isinstance(kernel, str):
-        raise ParameterError("Tables in blocks take kernels by name; give one such as 'linear' or 'rbf'.")
+        raise ParameterError("Tables in blocks need kernels by name, such as 'linear' or 'rbf'.")
     params = _with_gamma(X, kernel, dict(params or {}), weights)
     few = X.backend.at(X, np.array([0, X.shape[0] - 1])).astype(np.float64)
     if approximation is not None:

@@ -352,7 +352,7 @@ def inverse_degrees(op: KernelOperator, weights: BackendArray | None = None, nam
         degree = backend.at(degrees, np.array([sample]))[0]
         raise KernelError(
             f"Sample {sample}{name} has a degree (sum of similarities) of {degree:.6g}; dividing by degrees "
-            "needs similarities that are not negative on the whole. Choose another kernel or another normalisation."
+            "needs degrees of at least 0. Choose another kernel or another normalisation."
         )
     positive = degrees > 0
     return backend.where(positive, 1.0 / backend.where(positive, degrees, 1.0), 0.0)

@@ -37,7 +37,7 @@ class CompositeKernel(KernelOperator):
         self.shape = self.parts[0].shape
         if any(part.shape != self.shape for part in self.parts) or len(self.parts) != len(self.coefficients):
             shapes = [part.shape for part in self.parts]
-            raise ValueError(f"Kernels of shapes {shapes} and {len(self.coefficients)} coefficients do not add up.")
+            raise ValueError(f"Kernels of shapes {shapes} and {len(self.coefficients)} coefficients do not match.")
         used = [part.psd for part, c in zip(self.parts, self.coefficients, strict=True) if c != 0]
         self.psd = True if all(used) and (self.coefficients >= 0).all() else None
 

@@ -120,7 +120,7 @@ def _check_folder(path: Path) -> None:
         raise ParameterError(f"path={str(path)!r} is a folder. Name a file in it, such as {str(path / 'model.kwm')!r}.")
     if not path.parent.is_dir():
         raise ParameterError(
-            f"path={str(path)!r} lies in {str(path.parent)!r}, and there is no such folder. Make it first, or name "
+            f"path={str(path)!r} lies in {str(path.parent)!r}, but there is no such folder. Create it first, or name "
             "another one."
         )
 
@@ -130,7 +130,7 @@ def _check_notes(notes: Mapping[str, Any] | None) -> None:
         json.dumps(notes or {}, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"notes must hold what JSON can: text, finite numbers, lists and dicts ({one_line(error)})."
+            f"notes must be valid JSON: text, finite numbers, lists and dicts ({one_line(error)})."
         ) from error
 
 
@@ -279,15 +279,15 @@ class _Members:
             raise DataError(f"{path}: the saved model is damaged: a part of it occurs twice.")
         for entry in self.left.values():
             if entry.flag_bits & 1:
-                raise DataError(f"{path}: the archive is encrypted, as no saved model is; decrypt it first.")
+                raise DataError(f"{path}: the archive is encrypted, which saved models are not; decrypt it first.")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise DataError(f"{path}: the archive is compressed in another way than saved models; it is refused.")
+                raise DataError(f"{path}: the archive is not compressed like a saved model; it is refused.")
         size = sum(entry.file_size for entry in self.left.values())
         allowed = _allowed(path)
         if size > allowed:
             raise DataError(
                 f"{path}: the archive of {_mib(path.stat().st_size)} would unpack to {_mib(size)}, more than the "
-                f"{_mib(allowed)} a saved model of its size may; it is refused."
+                f"{_mib(allowed)} allowed for a saved model of its size; it is refused."
             )
         if self.left[DESCRIPTION].file_size > LARGEST_DESCRIPTION:
             raise DataError(
@@ -333,7 +333,9 @@ class _Members:
             raise DataError(f"{self.path}: the saved model is damaged: {name} is an array of {dtype}.")
         size = math.prod(shape) * dtype.itemsize
         if min(shape, default=0) < 0 or size != len(content) - stream.tell():
-            raise DataError(f"{self.path}: the saved model is damaged: {name} has another size than its header says.")
+            raise DataError(
+                f"{self.path}: the saved model is damaged: {name} does not have the size that its header states."
+            )
         return np.ndarray(shape, dtype, content, stream.tell(), order="F" if fortran else "C")
 
     def _changed(self, how: str) -> DataError:

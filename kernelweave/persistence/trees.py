@@ -96,7 +96,9 @@ class Writer:
         """Return the tree of a function on single numbers, which NumPy must have under its name."""
         name = str(value.__name__)
         if getattr(np, name, None) is not value:
-            raise ParameterError(f"{where} holds the function {name!r}, which is none of NumPy's and cannot be saved.")
+            raise ParameterError(
+                f"{where} holds the function {name!r}, which is not a NumPy function and cannot be saved."
+            )
         return {"$ufunc": name}
 
     def _array(self, value: np.ndarray, where: str) -> Any:
@@ -141,7 +143,7 @@ class Writer:
             return {"$type": value.__name__}
         if isinstance(value, FunctionType | BuiltinFunctionType) or ismethod(value):
             raise ParameterError(
-                f"{where} is the Python function {getattr(value, '__name__', value)!r}, and functions are not saved: "
+                f"{where} is the Python function {getattr(value, '__name__', value)!r}, and functions cannot be saved: "
                 "reading one back would run code from a file. Use a named kernel, a kernel object of scikit-learn, or "
                 "kernel='precomputed'."
             )
@@ -195,7 +197,7 @@ class Reader:
         model = self.decoded(tree)
         last = model[-1] if isinstance(model, Pipeline) else model
         if type(last) not in ESTIMATORS:
-            raise self._damaged(f"it holds a {type(last).__name__}, no estimator")
+            raise self._damaged(f"it holds a {type(last).__name__}, not an estimator")
         return model
 
     def decoded(self, tree: Any) -> Any:
@@ -312,7 +314,7 @@ class Reader:
             if not isinstance(name, str) or not (isinstance(step, BaseEstimator) or step in (None, "passthrough")):
                 raise self._damaged(f"{name!r:.50} is not a step of a pipeline")
         if len({name for name, _ in named}) < max(len(named), 1):
-            raise self._damaged("the steps of a pipeline have no names of their own")
+            raise self._damaged("the steps of a pipeline do not have unique names")
         return Pipeline(named)
 
     def _neighbors(self, parts: list[Any]) -> NearestNeighbors:
@@ -323,7 +325,7 @@ class Reader:
         written, trees = parts
         name = names_since(written, self.version)[-1]
         if name not in CLASSES:
-            raise DataError(f"{self.path}: the saved model names {written!r}, no class of a model; it is refused.")
+            raise DataError(f"{self.path}: the saved model names {written!r}, which is not a model class.")
         for key in trees:
             if not key.isidentifier() or key.startswith("__"):
                 raise self._damaged(f"{key!r:.50} is not a field of {name}")

@@ -208,7 +208,9 @@ def _check_choices(tables: Sequence[Table], choices: Mapping[str, Sequence[str]]
             if not any(matches(name, column) for table in asked for name in column_names(table)):
                 known = [name for table in asked for name in column_names(table)]
                 shown = ", ".join(map(short, known[:8])) + (", ..." if len(known) > 8 else "")
-                raise ParameterError(Argument(parameter, pattern), f": there is no such column; there is {shown}.")
+                raise ParameterError(
+                    Argument(parameter, pattern), f": there is no such column; the columns are {shown}."
+                )
 
 
 def set_aside_notes(encoded: EncodedTable) -> list[tuple[list[str], str]]:

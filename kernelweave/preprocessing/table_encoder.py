@@ -232,7 +232,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 if not any(matches(name, pattern) for name in names):
                     shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
                     raise ParameterError(
-                        f"{parameter} names {pattern!r}, and there is no such column; there is {shown}."
+                        f"{parameter} names {pattern!r}, and there is no such column; the columns are {shown}."
                     )
 
     def _code(self, name: str, column: Any) -> ColumnCode | str:
@@ -309,7 +309,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 LEFT_OUT = "left out on request"
 CONSTANT = "the same in all rows"
 EMPTY = "without any value"
-COUNTS_ROWS = "it counts the rows"
+COUNTS_ROWS = "it numbers the rows"
 AN_ID = "a different text in every row"
 A_DATE = "a date"
 MANY = "text of "
@@ -353,9 +353,9 @@ def _check_names(names: Sequence[str], known: Sequence[str]) -> None:
         raise ViewError(f"{len(missing)} column(s) of training are missing, such as {missing[0]!r}; add them.")
     more = [name for name in names if name not in set(known)]
     if more:
-        raise ViewError(f"{len(more)} column(s) are unknown from training, such as {more[0]!r}; leave them out.")
+        raise ViewError(f"{len(more)} column(s) are were not in the training data, such as {more[0]!r}; remove them.")
     if len(names) != len(known) or (len(set(known)) < len(known) and list(names) != list(known)):
-        raise ViewError("Columns of the same name must be as many, and in the same order, as in training.")
+        raise ViewError("Columns of the same name must have the same number and order as in training.")
 
 
 # What a column holds
@@ -591,7 +591,7 @@ def _encoded_categories(code: ColumnCode, column: Any) -> Floats:
     if new:
         becomes = "NaN" if ordered else "0 in all of its columns"
         shown = ", ".join(map(repr, new[:5])) + (", ..." if len(new) > 5 else "")
-        warn(f"Column {code.name!r} holds {shown}, unknown from training: this is {becomes}.", ViewWarning)
+        warn(f"Column {code.name!r} holds {shown}, which did not occur in training: this is {becomes}.", ViewWarning)
     if ordered:
         return np.array([[place.get(text, np.nan) if text is not None else np.nan] for text in texts], dtype=np.float64)
     encoded = np.zeros((len(texts), len(place)))

@@ -192,7 +192,7 @@ def test_as_many_clusters_as_samples_are_explained(n):
     result = explain_clusters(Labelled(np.arange(n)), X)
     assert [row.effect for row in result.rows] == pytest.approx(np.linspace(-1, 1, n))
     assert all(row.n_inside == 1 for row in result.rows)
-    assert "no column sets it apart" in result.summary()
+    assert "no column distinguishes it" in result.summary()
 
 
 # What people read

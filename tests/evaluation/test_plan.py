@@ -54,7 +54,7 @@ VIEWS = [
     GraphFusionClustering(),
 ]
 STORED = "the kernel matrix is stored"
-AGAIN = "kernel values are computed again at every pass, tile by tile"
+AGAIN = "kernel values are recomputed in every pass, tile by tile"
 FEATURES = "inner products of explicit features; no kernel matrix"
 
 
@@ -437,7 +437,7 @@ def test_workers_without_enough_memory_are_warned_of_and_the_number_named_is_eno
     assert plan(model, 10**7, 50, n_workers=enough, worker_memory=10**9).warnings == ()
     assert plan(model, 10**7, 50, n_workers=enough // 2, worker_memory=10**9).warnings != ()
     (warning,) = plan(model, 10**7, 50, n_workers=2, worker_memory=10**8).warnings
-    assert "Take workers with more memory" in warning
+    assert "Use workers with more memory" in warning
 
 
 def test_what_ends_with_an_error_is_warned_of():
@@ -457,7 +457,7 @@ def test_what_ends_with_an_error_is_warned_of():
         (10, [5, 0], {}, "n_features"),
         (10, 2.5, {}, "n_features"),
         (10, 5, {"n_workers": 0}, "n_workers=0"),
-        (10, 5, {"worker_memory": 1e9}, "say how many with n_workers"),
+        (10, 5, {"worker_memory": 1e9}, "give their number with n_workers"),
         (10, 5, {"disk_rate": 0}, "disk_rate=0 must be above 0"),
         (10, 5, {"value_bytes": 16}, "value_bytes=16 must be 1 to 8"),
         (10, 5, {"from_disk": "no/such/folder"}, "is not a folder"),

@@ -126,7 +126,7 @@ def test_a_model_that_chose_the_number_is_taken_at_its_word():
     assert (known.clearness.level, known.clearness.judged_by) == ("clear", "confidence")
     assert "the model chose their number, with high confidence" in answer(known)
     assert "given" not in distrust(known, 0)
-    assert "their number, of which the model is not sure" in distrust(replace(known, confidence="low"), 0)
+    assert "their number, which the model is not sure of" in distrust(replace(known, confidence="low"), 0)
     np.testing.assert_array_equal(known.tried.counts, model.n_clusters_path_["n_clusters"])
     text = page(known)
     assert 'id="counts"' in text
@@ -162,7 +162,7 @@ def test_the_answer_names_clusters_clearness_and_views(facts):
 )
 def test_every_doubt_has_its_words(facts, change, said):
     plain = replace(facts, doubtful_share=0.0, tiny=(), against=(), absence=None, converged=True)
-    assert distrust(plain, 0) == "Nothing here speaks against them, but their number was given, not found."
+    assert distrust(plain, 0) == "There is no evidence against them, but their number was given, not found."
     text = distrust(replace(plain, **change), 0)
     assert text.startswith("Distrust ")
     assert said in text
@@ -303,7 +303,7 @@ def test_many_clusters_of_an_embedding_do_not_lie_on_one_spot():
     assert apart.min() > 2.0 * spread
     assert np.median(apart) > 4.0 * np.median(np.sort(cdist(piled, piled), axis=1)[:, 1])
     text = page(known)
-    assert "laid flat: the centres of the clusters keep their distances as well as a plane can" in text
+    assert "laid flat: the centres of the clusters keep their distances as well as a plane allows" in text
     assert "The directions have no meaning." in text
     assert "Across" not in text
 

@@ -107,7 +107,7 @@ def test_the_verdict_says_what_speaks_for_the_number(changes, sentence):
     assert verdict(count(**changes), 9) == sentence
 
 
-@pytest.mark.parametrize(("k", "sentence"), [(1, "1 cluster, as asked for."), (2, "2 clusters, as asked for.")])
+@pytest.mark.parametrize(("k", "sentence"), [(1, "1 cluster, as requested."), (2, "2 clusters, as requested.")])
 def test_a_number_that_was_given_is_said_to_be(k, sentence):
     assert as_asked(k) == sentence
 

@@ -101,11 +101,15 @@ def test_what_says_nothing_of_groups_is_set_aside_with_a_reason_and_a_warning():
         }
     )
     encoder = TableEncoder()
-    with pytest.warns(ViewWarning, match=r"set aside: 'row', 'zero' \(it counts the rows\); 'name' \(a different text"):
+    with pytest.warns(
+        ViewWarning,
+        match=r"set aside: 'row', 'zero' \(it numbers the rows\); "
+        r"'name' \(a different text",
+    ):
         encoder.fit(frame)
     assert encoder.set_aside_ == {
-        "row": "it counts the rows",
-        "zero": "it counts the rows",
+        "row": "it numbers the rows",
+        "zero": "it numbers the rows",
         "name": "a different text in every row",
         "hospital": "the same in all rows",
         "same": "the same in all rows",

@@ -302,7 +302,7 @@ def settle_n_clusters(estimator: Any, judged: Callable[[], tuple[Views, Sequence
 
 def as_asked(k: int) -> str:
     """Return the sentence about a number of clusters that was given."""
-    return f"{k} clusters, as asked for." if k > 1 else "1 cluster, as asked for."
+    return f"{k} clusters, as requested." if k > 1 else "1 cluster, as requested."
 
 
 def view_warnings(reports: Sequence[ViewReport], n_clusters: int) -> list[str]:

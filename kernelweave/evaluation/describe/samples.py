@@ -161,7 +161,8 @@ def joint_coordinates(model: Any, samples: Any) -> Floats:
     if coordinates is None:
         raise ParameterError(
             f"{type(model).__name__} has no joint coordinates of its samples: it compares them by a kernel, by "
-            "distances or by probabilities. Spectral methods and graph fusion have them, as GraphFusionClustering."
+            "distances or by probabilities. Spectral methods and graph fusion have them, "
+            "for example GraphFusionClustering."
         )
     return coordinates
 

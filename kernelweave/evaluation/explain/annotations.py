@@ -33,7 +33,10 @@ from kernelweave.preprocessing.table_encoder import MOST_CATEGORIES, named_colum
 
 AnnotationKind = Literal["number", "category", "date", "survival"]
 #: What p-values of these columns say.
-MEANING = "These columns were not used for clustering: small p-values are evidence that they go with the clusters."
+MEANING = (
+    "These columns were not used for clustering: small p-values are evidence that they are associated with the "
+    "clusters."
+)
 # Chi-squared is not trusted with fewer expected than this in a fifth of the cells, or fewer than 1 in any (Cochran).
 FEW_EXPECTED = 5.0
 FEWEST_EXPECTED = 1.0
@@ -190,7 +193,7 @@ def explain_annotations(
     >>> table = explain_annotations([0] * 5 + [1] * 5, {"age": age})
     >>> print(table.summary())
     age: adjusted p 0.009, epsilon squared 0.76 (Kruskal-Wallis, n = 10)
-    These columns were not used for clustering: small p-values are evidence that they go with the clusters.
+    These columns were not used for clustering: small p-values are evidence that they are associated with the clusters.
     """
     codes, k = encode_labels(labels, "labels", n_clusters=n_clusters)
     columns = dict(named_columns(table))
@@ -255,7 +258,7 @@ def _matched_rows(n: int, columns: Mapping[str, Any], table: Any, ids: Any, tabl
     place = {name: i for i, name in enumerate(names)}
     if len(place) < len(names):
         twice = next(name for i, name in enumerate(names) if place[name] != i)
-        raise ParameterError(f"table has several rows called {twice!r}; each sample has one row at most.")
+        raise ParameterError(f"table has several rows called {twice!r}; each sample has at most one row.")
     rows = np.array([place.get(str(name), -1) for name in ids], dtype=np.intp)
     if len(rows) != n:
         raise ParameterError(f"ids has {len(rows)} entries for {n} samples; give one name for each.")
@@ -404,7 +407,7 @@ def _survival(columns: Mapping[str, Any], names: tuple[str, str], rows: Ints, co
     time_name, event_name = names
     held = read_column(time_name, columns[time_name])
     if held.kind != "number":
-        raise ParameterError(f"survival: column {time_name!r} holds no numbers, but a survival time is a number.")
+        raise ParameterError(f"survival: column {time_name!r} does not hold numbers, but a survival time is a number.")
     times = _of_samples(held.values, rows, np.nan)
     if (times < 0).any():
         raise ParameterError(

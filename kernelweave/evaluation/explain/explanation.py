@@ -203,10 +203,12 @@ class ClusterExplanation:
             In the order of ``rows``: adjusted p-values below 0.05 first, the largest effect first.
         """
         if not 0 <= cluster < self.n_clusters:
-            raise ParameterError(f"cluster={cluster!r} is none of the {self.n_clusters} clusters; they are 0, 1, ...")
+            raise ParameterError(
+                f"cluster={cluster!r} is not one of the {self.n_clusters} clusters, which are 0, 1, ..."
+            )
         names = [each.name for each in self.views]
         if view is not None and view not in names:
-            raise ParameterError(f"view={view!r} is none of the views with columns: {names}.")
+            raise ParameterError(f"view={view!r} is not one of the views with columns: {names}.")
         chosen = [row for row in self.rows if row.cluster == cluster and view in (None, row.view)]
         return tuple(sorted(chosen, key=_rank)[:n])
 
@@ -237,7 +239,7 @@ class ClusterExplanation:
         if not size:
             return [f"{head}: empty"]
         told = [row.text(with_view=self._in_several(row.column)) for row in self.top(c, WORDED) if row.separates]
-        about = ", ".join(told) if told else "no column sets it apart" if self.rows else ""
+        about = ", ".join(told) if told else "no column distinguishes it" if self.rows else ""
         if self.graph is not None:
             hubs = ", ".join(self.ids[i] for i in self.graph.hubs[c][:NAMED])
             about = f"hubs {hubs}; conductance {self.graph.conductance[c]:.3g}{self._strongest_link(c)}"

@@ -180,12 +180,12 @@ def _check_scores(scores: ArrayLike, labels: ArrayLike, n_clusters: int | None) 
     if k < 2:
         raise ParameterError(
             f"The number of clusters is {k}, taken from {'labels' if n_clusters is None else 'n_clusters'}. "
-            "The balanced fits compare at least two clusters; say n_clusters if some got no sample."
+            "The balanced fits compare at least two clusters; pass n_clusters if some are empty."
         )
     if points.shape[1] != k - 1:
         raise ParameterError(
             f"scores has {points.shape[1]} columns for {k} clusters. Give the {k - 1} scores of a model with "
-            f"{k} clusters, or say n_clusters={points.shape[1] + 1} if some clusters got no sample."
+            f"{k} clusters, or pass n_clusters={points.shape[1] + 1} if some clusters are empty."
         )
     return points, codes, k
 

@@ -27,7 +27,7 @@ from kernelweave.inputs import read_weights
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions import algebra
 
-_HINT = ' For vectors say kernel="linear".'
+_HINT = ' For vectors pass kernel="linear".'
 
 
 def cluster_variances(

@@ -216,12 +216,12 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         for name, spec in self.param_distributions.items():
             if isinstance(spec, rv_continuous | rv_discrete):
                 raise ParameterError(
-                    f"param_distributions[{name!r}] is a family of distributions; say which one, as in "
+                    f"param_distributions[{name!r}] is a family of distributions; choose one of them, as in "
                     "loguniform(0.1, 10)."
                 )
             if not _is_drawn(spec):
                 raise ParameterError(
-                    f"param_distributions[{name!r}]={spec!r} leaves nothing to choose; give a distribution of "
+                    f"param_distributions[{name!r}]={spec!r} leaves no choice; give a distribution of "
                     "scipy.stats or a list of choices, or set the parameter on the estimator."
                 )
         return sum(_count(spec) for spec in self.param_distributions.values())

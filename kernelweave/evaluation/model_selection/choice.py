@@ -110,7 +110,7 @@ def choose_n_clusters(
     """
     check_clusterer(estimator)
     if not isinstance(n_clusters, Iterable):
-        raise ParameterError(f"n_clusters={n_clusters!r} is one number; give several, as range(2, 11).")
+        raise ParameterError(f"n_clusters={n_clusters!r} is one number; give several, such as range(2, 11).")
     candidates = list(n_clusters)
     bad = [k for k in candidates if isinstance(k, bool) or not isinstance(k, Integral) or k < 2]
     if bad or not candidates:

@@ -100,7 +100,7 @@ def judge_for(
 ) -> Callable[[Any], float]:
     """Return the function that scores fitted copies of ``estimator``; what X alone decides is computed once."""
     if hasattr(X, "__next__"):
-        raise ParameterError("X is an iterator, which can be read once only; pass arrays.")
+        raise ParameterError("X is an iterator, which can be read only once; pass arrays.")
     if callable(criterion):
         return lambda model: _number(criterion(model, X))
     if criterion not in get_args(Criterion):

@@ -67,7 +67,7 @@ class SilhouetteScorer:
         name = type(model).__name__
         if not hasattr(estimator, "predict"):
             raise ParameterError(
-                f"{name} has no predict, so that held-out samples cannot be scored. Compare fits by score_clustering."
+                f"{name} has no predict, so held-out samples cannot be scored. Compare fits by score_clustering."
             )
         views = given_views(model, samples_for_final_step(estimator, X))
         other = [view.kind for view in views if view.kind not in COMPARABLE]

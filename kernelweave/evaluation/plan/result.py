@@ -77,7 +77,7 @@ class Plan:
         for process, total in self.memory.items():
             lines += _wrapped("memory", f"{size(total)} in {process}: {_shares(self.memory_parts[process], size)}")
         if self.bytes_per_step or self.bytes_per_start:
-            lines.append(f"travels   {size(self.bytes_per_step)} per step, and {size(self.bytes_per_start)} per start")
+            lines.append(f"traffic   {size(self.bytes_per_step)} per step, and {size(self.bytes_per_start)} per start")
         if self.bytes_read_per_step:
             lines.append(f"reads     {size(self.bytes_read_per_step)} per step from files")
         lines += self._time()
@@ -95,7 +95,7 @@ class Plan:
 
     def _time(self) -> list[str]:
         if self.seconds is None or self.seconds_range is None:
-            return ["time      no estimate exists for this method"]
+            return ["time      there is no estimate for this method"]
         low, high = self.seconds_range
         about = f"about {duration(self.seconds)} ({duration(low)} to {duration(high)})"
         return _wrapped("time", f"{about}: {_shares(self.seconds_parts, duration)}")

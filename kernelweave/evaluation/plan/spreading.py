@@ -69,7 +69,8 @@ def spread(job: Job, workers: Workers) -> Spread:
     costs.assumptions.insert(0, steps_in_words(runs, starts))
     how = "measured" if workers.round_seconds else "assumed"
     costs.assumptions.append(
-        f"threads of workers as fast as those here; {wait * 1000:.0f} ms a round ({how}), {size(NETWORK)}/s to workers"
+        f"threads of workers as fast as those here; {wait * 1000:.0f} ms per round ({how}), "
+        f"{size(NETWORK)}/s to workers"
     )
     per_start += blocks.search(costs, job)
     here = {"Python and libraries": float(PROCESS + CLIENT), "labels and weights": blocks.HERE * 8.0 * job.n}
@@ -109,7 +110,7 @@ def _share(job: Job, way: Way, workers: Workers) -> blocks.Share:
 def _words(way: Way, workers: Workers, job: Job, share: blocks.Share) -> str:
     kind = "inner products of explicit features" if way.kind == FEATURES else "kernel values of all pairs, never stored"
     if not share.kept and not blocks.only_shifts(job, way):
-        kind += ", computed again at every pass (memory_limit)"
+        kind += ", recomputed in every pass (memory_limit)"
     busy = used(job, workers)
     idle = f"{busy:,} of " if busy < workers.count else ""
     many = f"{idle}{workers.count:,} worker(s) of {workers.threads} thread(s)"

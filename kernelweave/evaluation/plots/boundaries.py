@@ -157,7 +157,7 @@ class BoundaryDisplay:
             The display, drawn.
         """
         if isinstance(n_grid, bool) or not isinstance(n_grid, Integral) or n_grid < 2:
-            raise ParameterError(f"n_grid={n_grid!r} must be a whole number from 2 on.")
+            raise ParameterError(f"n_grid={n_grid!r} must be a whole number of at least 2.")
         if isinstance(least_degree, bool) or not isinstance(least_degree, Real) or not 0 <= float(least_degree) < 1:
             raise ParameterError(f"least_degree={least_degree!r} must be a number from 0 to below 1.")
         estimator = getattr(estimator, "best_estimator_", estimator)

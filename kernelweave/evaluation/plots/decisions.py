@@ -132,7 +132,7 @@ class DecisionDisplay:
         decisions = np.asarray(model.decision_function(samples_for_final_step(estimator, X)))
         if decisions.ndim != 1:
             raise ParameterError(
-                f"The picture shows one border, but the estimator has {decisions.shape[1]} (n_clusters="
+                f"The plot shows one border, but the estimator has {decisions.shape[1]} (n_clusters="
                 f"{model.n_clusters}). Fit it with n_clusters=2, on samples that differ."
             )
         sides = (decisions > 0).astype(np.intp) if labels is None else _two_clusters(labels, len(decisions))

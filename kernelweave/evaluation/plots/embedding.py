@@ -136,7 +136,7 @@ class EmbeddingDisplay:
         if not hasattr(final, "labels_"):
             raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_. Fit it first.")
         if isinstance(max_samples, bool) or not isinstance(max_samples, Integral) or int(max_samples) < 2:
-            raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 2 on.")
+            raise ParameterError(f"max_samples={max_samples!r} must be a whole number of at least 2.")
         clustering = read_clustering(estimator, X)
         rows = draw(clustering.n_samples, int(max_samples), random_state, "displayed samples")
         points, shares, name = _plane(clustering, rows)
@@ -166,7 +166,7 @@ class EmbeddingDisplay:
         matrix = np.asarray(K, dtype=np.float64)
         codes = np.asarray(labels)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] != len(codes):
-            raise ParameterError(f"K of shape {matrix.shape} and {len(codes)} labels do not belong together.")
+            raise ParameterError(f"K of shape {matrix.shape} and {len(codes)} labels do not match.")
         if not np.isfinite(matrix).all():
             raise ParameterError("K holds values that are not finite.")
         points, shares = kernel_components(matrix, 2)

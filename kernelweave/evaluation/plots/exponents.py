@@ -345,7 +345,7 @@ def _exponents(p: Any) -> Floats:
     numbers = [np.inf if isinstance(value, str) and value == UNIFORM else value for value in p]
     bad = [value for value in numbers if not (isinstance(value, int | float | np.number) and value >= 1)]
     if bad:
-        raise ParameterError(f"p has {bad[0]!r}; exponents are numbers from 1 on, or 'uniform' for equal weights.")
+        raise ParameterError(f"p has {bad[0]!r}; exponents are numbers of at least 1, or 'uniform' for equal weights.")
     return np.array(numbers, dtype=np.float64)
 
 

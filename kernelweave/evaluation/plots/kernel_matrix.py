@@ -146,7 +146,7 @@ class KernelMatrixDisplay:
                 "for kernel k-means, its variants, and the multi-view methods on kernels."
             )
         if not isinstance(max_samples, Integral) or max_samples < 1:
-            raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 1 on.")
+            raise ParameterError(f"max_samples={max_samples!r} must be a whole number of at least 1.")
         labels = np.asarray(model.labels_)
         samples = samples_for_final_step(estimator, X)
         _check_length(samples, len(labels))

@@ -89,7 +89,7 @@ def _several(estimator: Any, X: Any, least: float) -> list[Panel]:
         )
     if not hasattr(estimator, "transform_views"):
         raise ParameterError(
-            f"estimator={name}(...) places a sample by all of its views together, and a point of the plane lies in "
+            f"estimator={name}(...) assigns a sample by all of its views together, but a point of the plane belongs to "
             "one. Of several views this picture shows MultiViewKernelSpectralClustering alone."
         )
     if not hasattr(estimator, "codebook_"):

@@ -263,7 +263,7 @@ def fit_kernel(
         function = _with_params(kernel, params)
         return FormulaKernel(formulas.Given(function), X)
     raise ParameterError(
-        f"kernel={kernel!r} is not understood. Give one of {sorted(KERNELS)}, a scikit-learn kernel object, or a "
+        f"kernel={kernel!r} is not valid. Give one of {sorted(KERNELS)}, a scikit-learn kernel object, or a "
         "function of two sample arrays that returns the matrix between them."
     )
 
