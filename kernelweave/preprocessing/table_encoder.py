@@ -232,7 +232,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 if not any(matches(name, pattern) for name in names):
                     shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
                     raise ParameterError(
-                        f"{parameter} names {pattern!r}, and there is no such column; the columns are {shown}."
+                        f"{parameter} names {pattern!r}, but there is no such column; the columns are {shown}."
                     )
 
     def _code(self, name: str, column: Any) -> ColumnCode | str:
@@ -353,7 +353,7 @@ def _check_names(names: Sequence[str], known: Sequence[str]) -> None:
         raise ViewError(f"{len(missing)} column(s) of training are missing, such as {missing[0]!r}; add them.")
     more = [name for name in names if name not in set(known)]
     if more:
-        raise ViewError(f"{len(more)} column(s) are were not in the training data, such as {more[0]!r}; remove them.")
+        raise ViewError(f"{len(more)} column(s) were not in the training data, such as {more[0]!r}; remove them.")
     if len(names) != len(known) or (len(set(known)) < len(known) and list(names) != list(known)):
         raise ViewError("Columns of the same name must have the same number and order as in training.")
 

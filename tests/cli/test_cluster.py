@@ -391,7 +391,7 @@ def test_bad_arguments_get_one_line_and_nothing_is_written(folder, capsys, fault
 
 ONES = "id,a\n" + "".join(f"{name},1\n" for name in NAMES)
 FILES = {
-    "missing rows": ("id,a\ns00,1\ns01,2\n", r"34 id\(s\) of genes\.csv are missing in bad\.csv, such as '"),
+    "missing rows": ("id,a\ns00,1\ns01,2\n", r"34 id\(s\) of genes\.csv are missing from bad\.csv, such as '"),
     "text": (
         "id,a\n" + "".join(f"{n},{'red' if n == 's05' else 1}\n" for n in NAMES),
         r"bad\.csv:7: column 2 \('a'\) holds 'red'",

@@ -220,7 +220,7 @@ def test_graphs_are_read_from_files(put, refused, tmp_path):
     (tmp_path / "folder.txt").mkdir()
     assert refused("--graph", "-").startswith("--graph -: graphs are read from files")
     assert refused("--graph", "folder.txt") == "folder.txt: this is a folder; name a file in it."
-    assert refused("--graph", put("g.graph", "99 1\n2\n1\n")).startswith("g.graph:1: the first line promises 99 nodes")
+    assert refused("--graph", put("g.graph", "99 1\n2\n1\n")).startswith("g.graph:1: the first line announces 99 nodes")
 
 
 # Similarity matrices

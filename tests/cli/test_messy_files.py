@@ -263,7 +263,7 @@ def test_new_files_are_encoded_as_the_old_ones(folder, model, capsys):
     code, out, err = run(capsys, "predict", model, "clinical=n.csv")
     assert code == 0, err
     assert sorted(labels_of(out)) == ["new", "old"]
-    assert "warning: n.csv: Column 'sex' holds 'diverse', unknown from training" in err
+    assert "warning: n.csv: Column 'sex' holds 'diverse', which did not occur in training" in err
     (folder / "n.csv").write_text("patient,age,smokes\nnew,52.0,TRUE\n")
     assert "1 column(s) of the model are missing, such as 'sex'" in refused(capsys, "predict", model, "clinical=n.csv")
     (folder / "n.csv").write_text("patient,age,sex,smokes\nnew,old,male,TRUE\n")

@@ -191,7 +191,7 @@ def test_a_member_is_taken_by_its_name_and_no_other_is_unpacked(server, known, g
     [
         (zipped(("../toy.csv", TABLE)), "has no member 'toy.csv'"),
         (zipped(("toy.csv", b"0" * 10**5)), "larger than 1000 bytes"),
-        (b"PK no archive", "no readable zip archive"),
+        (b"PK no archive", "not a readable zip archive"),
     ],
     ids=["evil name", "swollen", "broken"],
 )

@@ -138,10 +138,10 @@ def test_other_data_parameters_and_weights_are_refused(case, stop_after, tmp_pat
     remedy = r"\. Delete the file, or give another name\.$"
     with pytest.raises(ValueError, match=rf"another run: (X|view 'front') was an? (array|sparse matrix) .*{remedy}"):
         clone(model).fit(data(case, OTHER))
-    with pytest.raises(ValueError, match=rf"another run: n_clusters was 3 there and is 2 now{remedy}"):
+    with pytest.raises(ValueError, match=rf"another run: n_clusters was 3 and is now 2{remedy}"):
         clone(model).set_params(n_clusters=2).fit(data(case))
     if case.cls._draws:
-        with pytest.raises(ValueError, match=rf"another run: random_state was 0 there and is 1 now{remedy}"):
+        with pytest.raises(ValueError, match=rf"another run: random_state was 0 and is now 1{remedy}"):
             clone(model).set_params(random_state=1).fit(data(case))
     if case.takes_weights:
         with pytest.raises(ValueError, match=rf"another run: sample_weight was an array .*{remedy}"):
@@ -331,7 +331,7 @@ def test_weights_sparse_rows_functions_and_seeds_tell_runs_apart(stop_after, tmp
     rows = sp.csr_array(COUNTS)
     model = KernelKMeans(3, n_init=2, kernel=lambda A, B: A @ B.T, random_state=0, checkpoint=path)
     stopped(model, X, stop_after, sample_weight=WEIGHTS)
-    with pytest.raises(ValueError, match=rf"kernel was tests\..*lambda> \({NUMBERS}\) there and is tests\..* now"):
+    with pytest.raises(ValueError, match=rf"kernel was tests\..*lambda> \({NUMBERS}\) and is now tests\..*"):
         clone(model).set_params(kernel=lambda A, B: A @ B.T + 1.0).fit(X, sample_weight=WEIGHTS)
     with pytest.raises(ValueError, match=rf"sample_weight was an array of float64 and shape \(75,\) \({NUMBERS}\)"):
         clone(model).fit(X)
@@ -347,10 +347,10 @@ def test_weights_sparse_rows_functions_and_seeds_tell_runs_apart(stop_after, tmp
 def test_the_file_of_another_estimator_or_version_is_refused(stop_after, monkeypatch, tmp_path):
     path = tmp_path / "run"
     stopped(KernelKMeans(3, random_state=0, checkpoint=path), X, stop_after)
-    with pytest.raises(ValueError, match="the estimator was KernelKMeans there and is PifsKMeans now"):
+    with pytest.raises(ValueError, match="the estimator was KernelKMeans and is now PifsKMeans"):
         kernelweave.PifsKMeans(3, random_state=0, checkpoint=path).fit(X)
     monkeypatch.setattr("kernelweave.estimators.shared.checkpoints.version", lambda _: "0.0.0")
-    with pytest.raises(ValueError, match=r"the version of kernelweave was .* there and is 0\.0\.0 now"):
+    with pytest.raises(ValueError, match=r"the version of kernelweave was .* and is now 0\.0\.0"):
         KernelKMeans(3, random_state=0, checkpoint=path).fit(X)
 
 

@@ -135,6 +135,6 @@ def test_a_file_that_shares_no_id_is_refused():
 
 def test_missing_ids_are_named_with_both_remedies():
     with pytest.raises(
-        DataError, match=r"1 id\(s\) of t0.csv are missing in t1.csv, such as 'p3'.*rows='common'.*'all'"
+        DataError, match=r"1 id\(s\) of t0.csv are missing from t1.csv, such as 'p3'.*rows='common'.*'all'"
     ):
         align_tables(tables(["p3", "p1"], ["p1"]))

@@ -226,7 +226,7 @@ def test_classes_that_are_not_of_models_are_refused(saved, name):
     def change(tree):
         tree["model"]["$object"][1]["kernel"] = {"$object": [name, {}]}
 
-    with pytest.raises(DataError, match=f"names '{name}', no class of a model; it is refused"):
+    with pytest.raises(DataError, match=f"names '{name}', which is not a model class"):
         load_model(rewritten(saved, change))
 
 
@@ -290,7 +290,7 @@ def test_mixtures_refined_by_kernel_k_means_come_back(cls, tmp_path):
 @pytest.mark.parametrize("notes", [{"a": object()}, {"a": float("nan")}, {"a": np.arange(3)}])
 def test_notes_that_json_cannot_hold_are_refused_and_nothing_is_written(notes, tmp_path):
     model = KernelKMeans(2, random_state=0).fit(blobs(5)[0])
-    with pytest.raises(ParameterError, match="notes must hold what JSON can"):
+    with pytest.raises(ParameterError, match="notes must be valid JSON"):
         save_model(model, tmp_path / "m.kwm", notes=notes)
     assert list(tmp_path.iterdir()) == []
 

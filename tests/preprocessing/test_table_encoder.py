@@ -132,7 +132,7 @@ def test_the_user_decides_over_what_is_set_aside():
 
 def test_new_categories_are_zero_everywhere_with_a_warning():
     encoder = TableEncoder().fit(pd.DataFrame({"sex": ["male", "female"], "age": [1.0, 2.0]}))
-    with pytest.warns(ViewWarning, match="'sex' holds 'diverse', unknown from training: this is 0 in all"):
+    with pytest.warns(ViewWarning, match="'sex' holds 'diverse', which did not occur in training: this is 0 in all"):
         new = encoder.transform(pd.DataFrame({"age": [3.0], "sex": ["diverse"]}))
     np.testing.assert_array_equal(new, [[0, 0, 3]])
 
@@ -144,7 +144,7 @@ def test_new_samples_need_the_columns_in_use_and_no_others():
     assert encoder.transform(train[["age", "sex"]]).shape == (2, 3)
     with pytest.raises(ViewError, match="1 column\\(s\\) of training are missing, such as 'sex'"):
         encoder.transform(train[["age"]])
-    with pytest.raises(ViewError, match="1 column\\(s\\) are unknown from training, such as 'extra'"):
+    with pytest.raises(ViewError, match="1 column\\(s\\) were not in the training data, such as 'extra'"):
         encoder.transform(train.assign(extra=1))
     with pytest.raises(ViewError, match="'age' was a number in training and holds 'old'"):
         encoder.transform(train.assign(age=["old", "young"]))
@@ -182,7 +182,7 @@ def test_damaged_notes_are_refused(damage):
             {"x": [1.0, 2.0]},
             {"drop": ["y"]},
             ParameterError,
-            "drop names 'y', and there is no such column; there is 'x'",
+            "drop names 'y', but there is no such column; the columns are 'x'",
         ),
         ({"x": [1.0, 2.0]}, {"drop": "x"}, ParameterError, r"drop='x' must be a list of names: write \['x'\]"),
         ({"x": [1.0, 2.0]}, {"drop": ["x"]}, ViewError, "No column is left.*'x' \\(left out on request\\)"),
