@@ -205,7 +205,7 @@ def _check_output(output: Path | None) -> None:
 
 @contextmanager
 def _progress(chosen: Sequence[Experiment], *, quick: bool) -> Iterator[Callable[[CellResult], None]]:
-    """Yield a function that counts finished cells on a bar, shown where standard error is a terminal."""
+    """Yield a function that counts finished cells on a bar, shown if standard error is a terminal."""
     screen = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=screen, disable=not screen.is_terminal, transient=True) as bar:

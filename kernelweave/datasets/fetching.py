@@ -42,28 +42,28 @@ def fetch(
 ) -> dict[str, Path]:
     """Download benchmark sets, so that :func:`load_benchmark` finds them.
 
-    Each set is got from its public original or a copy, converted to a ``.npz`` file, and kept only if its content has
-    the digest that the library knows. Sets that are there already are verified and not downloaded again.
+    Each set is downloaded from its public source or a copy, converted to a ``.npz`` file, and kept only if its content
+    matches the checksum stored in the library. Sets that exist already are verified and not downloaded again.
 
     Parameters
     ----------
     names : str, iterable of str or None, default=None
-        The sets to have; None means all that are public. ``kernelweave data list`` shows them.
+        The sets to download; None means all that are public. ``kernelweave data list`` shows them.
     data_dir : path-like or None, default=None
-        Folder to download to. None means the folder named by the environment variable ``KERNELWEAVE_DATA``, and where
-        that is not set the folder ``kernelweave`` of the user's data (``XDG_DATA_HOME``, or ``~/.local/share``), in
-        which :func:`load_benchmark` looks too.
+        Folder to download to. None means the folder named by the environment variable ``KERNELWEAVE_DATA`` or, if
+        that is not set, the folder ``kernelweave`` in the user's data folder (``XDG_DATA_HOME``, or
+        ``~/.local/share``), where :func:`load_benchmark` also looks.
     force : bool, default=False
-        Whether to replace a file that holds something else than the set, once the download is verified.
+        Whether to replace a file with different contents, once the download is verified.
     timeout : float, default=30.0
-        Seconds to wait for an answer of a server.
+        Seconds to wait for a response from a server.
     attempts : int, default=3
-        How often an address is asked that does not answer, or answers with a part of the file.
+        How often to try an address that does not respond, or sends only a part of the file.
     mirror : str or None, default=None
-        Address to ask instead of the originals: ``https://host/path`` is asked for as ``MIRROR/host/path``. None means
+        Address to use instead of the original ones: ``https://host/path`` becomes ``MIRROR/host/path``. None means
         the one named by the environment variable ``KERNELWEAVE_MIRROR``, if any. A mirror may be plain http.
     progress : bool, default=True
-        Whether to show a bar for downloads that take more than two seconds, where standard error is a terminal.
+        Whether to show a bar for downloads that take more than two seconds, if standard error is a terminal.
 
     Returns
     -------
@@ -75,7 +75,8 @@ def fetch(
     ParameterError
         When a name is unknown.
     DataError
-        When sets could not be downloaded; names, addresses and reasons are in the message, and all others are in place.
+        When sets could not be downloaded; names, addresses and reasons are in the message, and all other sets are in
+        place.
 
     Examples
     --------

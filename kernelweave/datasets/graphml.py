@@ -184,7 +184,7 @@ def _bunch(path, document):
 
 
 def load_market_graph(path):
-    r"""Load a graph from a Matrix Market file, an entry for every edge.
+    r"""Load a graph from a Matrix Market file with one entry per edge.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def load_market_graph(path):
     Raises
     ------
     DataError
-        If the file cannot be read, its matrix is not square, or a weight is negative, not finite, or another one in
+        If the file cannot be read, its matrix is not square, or a weight is negative, not finite, or different in
         the other direction.
 
     Examples

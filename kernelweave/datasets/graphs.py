@@ -46,10 +46,10 @@ class Edge:
 
 
 def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None, header=None):
-    r"""Load a graph from a text file with one edge a line.
+    r"""Load a graph from a text file with one edge per line.
 
-    Use it for graphs that :class:`kernelweave.GraphCut` is to cut. Edges have no direction: ``u v`` and ``v u`` are the
-    same one, and a file may hold either or both.
+    Use it for graphs to be partitioned by :class:`kernelweave.GraphCut`. Edges have no direction: ``u v`` and ``v u``
+    are the same edge, and a file may hold either or both.
 
     Parameters
     ----------

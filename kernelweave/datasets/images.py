@@ -25,7 +25,7 @@ def pixel_features(image, *, window=31, n_bins=70, mask=None):
     n_bins : int, default=70
         Equally wide bins over the range of the whole image.
     mask : array-like of bool of shape (height, width), default=None
-        Pixels to describe; None takes all. Windows still cover the whole image.
+        Pixels to describe; None means all. Windows still cover the whole image.
 
     Returns
     -------

@@ -56,9 +56,9 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
         A fitted estimator of this library, or a pipeline that ends in one; steps before it may be
         :class:`~kernelweave.preprocessing.ViewScaler` and scikit-learn's scalers.
     path : str or path
-        File to write, ``.kwm`` by habit; an existing one is replaced once the new one is complete.
+        File to write, usually ``.kwm``; an existing one is replaced once the new one is complete.
     notes : dict, default=None
-        Anything JSON can hold, kept beside the model; :func:`read_notes` returns it.
+        Anything that can be stored as JSON, kept with the model; :func:`read_notes` returns it.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the notes that :func:`save_model` kept beside the model; a file that is not a model has no notes."""
+    """Return the notes that :func:`save_model` stored with the model; a file that is not a model has no notes."""
     return load_with_notes(path)[1]
 
 

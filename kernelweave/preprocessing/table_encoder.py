@@ -68,17 +68,18 @@ class ColumnValues:
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn a data frame of numbers, text, booleans and dates into numbers.
 
-    Text becomes a column of 0 and 1 for every value (``sex=male``), booleans become 1 and 0, ordered categories of
-    pandas their place in the order, and dates, where asked, days since the earliest. Set aside are columns that are
-    constant or empty, count the rows (1, 2, 3 ...), or hold a different text in every row, dates nobody asked for, and
-    text with more values than ``max_categories``; ``set_aside_`` gives the reasons, and a warning lists them. Missing
+    Text becomes a column of 0 and 1 for every value (``sex=male``), booleans become 1 and 0, ordered pandas categories
+    their position in the order, and dates, on request, days since the earliest. Columns are set aside if they are
+    constant or empty, number the rows (1, 2, 3 ...), hold a different text in every row or dates that were not
+    requested, or hold text with more values than ``max_categories``; ``set_aside_`` gives the reasons, and a warning
+    lists them. Missing
     values stay NaN: estimators with a ``missing`` parameter fill them.
 
     Parameters
     ----------
     columns : sequence of str, default=None
         Names of the columns to use, or patterns such as ``"gene_*"``; all by default. A column that is named in full
-        is used even if it counts rows.
+        is used even if it numbers the rows.
     drop : sequence of str, default=None
         Names or patterns of columns to leave out.
     categorical : sequence of str, default=None
@@ -89,7 +90,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Names or patterns of columns whose categories have an order, with the categories from the first to the last:
         ``{"stage": ["I", "II", "III"]}``. Data frames with ordered categories need not be named.
     max_categories : int, default=50
-        Most different values of text that is not in ``categorical``.
+        Largest number of different values of a text column that is not in ``categorical``.
 
     Attributes
     ----------
@@ -139,7 +140,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.max_categories = max_categories
 
     def fit(self, X: Any, y: Any = None) -> "TableEncoder":
-        """Learn what every column holds.
+        """Learn how to encode every column.
 
         Parameters
         ----------
@@ -186,7 +187,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         encoded : DataFrame where X is one, else ndarray
-            Categories that training did not have are 0 in all columns, with a warning.
+            Categories that did not occur in training are 0 in all columns, with a warning.
         """
         check_is_fitted(self)
         pairs = [(name, column) for name, column in named_columns(X) if name not in self.set_aside_]
@@ -270,7 +271,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return ColumnCode(name, "category", tuple(values))
 
     def notes(self) -> dict[str, Any]:
-        """Return what was learned in a form that JSON can hold; :meth:`from_notes` reads it."""
+        """Return what was learned in a form that can be stored as JSON; :meth:`from_notes` reads it."""
         check_is_fitted(self)
         return {
             "names": self.feature_names_in_.tolist(),

@@ -424,7 +424,11 @@ def test_arrays_that_are_no_tables_are_refused(put):
     with pytest.raises(DataError, match="not a table of numbers"):
         read_tables("none.npz")
     np.savez("names.npz", X=VALUES, ids=np.array([1.5, 2.5, 3.5]))
-    with pytest.raises(DataError, match=r"^names\.npz: the array 'ids' of shape \(3,\) and type float64 does not hold ids"):
+    with pytest.raises(
+        DataError,
+        match=r"^names\.npz: the array 'ids' of shape \(3,\) and "
+        r"type float64 does not hold ids",
+    ):
         read_tables("names.npz")
 
 

@@ -47,7 +47,7 @@ _EVENTS = {"1": True, "0": False, "true": True, "false": False, "yes": True, "no
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """How one column goes with the clusters.
+    """How one column is associated with the clusters.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Association:
 
 @dataclass(frozen=True, eq=False)
 class AnnotationTable:
-    """How columns that were not used go with the clusters.
+    """How columns that were not used are associated with the clusters.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class AnnotationTable:
         return write_atomically(path, self.csv_text())
 
     def summary(self) -> str:
-        """Return a line of plain words on every column, and what was left out."""
+        """Return a line of text about every column, and what was left out."""
         lines = [*(_in_words(row) for row in self.rows), *self.notes()]
         return "\n".join([*lines, MEANING] if self.rows else lines)
 
@@ -156,7 +156,7 @@ def explain_annotations(
     categorical: Sequence[str] = (),
     n_clusters: int | None = None,
 ) -> AnnotationTable:
-    """Say how columns that were not used for clustering go with the clusters.
+    """Test how columns that were not used for clustering are associated with the clusters.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def explain_annotations(
 
     Notes
     -----
-    These columns had no say in the clusters, so that p-values mean what they say, other than those of
+    These columns had no influence on the clusters, so that p-values can be taken at face value, unlike those of
     :func:`explain_clusters`.
 
     Examples

@@ -42,15 +42,15 @@ def explain_clusters(
     survival: tuple[str, str] | None = None,
     random_state: RandomState = 0,
 ) -> ClusterExplanation:
-    """Say what sets every cluster apart: columns, words, hubs, typical and borderline samples.
+    """Describe what distinguishes every cluster: columns, words, hubs, typical and borderline samples.
 
     Every column of every view is compared inside each cluster with outside: an effect that does not depend on outliers
     (Cliff's delta, from ranks), a difference of means, medians, and a Mann-Whitney test whose p-values are adjusted by
     Benjamini and Hochberg for all tests together. Values that are missing are left out. Sparse tables stay sparse.
 
     The clusters were made from these columns. Their p-values therefore describe how clearly a column separates a
-    cluster and are *no evidence that the clusters exist*: clusters of noise have small ones, too. It is different with
-    ``annotations``, columns that the model never saw: there a small p-value means what it says.
+    cluster and are *not evidence that the clusters exist*: clusters of noise have small ones as well. It is different
+    with ``annotations``, columns that the model never saw: there a small p-value can be taken at face value.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ def explain_clusters(
     survival : tuple of str, default=None
         Names of the columns of ``annotations`` with a survival time and its event (1 happened, 0 censored).
     random_state : int, default=0
-        Draws reference samples where there are more than 2,000.
+        Seed for drawing reference samples if there are more than 2,000.
 
     Returns
     -------
     explanation : ClusterExplanation
-        ``rows``, ``typical``, ``borderline``, ``graph``, ``annotations``; ``summary()`` puts it into words,
+        ``rows``, ``typical``, ``borderline``, ``graph``, ``annotations``; ``summary()`` describes it in words,
         ``to_frame()`` and ``to_csv(path)`` give the table.
 
     See Also
@@ -87,7 +87,7 @@ def explain_clusters(
     Notes
     -----
     One sort for every column serves all clusters: 20,000 columns of 1,000 samples take seconds. Kernels, distances and
-    divergences have no columns; of them there are typical and borderline samples. Graphs have hubs, conductance and
+    divergences have no columns, only typical and borderline samples. Graphs have hubs, conductance and
     links as well.
 
     Examples

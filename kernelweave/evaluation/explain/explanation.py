@@ -33,7 +33,7 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class ColumnEffect:
-    """One column of one view inside a cluster beside outside.
+    """One column of one view, inside a cluster compared with outside.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class ColumnEffect:
         return self.adjusted_p < SIGNIFICANT
 
     def text(self, *, with_view: bool = False) -> str:
-        """Return it in words: ``high alcohol (median 13.2 against 12.3)``."""
+        """Return the effect in words: ``high alcohol (median 13.2 against 12.3)``."""
         name = f"{self.column} of {self.view}" if with_view else self.column
         return f"{self.direction} {name} ({self._values()})"
 
@@ -131,7 +131,7 @@ class ViewExplanation:
     adjusted_p: Floats
 
     def standardized_means(self) -> Floats:
-        """Return the mean of every cluster less that of the column, in deviations, shape (columns, clusters)."""
+        """Return cluster means minus the mean of the column, in standard deviations, shape (columns, clusters)."""
         stats = self.statistics
         gaps = stats.means_inside - stats.means[:, None]
         spread = stats.deviations[:, None]
@@ -140,21 +140,21 @@ class ViewExplanation:
 
 @dataclass(frozen=True, eq=False)
 class ClusterExplanation:
-    """What sets clusters apart.
+    """What distinguishes the clusters.
 
     :func:`~kernelweave.explain.explain_clusters` makes it.
 
     Attributes
     ----------
     rows : tuple of ColumnEffect
-        For every cluster and view the columns that set it apart: those with an adjusted p-value below 0.05 first, the
+        For every cluster and view the columns that distinguish it: those with an adjusted p-value below 0.05 first, the
         largest effect first.
     sizes : ndarray of shape (n_clusters,)
         Number of samples of every cluster.
     typical : tuple of ndarray
         For every cluster the samples nearest to its mean, nearest first.
     borderline : tuple of ndarray
-        For every cluster its samples of least confidence, least first.
+        For every cluster its samples of lowest confidence, lowest first.
     samples : SampleDescriptions
         Silhouette, runner-up, confidence and disagreeing view of every sample.
     views : tuple of ViewExplanation
@@ -162,7 +162,7 @@ class ClusterExplanation:
     graph : GraphExplanation or None
         Hubs, conductance and links, for graphs.
     annotations : AnnotationTable or None
-        How columns that were not used go with the clusters.
+        How columns that were not used are associated with the clusters.
     ids : tuple of str
         Names of the samples.
     values_taken : str
@@ -186,7 +186,7 @@ class ClusterExplanation:
         return len(self.sizes)
 
     def top(self, cluster: int, n: int = 5, view: str | None = None) -> tuple[ColumnEffect, ...]:
-        """Return the columns that set a cluster apart most, of all views or of one.
+        """Return the columns that distinguish a cluster most, from all views or from one.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class ClusterExplanation:
         return write_atomically(path, self.csv_text())
 
     def summary(self, *, samples: bool = True) -> str:
-        """Return plain words on every cluster; without ``samples``, one line each."""
+        """Return a description of every cluster in words; without ``samples``, one line each."""
         lines = [line for c in range(self.n_clusters) for line in self._cluster_lines(c)[: None if samples else 1]]
         if self.rows:
             lines.append(f"Values are those of the tables {self.values_taken}. {CAUTION}")

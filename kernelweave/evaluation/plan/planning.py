@@ -35,11 +35,11 @@ def plan(
     disk_rate: float | None = None,
     value_bytes: int = 8,
 ) -> Plan:
-    """Say what a fit will need before it is run.
+    """Predict what a fit will need before it is run.
 
     The path is the one that ``fit`` takes. Memory follows from the shape. Time follows from the shape and from the
-    speed of this machine at the present number of threads, which is measured in a second or two; the number of steps
-    depends on the data, and is assumed.
+    speed of this machine with the current number of threads, which is measured in a second or two; the number of
+    iterations depends on the data and is assumed.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def plan(
         read in blocks where one is larger than ``memory_limit``. A path names the folder that they are in, whose disk
         is then measured.
     disk_rate : float, default=None
-        Bytes per second read from the disk, or by each worker; by default they are measured here and assumed
-        of workers.
+        Bytes per second read from the disk, or by each worker; by default it is measured here and assumed
+        for workers.
     value_bytes : int, default=8
         Bytes of a stored value: 4 in single precision.
 

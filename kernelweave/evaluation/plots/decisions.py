@@ -37,7 +37,7 @@ class DecisionDisplay:
     Decision values are 0 at the border between the clusters and -1 and 1 at the margin, which is shaded in between. The
     legend counts the samples of each cluster and those inside the margin.
 
-    Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
+    Create one with :meth:`from_estimator`; redraw it elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
 
     Parameters

@@ -33,7 +33,7 @@ def read_samples(
     """Return X as a checked float array or CSR matrix; records the number of features when ``reset``.
 
     Features become float64 (every sum is kept in it); kernel matrices may stay float32. ``dense`` refuses sparse X;
-    ``allow_nan`` takes cells that were not measured, but no row of them alone. ``checked_later`` leaves it to the
+    ``allow_nan`` accepts missing cells, but no row without any value. ``checked_later`` leaves it to the
     caller to look for values that are not finite. ``features`` says that X is compared by squares of its values, so
     that very large ones are refused; a kernel matrix is not.
     """
