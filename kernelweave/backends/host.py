@@ -718,7 +718,7 @@ def _sparse_sums(Phi: Any, rows: Ints, groups: Ints, weights: Floats, n_clusters
 
 
 def _side_by_side(blocks: list[Floats], lo: int, hi: int) -> Floats:
-    """Return some rows of blocks beside each other."""
+    """Return some rows of blocks side by side."""
     return blocks[0][lo:hi] if len(blocks) == 1 else np.hstack([block[lo:hi] for block in blocks])
 
 

@@ -131,7 +131,7 @@ def _shape(places: list[str]) -> tuple[int, list[int]]:
 
 
 def _number(text: str) -> int | None:
-    """Return a whole number such as 1000, 1,000 or 1e9; None where it is none."""
+    """Return a whole number such as 1000, 1,000 or 1e9; None if it is not one."""
     match = re.fullmatch("([0-9]{1,15})(?:[eE]([0-9]{1,2}))?", text.replace(",", "").replace("_", ""))
     return None if match is None else int(match[1]) * 10 ** int(match[2] or 0)
 

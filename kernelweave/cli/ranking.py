@@ -1,6 +1,6 @@
 """The order of methods in a comparison: how far each agrees with the others, and how clear its clusters are.
 
-Silhouettes decide nothing here: they favour the narrowest view, and data without clusters have some, too.
+Silhouettes decide nothing here: they favour the narrowest view, and data without clusters have them as well.
 """
 
 from collections.abc import Sequence

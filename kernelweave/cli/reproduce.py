@@ -25,5 +25,5 @@ def reproduce(context: typer.Context) -> None:
 
 
 def _in_checkout() -> bool:
-    """Whether the experiments lie beside this package; another package of that name does not count."""
+    """Whether the experiments are next to this package; another package of that name does not count."""
     return (Path(__file__).parents[2] / "reproduction" / "command.py").is_file()

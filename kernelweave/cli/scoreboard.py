@@ -25,5 +25,5 @@ def scoreboard(context: typer.Context) -> None:
 
 
 def _in_checkout() -> bool:
-    """Whether the scoreboard lies beside this package; another package of that name does not count."""
+    """Whether the scoreboard is next to this package; another package of that name does not count."""
     return (Path(__file__).parents[2] / "reproduction" / "scoreboard" / "command.py").is_file()

@@ -201,7 +201,7 @@ def _is_header(path, number, entries, third_is_weight):
 
 
 def edge_weight(path, number, entry):
-    """Return a weight, or refuse what is none."""
+    """Return a weight, or refuse what is not one."""
     try:
         weight = float(entry) if entry.isascii() and "_" not in entry else math.nan  # Python reads more than is meant
     except ValueError:
@@ -218,7 +218,7 @@ def edge_weight(path, number, entry):
 def number_nodes(edges, nodes=None):
     """Return the names of the nodes, and the two ends of every edge as positions among them.
 
-    Nodes are those of the edges unless others are named, too.
+    Nodes are those of the edges unless others are named as well.
     """
     names = list(dict.fromkeys(chain.from_iterable(edge.ends for edge in edges)) if nodes is None else nodes)
     node_ids = np.array(names)

@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 from kernelweave.datasets.checks import as_generator, check_amount, check_count
 from kernelweave.foundation.errors import ParameterError
 
-# Mean intensities of the tissues of the synthetic slice; fluid fills the ventricles, too.
+# Mean intensities of the tissues of the synthetic slice; fluid also fills the ventricles.
 _TISSUES = {"background": 0.05, "skull": 0.25, "fluid": 0.35, "grey matter": 0.6, "white matter": 0.85}
 
 

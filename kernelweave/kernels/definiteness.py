@@ -21,7 +21,8 @@ def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int =
     block = np.asarray(op.block(rows, rows), dtype=np.float64)
     ritz = _lanczos(op, n_steps) if n > len(rows) and op.cheap_products else np.zeros(1)
     with single_threaded_blas():  # waking threads takes longer than a block of this size
-        # The largest eigenvalue is no smaller than any entry: what is small beside these is small beside it.
+        # The largest eigenvalue is no smaller than any entry: what is small compared with these is small compared with
+        # it.
         least_scale = max(float(np.abs(block).max()), float(np.abs(ritz).max()))
         if ritz.min() >= -op.resolution * least_scale and _has_factor(block, 0.5 * op.resolution * least_scale):
             return None

@@ -9,7 +9,7 @@ exact           reads all pairs
 in cells        rows are put into cells around sampled centres, and only the cells nearest to a cell are searched
 approximate     asks an index of a library, whose rows are entered in a drawn order
 
-"auto" is exact up to some ten thousand rows and looks into cells beyond. Sparse rows are always searched exactly. How
+"auto" is exact up to about ten thousand rows and looks into cells beyond. Sparse rows are always searched exactly. How
 many neighbours the last two find is measured on some rows.
 """
 

@@ -66,7 +66,7 @@ class CompositeKernel(KernelOperator):
 
     @property
     def explicit_features(self) -> bool:
-        """Whether the features of all views are at hand: not in general."""
+        """Whether the features of all views are available: not in general."""
         return False
 
     def view_features(self) -> None:
@@ -190,7 +190,7 @@ class JoinedFeatures(FeatureKernel):
 
     @property
     def explicit_features(self) -> bool:
-        """Whether the features of all views are at hand: they are."""
+        """Whether the features of all views are available: they are."""
         return True
 
     def view_features(self) -> list[Matrix] | None:

@@ -25,7 +25,7 @@ DEEPEST = 100
 MOST_SHARED = 3
 # Types of Python that select columns of a data frame.
 PLAIN_TYPES = (bool, int, float, str, object)
-# What categories of a column may be, beside None.
+# What categories of a column may be, besides None.
 CATEGORIES = (str, bool, int, float, np.generic)
 # Numbers in a state of the Mersenne Twister.
 RANDOM_WORDS = 624

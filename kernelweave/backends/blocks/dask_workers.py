@@ -89,7 +89,7 @@ class DaskWorkers(Places):
             futures.append(self._submit(task.place, _run, self._session, self._travelling(payload, task.place)))
         answers: list[Answer | None] = []
         for task, answer in zip(tasks, self._await(futures, [task.place for task in tasks]), strict=True):
-            if answer is None:  # the worker died, or began anew under the same address
+            if answer is None:  # the worker died, or restarted under the same address
                 self._lose(task.blocks)
                 answers.append(None)
             else:

@@ -21,7 +21,7 @@ from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.solvers.comparators.correlational import has_small_factor, kernel_cca
 
-# Matrices of size n x n that a kernel takes at the most, the stored one and its eigenvectors among them; measured.
+# Matrices of size n x n that a kernel takes at most, the stored one and its eigenvectors among them; measured.
 MATRICES = 3.5
 
 

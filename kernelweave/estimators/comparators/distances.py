@@ -21,7 +21,7 @@ METRICS = (
     *("minkowski", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "yule"),
 )
 _ALIASES = {"l1": "manhattan", "l2": "euclidean", "cityblock": "manhattan"}
-# What these metrics need and would otherwise take from the samples at hand, differently for new ones.
+# What these metrics need and would otherwise take from the given samples, differently for new ones.
 _NEEDED = {"seuclidean": "V", "mahalanobis": "VI"}
 # Metrics of the form 1 - similarity, and the distance up to which two samples are equal but for its rounding.
 _ANGLES = ("cosine", "correlation")

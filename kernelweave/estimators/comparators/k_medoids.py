@@ -220,7 +220,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         keep_run(self, X, weights)
         distances = self._distances(X)
         starts = self._starts(weights)
-        # Starts run side by side, and share the room beside the distances.
+        # Starts run in parallel, and share the memory that the distances leave.
         at_once = min(len(starts), thread_count())
         most = rows_within(self._room(X.shape[0]) / at_once, ARRAYS_HELD * 8, MOST_DISTANCES)
 
@@ -278,7 +278,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return lambda chosen: measured(X[chosen], X, self.metric, self.metric_params)
 
     def _room(self, n: int) -> float:
-        """Return the MiB that the limit leaves beside the distances, where they are stored."""
+        """Return the MiB left within the limit after the distances, where they are stored."""
         taken = 0.0 if self._is_precomputed or matrices_mib(1, n) > self.memory_limit else matrices_mib(1, n)
         return max(PASSING * self.memory_limit, (self.memory_limit - taken) / 2)
 

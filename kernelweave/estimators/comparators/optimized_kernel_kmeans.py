@@ -32,7 +32,7 @@ from kernelweave.solvers.shared.best_run import best_of
 # Eigenvalues below this share of the largest are what rounding leaves of zero.
 ZERO_EIGENVALUE = 1e-9
 
-# Matrices beside the kernels: their sum, and the one that is factored.
+# Matrices besides the kernels: their sum, and the one that is factored.
 BESIDE = 2
 
 
@@ -249,7 +249,7 @@ class OptimizedKernelKMeans(Clusterer):
 
 
 def _centred(op: KernelOperator, factor: float) -> Floats:
-    """Return the matrix of a centred kernel times a factor, with no other matrix beside it."""
+    """Return the matrix of a centred kernel times a factor, with no other matrix besides it."""
     means = CentredKernel(op)
     K = np.asarray(op.block(slice(None), slice(None)), dtype=np.float64)
     K -= means.row_means[:, None]

@@ -206,7 +206,9 @@ def neighborhood_sizes(n_samples: int, n_clusters: int, kind: str, n_neighbors: 
 class NeighborSearch:
     """How the nearest neighbours of samples are searched."""
 
-    rng: np.random.Generator  # draws turns, cells and orders; the same for all views, so that their order plays no part
+    rng: (
+        np.random.Generator
+    )  # draws turns, cells and orders; the same for all views, so that their order does not matter
     n_neighbors: int | None = None
     kind: Search = "auto"
     recall_rng: np.random.Generator | None = None  # draws the samples that recall is measured on; None: not measured

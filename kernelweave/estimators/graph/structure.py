@@ -56,7 +56,7 @@ SAMPLES_PER_CLUSTER = 6
 FEW_SAMPLES = 20
 # A clearest split below this share of what is needed is not worth a word.
 WORTH_SAYING = 0.5
-# Numbers of clusters at which single views are cut, beside the one of the fit.
+# Numbers of clusters at which single views are cut besides the one of the fit.
 VIEW_COUNTS = (2, 3, 4, 5, 6, 8, 10)
 # A view has groups where its gap is above this, and above three times the spread of nulls.
 VIEW_GAP = 0.2

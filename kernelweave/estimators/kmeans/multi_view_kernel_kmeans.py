@@ -68,7 +68,7 @@ GRAPH = "graph"
 GRAPH_INSTEAD = "global_fast"
 # Starts on each subset of the samples that p="auto" looks at.
 DRAWS = 10
-# The share of the room beside kernels that the kernel of a search may take.
+# The share of the memory left by the kernels that the kernel of a search may take.
 SEARCHED = 0.8
 
 
@@ -385,7 +385,7 @@ array of shape (n_samples,), default="global_fast"
         meter.close()
 
     def _options(self, first: StartWeights, p: float) -> dict[str, Any]:
-        """Return what a run of multi-view kernel k-means is told, beside where it starts."""
+        """Return what a run of multi-view kernel k-means is told besides where it starts."""
         bounds = {"max_iter": self.max_iter, "max_steps": self.max_iter, "tol": self.tol}
         weights = {"p": p, "view_weights": first.values, "learned": first.learned}
         return {"n_clusters": self.n_clusters} | weights | bounds

@@ -24,7 +24,8 @@ from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import FLAT, feature_space_variance
 from kernelweave.partitions import algebra
 
-# Matrices beside the kernels: the first sum, the present one, and those that gradient steps and starts compare it with.
+# Matrices besides the kernels: the first sum, the present one, and those that gradient steps and starts compare it
+# with.
 BESIDE = 4
 
 

@@ -120,7 +120,7 @@ def warn_if_one_view_decides(names: Sequence[str], view_weights: Floats, scatter
 def warn_if_clusters_follow_absence(labels: Ints, observed: Bools | None, random_state: int) -> None:
     """Warn of clusters that agree with who is absent from which view, more than chance allows.
 
-    Beyond ``AGREES_WITH_ABSENCE``, and beyond what the same patterns dealt anew reach.
+    Beyond ``AGREES_WITH_ABSENCE``, and beyond what the same patterns reach when shuffled.
     """
     if observed is None or len(np.unique(labels)) < 2:
         return

@@ -133,7 +133,7 @@ class FittedViewKernels:
         return operators
 
     def room_beside(self, operators: Sequence[KernelOperator], memory_limit: float) -> float:
-        """Return the MiB that a limit leaves beside these kernels among the training samples."""
+        """Return the MiB left within a limit after these kernels among the training samples."""
         return room_beside_kernels(self.kernels, operators, memory_limit)
 
     def new_samples(self) -> ViewKernels:
@@ -148,7 +148,7 @@ class SummedKernels:
     operator: MultiViewKernel
     new_samples: ViewKernels
     memory_limit: float  # MiB
-    room: float  # MiB of it that are left beside the kernels
+    room: float  # MiB of it that are left after the kernels
 
     def at_means(self, labels: Ints, weights: Floats, totals: Floats) -> tuple[ViewKernels, Ints, Floats]:
         """Return what new samples meet, with labels and weights: the training samples, or what stands for them."""
@@ -248,7 +248,7 @@ class NormalizedViews:
 
     among: ObservedViews
     new_samples: ViewKernels
-    room: float  # MiB that are left beside the kernels
+    room: float  # MiB that are left after the kernels
 
 
 def normalized_views(

@@ -215,8 +215,8 @@ class KernelSpectralClustering(ScoreClusterer):
     def kernel_row_sums(self, X: Any) -> Floats:
         """Return how much every sample resembles the training samples together: the sum of its kernel row.
 
-        Scores of samples whose sum is next to nothing say nothing about them. The balanced line fit of two clusters
-        uses the sums, too.
+        Scores of samples whose sum is almost zero are meaningless. The balanced line fit of two clusters
+        also uses the sums.
 
         Parameters
         ----------

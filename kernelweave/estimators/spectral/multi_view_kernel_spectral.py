@@ -46,7 +46,7 @@ from kernelweave.solvers.spectral.kernel_spectral import (
     kernel_spectral,
 )
 
-# Matrices beside kernels, centred kernels and eigenvectors: those that pass while a kernel is centred and decomposed.
+# Matrices besides kernels, centred kernels and eigenvectors: those that pass while a kernel is centred and decomposed.
 DECOMPOSED = 4
 # Those of the last view that are still there when the views are coupled.
 LAST = 2

@@ -30,7 +30,7 @@ from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import streams
 
-# Temperature to begin with: steps across the whole cube at first, a tenth of it after some hundred points.
+# Temperature to begin with: steps across the whole cube at first, a tenth of it after about a hundred points.
 TEMPERATURE = 1.0
 # Quantiles stay this far from 0 and 1, where unbounded distributions have none.
 EDGE = 1e-9

@@ -27,7 +27,7 @@ SLOWER_DRAWS = 1.5
 SLOWER_PAIRS = 3.0
 # Rows that travel together to meet all others.
 SOURCE_ROWS = 8192
-# Numbers of each sample that are kept beside rows and features, and those in this process.
+# Numbers of each sample that are kept besides rows and features, and those in this process.
 KEPT = 10
 HERE = 5
 # Blocks that a thread has in hand, with copies.

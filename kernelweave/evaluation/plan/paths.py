@@ -119,7 +119,7 @@ class Way:
         return self.kind in (STORED, BLOCKWISE, GIVEN)
 
     def kernel_bytes(self, n: int) -> int:
-        """Return what keeping it takes beside the samples."""
+        """Return what keeping it takes besides the samples."""
         if self.kind == STORED:
             return 8 * n * n
         if self.kind == FEATURES:

@@ -26,7 +26,7 @@ BLOCK_BYTES = 150
 CLUSTER_ANSWER = 40
 # Blocks for each worker from which on neighbours lie together, and their sums travel as one.
 MANY = 8
-# Assumed where no client tells: seconds of a round, beside those for each worker.
+# Assumed where no client tells: seconds of a round, besides those for each worker.
 ROUND = 0.012
 ROUND_OF_WORKER = 0.001
 # Assumed: bytes per second through the scheduler, and from where each worker reads its rows.
@@ -97,7 +97,7 @@ def enough_workers(job: Job, workers: Workers) -> int | None:
 
 
 def _share(job: Job, way: Way, workers: Workers) -> blocks.Share:
-    """Return what a worker has; features are kept where they fit into the memory limit beside the rows."""
+    """Return what a worker has; features are kept where they fit into the memory limit together with the rows."""
     busy = used(job, workers)
     rows = math.ceil(job.n / busy)
     # Features of several views are kept side by side, if at all.
@@ -137,7 +137,7 @@ def _answers(job: Job, workers: Workers) -> float:
 
 
 def _traffic(job: Job, way: Way, workers: Workers) -> tuple[float, float]:
-    """Return the bytes of a step, and of a start beside them."""
+    """Return the bytes of a step, and of a start besides them."""
     busy = used(job, workers)
     answers = _answers(job, workers)
     round_bytes = busy * ROUND_BYTES + blocks.n_blocks(job) * BLOCK_BYTES / STEP_ROUNDS

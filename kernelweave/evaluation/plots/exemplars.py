@@ -61,7 +61,7 @@ class ExemplarDisplay:
     exemplars_ : list of matplotlib PathCollection
         The outlined markers, one for each exemplar.
     texts_ : list of matplotlib Annotation
-        The numbers beside them.
+        The numbers next to them.
 
     See Also
     --------

@@ -142,7 +142,7 @@ def has_dask(X: Any) -> bool:
 
 
 def refuse_dask(X: Any, reader: str) -> None:
-    """Say what to do with a Dask table where all of it is needed in memory, instead of loading it unasked."""
+    """Say what to do with a Dask table where all of it is needed in memory, instead of loading it silently."""
     if has_dask(X):
         raise ParameterError(
             f"X is a Dask collection, and {reader} needs all samples in memory. Pass X.compute() if they fit, or fit "

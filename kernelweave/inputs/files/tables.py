@@ -27,7 +27,7 @@ Rows = Literal["same", "common", "all"]
 
 @dataclass(frozen=True)
 class RawCells:
-    """What a table holds beside numbers, and where in its file."""
+    """What a table holds besides numbers, and where in its file."""
 
     texts: dict[int, Any] = field(default_factory=dict)  # columns that are not of numbers, by their place in the table
     lines: Sequence[int] = ()  # of the rows in a text file

@@ -398,7 +398,7 @@ def _are_features(name: str, ids: Sequence[str]) -> bool:
 
 
 def _numbers(shown: str, body: TextRows, place: int | None, keep: list[int], names: list[str] | None) -> Floats:
-    """Return the numbers of all rows, or raise at the first cell that is none."""
+    """Return the numbers of all rows, or raise at the first cell that is not a number."""
     values = np.empty((len(body), len(keep)))
     for i, (line, row) in enumerate(body):
         cells = row if place is None else [row[column] for column in keep]

@@ -90,7 +90,7 @@ class FormulaKernel(FittedKernel):
         if there is not None:
             return there
         if computed:
-            # Half of the limit is for tiles, the rest for what solvers keep beside them.
+            # Half of the limit is for tiles, the rest for what solvers keep besides them.
             return BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(memory_limit / 2))
         passing = max(PASSING * memory_limit, memory_limit - n**2 * 8 / 2**20)
         K = BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(passing)).dense()
@@ -468,7 +468,7 @@ KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
 }
 
 
-#: What a kernel has to know beside its parameters.
+#: What a kernel has to know besides its parameters.
 CONTEXT: dict[Callable[..., FittedKernel], tuple[str, ...]] = {
     _linear: ("centre_features",),
     _rbf: ("weights",),

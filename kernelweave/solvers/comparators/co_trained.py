@@ -63,7 +63,7 @@ def co_trained(
 ) -> CoTrained:
     """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before.
 
-    ``room`` MiB may be taken beside the kernels.
+    ``room`` MiB may be used besides the kernels.
     """
     known = keeper.known()
     if known is None:

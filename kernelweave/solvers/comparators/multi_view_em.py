@@ -70,7 +70,7 @@ class ViewModel(ABC):
         self.weights = weights
 
     def fit(self, posteriors: Floats) -> Density:
-        """Return the mixture that the posteriors lead to; samples without any (zeros) play no part."""
+        """Return the mixture that the posteriors lead to; samples without any (zeros) are ignored."""
         shares = posteriors * self.weights[:, None]
         totals = shares.sum(axis=0)
         alive = totals > LOST * totals.sum()

@@ -46,7 +46,7 @@ SERIES_END = 1e-2
 KEPT = 4
 # Scores below this share of the largest are zero.
 ZERO_SCORE = 1e-10
-# Matrices beside the kernel where it is decomposed: the unit matrix, projected and scaled copies, and those of LAPACK.
+# Matrices besides the kernel where it is decomposed: the unit matrix, projected and scaled copies, and those of LAPACK.
 DECOMPOSED = 7
 
 
@@ -109,7 +109,7 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "", room: fl
     """Solve (6) through the symmetric matrix P D^-1/2 Omega D^-1/2 P, P without the direction D^-1/2 1.
 
     Its eigenvalues are at most 1. Vectors whose eigenvalue is zero or less say nothing and get no coefficients.
-    ``room`` is what may be stored beside the kernel, in MiB.
+    ``room`` is what may be stored besides the kernel, in MiB.
     """
     n = op.n_samples
     backend = op.backend
@@ -206,9 +206,9 @@ def coupled_kernel_spectral(
 
     With W = D^-1/2 Omega_c^1/2 = Q S (thin), the symmetric form has blocks W_v^T W_u beside zeros on the diagonal and
     I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v. A
-    small one is decomposed as a matrix where ``room`` MiB hold that beside kernels and bases. Negative eigenvalues of a
-    kernel are left out; ``definite`` says which kernels are known to have none. ``backend`` computes the products with
-    kernels, which are most of the work.
+    small one is decomposed as a matrix where ``room`` MiB hold that besides kernels and bases. Negative eigenvalues of
+    a kernel are left out; ``definite`` says which kernels are known to have none. ``backend`` computes the products
+    with kernels, which are most of the work.
     """
     backend = get_backend() if backend is None else backend
     known = [False] * len(kernels) if definite is None else definite
