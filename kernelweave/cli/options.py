@@ -157,8 +157,8 @@ def chosen_by_method(text: str) -> bool:
 def check_counts(command: str, text: str, counts: Sequence[int], n_samples: int) -> None:
     """Refuse more clusters than samples."""
     if (counts[-1] if isinstance(counts, range) else max(counts)) > n_samples:
-        many = "1 sample" if n_samples == 1 else f"{n_samples} samples"
-        fail(command, f"-k {text}: there are only {many}; ask for fewer clusters.")
+        many = "is only 1 sample" if n_samples == 1 else f"are only {n_samples} samples"
+        fail(command, f"-k {text}: there {many}; ask for fewer clusters.")
 
 
 def input_paths(places: Iterable[str | os.PathLike[str] | None]) -> list[Path]:

@@ -282,7 +282,7 @@ def test_a_report_of_a_saved_model(folder, capsys):
     (folder / "few.csv").write_text("id,x\na,1\nb,2\n")
     code, _, err = run(capsys, "report", "out/model.kwm", "few.csv", "-o", "s.html")
     assert code == 2
-    assert "was made from 36 samples, and the files hold 2" in err
+    assert "was made from 36 samples, but the files hold 2" in err
     assert not (folder / "s.html").exists()
 
 
@@ -334,10 +334,10 @@ def test_methods_are_listed_and_explained(capsys):
 BAD = {
     "no number for a method that needs one": ((*VIEWS, "--method", "multi-view-em"), r"does not choose"),
     "k in words": ((*VIEWS, "-k", "many"), r"-k many: give a number"),
-    "k zero": ((*VIEWS, "-k", "0"), r"-k 0: numbers of clusters are 1 or more"),
+    "k zero": ((*VIEWS, "-k", "0"), r"-k 0: numbers of clusters must be 1 or more"),
     "k from one": ((*VIEWS, "-k", "1:3"), r"begin with 2"),
     "range upside down": ((*VIEWS, "-k", "5:2"), r"the smaller end"),
-    "too many clusters": ((*VIEWS, "-k", "37"), r"-k 37: there are 36 samples only"),
+    "too many clusters": ((*VIEWS, "-k", "37"), r"-k 37: there are only 36 samples"),
     "nothing": (("-k", "3"), r"There is nothing to cluster"),
     "two kinds": ((*VIEWS, "--graph", "net.txt", "-k", "3"), r"There is too much"),
     "no such file": (("none.csv", "-k", "3"), r"none\.csv: there is no such file"),
@@ -365,7 +365,7 @@ BAD = {
     "not square": (("--kernel-matrix", "genes.csv", "-k", "3"), r"genes\.csv: a kernel matrix is square"),
     "graph silhouette": (
         ("--graph", "net.txt", "-k", "2:3", "--method", "graph-cut", "--criterion", "silhouette"),
-        r"--criterion silhouette is not for a graph; use --criterion modularity",
+        r"--criterion silhouette does not apply to a graph; use --criterion modularity",
     ),
     "output is a file": ((*VIEWS, "-k", "3", "-o", "genes.csv"), r"genes\.csv: this is a file"),
     "output nowhere": ((*VIEWS, "-k", "3", "-o", "a/b"), r"the folder above it does not exist"),
@@ -490,7 +490,7 @@ def test_ctrl_c_leaves_the_best_result_so_far_and_says_where(folder):
     summary = json.loads((folder / "out" / "summary.json").read_text())
     assert summary["interrupted"] is True
     assert 2 <= len(summary["tried"]) < 29
-    assert "Stopped before the end" in err
+    assert "Stopped early" in err
     assert "labels: out/labels.csv" in err
 
 
@@ -528,7 +528,10 @@ def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(folder, capsys, monk
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("genes.csv", "-k", "2:4", "--method", "kernel-kmeans", "--checkpoint", "c"), "--checkpoint keeps one fit"),
+        (
+            ("genes.csv", "-k", "2:4", "--method", "kernel-kmeans", "--checkpoint", "c"),
+            "--checkpoint holds a single fit",
+        ),
         (("genes.csv", "-k", 3, "--checkpoint", "genes.csv"), "--checkpoint: genes.csv is one of the files to read"),
         (("genes.csv", "-k", 3, "--checkpoint", "no/c"), "--checkpoint no/c lies in a folder that does not exist"),
         (("genes.csv", "-k", 3, "--method", "kernel-spectral", "--checkpoint", "c"), "takes no --checkpoint"),

@@ -245,7 +245,7 @@ TABLES = {
     "percentages.csv": (f"columns a, b: percentages are read as numbers ('{X[0, 0]} %' as {X[0, 0]})",),
     "percentages_comma.csv": ("columns a, b, c: percentages are read as numbers", "numbers have a decimal comma"),
     "single.xlsx": (),
-    "book.xlsx": ("there are 2 sheets, and the first is read; name another as book.xlsx:second",),
+    "book.xlsx": ("there are 2 sheets, of which the first is read; name another with book.xlsx:second",),
     "book.xlsx:second": ("day set aside (a date",),
     "gap.csv --missing median --method graph-fusion": (),
     "na.csv --drop a": (),
@@ -296,10 +296,10 @@ GRAPHS = {
     "loops.txt": (),
     "net.graphml": (),
     "net.graphml.gz": (),
-    "directed.graphml": ("edges have a direction, which is left out",),
-    "unweighted.graphml": ("edges have no attribute 'weight', so all weights are 1 (there is strength)",),
+    "directed.graphml": ("edges have a direction, which is ignored",),
+    "unweighted.graphml": ("edges have no attribute 'weight', so all weights are 1 (attributes: strength)",),
     "net.mtx": (),
-    "one_way.mtx": ("edges have a direction, which is left out",),
+    "one_way.mtx": ("edges have a direction, which is ignored",),
     "lonely.graph": (),
     "edges.csv -k 2:4": ("k cut share modularity 2 0.09524 4.76 % 0.452 ", "chosen"),
     "edges.csv -k 2,3 --criterion clearness": ("k cut share clearness 2 0.09524",),
@@ -333,7 +333,7 @@ REFUSED = {
     "away/plain.csv": r"away/plain\.csv: there is no such file; nor is there a folder 'away'",
     "folder": r"folder: this is a folder; name a file in it",
     "table.pdf": r"table\.pdf: files of type '\.pdf' are not supported; use one of .*\.xlsx",
-    "empty.csv": r"empty\.csv:1: the file is empty; write a table into it",
+    "empty.csv": r"empty\.csv:1: the file is empty; give a table",
     "blank_lines.csv": r"blank_lines\.csv:1: the file is empty",
     "header_only.csv": r"header_only\.csv:1: there is a header of 3 column\(s\) and no rows; add some",
     "garbage.csv": r"garbage\.csv:1: this is not a text file: it holds a zero byte; save it as text",
@@ -341,17 +341,17 @@ REFUSED = {
     "cut.csv.gz": r"cut\.csv\.gz: this is not a readable gzip file .*; write or copy it again",
     "not_packed.csv.gz": r"not_packed\.csv\.gz: this is not a readable gzip file .*; write or copy it again",
     "cut.xlsx": r"cut\.xlsx: this is not a readable Excel file .*; write or copy it again",
-    "book.xlsx:third": r"book\.xlsx: there is no table called 'third' in it; there is 'first', 'second'",
-    "views.npz:three": r"views\.npz: there is no table called 'three' in it; there is 'one', 'two'",
+    "book.xlsx:third": r"book\.xlsx: there is no table called 'third' in it; it has 'first', 'second'",
+    "views.npz:three": r"views\.npz: there is no table called 'three' in it; it has 'one', 'two'",
     "short_row.csv": r"short_row\.csv:4: this row has 3 cell\(s\), the first one has 4; all rows need the same number",
-    "plain.csv --delimiter tab": r"plain\.csv:2: there is no column of numbers.* separates cells with --delimiter",
+    "plain.csv --delimiter tab": r"plain\.csv:2: there is no column of numbers.* name the separator with --delimiter",
     "plain.csv --delimiter ,,": r"--delimiter ',,': give one character",
-    "open_quote.csv": r"open_quote\.csv:7: a quoted cell starts here and is never closed; add the its quote",
+    "open_quote.csv": r"open_quote\.csv:7: a quoted cell starts here and is never closed; add the closing quote",
     "twice.csv": r"twice\.csv:26: the id 's02' was already that of line 4; give each row one of its own",
-    "no_id.csv": r"no_id\.csv:7: the id of this row is empty; fill it in, or take the row out",
+    "no_id.csv": r"no_id\.csv:7: the id of this row is empty; fill it in, or remove the row",
     "words.csv": r"words\.csv:2: there is no column of numbers: the only one holds 'world'; .* or add numbers",
     "same.csv": r"same\.csv: .*the same",
-    "one_row.csv": r"-k 2: there are 1 sample only; ask for fewer clusters",
+    "one_row.csv": r"-k 2: there is only 1 sample; ask for fewer clusters",
     # cells
     **{
         f"{name}.csv": rf"{name}\.csv:5: column 2 \('a'\) has no value; fill it in, or .* --missing median"
@@ -366,13 +366,13 @@ REFUSED = {
     r"--drop a or --categorical a",
     "euros.csv": r"euros\.csv:2: column 2 \('a'\) holds '\u20ac0', a number with a unit",
     "titled.csv": r"titled\.csv:1: the first line has one cell, 'Hips of dogs', and 3 empty ones; if it is a title, "
-    r"take it out, and if it is a sample, use --no-header",
+    r"remove it, and if it is a sample, use --no-header",
     "remarks.csv": r"remarks\.csv:2: this row has 4 cell\(s\), the first one has 1; take out the lines that "
     r"begin with '#'",
     "no_ending": r"no_ending: its name has no extension that says what it holds; use one of \.csv",
     "net.graphml": r"net\.graphml: this is a graph, not a table\. Give it with --graph",
     "plain.csv --delimiter ;": r"name the separator with --delimiter ','",
-    "plain.csv --report out.docx": r"out\.docx: reports are pages; end the name in \.html or \.pdf",
+    "plain.csv --report out.docx": r"out\.docx: reports are HTML or PDF; the name must end in \.html or \.pdf",
     "plain.csv --annotate plain.csv": r"--annotate plain\.csv: all its columns were clustered",
     "plain.csv --annotate plain.csv --columns a,b --survival c,b": r"--survival c,b: column 'b' was clustered",
     "--graph single.xlsx": r"single\.xlsx: this cannot be read \(it is not UTF-8 text\); name a text file",
@@ -384,7 +384,7 @@ REFUSED = {
     "both_signs.csv": r"both_signs\.csv:2: column 2 \('a'\) holds '1,05'; write a point for the decimal comma",
     "both_signs.csv --decimal ,": r"both_signs\.csv:2: column 3 \('b'\) holds '2\.5', which has a decimal point",
     "plain.csv --decimal x": r"--decimal 'x': give --decimal ',' or --decimal '\.'",
-    "plain.csv --decimal , --delimiter ,": r"--decimal ',' does not go with --delimiter ','; change one",
+    "plain.csv --decimal , --delimiter ,": r"--decimal ',' cannot be combined with --delimiter ','; change one",
     # several files
     "plain.csv plain.csv": r"plain\.csv and plain\.csv would both be view 'plain'; name them: plain_2=plain\.csv",
     "first.csv second.csv": r"1 id\(s\) of first\.csv are missing from second\.csv, such as 's10'; .*--rows common",
@@ -392,10 +392,10 @@ REFUSED = {
     "plain.csv genes.csv": r"genes\.csv: its columns are the samples of plain\.csv, .*; use --transpose-views genes",
     "plain.csv numbers.csv": r"plain\.csv has ids and numbers\.csv has none, .* Give numbers\.csv a column of ids",
     # options
-    "plain.csv -k 0": r"-k 0: numbers of clusters are 1 or more",
-    "plain.csv -k x": r"-k x: give a number, a range as 2:8, or a list",
+    "plain.csv -k 0": r"-k 0: numbers of clusters must be 1 or more",
+    "plain.csv -k x": r"-k x: give a number, a range such as 2:8, or a list",
     "plain.csv -k 5:2": r"-k 5:2: .* the smaller end of a range first",
-    "plain.csv -k 99": r"-k 99: there are 24 samples only; ask for fewer clusters",
+    "plain.csv -k 99": r"-k 99: there are only 24 samples; ask for fewer clusters",
     "plain.csv --method kmean": r"--method kmean: there is no such method\. Did you mean k-?means\? For one table",
     "plain.csv --method graph-fuson": r"there is no such method\. Did you mean graph-fusion\?",
     "plain.csv --method graph-cut": r"--method graph-cut takes a graph, not one table; use graph-fusion",
@@ -403,27 +403,29 @@ REFUSED = {
     "plain.csv --kernel gausian": r"--kernel gausian: there is no such kernel\. Did you mean gaussian\? There are chi2",
     "plain.csv --set n_int=3": r"graph-fusion has no parameter 'n_int'; .* Did you mean n_init\?",
     "plain.csv --set n_init": r"'n_init': write NAME=VALUE",
-    "plain.csv --criterion silhouette": r"--criterion silhouette decides among several numbers .*; give -k 2:8",
-    "plain.csv --criterion modularity -k 2:3": r"--criterion modularity is not for one table; use --criterion sil",
-    "plain.csv --columns z": r"--columns z: there is no such column; there is 'a', 'b', 'c'",
-    "plain.csv --drop bb": r"--drop bb: there is no such column; there is 'a', 'b', 'c'",
+    "plain.csv --criterion silhouette": r"--criterion silhouette decides between several numbers .*; "
+    r"give a range such as -k 2:8",
+    "plain.csv --criterion modularity -k 2:3": r"--criterion modularity does not apply to one table; "
+    r"use --criterion sil",
+    "plain.csv --columns z": r"--columns z: there is no such column; the columns are 'a', 'b', 'c'",
+    "plain.csv --drop bb": r"--drop bb: there is no such column; the columns are 'a', 'b', 'c'",
     "plain.csv --ids name": r"plain\.csv:1: there is no column 'name' for ids; give a name of the header",
-    "plain.csv --graph edges.csv": r"There is too much: give tables, or --kernel-matrix FILE, or --graph FILE",
+    "plain.csv --graph edges.csv": r"There is too much: give tables, --kernel-matrix FILE or --graph FILE",
     "": r"There is nothing to cluster: give tables",
     # results
     "plain.csv -o full": r"full/labels\.csv exists already; choose another folder or add --overwrite",
     "plain.csv -o plain.csv": r"plain\.csv.* (is one of the files to read|this is a file)",
-    "plain.csv -o a/b": r"a/b: the folder above it does not exist; make it",
+    "plain.csv -o a/b": r"a/b: its parent folder does not exist; create it",
     "plain.csv --report a/b.html": r"a/b\.html: .* does not exist; choose another place",
     "plain.csv --report truth.csv": r"truth\.csv exists already; choose another name or add --overwrite",
     # labels
-    "plain.csv --labels others.csv": r"others\.csv: none of its ids is that of a sample: .*; write ids as in the other",
-    "plain.csv --labels unknown.csv": r"unknown\.csv: no sample has a label; fill some in",
-    "plain.csv --labels wide.csv": r"wide\.csv:1: lines of true labels are 'label' or 'id,label', .*; take other",
+    "plain.csv --labels others.csv": r"others\.csv: none of its ids belongs to a sample: .*; write ids as in the other",
+    "plain.csv --labels unknown.csv": r"unknown\.csv: no sample has a label; add some",
+    "plain.csv --labels wide.csv": r"wide\.csv:1: lines of true labels are 'label' or 'id,label', .*; remove other",
     "plain.csv --labels too_few.csv": r"too_few\.csv: there are 2 labels below the header 'label' for 24 samples; ",
     "plain.csv --labels nothing.csv": r"nothing\.csv: there is no such file; check its name",
     # matrices and graphs
-    "--kernel-matrix plain.csv": r"plain\.csv: a kernel matrix is square, but this one has shape \(24, 3\); give it as",
+    "--kernel-matrix plain.csv": r"plain\.csv: a kernel matrix is square, and this one has shape \(24, 3\); give it as",
     "--kernel-matrix skew.csv": r"skew\.csv: the matrix is not symmetric: .*; average the matrix with its transpose",
     "--kernel-matrix skew.csv --transpose": r"--transpose is for tables; leave it out",
     "--graph negative.txt": r"negative\.txt:1: the weight is '-1'; weights are finite numbers of 0 or more",
@@ -436,7 +438,7 @@ REFUSED = {
     "--graph nowhere.graphml": r"nowhere\.graphml:1: there is no node 'n99'; add it, or take the edge out",
     "--graph heavy.graphml": r"heavy\.graphml:1: the weight is 'much'; weights are finite numbers",
     "--graph none.txt": r"none\.txt: there is no such file; check its name",
-    "--graph edges.csv --criterion silhouette -k 2:3": r"--criterion silhouette is not for a graph; use",
+    "--graph edges.csv --criterion silhouette -k 2:3": r"--criterion silhouette does not apply to a graph; use",
 }
 
 
@@ -458,7 +460,7 @@ OTHER_COMMANDS = {
     "cluster plain.csv --scale big": r"Invalid value for '--scale': .*'big' is not one of 'auto', 'standard'",
     "cluster plain.csv --seed x": r"Invalid value for '--seed': .* See 'kernelweave COMMAND --help'",
     "methods kernl-kmeans": r"kernl-kmeans: there is no such method; .* Did you mean kernel-kmeans\?",
-    "compare plain.csv": r"-k is missing: say how many clusters, as -k 3",
+    "compare plain.csv": r"-k is missing: give the number of clusters, such as -k 3",
     "compare plain.csv -k 2 --method foo": r"--method foo: there is no such method\..* For one table there are",
     "predict plain.csv plain.csv": r"plain\.csv: this is not a saved model",
     "predict none.kwm plain.csv -o labels.xlsx": r"--output labels\.xlsx: labels are written as CSV; end "
@@ -566,7 +568,7 @@ def test_predict_names_the_views_that_are_missing_with_the_files_that_are_there(
     assert run(capsys, f"cluster {files} -k 2 --method snf -o {tmp_path}/out -q")[0] == 0
     code, out, err = run(capsys, f"predict {tmp_path}/out/model.kwm left=plain.csv")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "and the files are left (plain.csv); missing: right; name them as right=FILE" in err
+    assert "but the files are left (plain.csv); missing: right; name them as right=FILE" in err
     code, out, err = run(capsys, f"predict {tmp_path}/out/model.kwm left=semicolon.csv right=turned.csv")
     assert code == 0
     assert "note: semicolon.csv: numbers have a decimal comma" in err

@@ -79,7 +79,7 @@ def test_explain_writes_a_table_and_words_and_prints_a_line_for_every_cluster(fo
     assert float(row["mean_inside"]) == pytest.approx(X[labels == 1, 2].mean())  # as in the file, not scaled
     words = (folder / "out" / "clusters.txt").read_text()
     assert "  typical: s" in words
-    assert "no evidence that the clusters exist" in words
+    assert "not evidence that the clusters exist" in words
     assert "cluster 2 (12 samples): " in err
     assert "clusters: out/clusters.csv" in err
 

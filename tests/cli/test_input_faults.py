@@ -123,8 +123,8 @@ LABELS = {
         lines(*PAIRS, ('"s00 "', "class 1")),
         r"y\.csv:37: .* line 1; spaces around ids do not count",
     ),
-    "empty labels": (lines(*((name, " ") for name in NAMES)), r"y\.csv: no sample has a label; fill some in"),
-    "NA": (lines(*((name, "N/A") for name in NAMES)), r"y\.csv: no sample has a label; fill some in"),
+    "empty labels": (lines(*((name, " ") for name in NAMES)), r"y\.csv: no sample has a label; add some"),
+    "NA": (lines(*((name, "N/A") for name in NAMES)), r"y\.csv: no sample has a label; add some"),
     "blanks": (
         lines(*((name, str(c)) for name, c in zip(NAMES, Y, strict=True)), mark=" "),
         r"y\.csv:1: there is no ',' .* a blank seems to separate id and label in all of them; "
@@ -140,7 +140,7 @@ LABELS = {
     ),
     "other ids": (
         lines(*((f"t{i}", "x") for i in range(36))),
-        r"y\.csv: none of its ids is that of a sample: it begins with 't0', and the samples with 's00'; write ids as",
+        r"y\.csv: none of its ids belongs to a sample: it begins with 't0', and the samples with 's00'; write ids as",
     ),
     "three cells": (lines(*PAIRS, ("a", "b", "c")), r"y\.csv:37: lines of true labels are 'label' or 'id,label'"),
     "binary": (b"a\x00b", r"y\.csv:1: this is not a text file"),
@@ -245,7 +245,7 @@ def test_a_triangle_is_to_be_mirrored(put, refused, half):
     scipy.io.mmwrite("half.mtx", sp.coo_array(K))
     for name in ("half.npy", "half.mtx"):
         result = refused("--kernel-matrix", name)
-        assert f"the {half} triangle alone is filled in; mirror it" in result
+        assert f"only the {half} triangle is filled in; mirror it" in result
         assert "average" not in result
 
 
@@ -279,7 +279,7 @@ def test_tables_that_are_precomputed_are_not_scaled(put):
 def test_a_kernel_besides_the_matrix_is_refused(put, refused, options, start):
     result = refused("--kernel-matrix", "similar.csv", *options)
     assert result.startswith(start)
-    assert "does not go with --kernel-matrix" in result
+    assert "cannot be combined with --kernel-matrix" in result
 
 
 def test_distances_are_no_similarities(put, refused, capsys):

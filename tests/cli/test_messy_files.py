@@ -160,7 +160,7 @@ def test_columns_are_chosen_by_name_pattern_and_view(folder, capsys):
     assert "smokes as categories (FALSE, TRUE)" in err
     assert "ward" not in err
     err = refused(capsys, "cluster", *FILES, "-k", 3, "--drop", "clinical:g1")
-    assert "--drop clinical:g1: there is no such column; there is 'age', 'sex'" in err
+    assert "--drop clinical:g1: there is no such column; the columns are 'age', 'sex'" in err
 
 
 def test_categories_can_have_an_order(folder, capsys):
