@@ -566,7 +566,7 @@ def test_a_report_on_other_values_says_so(wines, capsys, tmp_path):
     (wines + 1.0).to_csv("wine.csv")
     assert main(["report", "out/model.kwm", "wine.csv", "-o", "other.html"]) == 0
     assert "warning: The files hold different values from those the model was made from" in capsys.readouterr().err
-    assert "The files hold other values" in (tmp_path / "other.html").read_text(encoding="utf-8")
+    assert "The files hold different values" in (tmp_path / "other.html").read_text(encoding="utf-8")
 
 
 def test_a_column_the_model_does_not_know_may_be_one_of_ids(wines, capsys):

@@ -367,7 +367,7 @@ REFUSED = {
     "euros.csv": r"euros\.csv:2: column 2 \('a'\) holds '\u20ac0', a number with a unit",
     "titled.csv": r"titled\.csv:1: the first line has one cell, 'Hips of dogs', and 3 empty ones; if it is a title, "
     r"remove it, and if it is a sample, use --no-header",
-    "remarks.csv": r"remarks\.csv:2: this row has 4 cell\(s\), the first one has 1; take out the lines that "
+    "remarks.csv": r"remarks\.csv:2: this row has 4 cell\(s\), the first one has 1; remove the lines that "
     r"begin with '#'",
     "no_ending": r"no_ending: its name has no extension that says what it holds; use one of \.csv",
     "net.graphml": r"net\.graphml: this is a graph, not a table\. Give it with --graph",
@@ -435,7 +435,7 @@ REFUSED = {
     "--graph bomb.graphml": r"bomb\.graphml:1: .* it declares a document type; remove <!DOCTYPE>",
     "--graph cut.graphml": r"cut\.graphml:1: this is not readable GraphML \(.*\); write it again",
     "--graph other.graphml": r"other\.graphml: there is no <graph> in it, so it is not GraphML; name another file",
-    "--graph nowhere.graphml": r"nowhere\.graphml:1: there is no node 'n99'; add it, or take the edge out",
+    "--graph nowhere.graphml": r"nowhere\.graphml:1: there is no node 'n99'; add it, or remove the edge",
     "--graph heavy.graphml": r"heavy\.graphml:1: the weight is 'much'; weights are finite numbers",
     "--graph none.txt": r"none\.txt: there is no such file; check its name",
     "--graph edges.csv --criterion silhouette -k 2:3": r"--criterion silhouette does not apply to a graph; use",
@@ -463,8 +463,8 @@ OTHER_COMMANDS = {
     "compare plain.csv": r"-k is missing: give the number of clusters, such as -k 3",
     "compare plain.csv -k 2 --method foo": r"--method foo: there is no such method\..* For one table there are",
     "predict plain.csv plain.csv": r"plain\.csv: this is not a saved model",
-    "predict none.kwm plain.csv -o labels.xlsx": r"--output labels\.xlsx: labels are written as CSV; end "
-    r"the name in \.csv",
+    "predict none.kwm plain.csv -o labels.xlsx": r"--output labels\.xlsx: labels are written as CSV; the name "
+    r"must end in \.csv",
     "compare plain.csv -k 2 -o labels.parquet": r"--output labels\.parquet: labels are written as CSV",
     "predict folder plain.csv": r"folder: this is a folder; there is no model in it",
     "report none.kwm plain.csv": r"none\.kwm",

@@ -114,7 +114,7 @@ def test_labels_come_from_standard_input_once(put, refused, monkeypatch):
     assert refused("-", "-") == "Standard input (-) can be used only once; write the other table to a file."
     with open("table.csv", "rb") as table:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(table))
-        assert refused("-", "--labels", "-").startswith("--labels -: standard input (-) can be given once")
+        assert refused("-", "--labels", "-").startswith("--labels -: standard input (-) can be used only once")
 
 
 LABELS = {
@@ -128,7 +128,7 @@ LABELS = {
     "blanks": (
         lines(*((name, str(c)) for name, c in zip(NAMES, Y, strict=True)), mark=" "),
         r"y\.csv:1: there is no ',' .* a blank seems to separate id and label in all of them; "
-        r"say so with --delimiter ' '",
+        r"use --delimiter ' '",
     ),
     "too few": (
         lines(("label",), *zip(CLASSES[:30], strict=True)),
@@ -140,7 +140,7 @@ LABELS = {
     ),
     "other ids": (
         lines(*((f"t{i}", "x") for i in range(36))),
-        r"y\.csv: none of its ids belongs to a sample: it begins with 't0', and the samples with 's00'; write ids as",
+        r"y\.csv: none of its ids belongs to a sample: it begins with 't0', the samples with 's00'; write ids as",
     ),
     "three cells": (lines(*PAIRS, ("a", "b", "c")), r"y\.csv:37: lines of true labels are 'label' or 'id,label'"),
     "binary": (b"a\x00b", r"y\.csv:1: this is not a text file"),
@@ -164,7 +164,7 @@ GRAPHS = {
     "commas in names": (
         lines(*((f"{u},x", f"{v},x") for u, v in EDGES), mark=" "),
         (),
-        r"g\.csv:1: there is ',' in this line; say what separates the entries with --delimiter ','",
+        r"g\.csv:1: there is ',' in this line; name the separator with --delimiter ','",
     ),
     "commas and blanks": ("a,x b,y\nc d\n", (), r"g\.csv:1: there is ',' in this line"),
     "no edge": (
@@ -172,7 +172,7 @@ GRAPHS = {
         (),
         r"g\.csv:2: this line does not hold an edge of 2 entries: 'c'\. Say .* with --delimiter,",
     ),
-    "weight": ("a b x\n", (), r"g\.csv:1: the weight is 'x'; .* Leave the third entry of all lines out"),
+    "weight": ("a b x\n", (), r"g\.csv:1: the weight is 'x'; .* Remove the third entry from all lines"),
     "header": (
         lines(("source", "target"), *EDGES, ("source", "s00")),
         ("--delimiter", ","),

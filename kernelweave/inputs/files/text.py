@@ -186,7 +186,7 @@ def _cells(shown: str, lines: str, delimiter: str) -> TextRows:
         if mark != delimiter:
             raise DataError(
                 f"{shown}:{reader.line_num}: there is {mark!r} after a quoted cell, where {delimiter!r} separates "
-                "cells; say so with ",
+                "cells; if that is the delimiter, use ",
                 Argument("delimiter", mark),
                 ".",
             ) from error
@@ -696,7 +696,7 @@ def _check_label_delimiter(shown: str, rows: TextRows, delimiter: str) -> None:
     if delimiter != " " and len({pair[0] for pair in pairs if len(pair) == 2}) == len(rows) > 1:
         raise DataError(
             f"{shown}:{rows[0][0]}: there is no {delimiter!r} in the first line, and a blank seems to separate id and "
-            "label in all of them; say so with ",
+            "label in all of them; use ",
             Argument("delimiter", " "),
-            f", which holds for all text files, or separate them by {delimiter!r}.",
+            f", which applies to all text files, or separate them with {delimiter!r}.",
         )
