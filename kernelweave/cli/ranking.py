@@ -63,7 +63,7 @@ def verdict(names: Sequence[str], found: Sequence[Standing]) -> str:
         if each.agreement > first.agreement - CLOSE or each.clearness > first.clearness - CLOSE
     ]
     if rivals:
-        return f"No clear winner among {', '.join([names[0], *rivals[:-1]])} and {rivals[-1]}."
+        return f"No clear winner between {', '.join([names[0], *rivals[:-1]])} and {rivals[-1]}."
     return f"{names[0]} comes first: its clusters agree most with the others and are the clearest."
 
 

@@ -16,7 +16,7 @@ NOT_HERE = (
 
 
 def reproduce(context: typer.Context) -> None:
-    """Compute published tables again and show ours beside theirs (in a checkout)."""
+    """Recompute published tables and compare them with the printed ones (in a checkout)."""
     if not _in_checkout():
         messages.fail("reproduce", NOT_HERE)
     from reproduction.command import main

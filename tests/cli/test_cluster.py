@@ -229,7 +229,7 @@ def test_a_saved_model_assigns_new_samples_by_name_of_the_view(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["x=genes.csv"], r"knows the views genes, text, links, and the files are x \(genes\.csv\); missing: "),
+        (["x=genes.csv"], r"has the views genes, text, links, but the files are x \(genes\.csv\); missing: "),
         (
             ["genes=text.csv", "text=genes.csv", "links.csv"],
             r"2 column\(s\) of the model are missing, such as",
@@ -335,7 +335,7 @@ BAD = {
     "no number for a method that needs one": ((*VIEWS, "--method", "multi-view-em"), r"does not choose"),
     "k in words": ((*VIEWS, "-k", "many"), r"-k many: give a number"),
     "k zero": ((*VIEWS, "-k", "0"), r"-k 0: numbers of clusters must be 1 or more"),
-    "k from one": ((*VIEWS, "-k", "1:3"), r"begin with 2"),
+    "k from one": ((*VIEWS, "-k", "1:3"), r"start at 2"),
     "range upside down": ((*VIEWS, "-k", "5:2"), r"the smaller end"),
     "too many clusters": ((*VIEWS, "-k", "37"), r"-k 37: there are only 36 samples"),
     "nothing": (("-k", "3"), r"There is nothing to cluster"),
@@ -368,8 +368,8 @@ BAD = {
         r"--criterion silhouette does not apply to a graph; use --criterion modularity",
     ),
     "output is a file": ((*VIEWS, "-k", "3", "-o", "genes.csv"), r"genes\.csv: this is a file"),
-    "output nowhere": ((*VIEWS, "-k", "3", "-o", "a/b"), r"the folder above it does not exist"),
-    "report nowhere": ((*VIEWS, "-k", "3", "--report", "a/b.html"), r"lies in one that does not exist"),
+    "output nowhere": ((*VIEWS, "-k", "3", "-o", "a/b"), r"its parent folder does not exist"),
+    "report nowhere": ((*VIEWS, "-k", "3", "--report", "a/b.html"), r"its folder does not exist"),
     "report exists": ((*VIEWS, "-k", "3", "--report", "truth.csv"), r"truth\.csv exists already"),
     "truth": ((*VIEWS, "-k", "3", "--labels", "none.csv"), r"none\.csv: there is no such file"),
     "truth of others": ((*VIEWS, "-k", "3", "--labels", "genes.csv"), r"genes\.csv:1: lines of true labels are"),

@@ -243,7 +243,7 @@ def test_a_patient_with_one_file_gets_a_cluster(folder, model, capsys):
     assert code == 0, err
     labels = labels_of((folder / "out" / "labels.csv").read_text())
     assert labels_of(out) == {"new": labels["p25"]}
-    assert err == "absent views: clinical; there is genes (new/genes.csv)\n"
+    assert err == "absent views: clinical; files: genes (new/genes.csv)\n"
 
 
 def test_a_column_of_the_model_is_no_column_of_ids_in_a_short_file(folder, capsys):
@@ -309,5 +309,5 @@ def test_models_that_need_all_views_say_so(folder, capsys):
     assert code == 0, err
     (folder / "genes.csv").write_text("patient,g1,g3\nnew,2.0,1.0\n")
     err = refused(capsys, "predict", "out/model.kwm", "genes.csv")
-    assert "The model knows the views clinical, genes, and the files are genes" in err
+    assert "The model has the views clinical, genes, but the files are genes" in err
     assert "needs all of them" in err

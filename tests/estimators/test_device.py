@@ -217,7 +217,7 @@ def test_a_device_that_is_not_there_is_refused_with_a_remedy():
             continue
         with config_context(device=device), pytest.raises(ValueError, match=said):
             kw.KernelKMeans(2).fit(table())
-    with pytest.raises(ValueError, match="precision='half' is none of 'tf32x3'"), config_context(precision="half"):
+    with pytest.raises(ValueError, match="precision='half' must be one of 'tf32x3'"), config_context(precision="half"):
         pass
     assert get_config().device is None
 

@@ -709,7 +709,7 @@ def test_there_must_be_something_to_draw_from(space):
     "spec", [3, "rbf", None, [], (), {}, {"sigma": 1.0}, {"sigma": [1.0, 2.0]}, np.array([])], ids=str
 )
 def test_a_parameter_that_leaves_nothing_to_choose_is_named(spec):
-    with pytest.raises(ParameterError, match=r"param_distributions\['kernel_params'\]=.* leaves nothing to choose"):
+    with pytest.raises(ParameterError, match=r"param_distributions\['kernel_params'\]=.* leaves no choice"):
         search(space={"n_clusters": [2, 3], "kernel_params": spec}).fit(X)
 
 
@@ -725,7 +725,7 @@ def test_what_is_no_estimator_is_named(estimator):
 
 
 def test_samples_that_can_be_read_only_once_are_refused():
-    with pytest.raises(ParameterError, match="X is an iterator, which can be read once only"):
+    with pytest.raises(ParameterError, match="X is an iterator, which can be read only once"):
         search().fit(iter([X]))
 
 

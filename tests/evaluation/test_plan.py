@@ -136,7 +136,7 @@ def test_views_share_the_memory_limit():
 def test_other_methods_have_no_estimate_and_say_so():
     found = plan(NEMO(3), 1000, [5, 5])
     assert found.seconds is None
-    assert "no estimate exists" in str(found)
+    assert "there is no estimate" in str(found)
     assert "GraphFusionClustering" in found.path
 
 
@@ -230,7 +230,7 @@ def test_all_rows_travel_to_all_workers_where_all_pairs_count():
 def test_features_that_do_not_fit_are_computed_again():
     model = KernelKMeans(5, approximation="random_features", memory_limit=100)
     found = plan(model, 10**6, 50, n_workers=4)
-    assert "computed again at every pass" in found.path
+    assert "recomputed in every pass" in found.path
     assert "features" not in found.memory_parts["each worker"]
     roomy = plan(model.set_params(memory_limit=10**5), 10**6, 50, n_workers=4)
     assert "features" in roomy.memory_parts["each worker"]
@@ -395,13 +395,13 @@ def small_machine(monkeypatch):
 )
 def test_too_little_memory_is_warned_of_with_a_remedy(small_machine, estimator, n, d, said):
     (warning, *_) = plan(estimator, n, d).warnings
-    assert "and the machine has 4.0 GB" in warning
+    assert "but the machine has 4.0 GB" in warning
     assert said in warning
 
 
 def test_labels_that_do_not_fit_are_warned_of_where_rows_stay_in_files(small_machine):
     (warning,) = plan(KernelKMeans(5, kernel="linear", n_init=1), 10**8, 5, from_disk=True).warnings
-    assert "spread the rows over workers" in warning
+    assert "use workers, or fit on a sample" in warning
 
 
 def test_a_run_that_fits_is_not_warned_of(small_machine):
@@ -433,7 +433,7 @@ def test_workers_without_enough_memory_are_warned_of_and_the_number_named_is_eno
     model = KernelKMeans(5, kernel="linear")
     (warning,) = plan(model, 10**7, 50, n_workers=2, worker_memory=10**9).warnings
     assert "has 1.0 GB" in warning
-    enough = int(warning.split("Take ")[1].split()[0].replace(",", ""))
+    enough = int(warning.split("Use ")[1].split()[0].replace(",", ""))
     assert plan(model, 10**7, 50, n_workers=enough, worker_memory=10**9).warnings == ()
     assert plan(model, 10**7, 50, n_workers=enough // 2, worker_memory=10**9).warnings != ()
     (warning,) = plan(model, 10**7, 50, n_workers=2, worker_memory=10**8).warnings

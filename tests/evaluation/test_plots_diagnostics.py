@@ -237,7 +237,7 @@ def test_models_without_a_kernel_for_new_samples_are_drawn_by_their_kernels():
 def test_bad_arguments_are_refused():
     with pytest.raises(ParameterError, match="max_samples=1"):
         EmbeddingDisplay.from_estimator(MODEL, X, max_samples=1)
-    with pytest.raises(ParameterError, match="do not belong together"):
+    with pytest.raises(ParameterError, match="do not match"):
         EmbeddingDisplay.from_predictions(np.eye(3), [0, 1])
     with pytest.raises(ParameterError, match="not finite"):
         EmbeddingDisplay.from_predictions(np.full((2, 2), np.nan), [0, 1])

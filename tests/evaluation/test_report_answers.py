@@ -142,7 +142,7 @@ def test_the_answer_names_clusters_clearness_and_views(facts):
     assert answer(facts).startswith("3 clusters in 60 samples stand clearly apart (silhouette 0.6")
     assert answer(replace(facts, carrying=(0, 1))).endswith("and both views carry them.")
     assert answer(replace(facts, carrying=(1,))).endswith("and right carries them.")
-    assert answer(replace(facts, carrying=())).endswith("and no view carries them by itself.")
+    assert answer(replace(facts, carrying=())).endswith("and no single view carries them.")
     assert "hardly stand apart" in answer(replace(facts, clearness=Clearness("faint", "silhouette", 0.1, 0.1)))
 
 

@@ -90,7 +90,7 @@ def _several(estimator: Any, X: Any, least: float) -> list[Panel]:
     if not hasattr(estimator, "transform_views"):
         raise ParameterError(
             f"estimator={name}(...) assigns a sample by all of its views together, but a point of the plane belongs to "
-            "one. Of several views this picture shows MultiViewKernelSpectralClustering alone."
+            "one. Of the methods for several views, this plot supports only MultiViewKernelSpectralClustering."
         )
     if not hasattr(estimator, "codebook_"):
         raise ParameterError(f"estimator={name}(...) is not fitted yet. Fit it first.")

@@ -277,7 +277,7 @@ def _value(setting: Any, param: str) -> Any:
             value = value[int(step)]
         else:
             has = sorted(map(str, value)) if isinstance(value, Mapping) else value
-            raise ParameterError(f"param={param!r} does not exist at {step!r}: the points tried have {has}.")
+            raise ParameterError(f"param={param!r} cannot be found at {step!r}: the points tried have {has}.")
     if isinstance(value, Mapping | list | tuple):
         raise ParameterError(
             f"param={param!r} is {value!r}, not one value. Reach into it with a dot, as in 'kernel_params.sigma'."
