@@ -540,7 +540,7 @@ def test_a_saved_model_predicts_where_dask_is_not_installed(tmp_path):
 @pytest.mark.parametrize("name", ["rbf", "kernel minmax"])
 def test_training_samples_beyond_the_limit_are_not_kept_and_every_message_says_what_to_do(name, tmp_path):
     model = clone(MODELS[name]).set_params(memory_limit=0.001)
-    remedy = r"more than memory_limit allows\. Raise it, or use approximation='nystroem'"
+    remedy = r"exceed memory_limit\. Raise it, or use approximation='nystroem'"
     with pytest.warns(UserWarning, match=rf"cannot be saved, nor predict: new samples .* {remedy}"):
         model.fit(lazy(A))
     np.testing.assert_array_equal(model.labels_, in_one_process(name).labels_)

@@ -212,8 +212,8 @@ def test_kernels_without_a_way_there_stay_on_the_processor_and_say_so():
 
 
 def test_a_device_that_is_not_there_is_refused_with_a_remedy():
-    for device, said in (("cuda", "finds no GPU"), ("cuda:7", "finds no GPU"), ("nowhere", "is not a torch device")):
-        if said == "finds no GPU" and torch.cuda.is_available():
+    for device, said in (("cuda", "sees no GPU"), ("cuda:7", "sees no GPU"), ("nowhere", "is not a torch device")):
+        if said == "sees no GPU" and torch.cuda.is_available():
             continue
         with config_context(device=device), pytest.raises(ValueError, match=said):
             kw.KernelKMeans(2).fit(table())

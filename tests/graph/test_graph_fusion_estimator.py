@@ -602,7 +602,7 @@ def test_numbers_that_make_no_sense_are_refused(bad):
 
 
 def test_a_pair_that_so_few_samples_cannot_show_is_refused():
-    with pytest.raises(ParameterError, match=r"asks for 8 clusters or more, but 40 samples can show 6 at most"):
+    with pytest.raises(ParameterError, match=r"asks for 8 clusters or more, but 40 samples can show at most 6"):
         fitted(noise(n=40), n_clusters=(8, 12))
 
 

@@ -98,8 +98,8 @@ def judge(types=None, seed=0, **blocks):
         ),
         (
             {"n_clusters": 1, "confidence": "none", "counts": np.array([1]), "gaps": np.zeros(1), "votes": ()},
-            "No clusters looked for: 9 samples are too few to tell clusters from chance. Give n_clusters to cluster "
-            "them all the same.",
+            "No search for clusters: 9 samples are too few to tell clusters from chance. Give n_clusters to cluster "
+            "them anyway.",
         ),
     ],
 )
@@ -139,7 +139,7 @@ def report(name, follows, has_groups=True):
                 "The clusters are those of view 'b' alone.",
             ],
         ),
-        ([report("a", 0.49), report("b", 0.4)], ["No single view shows the joint clusters well."]),
+        ([report("a", 0.49), report("b", 0.4)], ["No view by itself shows the joint clusters well."]),
     ],
 )
 def test_views_that_mislead_are_named(reports, messages):

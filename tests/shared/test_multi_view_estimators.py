@@ -952,7 +952,7 @@ def test_the_warning_about_steps_points_at_the_line_that_called_fit(cls):
 
 
 def test_similarities_below_zero_cannot_be_divided_by_degrees():
-    with pytest.raises(KernelError, match=r"degree.*not negative"):
+    with pytest.raises(KernelError, match=r"degree.*at least 0"):
         MultiViewSpectralClustering(3, kernel="linear", normalize="degrees").fit(VIEWS)
 
 

@@ -309,7 +309,7 @@ def view_warnings(reports: Sequence[ViewReport], n_clusters: int) -> list[str]:
     """Return a sentence for every view that misleads."""
     if n_clusters == 1:
         return [
-            f"View {report.name!r} has groups of its own (about {report.own_count}) that the other views do not share."
+            f"View {report.name!r} alone has groups (about {report.own_count}), but not together with the other views."
             for report in reports
             if report.has_groups
         ]
@@ -325,7 +325,7 @@ def view_warnings(reports: Sequence[ViewReport], n_clusters: int) -> list[str]:
     if len(supporting) == 1 and (np.delete(follows, supporting) < IGNORED).all():
         messages.append(f"The clusters are those of view {reports[int(supporting[0])].name!r} alone.")
     elif len(supporting) == 0:
-        messages.append("No single view shows the joint clusters well.")
+        messages.append("No view by itself shows the joint clusters well.")
     return messages
 
 

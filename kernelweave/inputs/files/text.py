@@ -249,7 +249,7 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
     for line, row in body:
         if len(row) != width:
             comments = (
-                "remove the lines that begin with '#'" if first[0].startswith("#") else "all rows need the same number"
+                "remove the lines that begin with '#'" if first[0].startswith("#") else "give all rows the same number"
             )
             raise DataError(
                 f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}; {comments}, and put "
