@@ -106,7 +106,7 @@ class Printed:
         if self.statistic not in STATISTICS:
             raise ValueError(f"statistic={self.statistic!r} must be one of {', '.join(map(repr, STATISTICS))}.")
         if (self.runs is not None) != (self.statistic in ("mean", "share", "deviation")):
-            raise ValueError(f"runs is only for means, shares and deviations; got {self}.")
+            raise ValueError(f"runs is required for means, shares and deviations, and only for these; got {self}.")
 
     @property
     def rounding(self) -> float:

@@ -343,7 +343,7 @@ REFUSED = {
     "cut.xlsx": r"cut\.xlsx: this is not a readable Excel file .*; write or copy it again",
     "book.xlsx:third": r"book\.xlsx: there is no table called 'third' in it; it has 'first', 'second'",
     "views.npz:three": r"views\.npz: there is no table called 'three' in it; it has 'one', 'two'",
-    "short_row.csv": r"short_row\.csv:4: this row has 3 cell\(s\), the first one has 4; all rows need the same number",
+    "short_row.csv": r"short_row\.csv:4: this row has 3 cell\(s\), the first one has 4; give all rows the same number",
     "plain.csv --delimiter tab": r"plain\.csv:2: there is no column of numbers.* name the separator with --delimiter",
     "plain.csv --delimiter ,,": r"--delimiter ',,': give one character",
     "open_quote.csv": r"open_quote\.csv:7: a quoted cell starts here and is never closed; add the closing quote",

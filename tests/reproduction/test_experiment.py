@@ -276,7 +276,7 @@ def test_a_method_that_is_a_spread_off_is_told_apart_by_means_of_many_runs():
     ],
 )
 def test_a_printed_figure_that_cannot_be_compared_is_refused(options):
-    with pytest.raises(ValueError, match=r"figure needs|is none of|runs belongs to"):
+    with pytest.raises(ValueError, match=r"figure needs|must be one of|runs is required"):
         Printed(**options)
 
 
