@@ -119,8 +119,8 @@ def test_every_estimator_with_iterations_or_restarts_has_checkpoints(case):
 def test_the_parameter_is_described_in_the_same_words(case):
     entry = re.search(r"^    checkpoint : str or path-like, default=None\n((?:        .*\n)+)", case.cls.__doc__, re.M)
     text = re.search(r"^    checkpoint : .*\n((?:        .*\n)+)", KernelKMeans.__doc__, re.M)[1]
-    random = "Nothing is random here" not in case.cls.__doc__
-    assert entry[1] == (text if random else text.replace(" Needs a whole number as ``random_state``.", ""))
+    random = "nothing here is random" not in case.cls.__doc__
+    assert entry[1] == (text if random else text.replace(" Requires an integer ``random_state``.", ""))
     assert case.cls._draws == random
 
 
@@ -135,7 +135,7 @@ def test_other_data_parameters_and_weights_are_refused(case, stop_after, tmp_pat
     model = case.make(checkpoint=path)
     stopped(model, data(case), stop_after)
     content = path.read_bytes()
-    remedy = r"\. Delete the file, or give another name\.$"
+    remedy = r"\. Delete the file, or choose another name\.$"
     with pytest.raises(ValueError, match=rf"another run: (X|view 'front') was an? (array|sparse matrix) .*{remedy}"):
         clone(model).fit(data(case, OTHER))
     with pytest.raises(ValueError, match=rf"another run: n_clusters was 3 and is now 2{remedy}"):
@@ -166,9 +166,9 @@ def test_a_seed_that_cannot_be_repeated_is_refused(case, tmp_path):
     if not case.cls._draws:
         assert model.fit(data(case)).labels_.shape == (len(X),)
         return
-    with pytest.raises(ValueError, match=r"checkpoint=.* needs a whole number as random_state, not None: .* Set"):
+    with pytest.raises(ValueError, match=r"checkpoint=.* needs an integer random_state, not None: .* Set"):
         model.fit(data(case))
-    with pytest.raises(ValueError, match="needs a whole number"):
+    with pytest.raises(ValueError, match="needs an integer"):
         model.set_params(random_state=np.random.RandomState(0)).fit(data(case))
 
 
@@ -180,7 +180,7 @@ def test_damaged_files_are_refused_and_left_alone(case, stop_after, tmp_path):
     content = path.read_bytes()
     for damaged in (content[:-1], content[:40], b"", content[:200] + b"\0" + content[201:], content + b"\0"):
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"checkpoint=.*Delete the file, or give another name\.$"):
+        with pytest.raises(ValueError, match=r"checkpoint=.*Delete the file, or choose another name\.$"):
             clone(model).fit(data(case))
         assert path.read_bytes() == damaged
 
