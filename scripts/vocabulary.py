@@ -76,8 +76,8 @@ COMPARATIVES = (
 # What may stand before "a step": a cost in O notation, its letters, or a number with or without a unit.
 AMOUNT = (
     r"(?:\{\}|\bO\(\S[^.;]{0,40}\)|\b[nmdkV](?:[²³]|\^\d)?\$?|\d(?:[\d,.]*\d)?|\b(?:bytes|[kMG]i?B|ms|seconds|minutes|"
-    r"numbers|words|edges|steps|run|regressions?|k-means|products|passes|vectors|columns|machines|once|twice|times|one|"
-    r"two|three|ten|hundred|thousand|million))"
+    r"numbers|words|edges|steps|(?:one|n|a) runs?|regressions?|k-means|products|passes|vectors|columns|machines|"
+    r"once|twice|times|one|two|three|ten|hundred|thousand|million))"
 )
 UNIT = (
     "(?:second|minute|hour|day|line|(?:outer )?step|round|pass|sweep|start|fit|view|sample|worker|iteration|run|stage|"
