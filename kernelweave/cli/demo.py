@@ -29,7 +29,7 @@ K = 10
 SEED = 0
 #: Kernel width: the median distance between samples.
 WIDTH = {"gamma": "median"}
-#: Graphs of neighbours, divided by degrees: what the guide recommends where nothing is known of the views.
+#: Graphs of neighbours, divided by degrees: what the guide recommends where nothing is known about the views.
 GRAPHS: dict[str, Any] = {
     "kernel": "nearest_neighbors",
     "kernel_params": {"weights": "self_tuning", "symmetrize": "max"},

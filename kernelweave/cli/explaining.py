@@ -1,4 +1,4 @@
-"""What ``cluster`` says of clusters and samples beyond their labels: columns, annotations, coordinates."""
+"""What ``cluster`` says about clusters and samples beyond their labels: columns, annotations, coordinates."""
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

@@ -75,7 +75,7 @@ class Data:
 
 
 class Fitted(Protocol):
-    """What a saved model says of the files that go with it."""
+    """What a saved model says about the files that go with it."""
 
     @property
     def missing(self) -> str:

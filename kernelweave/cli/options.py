@@ -201,7 +201,7 @@ def reading(
     missing: str,
     set_: Sequence[str] = (),
 ) -> Any:
-    """Return what options say of columns and cells; tables that ``--set`` calls precomputed stay as they are."""
+    """Return what options say about columns and cells; tables that ``--set`` calls precomputed stay as they are."""
     from kernelweave.cli.reading import Reading, names
 
     return Reading(

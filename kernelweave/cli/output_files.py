@@ -64,7 +64,7 @@ def labels_csv(ids: Sequence[str], labels: Any) -> str:
 
 
 def samples_csv(outcome: Outcome) -> str:
-    """Return ids, labels and what the model says of every sample as CSV; cells without a value are empty."""
+    """Return ids, labels and what the model says about every sample as CSV; cells without a value are empty."""
     said = describe_samples(outcome.model, outcome.X, random_state=outcome.seed)
     rows = zip(
         outcome.data.row_ids,

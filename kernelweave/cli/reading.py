@@ -26,7 +26,7 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What the user says of the columns and cells of tables."""
+    """What the user says about the columns and cells of tables."""
 
     columns: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Reading:
 
     @property
     def choices(self) -> dict[str, tuple[str, ...]]:
-        """What is said of columns, by argument."""
+        """What is said about columns, by argument."""
         return {name: getattr(self, name) for name in CHOICES}
 
 

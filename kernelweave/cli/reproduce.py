@@ -1,6 +1,6 @@
 """``kernelweave reproduce``: the way to the published experiments, which are in a checkout and not in a wheel.
 
-This is the only place where the library knows of ``reproduction``, and it looks there when the command runs.
+This is the only place where the library knows about ``reproduction``, and it looks there when the command runs.
 """
 
 from pathlib import Path

@@ -55,7 +55,7 @@ def input_wanted(notes: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class SavedFiles:
-    """What a saved model says of the files that go with it."""
+    """What a saved model says about the files that go with it."""
 
     fitted: Any
     notes: dict[str, Any]

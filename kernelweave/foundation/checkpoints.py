@@ -265,7 +265,7 @@ class _File:
         return time.monotonic() >= self._next
 
     def take(self, name: str, stage: Stage) -> None:
-        """Put a stage in place of what was known of it and of stages within it; write if it is time to."""
+        """Put a stage in place of what was known about it and about stages within it; write if it is time to."""
         with self._lock:
             kept = {each: state for each, state in self.stages.items() if not each.startswith(f"{name}/")}
             self.stages = {**kept, name: stage}

@@ -1,4 +1,4 @@
-"""Kernels of tables that are not in memory as a whole: rows lie in blocks in files or on the workers of a cluster.
+"""Kernels of tables that are not in memory as a whole: rows are in blocks in files or on the workers of a cluster.
 
 Features of linear kernels and of approximations are computed block by block; they are kept where they fit and computed
 again at every pass where they do not. Kernels of all pairs of samples are exact: the rows of one block after another
@@ -39,7 +39,7 @@ WHY_NOT_SAVED = f"After loading, new samples {NOT_HERE} labels_ and other arrays
 
 
 def in_blocks(X: Any) -> bool:
-    """Whether samples lie in blocks elsewhere."""
+    """Whether samples are in blocks elsewhere."""
     return isinstance(X, BlockArray)
 
 
@@ -332,7 +332,7 @@ def _approximated(
 
 
 def view_means(op: Any, labels: Ints, weights: Floats, totals: Floats) -> list[Floats] | None:
-    """Return the means of clusters in every view, where the features of all views lie in blocks; None elsewhere."""
+    """Return the means of clusters in every view, where the features of all views are in blocks; None elsewhere."""
     if not in_blocks(getattr(op, "Phi", None)):
         return None
     sums = op.feature_sums(op.backend.labels(labels), op.backend.array(weights), len(totals))

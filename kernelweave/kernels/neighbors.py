@@ -370,7 +370,7 @@ def _in_order(Z: Floats, known: Floats, chosen: Ints) -> tuple[Ints, Floats]:
 
 
 def sorted_by_distance(indices: Ints, distances: Floats, lengths: Floats) -> Neighbors:
-    """Return neighbours in order of distance; those equally far, but for rounding, in the order of the data."""
+    """Return neighbours in order of distance; those equally far, except for rounding, in the order of the data."""
     order = np.lexsort((indices, distances), axis=-1)
     distances = np.take_along_axis(distances, order, axis=1)
     indices = np.take_along_axis(indices, order, axis=1)

@@ -143,7 +143,7 @@ class ObservedPartition:
         #: The objective is known no better than this.
         self.noise = 16.0 * algebra.EPS * float(np.abs(self.coefficients) @ scales)
 
-    # What is known of the clusters
+    # What is known about the clusters
 
     @property
     def totals(self) -> Floats:

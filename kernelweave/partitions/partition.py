@@ -1,4 +1,4 @@
-"""One partition and what is known of its clusters, kept up to date while samples move.
+"""One partition and what is known about its clusters, kept up to date while samples move.
 
 The object lives where the data live: labels, weights and distances of samples are arrays of the kernel's backend, and
 what the host sees are numbers for each cluster and how many samples would move. Recomputing everything costs a pass

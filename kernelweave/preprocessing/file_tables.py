@@ -14,7 +14,7 @@ from kernelweave.inputs.files.tables import Table, short
 from kernelweave.inputs.files.text import check_text_columns
 from kernelweave.preprocessing.table_encoder import LEFT_OUT, TableEncoder, matches
 
-#: What the user may say of columns.
+#: What the user may say about columns.
 CHOICES = ("columns", "drop", "categorical", "dates", "ordered")
 
 

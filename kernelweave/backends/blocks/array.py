@@ -1,4 +1,4 @@
-"""Arrays whose rows lie in blocks elsewhere: what the host holds is a name for them."""
+"""Arrays whose rows are in blocks elsewhere: what the host holds is a name for them."""
 
 import operator
 import weakref

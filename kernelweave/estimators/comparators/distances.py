@@ -23,7 +23,7 @@ METRICS = (
 _ALIASES = {"l1": "manhattan", "l2": "euclidean", "cityblock": "manhattan"}
 # What these metrics need and would otherwise take from the given samples, differently for new ones.
 _NEEDED = {"seuclidean": "V", "mahalanobis": "VI"}
-# Metrics of the form 1 - similarity, and the distance up to which two samples are equal but for its rounding.
+# Metrics of the form 1 - similarity, and the distance up to which two samples are equal except for its rounding.
 _ANGLES = ("cosine", "correlation")
 _EQUAL_ANGLES = 1e-14
 # Precomputed distances may differ from their mirror image, or from zero, by this much of the largest.

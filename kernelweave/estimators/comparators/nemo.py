@@ -216,7 +216,7 @@ class NEMO(Clusterer):
         return self
 
     def _network(self, observed: Bools | None) -> KernelOperator:
-        """Return the affinities of all samples, the mean one where nothing is known of two."""
+        """Return the affinities of all samples, the mean one where nothing is known about two."""
         background = None if observed is None else Overlap.of(observed).background(self.affinity_)
         if background is None:
             return GraphKernel(self.affinity_)

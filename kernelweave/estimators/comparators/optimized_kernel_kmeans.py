@@ -272,7 +272,7 @@ def _shift(K: Floats) -> float:
 
 
 def _is_semidefinite(K: Floats) -> bool:
-    """Return whether a matrix has a Cholesky factor but for rounding, which costs a fraction of its eigenvalues."""
+    """Return whether a matrix has a Cholesky factor except for rounding, which costs a fraction of its eigenvalues."""
     shifted = K.copy()
     shifted.flat[:: len(K) + 1] += 0.5 * ZERO_EIGENVALUE * float(np.diagonal(K).max(initial=0.0))
     try:

@@ -1,4 +1,4 @@
-"""What graph fusion makes of views whose rows lie in blocks elsewhere, and whether this process has room for it.
+"""What graph fusion makes of views whose rows are in blocks elsewhere, and whether this process has room for it.
 
 Neighbours are searched where the rows are. Their lists, the graphs and everything after are in this process.
 """

@@ -347,7 +347,7 @@ array of shape (n_samples,), default="global_fast"
         )
 
     def _store_views(self, best: MultiViewDescent, p: Exponent) -> None:
-        """Store what the best run says of the views."""
+        """Store what the best run says about the views."""
         self.view_weights_ = best.view_weights
         self.view_scatters_ = best.view_scatters
         self.kernel_coefficients_ = kernel_coefficients(best.view_weights, p)
@@ -437,7 +437,7 @@ array of shape (n_samples,), default="global_fast"
         size = self.init_size if op.explicit_features else min(self.init_size, _stored_samples(SEARCHED * room))
         chosen = self._search_samples(weights, size)
         if np.count_nonzero(weights) <= size and how != "exact":
-            # Samples that lie elsewhere are few enough to be searched here.
+            # Samples that are elsewhere are few enough to be searched here.
             return (op.take(everyone) if op.backend.one_run_at_a_time else op), everyone
         if op.explicit_features and how != "exact":
             return op.take(chosen), chosen

@@ -172,7 +172,7 @@ class MixtureClusterer(Clusterer):
             unrelated = model.unrelated(observed)
             _warn_if_unrelated(int(np.count_nonzero(unrelated)))
             with np.errstate(divide="ignore"):
-                logs[unrelated] = np.log(model.exemplar_priors)  # nothing else is known of their cluster
+                logs[unrelated] = np.log(model.exemplar_priors)  # nothing else is known about their cluster
             excluded &= ~unrelated
         if excluded.any():
             raise ParameterError(

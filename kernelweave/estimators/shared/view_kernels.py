@@ -86,7 +86,7 @@ class ViewKernels:
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.with_features(block)) for kernel, block in pairs))
 
     def kept_here(self, memory_limit: float) -> "ViewKernels":
-        """Return the kernels with the training samples in this process, where they lay elsewhere and fit."""
+        """Return the kernels with the training samples in this process, where they were elsewhere and fit."""
         share = memory_limit / len(self.kernels)
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.kept_here(share)) for kernel in self.kernels))
 

@@ -40,7 +40,7 @@ def training_samples(
     *,
     elsewhere: bool = False,
 ) -> Ints:
-    """Return the samples to train on: all (an error where they lie elsewhere), some at random, or some spread out.
+    """Return the samples to train on: all (an error where they are elsewhere), some at random, or some spread out.
 
     ``"entropy"`` swaps samples while the sum of their kernel values falls, which raises the quadratic Renyi entropy of
     the density they stand for.

@@ -1,4 +1,4 @@
-"""What a fitted model says of itself: cluster sizes, weights, the objective and its path, warnings."""
+"""What a fitted model says about itself: cluster sizes, weights, the objective and its path, warnings."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -43,7 +43,7 @@ def n_clusters_of(model: Any) -> int:
 
 
 def verdict_of(model: Any) -> str | None:
-    """Return what a model says of the number of clusters that it chose; None where it was given."""
+    """Return what a model says about the number of clusters that it chose; None where it was given."""
     return model.verdict_ if getattr(model, "confidence_", "given") != "given" else None
 
 

@@ -1,4 +1,4 @@
-"""What a model says of every sample: silhouette, runner-up, confidence, and the view that disagrees.
+"""What a model says about every sample: silhouette, runner-up, confidence, and the view that disagrees.
 
 silhouette        as everywhere (:mod:`~kernelweave.evaluation.describe.silhouettes`): between the samples as they are
                   given, the mean over the views that have the sample; of a graph, in its spectral embedding. Up to

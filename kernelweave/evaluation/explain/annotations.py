@@ -1,4 +1,4 @@
-"""How columns that were not used for clustering go with the clusters.
+"""How columns that were not used for clustering are associated with the clusters.
 
 kind      test                                                              effect
 number    Kruskal-Wallis                                                    epsilon squared, H / (n - 1)
@@ -281,7 +281,7 @@ def _of_samples(values: Array, rows: Ints, absent: Any) -> Array:
 
 
 def _association(name: str, column: Any, rows: Ints, codes: Ints, k: int, coded: bool) -> Association | str:
-    """Return how a column goes with the clusters, or why there is no test."""
+    """Return how a column is associated with the clusters, or why there is no test."""
     held = read_column(name, column)
     if held.kind == "date":
         dates = _of_samples(held.values, rows, np.datetime64("NaT"))

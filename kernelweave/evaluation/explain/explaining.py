@@ -1,4 +1,4 @@
-"""What sets the clusters of a fitted model apart."""
+"""What distinguishes the clusters of a fitted model."""
 
 from typing import Any
 
@@ -82,7 +82,7 @@ def explain_clusters(
     See Also
     --------
     explain_annotations : Columns that were not used.
-    kernelweave.plots.ClusterHeatmapDisplay : The columns as a picture.
+    kernelweave.plots.ClusterHeatmapDisplay : The columns as a plot.
 
     Notes
     -----
@@ -132,7 +132,7 @@ def explain_clusters(
 def column_effects(
     tables: tuple[NamedView, ...], labels: Ints, n_clusters: int, n_columns: int | None = COLUMNS_KEPT
 ) -> tuple[tuple[ViewExplanation, ...], tuple[ColumnEffect, ...]]:
-    """Return all columns in all clusters, and of every cluster and view those that set it apart."""
+    """Return all columns in all clusters, and of every cluster and view those that distinguish it."""
     views = _views(tables, [column_statistics(view.block, labels, n_clusters) for view in tables])
     by_column = {each.name: sp.csc_array(each.block) if sp.issparse(each.block) else each.block for each in tables}
     rows = (
@@ -147,7 +147,7 @@ def column_effects(
 def _annotations(
     labels: Ints, k: int, table: Any, survival: tuple[str, str] | None, named: bool, names: tuple[str, ...]
 ) -> AnnotationTable:
-    """Return how columns that were not used go with the clusters; rows are matched by name where both have names."""
+    """Return how unused columns are associated with the clusters; rows are matched by name where both have names."""
     by_name = named and table_index(table) is not None
     return explain_annotations(labels, table, ids=names if by_name else None, survival=survival, n_clusters=k)
 
@@ -179,7 +179,7 @@ def _holds_counts(block: Matrix) -> bool:
 
 
 def _rows(view: ViewExplanation, block: Matrix, labels: Ints, c: int, n_columns: int | None) -> list[ColumnEffect]:
-    """Return the columns of a view that set a cluster apart most."""
+    """Return the columns of a view that distinguish a cluster most."""
     stats = view.statistics
     tested = np.flatnonzero(~np.isnan(stats.p_values[:, c]))
     keys = (

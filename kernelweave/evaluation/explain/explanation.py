@@ -1,4 +1,4 @@
-"""What sets clusters apart, as small records, a table, a file and plain words."""
+"""What distinguishes clusters, as small records, a table, a file and plain words."""
 
 import math
 import os

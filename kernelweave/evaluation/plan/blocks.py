@@ -1,4 +1,4 @@
-"""Work and memory of rows that lie in blocks, on workers and in files.
+"""Work and memory of rows that are in blocks, on workers and in files.
 
 The constants are what a change of ``backends/blocks`` makes stale. They were fitted to runs on two worker processes and
 on mapped files; ``tests/evaluation/test_plan_promises.py`` holds them against new ones.

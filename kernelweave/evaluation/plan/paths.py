@@ -69,7 +69,7 @@ class Job:
 
     @property
     def in_blocks(self) -> bool:
-        """Whether rows lie in blocks: on workers, or in files larger than the memory limit."""
+        """Whether rows are in blocks: on workers, or in files larger than the memory limit."""
         return self.workers is not None or self.streams
 
     @property

@@ -228,7 +228,7 @@ def _faults(estimator: Any, n: int, widths: tuple[int, ...], k: int, there: Work
 
 
 def _without_sample(job: Job) -> list[str]:
-    """Return why a method that is trained on samples in memory refuses rows that lie elsewhere."""
+    """Return why a method that is trained on samples in memory refuses rows that are elsewhere."""
     if not trained.on_a_sample(job) or trained.training_samples(job) < job.n:
         return []
     wanted = job.setting("n_train_samples")

@@ -1,4 +1,4 @@
-"""Memory, work and traffic of fits on the workers of a cluster, where rows lie in blocks.
+"""Memory, work and traffic of fits on the workers of a cluster, where rows are in blocks.
 
 What travels was counted on small clusters: a step is five rounds to all workers; the means of clusters go to every
 worker, and sums of as many numbers come back. The constants are of Dask and of ``backends/blocks/dask_workers.py``.

@@ -1,4 +1,4 @@
-"""Where clusters end, as a picture: regions of the plane by cluster, one panel for each view."""
+"""Where clusters end, as a plot: regions of the plane by cluster, one panel for each view."""
 
 from numbers import Integral, Real
 from typing import Any

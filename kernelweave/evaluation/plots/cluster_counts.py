@@ -1,4 +1,4 @@
-"""Scores over the number of clusters as a picture."""
+"""Scores over the number of clusters as a plot."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What sets clusters apart, as a picture."""
+"""What distinguishes clusters, as a plot."""
 
 from typing import Any
 

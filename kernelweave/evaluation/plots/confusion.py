@@ -1,4 +1,4 @@
-"""Clusters beside known classes, as a picture."""
+"""Clusters compared with known classes, as a plot."""
 
 from typing import Any
 

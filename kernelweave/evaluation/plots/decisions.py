@@ -1,4 +1,4 @@
-"""Two clusters of a method with learned kernels as a picture: kernel weights and decision values."""
+"""Two clusters of a method with learned kernels as a plot: kernel weights and decision values."""
 
 import re
 from typing import Any

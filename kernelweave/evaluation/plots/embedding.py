@@ -1,4 +1,4 @@
-"""Samples of any kernel in the plane, by cluster, as a picture."""
+"""Samples of any kernel in the plane, by cluster, as a plot."""
 
 from numbers import Integral
 from typing import Any

@@ -1,4 +1,4 @@
-"""Convex mixtures as a picture: samples with their priors, and the exemplars."""
+"""Convex mixtures as a plot: samples with their priors, and the exemplars."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The inertia path as a picture: objective over the number of clusters, the suggested number marked."""
+"""The inertia path as a plot: objective over the number of clusters, the suggested number marked."""
 
 from typing import Any
 

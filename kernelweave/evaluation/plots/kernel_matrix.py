@@ -1,4 +1,4 @@
-"""The kernel matrix as a picture, ordered by cluster."""
+"""The kernel matrix as a plot, ordered by cluster."""
 
 from collections.abc import Mapping
 from numbers import Integral

@@ -1,4 +1,4 @@
-"""Scores of kernel spectral clustering as a picture: where samples lie, and which signs make a cluster."""
+"""Scores of kernel spectral clustering as a plot: where samples lie, and which signs make a cluster."""
 
 from numbers import Integral
 from typing import Any

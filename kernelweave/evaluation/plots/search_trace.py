@@ -1,4 +1,4 @@
-"""What a search without labels tried, as a picture: scores in order, and over a parameter."""
+"""What a search without labels tried, as a plot: scores in order, and over a parameter."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real

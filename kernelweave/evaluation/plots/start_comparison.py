@@ -1,4 +1,4 @@
-"""A start as a picture, beside the results of k-means and MinMax k-means from it."""
+"""A start as a plot, next to the results of k-means and MinMax k-means from it."""
 
 from typing import Any
 

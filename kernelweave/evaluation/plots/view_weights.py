@@ -1,4 +1,4 @@
-"""Weights of views as a picture."""
+"""Weights of views as a plot."""
 
 from typing import Any
 

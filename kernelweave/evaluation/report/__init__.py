@@ -2,7 +2,7 @@
 
 The page answers first, in two sentences; then come clusters, views, samples and warnings, and the rest is folded up.
 
-facts      everything it says as numbers, from what evaluation/describe and evaluation/explain know of the model
+facts      everything it says as numbers, from what evaluation/describe and evaluation/explain know about the model
 clearness  how clearly clusters stand apart               trust      what carries them, and what to distrust
 measures   typical and doubtful samples and the like      picture    samples in a plane
 names      names of samples and views                     text       numbers and parameters as text

@@ -384,7 +384,7 @@ class ReportFacts:
 def _explained(
     estimator: Any, X: Any, clustering: Clustering, feature_names: Any, random_state: RandomState
 ) -> dict[str, Any]:
-    """Return the columns that set every cluster apart, and what they were computed from."""
+    """Return the columns that distinguish every cluster, and what they were computed from."""
     tables = named_tables(estimator, X, feature_names)
     k = clustering.n_clusters
     rows = draw(clustering.n_samples, MOST_EXPLAINED, random_state, "displayed samples")

@@ -73,7 +73,7 @@ def _map(facts: ReportFacts) -> str:
 
 
 def _card(facts: ReportFacts, c: int) -> str:
-    """Return what there is to say of a cluster: size, what sets it apart, typical samples, how sure it is."""
+    """Return what there is to say about a cluster: size, what distinguishes it, typical samples, how sure it is."""
     size = int(facts.sizes[c])
     share = size / facts.n_samples
     figures = f"{count(size, facts.noun)}, {percent(share)}" if size else "empty"
@@ -178,7 +178,7 @@ def counts(facts: ReportFacts) -> str:
 
 
 def views(facts: ReportFacts) -> str:
-    """Return weights of views and kernels, what single views say of the clusters, and a small map of each."""
+    """Return weights of views and kernels, what single views say about the clusters, and a small map of each."""
     several = len(facts.views) > 1
     text = [_table_of_views(facts)] if several else []
     for title, rows in facts.weights.items():
@@ -226,7 +226,7 @@ def _small_maps(facts: ReportFacts) -> str:
 
 
 def edges(facts: ReportFacts) -> str:
-    """Return what the edges of a graph say of its clusters: the cut, and who is tied to whom."""
+    """Return what the edges of a graph say about its clusters: the cut, and who is tied to whom."""
     graph = facts.graph
     if graph is None or facts.n_clusters < 2:
         return ""

@@ -46,7 +46,7 @@ class Holes:
 def find_holes(block: Array, known_columns: Bools | None = None) -> Holes | None:
     """Return what is not there in a view, None where it is complete.
 
-    ``known_columns`` says of the values with training samples, which a kernel's new rows hold, which are there.
+    ``known_columns`` says for the values with training samples, which a kernel's new rows hold, which are there.
     """
     if sp.issparse(block):
         return _sparse_holes(block)

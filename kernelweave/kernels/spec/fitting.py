@@ -59,7 +59,7 @@ class FittedKernel(ABC):
         return self
 
     def kept_here(self, memory_limit: float) -> "FittedKernel":
-        """Return it with the training samples in this process, where they lay elsewhere and fit into so many MiB."""
+        """Return it with the training samples in this process, where they were elsewhere and fit into so many MiB."""
         return self
 
     def at_means(self, op: Any, labels: Ints, weights: Floats, totals: Floats) -> tuple["FittedKernel", Ints, Floats]:

@@ -37,7 +37,7 @@ class CoTrained:
     vectors: tuple[Floats, ...]  # V of shape (n, k)
     history: tuple[float, ...]  # mean agreement at the start and after every round
     converged: bool
-    residual: float  # of the first eigenvectors; later ones are exact but for rounding
+    residual: float  # of the first eigenvectors; later ones are exact except for rounding
 
     @property
     def embedding(self) -> Floats:

@@ -132,7 +132,7 @@ class Medoids:
         losses = np.bincount(places, lost.ravel(), k * n_candidates).reshape(n_candidates, k)
         changes = won[:, None] + losses
         least = changes.min(axis=1)
-        slots = (changes <= least[:, None] + self.noise).argmax(axis=1)  # the first of those equal but for rounding
+        slots = (changes <= least[:, None] + self.noise).argmax(axis=1)  # the first of those equal except for rounding
         return least, slots
 
     def losses(self) -> Floats:
@@ -159,7 +159,7 @@ class Medoids:
         self._find_nearest(touched)
 
     def labels(self) -> Ints:
-        """Return the nearest medoid of every sample, the first of those equal but for rounding."""
+        """Return the nearest medoid of every sample, the first of those equal except for rounding."""
         return np.asarray((self.rows <= self.near_distance + self.slack).argmax(axis=0))
 
     def _find_nearest(self, touched: np.ndarray) -> None:
@@ -211,7 +211,7 @@ def build_medoids(distances: Distances, weights: Floats, k: int, most_distances:
 
 
 def _first_least(costs: Floats) -> int:
-    """Return the first of the least costs, equal but for rounding."""
+    """Return the first of the least costs, equal except for rounding."""
     low = costs.min()
     return int(np.argmax(costs <= low + TIE_TOLERANCE * abs(low)))
 

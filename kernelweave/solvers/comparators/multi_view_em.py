@@ -302,5 +302,5 @@ def mean_log_likelihood(densities: Sequence[Density], blocks: Sequence[Matrix], 
 
 
 def likeliest(proba: Floats) -> Ints:
-    """Return the first cluster of largest posterior, equal but for rounding."""
+    """Return the first cluster of largest posterior, equal except for rounding."""
     return np.asarray((proba >= proba.max(axis=1, keepdims=True) - EQUAL_POSTERIORS).argmax(axis=1))

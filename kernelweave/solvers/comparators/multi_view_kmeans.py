@@ -204,7 +204,7 @@ def joint_slack(ops: Sequence[FeatureKernel]) -> float:
 
 
 def nearest_joint(distances: Floats, slack: float) -> Ints:
-    """Return the first of the least distances, equal but for rounding."""
+    """Return the first of the least distances, equal except for rounding."""
     return np.asarray((distances <= distances.min(axis=1, keepdims=True) + slack).argmax(axis=1))
 
 

@@ -2,7 +2,7 @@
 
 Objective   sum_v ||X_v - V_v U_v^T||^2 + lambda_v ||V_v Q_v - V*_v||^2 with all factors >= 0, Q_v = diag of the column
             sums of U_v, which makes the V_v of different views comparable. X_v and V_v have the samples of view v, and
-            V*_v their rows of V*: nothing is said of samples that are absent from a view
+            V*_v their rows of V*: nothing is said about samples that are absent from a view
 Input       the non-negative features of every view among its samples, of sum 1, or n_v / n where it has n_v of n, so
             that a sample is as heavy in one view as in another; a starting partition
 Cost        O((nnz + n k + d k) k) per iteration, nnz the entries of X that are not zero; sparse views stay sparse

@@ -54,7 +54,7 @@ DECOMPOSED = 5
 
 
 class Eigenpairs(Protocol):
-    """Leading eigenvalues, largest first, and what they say of samples and views."""
+    """Leading eigenvalues, largest first, and what they say about samples and views."""
 
     @property
     def values(self) -> Floats:
@@ -155,7 +155,7 @@ class GramSpectrum:
     def leading(
         self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | StoredBlock | None = None
     ) -> GramPairs:
-        """Return the leading pairs from a matrix of the size of the features; exact but for rounding."""
+        """Return the leading pairs from a matrix of the size of the features; exact except for rounding."""
         op = self._op.with_weights(coefficients)
         root = np.sqrt(op.column_weights)
         inner = root[:, None] * self._gram * root
