@@ -196,7 +196,7 @@ def test_damaged_notes_are_refused(damage):
         ),
         ({"x": ["I", "V"]}, {"ordered": {"x": ["I", "I"]}}, ParameterError, "two or more different categories"),
         ({"x": ["I", "V"]}, {"ordered": ["x"]}, ParameterError, "must be a dict of columns"),
-        ({"x": ["I", "V"]}, {"ordered": {"y": ["I", "V"]}}, ParameterError, "ordered names 'y', and there is no such"),
+        ({"x": ["I", "V"]}, {"ordered": {"y": ["I", "V"]}}, ParameterError, "ordered names 'y', but there is no such"),
         ({"x": ["2021-02-30", "2021-03-01"]}, {"dates": ["x"]}, ViewError, "'2021-02-30', which is not a date"),
     ],
 )
