@@ -119,13 +119,13 @@ class ObjectivePathDisplay:
             line_kwargs, color=shades_of(ax).line, linewidth=1.8, marker="o" if len(steps) <= 50 else "", markersize=4
         )
         (self.line_,) = ax.plot(steps, self.path, **style)
-        ax.set_xlabel("step")
+        ax.set_xlabel("iteration")
         ax.set_ylabel(self.name)
         counts(ax.xaxis)
         numbers(ax.yaxis)
         if self.converged is not None:
             ends = "converged" if self.converged else "stopped by max_iter"
-            ax.set_title(f"{steps[-1]:,} step{'' if steps[-1] == 1 else 's'}, {ends}")
+            ax.set_title(f"{ends} after {steps[-1]:,} iteration{'' if steps[-1] == 1 else 's'}")
         dress(ax, grid="both")
         self.ax_ = ax
         self.figure_ = ax.figure
