@@ -36,6 +36,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/vocabulary.py
 
 # Tests for which the loops are compiled that other tests use, too: two workers would compile them twice.
 COMPILED := tests/backends tests/graph/test_graph_moves.py tests/margin/test_dual.py

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import pytest
 
 #: Reasons for which a test may be skipped there, too: what the machine is, not what is missing on it.
-MAY_SKIP = ("there is one core only", "torch is not installed: no build for the processor could be had")
+MAY_SKIP = ("there is one core only", "torch is not installed: no build for the processor was available")
 
 #: Modules whose examples cannot be collected where what they import is missing: the programs of a GPU need Triton.
 collect_ignore_glob = [

@@ -1,4 +1,4 @@
-"""What sets clusters apart: columns, words, hubs, columns that were not used, and a line on every sample."""
+"""What distinguishes clusters: columns, words, hubs, columns that were not used, and a line on every sample."""
 
 from kernelweave.evaluation.describe import SampleDescriptions, describe_samples
 from kernelweave.evaluation.explain import (

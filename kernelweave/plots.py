@@ -1,4 +1,4 @@
-"""Pictures of results, in the style of scikit-learn's displays."""
+"""Plots of results, in the style of scikit-learn's displays."""
 
 from kernelweave.evaluation.plots import (
     BoundaryDisplay,

@@ -1,4 +1,4 @@
-"""Published tables computed again by the library: declared, run, reported.
+"""Published tables recomputed by the library: declared, run, reported.
 
 ::
 

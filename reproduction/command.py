@@ -1,4 +1,4 @@
-"""The command ``kernelweave reproduce``, or ``python -m reproduction``: published tables, ours beside theirs."""
+"""The command ``kernelweave reproduce``, or ``python -m reproduction``: published tables, ours next to theirs."""
 
 import io
 import os
@@ -60,33 +60,35 @@ def reproduce(
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", help="Cells computed at a time; -1 for all cores.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="The quick subset, with few restarts.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random starts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for all random starts.")] = 0,
     format: Annotated[Format, typer.Option(help="Form of the results.")] = Format.TABLE,
     output: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the results here, not to the screen.")
+        Path | None, typer.Option(metavar="FILE", help="Write the results here instead of to the screen.")
     ] = None,
     commit: Annotated[
-        str | None, typer.Option(help="Commit to name in Markdown and JSON, beside today's date.")
+        str | None, typer.Option(help="Commit to name in Markdown and JSON, along with today's date.")
     ] = None,
     cache_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of finished cells; default: the user's cache.")
     ] = None,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep finished cells.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Compute again what the cache holds.")] = False,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Neither read nor store finished cells.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Recompute cells that are in the cache.")] = False,
     store: Annotated[
         bool,
         typer.Option("--store", help="Keep the results with the code (of a checkout); 'page' makes a page of them."),
     ] = False,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the data sets; default: KERNELWEAVE_DATA, or the user's."),
+        typer.Option(
+            metavar="DIR", help="Folder of the data sets; default: KERNELWEAVE_DATA, or the user's data folder."
+        ),
     ] = None,
 ) -> None:
-    """Compute published tables again and show ours beside theirs, with a verdict for each figure.
+    """Recompute published tables and show our figures next to theirs, with a verdict for each.
 
     'list' shows what can be run, 'page' writes docs/results.md from stored results. Finished cells are kept on
-    disk: a run that was killed goes on where it stopped. The data sets are read from the folder that --data or
-    KERNELWEAVE_DATA names; 'kernelweave data fetch' downloads those that are public, and 'list' tells what runs
+    disk: a run that was killed resumes where it stopped. The data sets are read from the folder that --data or
+    KERNELWEAVE_DATA names; 'kernelweave data fetch' downloads those that are public, and 'list' shows what runs
     without any.
 
     Exit code: 0 when everything ran and nothing differs, 1 when a figure differs from the printed one,
@@ -116,7 +118,7 @@ def _check_store(store: bool, quick: bool, ids: Sequence[str], commit: str | Non
     if store and not quick and commit is None:
         messages.fail("reproduce", "--store needs --commit, the commit that the results belong to.")
     if store and quick and list(ids) != ["all"]:
-        messages.fail("reproduce", "--store --quick keeps the verdicts of the whole quick subset: say 'all', not ids.")
+        messages.fail("reproduce", "--store --quick keeps the verdicts of the whole quick subset: give 'all', not ids.")
 
 
 def _write_page(output: Path | None) -> None:
@@ -131,7 +133,9 @@ def _write_page(output: Path | None) -> None:
     readme = root / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.exists() else ""
     if START not in text:
-        messages.fail("reproduce", "'page' writes files of a checkout of kernelweave, and this is none; say --output.")
+        messages.fail(
+            "reproduce", "'page' writes files in a checkout of kernelweave, and this is not one; use --output."
+        )
     before, _, rest = text.partition(START)
     counts = counts_for_readme(experiments.catalogue().values())
     write_atomically(readme, f"{before}{counts}{rest.partition(END)[2]}")
@@ -139,12 +143,12 @@ def _write_page(output: Path | None) -> None:
 
 
 def _results(ids: Sequence[str], options: dict[str, Any]) -> list[ExperimentResult]:
-    """Run the experiments of these ids; an error ends the command with one line."""
+    """Run the experiments of these ids; an error ends the command with a one-line message."""
     chosen: list[Experiment] = []
     try:
         chosen += experiments.select(ids, quick=options["quick"])
         if not chosen:
-            raise ParameterError("the quick subset is empty, as no results are stored; leave --quick out.")
+            raise ParameterError("the quick subset is empty because no results are stored; leave --quick out.")
         with _progress(chosen, quick=options["quick"]) as on_cell:
             return run_experiments(chosen, on_cell=on_cell, **options)
     except DataError as error:
@@ -200,12 +204,12 @@ def _what_to_fetch(chosen: Sequence[Experiment]) -> str:
 def _check_output(output: Path | None) -> None:
     """End the command before the work, not after it, where the results cannot be written."""
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
-        messages.fail("reproduce", f"cannot write {output}: it is a folder or lies in one that does not exist.")
+        messages.fail("reproduce", f"cannot write {output}: it is a folder, or its folder does not exist.")
 
 
 @contextmanager
 def _progress(chosen: Sequence[Experiment], *, quick: bool) -> Iterator[Callable[[CellResult], None]]:
-    """Yield a function that counts finished cells on a bar, shown where standard error is a terminal."""
+    """Yield a function that counts finished cells on a bar, shown if standard error is a terminal."""
     screen = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=screen, disable=not screen.is_terminal, transient=True) as bar:

@@ -102,11 +102,11 @@ class Printed:
         if not math.isfinite(self.value):
             raise ValueError(f"A printed figure needs a finite value; got {self}.")
         if self.rule not in RULES:
-            raise ValueError(f"rule={self.rule!r} is none of {', '.join(map(repr, RULES))}.")
+            raise ValueError(f"rule={self.rule!r} must be one of {', '.join(map(repr, RULES))}.")
         if self.statistic not in STATISTICS:
-            raise ValueError(f"statistic={self.statistic!r} is none of {', '.join(map(repr, STATISTICS))}.")
+            raise ValueError(f"statistic={self.statistic!r} must be one of {', '.join(map(repr, STATISTICS))}.")
         if (self.runs is not None) != (self.statistic in ("mean", "share", "deviation")):
-            raise ValueError(f"runs belongs to means, shares and deviations, and to no other figure; got {self}.")
+            raise ValueError(f"runs is required for means, shares and deviations, and only for these; got {self}.")
 
     @property
     def rounding(self) -> float:

@@ -2,7 +2,7 @@
 
 ``python scripts/kill_checkpoints.py [--kills N] [--seed S] [--only PATTERN]`` starts each fit in a process of its own,
 ends it with SIGKILL up to five times, lets it go on in a new interpreter, and compares labels. It prints a Markdown
-table; the exit status is 1 if labels differ or a file is refused. Files are written twenty times a second instead of
+table; the exit status is 1 if labels differ or a file is refused. Files are written twenty times per second instead of
 every three seconds, so that fits of a few seconds are enough.
 """
 

@@ -51,7 +51,7 @@ def programs():
     """Start the server and return the folder of the programs; both are gone when this process ends."""
     if sys.platform != "linux":  # elsewhere a fork may not be safe: the installed programs
         return Path(sys.executable).parent
-    # -P: the folder of this file is no place to import from
+    # -P: the folder of this file is not a place to import from
     command = [sys.executable, "-P", __file__]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     folder = server.stdout.readline().strip()

@@ -2,7 +2,7 @@
 
 import pytest
 
-WITHOUT_TORCH = "torch is not installed: no build for the processor could be had"
+WITHOUT_TORCH = "torch is not installed: no build for the processor was available"
 
 
 def needs_torch():

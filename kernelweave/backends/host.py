@@ -57,7 +57,7 @@ class HostBackend:
 
     def __init__(self, name: str) -> None:
         if name not in ("numba", "numpy"):
-            raise ValueError(f"No backend is called {name!r}; there are 'numba' and 'numpy'.")
+            raise ValueError(f"There is no backend called {name!r}; use 'numba' or 'numpy'.")
         self.name = name
 
     def __reduce__(self) -> tuple[type, tuple[str]]:
@@ -719,7 +719,7 @@ def _sparse_sums(Phi: Any, rows: Ints, groups: Ints, weights: Floats, n_clusters
 
 
 def _side_by_side(blocks: list[Floats], lo: int, hi: int) -> Floats:
-    """Return some rows of blocks beside each other."""
+    """Return some rows of blocks side by side."""
     return blocks[0][lo:hi] if len(blocks) == 1 else np.hstack([block[lo:hi] for block in blocks])
 
 

@@ -69,7 +69,7 @@ def library() -> Any:
         return package("faiss")
     except ImportError as error:
         raise MissingPackageError(
-            "neighbor_search='approximate' needs Faiss, and it is not installed: install kernelweave[neighbors], or "
+            "neighbor_search='approximate' needs Faiss, which is not installed: install kernelweave[neighbors], or "
             "use neighbor_search='exact'."
         ) from error
 

@@ -2,7 +2,7 @@
 
 A backend array has one entry or one row for every sample, or, for cluster sums, one column. It supports arithmetic and
 comparison, element by element, with numbers, with small NumPy arrays and with its like; ``[:, None]`` and slices of
-columns; ``shape``. Nothing else is asked of it: whoever needs more calls a verb. How a verb splits its work over
+columns; ``shape``. Nothing else is asked of it: anything else is a verb. How a verb splits its work over
 threads, devices or machines is the backend's own affair, and its result must not depend on it.
 
 What comes back as a ``float``, an ``int`` or a NumPy array (``Floats``, ``Ints``) is small: one number for each

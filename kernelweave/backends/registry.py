@@ -34,10 +34,10 @@ def get_device_backend(device: str) -> Any:
     try:
         kind = torch.device(device).type
     except RuntimeError as error:
-        raise ParameterError(f"device={device!r} is no device of torch; use 'cuda', 'cuda:1' or 'cpu'.") from error
+        raise ParameterError(f"device={device!r} is not a torch device; use 'cuda', 'cuda:1' or 'cpu'.") from error
     if kind == "cuda" and not torch.cuda.is_available():
         raise ParameterError(
-            f"device={device!r}: torch {torch.__version__} sees no GPU here. Leave the device out, or install a build "
+            f"device={device!r}: torch {torch.__version__} sees no GPU here. Do not set a device, or install a build "
             "of torch for your driver."
         )
     from kernelweave.backends.torch import TorchBackend

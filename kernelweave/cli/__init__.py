@@ -62,7 +62,7 @@ def run_app(app: "typer.Typer", argv: Sequence[str] | None, program: str, begun:
 
 
 def _with_remedy(message: str) -> str:
-    """Return what is wrong with an option, and where to look it up unless something is suggested already."""
+    """Return what is wrong with an option, and where to look it up unless the message suggests something already."""
     text = message if message.endswith((".", "?", ")")) else f"{message}."
     return text if "Did you mean" in text or "ossible" in text else f"{text} See 'kernelweave COMMAND --help'."
 
@@ -121,7 +121,7 @@ def _add_demo(app: "typer.Typer") -> None:
     def demo(
         quiet: Annotated[bool, typer.Option("--quiet", help="Show the table alone, no progress.")] = False,
     ) -> None:
-        """Cluster a five-view set of handwritten digits and show how well each method does."""
+        """Cluster five views of handwritten digits and show how well each method does."""
         from kernelweave.cli.demo import demo as run_demo
 
         run_demo(quiet=quiet)

@@ -1,4 +1,4 @@
-"""Methods of scikit-learn that ``compare`` runs beside those of this library, with what is reported of a fit."""
+"""Methods of scikit-learn that ``compare`` runs in addition to those of this library, and what it reports of a fit."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def _with_small_indices(X: Any) -> Any:
 
 
 def side_by_side(X: Any) -> Any:
-    """Return the columns of all views beside each other; one table stays as it is."""
+    """Return the columns of all views side by side; one table stays as it is."""
     if not isinstance(X, dict):
         return X
     blocks = list(X.values())

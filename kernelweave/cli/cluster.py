@@ -27,13 +27,16 @@ def cluster(
         typer.Option("-k", "--clusters", metavar="K|LOW:HIGH|auto", help="Clusters, a range, or auto."),
     ] = "auto",
     method: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A method of 'kernelweave methods'; default: by the input.")
+        str | None,
+        typer.Option(metavar="NAME", help="A method listed by 'kernelweave methods'; default: chosen by the input."),
     ] = None,
     kernel_matrix: options.KernelMatrix = None,
     graph: options.Graph = None,
     criterion: Annotated[
         options.Criterion,
-        typer.Option(help="What decides among several numbers of clusters; auto: silhouette, or modularity of graphs."),
+        typer.Option(
+            help="What decides between several numbers of clusters; auto: silhouette, or modularity for graphs."
+        ),
     ] = options.Criterion.AUTO,
     kernel: Annotated[
         list[str] | None,
@@ -42,34 +45,39 @@ def cluster(
     kernel_param: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the kernel; may be repeated.")
     ] = None,
-    p: Annotated[float | None, typer.Option(metavar="P", help="How equal view weights are: 1 picks one view.")] = None,
+    p: Annotated[
+        float | None,
+        typer.Option(metavar="P", help="Exponent of the view weights: 1 picks one view, larger values even them out."),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter of the estimator; may be repeated."),
     ] = None,
     scale: Annotated[
-        options.Scale, typer.Option(help="Columns to mean 0 and deviation 1, or rows to length 1; auto: by the table.")
+        options.Scale,
+        typer.Option(help="Scale columns to mean 0 and deviation 1, or rows to length 1; auto: by the table."),
     ] = options.Scale.AUTO,
     labels: Annotated[
-        str | None, typer.Option(metavar="FILE", help="True labels to compare with: 'id,label' or 'label' lines.")
+        str | None, typer.Option(metavar="FILE", help="True labels, for comparison: lines of 'id,label' or 'label'.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder for labels, summary and model.")
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a report here: .html, or .pdf where Chromium is.")
+        Path | None, typer.Option(metavar="FILE", help="Write a report here: .html, or .pdf if Chromium is installed.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the state of the fit here; go on from it after a stop.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Save the state of the fit here, and resume from it after an interruption."),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say what sets every cluster apart: clusters.csv in the folder.")
+        bool, typer.Option("--explain", help="Describe what distinguishes every cluster: clusters.csv in the folder.")
     ] = False,
     annotate: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Columns that are not clustered; how they go with clusters: annotations.csv."
+            metavar="FILE", help="A table that is not clustered; annotations.csv shows how it relates to clusters."
         ),
     ] = None,
     survival: Annotated[
@@ -93,7 +101,7 @@ def cluster(
     ordered: options.Ordered = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=options.LARGEST_SEED, help="Seed of all random choices; default: 0."),
+        typer.Option(min=0, max=options.LARGEST_SEED, help="Seed for all random choices; default: 0."),
     ] = None,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
@@ -101,11 +109,11 @@ def cluster(
     """Cluster tables, a similarity matrix or a graph.
 
     Several tables are several views of the same samples: their rows are matched by ids, or by order where no file has
-    ids. Text is read as categories, and what was done to rows, columns and missing cells is shown. Without --output
-    and --json, labels are written to standard output as CSV.
+    ids. Text is read as categories, and a summary says what was done to rows, columns and missing cells. Without
+    --output and --json, labels are written to standard output as CSV.
 
-    Exit codes: 0 done, 2 bad input (nothing is written) or no room for the result, 130 stopped by Ctrl-C (the best
-    result so far is written).
+    Exit codes: 0 done, 2 bad input (nothing is written) or not enough space for the result, 130 stopped by Ctrl-C (the
+    best result so far is written).
     """
     arguments = {
         "-k": None if clusters.strip() == "auto" else clusters,
@@ -142,7 +150,7 @@ def cluster(
         from kernelweave.cli import fitting, output_files
         from kernelweave.cli.explaining import Wishes, answers_for, read_annotations
 
-        fitting.compile_clock()  # brings the compiler, so that importing it counts as set-up
+        fitting.compile_clock()  # imports the compiler now, so that its import counts as set-up
         ready = time.perf_counter()
         wishes = Wishes(explain, annotate, survival, embedding)
         wishes.check(output)
@@ -252,14 +260,17 @@ def _numbers(
 ) -> list[tuple[Any, Any]]:
     """Return what is fitted: a number of clusters each, or one fit that chooses among them."""
     if criterion is not None and len(counts) < 2:
-        messages.fail("cluster", f"--criterion {criterion} decides among several numbers of clusters; give -k 2:8.")
+        messages.fail(
+            "cluster",
+            f"--criterion {criterion} decides between several numbers of clusters; give a range such as -k 2:8.",
+        )
     judged = criterion is not None and not (criterion == "clearness" and method.ranges)  # else the method does it
     if not options.chosen_by_method(wanted) or (counts and (judged or not method.ranges)):
         return [(k, k) for k in counts]
     if not method.chooses:
         messages.fail(
             "cluster",
-            f"-k {wanted}: {method.name} does not choose the number of clusters; give one as -k 3, or leave "
+            f"-k {wanted}: {method.name} does not choose the number of clusters; give one, such as -k 3, or leave "
             "--method out.",
         )
     return [("auto", (min(counts), max(counts)) if counts else "auto")]
@@ -268,7 +279,9 @@ def _numbers(
 def _checkpoint(path: Path, n_fits: int, wanted: str) -> dict[str, Any]:
     """Return the parameter of the estimator; a file keeps one fit."""
     if n_fits > 1:
-        messages.fail("cluster", f"--checkpoint keeps one fit, and -k {wanted} asks for {n_fits}; give one number.")
+        messages.fail(
+            "cluster", f"--checkpoint holds a single fit, but -k {wanted} asks for {n_fits}; give one number."
+        )
     return {"checkpoint": str(path)}
 
 
@@ -279,7 +292,7 @@ def _parameters(arguments: dict[str, Any], data: "Data") -> dict[str, Any]:
     parameters = options.settings("cluster", arguments["--set"])
     for name, option in PARAMETERS.items():
         if name in parameters and (name == "n_clusters" or arguments[option] not in (None, [])):
-            messages.fail("cluster", f"--set {name}: this is what {option} sets; give {option} alone.")
+            messages.fail("cluster", f"--set {name}: {option} sets this parameter; use {option} instead.")
     if arguments["--p"] is not None:
         parameters["p"] = arguments["--p"]
     kernel_params = options.settings("cluster", arguments["--kernel-param"])
@@ -298,7 +311,7 @@ def _kernels(values: list[str], views: list[str]) -> str | dict[str, str]:
     if len(by_view) < len(pairs):
         messages.fail("cluster", f"--kernel names a view twice: {', '.join(view for view, _ in pairs)}.")
     if len(plain) > 1 or (plain and by_view):
-        messages.fail("cluster", "--kernel: give one kernel for all views, or VIEW=NAME for every view.")
+        messages.fail("cluster", "--kernel: give one kernel for all views, or VIEW=NAME for each view.")
     if by_view and set(by_view) != set(views):
         messages.fail("cluster", f"--kernel names views {sorted(by_view)}, but the views are {views}.")
     if plain:
@@ -378,4 +391,4 @@ def _show(outcome: "Outcome", places: dict[str, Path], *, quiet: bool, as_json: 
     for name, path in places.items():
         screen.print(f"{name}: {path}", markup=False)
     if outcome.interrupted:
-        screen.print("Stopped before the end; the files hold the best result so far." if places else "Stopped early.")
+        screen.print("Stopped early; the files hold the best result so far." if places else "Stopped early.")

@@ -24,7 +24,7 @@ def compare(
     clusters: Annotated[str, typer.Option("-k", "--clusters", metavar="K", help="Number of clusters, 2 or more.")] = "",
     method: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A method; may be repeated. Default: all that take the input."),
+        typer.Option(metavar="NAME", help="A method; may be repeated. Default: all methods that accept the input."),
     ] = None,
     kernel_matrix: options.KernelMatrix = None,
     graph: options.Graph = None,
@@ -51,13 +51,13 @@ def compare(
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run several methods on the same data: agreement with each other, clearness, agreement with true labels.
+    """Run several methods on the same data and compare them: with each other, by clearness, and with true labels.
 
-    Methods are in order of their mean agreement with the others and of how clear their clusters are beside those of
-    data without clusters, both above chance.
+    Methods are ranked by their mean agreement with the others and by how clear their clusters are compared with those
+    of data without clusters, both above chance.
 
-    Methods that do not take the data, such as those for numbers that are not negative, are left out and named; with
-    --method they fail instead.
+    Methods that do not accept the data, such as those for non-negative numbers, are left out and named; with --method
+    they fail instead.
 
     Exit codes: 0 done, 1 a method failed (the others are shown), 2 bad input, 130 stopped by Ctrl-C (finished methods
     are shown and written).
@@ -67,7 +67,7 @@ def compare(
         from kernelweave.foundation.errors import KernelError
         from kernelweave.foundation.files import write_atomically
 
-        fitting.compile_clock()  # brings the compiler, so that importing it counts as set-up
+        fitting.compile_clock()  # imports the compiler now, so that its import counts as set-up
         ready = time.perf_counter()
         k = _number(clusters)
         written = [] if output is None else [output]
@@ -109,7 +109,7 @@ def compare(
     if output is not None and outcomes and not quiet:
         messages.tell(f"labels: {output}")
     if interrupted:
-        messages.tell("Stopped before the end; finished methods are shown.")
+        messages.tell("Stopped early; finished methods are shown.")
         raise typer.Exit(130)
     if failed:
         raise typer.Exit(1)
@@ -117,7 +117,7 @@ def compare(
 
 def _number(text: str) -> int:
     if not text:
-        messages.fail("compare", "-k is missing: say how many clusters, as -k 3.")
+        messages.fail("compare", "-k is missing: give the number of clusters, such as -k 3.")
     if not re.fullmatch("[0-9]{1,15}", text.strip()) or int(text) < 2:
         messages.fail("compare", f"-k {text}: give one number, 2 or more.")
     return int(text)
@@ -144,11 +144,11 @@ def _obstacle(method: catalogue.Method, data: Any, scale: str) -> str:
     if method.negative:
         return ""
     if scale == options.Scale.STANDARD:
-        return "it takes numbers that are not negative, and --scale standard makes some so."
+        return "it takes non-negative numbers only, and --scale standard makes some negative."
     for table in data.tables:
         least = _least(table.values)
         if least < 0:
-            return f"it takes numbers that are not negative, and {table.place} holds {least:.6g}."
+            return f"it takes non-negative numbers only, and {table.place} holds {least:.6g}."
     return ""
 
 

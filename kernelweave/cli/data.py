@@ -1,4 +1,4 @@
-"""``kernelweave data``: the benchmark sets, which of them are here, and how to have the others."""
+"""``kernelweave data``: the benchmark sets, which of them are here, and how to download the others."""
 
 import json
 import os
@@ -14,7 +14,9 @@ from kernelweave.cli import messages, options
 
 Folder = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", help="Folder of the sets; default: KERNELWEAVE_DATA, or the user's."),
+    typer.Option(
+        "--data", metavar="DIR", help="Folder of the sets; default: KERNELWEAVE_DATA, or the user's data folder."
+    ),
 ]
 
 
@@ -51,19 +53,19 @@ def list_sets(folder: Folder = None, as_json: options.AsJson = False) -> None:
 
 
 def fetch_sets(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="The sets to have.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="The sets to download.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All sets that are public.")] = False,
     folder: Folder = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that hold something else.")] = False,
-    timeout: Annotated[float, typer.Option(min=0.1, metavar="S", help="Seconds to wait for an answer.")] = 30.0,
+    force: Annotated[bool, typer.Option("--force", help="Replace files with different contents.")] = False,
+    timeout: Annotated[float, typer.Option(min=0.1, metavar="S", help="Seconds to wait for a server.")] = 30.0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Download benchmark sets from their public originals, convert them and verify what they hold.
+    """Download benchmark sets from their public sources, convert them and verify their contents.
 
-    Sets that are here already are verified and not downloaded again. Nothing that fails the comparison with the
-    digests of the library is kept.
+    Sets that are here already are verified and not downloaded again. Files whose checksums differ from those in the
+    library are not kept.
 
-    Exit code: 0 when all sets are here, 2 for bad input, 3 when a set could not be had; the others are in place then.
+    Exit code: 0 when all sets are here, 2 for bad input, 3 when a set could not be downloaded; the others are in place.
     """
     from kernelweave.datasets.fetching import chosen_sets, fetch
     from kernelweave.foundation.errors import DataError
@@ -94,9 +96,10 @@ def check_content(
     folder: Folder = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Verify that the files of benchmark sets hold what they should.
+    """Verify the contents of the files of benchmark sets.
 
-    Exit code: 0 when all are verified, 1 when a file holds something else or a named set is not here, 2 for bad input.
+    Exit code: 0 when all are verified, 1 when a file has different contents or a named set is not here, 2 for bad
+    input.
     """
     from kernelweave.datasets.fetching import check_sets
 

@@ -29,7 +29,7 @@ K = 10
 SEED = 0
 #: Kernel width: the median distance between samples.
 WIDTH = {"gamma": "median"}
-#: Graphs of neighbours, divided by degrees: what the guide recommends where nothing is known of the views.
+#: Graphs of neighbours, divided by degrees: what the guide recommends where nothing is known about the views.
 GRAPHS: dict[str, Any] = {
     "kernel": "nearest_neighbors",
     "kernel_params": {"weights": "self_tuning", "symmetrize": "max"},
@@ -66,7 +66,7 @@ def demo(quiet: bool = False) -> None:
         console.print("NMI and ARI measure agreement with the true digits; 1 is perfect, ARI 0 is chance.")
         verdicts = [row.verdict for row in rows if row.verdict]
         if verdicts:
-            console.print(f"Asked for the number of clusters, graph fusion answers: {verdicts[-1]}")
+            console.print(f"The number of clusters according to graph fusion: {verdicts[-1]}")
 
 
 def methods(views: dict[str, Array]) -> dict[str, Callable[[], Any]]:

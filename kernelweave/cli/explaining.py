@@ -1,4 +1,4 @@
-"""What ``cluster`` says of clusters and samples beyond their labels: columns, annotations, coordinates."""
+"""What ``cluster`` says about clusters and samples beyond their labels: columns, annotations, coordinates."""
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -42,13 +42,13 @@ class Wishes:
     embedding: bool = False
 
     def check(self, folder: Path | None) -> None:
-        """Refuse wishes that do not go together."""
+        """Refuse requests that cannot be combined."""
         if self.embedding and folder is None:
             raise ParameterError(f"--embedding writes {EMBEDDING} into a folder; name it with --output.")
         if self.survival is not None and self.annotate is None:
             raise ParameterError("--survival names columns of an annotation file; give it with --annotate FILE.")
         if self.survival is not None and len(self.survival_columns or ()) != 2:
-            raise ParameterError(f"--survival {self.survival}: name two columns, as time,event.")
+            raise ParameterError(f"--survival {self.survival}: name two columns, such as time,event.")
 
     def check_method(self, method: catalogue.Method, kind: str) -> None:
         """Refuse a method without coordinates where these are asked for, before it is fitted."""
@@ -138,7 +138,7 @@ def read_annotations(wishes: Wishes, text: TextFormat) -> Table | None:
         return None
     tables = read_tables(wishes.annotate, replace(text, mixed=True))
     if len(tables) != 1:
-        raise DataError(f"--annotate {wishes.annotate}: there are {len(tables)} tables; choose one as FILE:KEY.")
+        raise DataError(f"--annotate {wishes.annotate}: there are {len(tables)} tables; name one with FILE:KEY.")
     names = [name for name, _ in named_cells(tables[0])]
     for name in wishes.survival_columns or ():
         if name not in names:
@@ -178,7 +178,7 @@ def _annotations(outcome: "Outcome", wishes: Wishes, table: Table) -> Annotation
     cells = {name: column for name, column in named_cells(table) if name not in used}
     if used and not cells:
         raise ParameterError(
-            f"--annotate {table.place}: all its columns were clustered, so that they say nothing new of the clusters; "
+            f"--annotate {table.place}: all its columns were clustered, so they say nothing new about the clusters; "
             "name a file with other columns, or use --explain."
         )
     clustered = [name for name in columns or () if name in used]

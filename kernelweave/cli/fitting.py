@@ -123,7 +123,7 @@ def _check_with_kernel_matrix(parameters: dict[str, Any], settings: dict[str, An
         if name in parameters and parameters[name] != settings.get(name):
             option = PARAMETERS.get(name, f"--set {name}")
             raise ParameterError(
-                f"{option} {parameters[name]!r} does not go with --kernel-matrix, which is the kernel already; leave "
+                f"{option} {parameters[name]!r} cannot be combined with --kernel-matrix, which is the kernel; leave "
                 "one of them out."
             )
 
@@ -183,7 +183,7 @@ def criterion_for(asked: str, kind: str) -> str:
     """Return what decides among several numbers of clusters; graphs have no silhouettes, and only they modularity."""
     usual = "modularity" if kind == catalogue.GRAPH else "silhouette"
     if asked in ("silhouette", "modularity") and asked != usual:
-        raise ParameterError(f"--criterion {asked} is not for {catalogue.KINDS[kind]}; use --criterion {usual}.")
+        raise ParameterError(f"--criterion {asked} does not apply to {catalogue.KINDS[kind]}; use --criterion {usual}.")
     return usual if asked == "auto" else asked
 
 
@@ -212,7 +212,7 @@ def fit_all(
 ) -> Fits:
     """Fit a model for every number of clusters, and choose the one with the largest score.
 
-    A model that chooses the number by itself is the only one, under the key ``"auto"``.
+    A model that chooses the number itself is the only one, under the key ``"auto"``.
     """
     best: Any = None
     best_score: float | None = None
@@ -270,7 +270,7 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
-        typer.echo("Stopping after what is being computed; press Ctrl-C again to stop at once.", err=True)
+        typer.echo("Stopping after the current step; press Ctrl-C again to stop at once.", err=True)
 
     def __exit__(self, *_: Any) -> None:
         if self._before is not None:

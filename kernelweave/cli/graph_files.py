@@ -40,10 +40,10 @@ def read_graph(path: Path, text: TextFormat) -> GraphFile:
     bunch = getattr(datasets, loader)(path)
     notes = []
     if bunch.get("directed"):
-        notes.append(f"{path}: edges have a direction, which is left out: every edge counts both ways")
+        notes.append(f"{path}: edges have a direction, which is ignored: every edge counts both ways")
     if bunch.get("edge_attributes"):
         names = ", ".join(bunch.edge_attributes[:5])
-        notes.append(f"{path}: edges have no attribute 'weight', so all weights are 1 (there is {names})")
+        notes.append(f"{path}: edges have no attribute 'weight', so all weights are 1 (attributes: {names})")
     return GraphFile(bunch.graph, _names(bunch), notes, loader, {})
 
 
@@ -68,19 +68,19 @@ def _edges(path: Path, text: TextFormat) -> GraphFile:
         delimiter = _delimiter(path, first)
         if delimiter is not None:
             notes.append(
-                f"{path}: entries are separated by {delimiter!r}; if not, say --delimiter ' ' or --delimiter tab"
+                f"{path}: entries are separated by {delimiter!r}; if not, use --delimiter ' ' or --delimiter tab"
             )
     header = text.header
     if header is None and first and _is_header(first, delimiter):
         header = True
-        notes.append(f"{path}: the first line names the columns ({first[0][1]}); if it is an edge, say --no-header")
+        notes.append(f"{path}: the first line names the columns ({first[0][1]}); if it is an edge, use --no-header")
     bunch = read_edge_list(path, delimiter=delimiter, header=header)
     arguments = {name: value for name, value in (("delimiter", delimiter), ("header", header)) if value is not None}
     return GraphFile(bunch.graph, _names(bunch), notes, "load_edge_list", arguments)
 
 
 def _first_edges(path: Path) -> list[tuple[int, str]]:
-    """Return the first lines that are no comments, with their numbers."""
+    """Return the first lines that are not comments, with their numbers."""
     from kernelweave.datasets.graphs import text_lines
 
     lines = ((number, line.strip()) for number, line in enumerate(text_lines(path), 1))
@@ -103,13 +103,13 @@ def _delimiter(path: Path, edges: list[tuple[int, str]]) -> str | None:
             return whole[0]
     mark = marks[0]
     raise DataError(
-        f"{path}:{edges[0][0]}: there is {mark!r} in this line; say what separates the entries with --delimiter "
+        f"{path}:{edges[0][0]}: there is {mark!r} in this line; name the separator with --delimiter "
         f"'{mark}', or with --delimiter ' ' or tab if it belongs to a name."
     )
 
 
 def _is_header(edges: list[tuple[int, str]], delimiter: str | None) -> bool:
-    """Whether the first line is of two words that name columns and are no nodes of the edges looked at."""
+    """Whether the first line is two words that name columns and are not nodes of the edges looked at."""
     from kernelweave.datasets.graphs import HEADER_WORDS
 
     split = [[entry.strip(' "') for entry in line.split(delimiter)] for _, line in edges]

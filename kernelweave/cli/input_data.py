@@ -75,7 +75,7 @@ class Data:
 
 
 class Fitted(Protocol):
-    """What a saved model says of the files that go with it."""
+    """What a saved model says about the files that go with it."""
 
     @property
     def missing(self) -> str:
@@ -102,7 +102,7 @@ def _check_size(encoded: EncodedTable) -> None:
     if encoded.encoder is None or encoded.table.values.shape == encoded.source.values.shape:
         where = encoded.source.cell(row, column)
     number = float(entries.data[at[0]] if sp.issparse(values) else entries[row, column])
-    raise DataError(f"{where} holds {number:.3g}, whose square is no number; divide the column, or take the cell out.")
+    raise DataError(f"{where} holds {number:.3g}, whose square overflows; rescale the column or remove the cell.")
 
 
 def _check_differences(table: Table) -> None:
@@ -116,7 +116,9 @@ def _check_differences(table: Table) -> None:
         spread = values.max(axis=0) - values.min(axis=0)
         spread = spread.toarray() if sp.issparse(spread) else spread
     if table.n_samples > 1 and not np.any(spread):
-        raise DataError(f"{table.place}: all {table.n_samples} rows are the same, so it says nothing. Leave it out.")
+        raise DataError(
+            f"{table.place}: all {table.n_samples} rows are the same, so it carries no information. Leave it out."
+        )
 
 
 def _has_nan(table: Table) -> bool:
@@ -144,13 +146,13 @@ def read_data(
     sources = [bool(files), kernel_matrix is not None, graph is not None]
     if sum(sources) != 1:
         what = "nothing to cluster" if not any(sources) else "too much"
-        raise ParameterError(f"There is {what}: give tables, or --kernel-matrix FILE, or --graph FILE.")
+        raise ParameterError(f"There is {what}: give tables, --kernel-matrix FILE or --graph FILE.")
     if graph is not None:
         return _graph(graph, text)
     if kernel_matrix is not None:
         return _kernel_matrix(kernel_matrix, text)
     if sum(place == "-" or place.endswith("=-") for place in files or ()) > 1:
-        raise ParameterError("Standard input (-) can be given once; write the other table to a file.")
+        raise ParameterError("Standard input (-) can be used only once; write the other table to a file.")
     text = replace(text, mixed=None if reading.as_it_is else True)
     tables = [table for place in files or () for table in read_tables(place, text)]
     if model is None:
@@ -192,7 +194,7 @@ def _check_orientation(tables: Sequence[Table]) -> None:
             if not samples & set(table.ids or ()):
                 raise DataError(
                     f"{table.place}: its columns are the samples of {other.place}, such as "
-                    f"{min(columns & samples)!r}; say --transpose-views {table.name}."
+                    f"{min(columns & samples)!r}; use --transpose-views {table.name}."
                 )
 
 
@@ -201,7 +203,7 @@ def _square_tables(tables: Sequence[Table]) -> tuple[str, ...]:
     square = (table for table in tables if table.ids is not None and table.ids == table.columns)
     return tuple(
         f"{table.place}: the columns have the names of the rows and count as columns of a table; if they are "
-        "similarities, say --kernel-matrix"
+        "similarities, use --kernel-matrix"
         for table in square
     )
 
@@ -229,7 +231,7 @@ def _without_empty_samples(tables: list[Table], encoded: Mapping[str, EncodedTab
     if not empty.any():
         return tables
     if empty.all():
-        raise DataError(f"{tables[0].place}: no sample has all its values; fill cells in, or say --missing median.")
+        raise DataError(f"{tables[0].place}: no sample is complete; fill in cells, or use --missing median.")
     numbered = tuple(str(i) for i in range(1, tables[0].n_samples + 1))
     return [without_rows(replace(table, ids=table.ids or numbered), empty) for table in tables]
 
@@ -270,7 +272,7 @@ def _kernel_matrix(place: str, text: TextFormat) -> Data:
         ids = table.columns
         for i, name in enumerate(ids if len(set(ids)) < len(ids) else ()):
             if name in ids[:i]:
-                raise DataError(f"{table.place}: two columns are called {name!r}; names of samples occur once.")
+                raise DataError(f"{table.place}: two columns are called {name!r}; names of samples must be unique.")
     elif (
         ids is not None and table.columns is not None and tuple(ids) != table.columns and not _is_counted(table.columns)
     ):
@@ -311,7 +313,7 @@ def _check_symmetric(table: Table, ids: tuple[str, ...] | None) -> None:
         )
         if half is not None:
             raise DataError(
-                f"{table.place}: the matrix is not symmetric: the {half} triangle alone is filled in; mirror it at the "
+                f"{table.place}: the matrix is not symmetric: only the {half} triangle is filled in; mirror it at the "
                 "diagonal, as K + K.T - diag(diag(K))."
             ) from error
         raise DataError(
@@ -346,7 +348,7 @@ def _check_similarities(table: Table) -> None:
     if all(np.allclose(K[i], K[j], rtol=0, atol=2 * ZERO_DISTANCE * peak) for i, j in equal):
         raise DataError(
             f"{table.place}: this looks like distances, not similarities: the diagonal is 0 and the rest positive. "
-            "Turn them into similarities, as exp(-d / m) with m their median, or give the file as a table with "
+            "Turn them into similarities, such as exp(-d / m) with m their median, or give the file as a table with "
             "--method kmedoids --set metric=precomputed. If they are similarities, write those of "
             "samples with themselves on the diagonal."
         )
@@ -368,7 +370,7 @@ class Truth:
 def read_truth(place: str, data: Data, text: TextFormat) -> Truth:
     """Return true labels from a text file of ids and labels, or of labels alone in the order of the rows."""
     if place == "-" and "standard input" in data.sources.values():
-        raise ParameterError("--labels -: standard input (-) can be given once; write the labels to a file.")
+        raise ParameterError("--labels -: standard input (-) can be used only once; write the labels to a file.")
     shown = "standard input" if place == "-" else place
     read = read_label_lines(place, replace(text, decimal=None), data.n_samples)
     labels: tuple[str | None, ...] = read.labels
@@ -378,14 +380,14 @@ def read_truth(place: str, data: Data, text: TextFormat) -> Truth:
         if not set(by_id) & set(data.row_ids):
             numbered = "" if data.ids is not None else " (without ids they are called 1, 2, 3 ...)"
             raise DataError(
-                f"{shown}: none of its ids is that of a sample: it begins with {read.ids[0]!r}, and the samples with "
+                f"{shown}: none of its ids belongs to a sample: it begins with {read.ids[0]!r}, the samples with "
                 f"{data.row_ids[0]!r}{numbered}; write ids as in the other files."
             )
     known = sum(label is not None for label in labels)
     if not known:
-        raise DataError(f"{shown}: no sample has a label; fill some in.")
+        raise DataError(f"{shown}: no sample has a label; add some.")
     notes = [f"{shown}: {note_text(note)}" for note in read.notes]
     if known < len(labels):
-        notes.append(f"{shown}: {known:,} of {len(labels):,} samples have a label; scores are over these")
+        notes.append(f"{shown}: {known:,} of {len(labels):,} samples have a label; scores use these")
         return Truth(np.array(labels, dtype=object), tuple(notes))
     return Truth(np.array(labels), tuple(notes))

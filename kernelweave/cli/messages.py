@@ -45,7 +45,7 @@ def guarded(command: str) -> Iterator[None]:
     except OSError as error:
         fail(command, system_error_text(error))
     except MemoryError as error:
-        fail(command, f"There is not enough memory: {error or 'the data are too large'}.")
+        fail(command, f"Not enough memory: {error or 'the data are too large'}.")
     except DataError as error:
         fail(command, error_text(error))
     except (KernelError, MissingPackageError, ParameterError, ViewError) as error:
@@ -70,7 +70,7 @@ def put(command: str, text: str) -> None:
         drop_output()
     except OSError as error:
         drop_output()
-        fail(command, f"Standard output cannot be written: {error.strerror or error}.")
+        fail(command, f"Cannot write to standard output: {error.strerror or error}.")
     except UnicodeEncodeError as error:
         sign = ascii(error.object[error.start])
         fail(command, f"Standard output takes {error.encoding} only, and there is {sign}; set PYTHONIOENCODING=utf-8.")

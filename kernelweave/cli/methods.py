@@ -15,7 +15,7 @@ from rich.table import Table
 from kernelweave.cli import catalogue, messages, options
 from kernelweave.cli.names import find_method, suggestion
 
-# Columns of a screen below which a table of four columns is hard to read.
+# Width of a screen, in characters, below which a table of four columns is hard to read.
 NARROW = 80
 # Columns of the page on one method.
 PAGE = 100
@@ -25,7 +25,7 @@ def methods(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show one method with its parameters.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show the methods, what they take, when to use which, and what they cost."""
+    """List the methods: what input they take, when to use them, and what they cost."""
     if name is not None:
         _one(name, as_json=as_json)
         return
@@ -111,7 +111,9 @@ def _about(method: catalogue.Method, cls: Any, parameters: dict[str, str]) -> st
         if (text := _settings(settings_for(method, kind, parameters)))
     }
     head = (
-        "'kernelweave cluster' sets, beside the defaults below:" if used else "'kernelweave cluster' uses the defaults."
+        "'kernelweave cluster' sets, in addition to the defaults below:"
+        if used
+        else "'kernelweave cluster' uses the defaults."
     )
     parts.append(head + ("\n" + _facts(used) if used else ""))
     described = _descriptions(cls.__doc__ or "")
@@ -125,15 +127,15 @@ def _about(method: catalogue.Method, cls: Any, parameters: dict[str, str]) -> st
 
 def _cluster_text(method: catalogue.Method) -> str:
     if method.ranges:
-        return "-k 3, a range to choose from as -k 2:8, or chosen where there is no -k"
+        return "-k 3, a range to choose from such as -k 2:8, or chosen without -k"
     if method.chooses:
-        return "-k 3, or chosen where there is no -k; -k 2:8 tries each and keeps the best by --criterion"
+        return "-k 3, or chosen without -k; -k 2:8 tries each and keeps the best by --criterion"
     return "-k 3; -k 2:8 tries each and keeps the best by --criterion"
 
 
 def _scale_text(method: catalogue.Method) -> str:
     if not {catalogue.TABLE, catalogue.VIEWS} & set(method.takes):
-        return "none: graphs are taken as they are"
+        return "none: graphs are used as they are"
     usual = "standard, or unit-rows for sparse tables" if method.scale == "auto" else method.scale
     return f"{usual}; --scale changes it"
 

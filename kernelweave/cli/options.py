@@ -64,12 +64,14 @@ Files = Annotated[
     ),
 ]
 KernelMatrix = Annotated[
-    str | None, typer.Option("--kernel-matrix", metavar="FILE", help="A square matrix of similarities instead.")
+    str | None, typer.Option("--kernel-matrix", metavar="FILE", help="A square similarity matrix instead of tables.")
 ]
 Graph = Annotated[
     Path | None,
     typer.Option(
-        "--graph", metavar="FILE", help="A graph instead: edges, one a line; .graphml, .mtx, .graph or .metis."
+        "--graph",
+        metavar="FILE",
+        help="A graph instead of tables: edges, one per line; or .graphml, .mtx, .graph, .metis.",
     ),
 ]
 Delimiter = Annotated[
@@ -77,36 +79,43 @@ Delimiter = Annotated[
 ]
 Decimal = Annotated[
     str | None,
-    typer.Option(metavar="SIGN", help="Decimal sign in text files, ',' or '.'; the other may be between thousands."),
+    typer.Option(metavar="SIGN", help="Decimal sign in text files, ',' or '.'; the other may separate thousands."),
 ]
 Transpose = Annotated[
     bool, typer.Option("--transpose", help="Samples are the columns of the tables, as in tables of genes.")
 ]
 TransposeViews = Annotated[
     list[str] | None,
-    typer.Option("--transpose-views", metavar="VIEWS", help="The same for some views, with commas between."),
+    typer.Option("--transpose-views", metavar="VIEWS", help="The same for some views, separated by commas."),
 ]
 Header = Annotated[
     bool | None,
-    typer.Option("--header/--no-header", help="Whether text files begin with names; default: by the first line."),
+    typer.Option(
+        "--header/--no-header", help="Whether text files begin with column names; default: decided by the first line."
+    ),
 ]
 Ids = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", help="Column of row ids, by name or number; 'none' for none; default: by the first column."
+        metavar="COLUMN",
+        help="Column of row ids, by name or number; 'none' for none; default: decided by the first column.",
     ),
 ]
 KeptRows = Annotated[
     Rows,
-    typer.Option("--rows", help="Rows of several files: the same in all, those in common, or all that are in any."),
+    typer.Option("--rows", help="Rows of several files: the same in all, only common ones, or all that occur in any."),
 ]
 MissingCells = Annotated[
     Missing,
-    typer.Option("--missing", help="Missing cells: an error, filled in, or the sample taken out of the view (drop)."),
+    typer.Option(
+        "--missing", help="Missing cells: refuse them, fill them in, or remove the sample from the view (drop)."
+    ),
 ]
 Columns = Annotated[
     list[str] | None,
-    typer.Option("--columns", metavar="[VIEW:]NAMES", help="Columns to use, with commas between; * and ? match any."),
+    typer.Option(
+        "--columns", metavar="[VIEW:]NAMES", help="Columns to use, separated by commas; * and ? are wildcards."
+    ),
 ]
 Drop = Annotated[list[str] | None, typer.Option("--drop", metavar="[VIEW:]NAMES", help="Columns to leave out.")]
 Categorical = Annotated[
@@ -122,7 +131,7 @@ Ordered = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on the screen.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write the result as JSON to standard output.")]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of all random choices.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed for all random choices.")]
 
 
 def cluster_counts(command: str, text: str) -> Sequence[int]:
@@ -130,13 +139,13 @@ def cluster_counts(command: str, text: str) -> Sequence[int]:
     ends = [end.strip() for end in re.split("[:,]", text)]
     ranged = ":" in text
     if (ranged and ("," in text or len(ends) != 2)) or not all(re.fullmatch("[0-9]{1,15}", end) for end in ends):
-        fail(command, f"-k {text}: give a number, a range as 2:8, or a list as 2,3,5.")
+        fail(command, f"-k {text}: give a number, a range such as 2:8, or a list such as 2,3,5.")
     numbers = [int(end) for end in ends]
     counts: Sequence[int] = range(numbers[0], numbers[1] + 1) if ranged else numbers
     if not counts or min(numbers) < 1:
-        fail(command, f"-k {text}: numbers of clusters are 1 or more, the smaller end of a range first.")
+        fail(command, f"-k {text}: numbers of clusters must be 1 or more, with the smaller end of a range first.")
     if len(counts) > 1 and min(numbers) < 2:
-        fail(command, f"-k {text}: one cluster cannot be compared with others; begin with 2.")
+        fail(command, f"-k {text}: one cluster cannot be compared with others; start at 2.")
     return counts
 
 
@@ -148,8 +157,8 @@ def chosen_by_method(text: str) -> bool:
 def check_counts(command: str, text: str, counts: Sequence[int], n_samples: int) -> None:
     """Refuse more clusters than samples."""
     if (counts[-1] if isinstance(counts, range) else max(counts)) > n_samples:
-        many = "1 sample" if n_samples == 1 else f"{n_samples} samples"
-        fail(command, f"-k {text}: there are {many} only; ask for fewer clusters.")
+        many = "is only 1 sample" if n_samples == 1 else f"are only {n_samples} samples"
+        fail(command, f"-k {text}: there {many}; ask for fewer clusters.")
 
 
 def input_paths(places: Iterable[str | os.PathLike[str] | None]) -> list[Path]:
@@ -192,7 +201,7 @@ def reading(
     missing: str,
     set_: Sequence[str] = (),
 ) -> Any:
-    """Return what options say of columns and cells; tables that ``--set`` calls precomputed stay as they are."""
+    """Return what options say about columns and cells; tables that ``--set`` calls precomputed stay as they are."""
     from kernelweave.cli.reading import Reading, names
 
     return Reading(
@@ -214,7 +223,7 @@ def settings(command: str, pairs: list[str]) -> dict[str, Any]:
         if not equals or not name.isidentifier():
             fail(command, f"{pair!r}: write NAME=VALUE.")
         if name in values:
-            fail(command, f"{pair!r}: {name} was given before; give it once.")
+            fail(command, f"{pair!r}: {name} is given twice; give it once.")
         try:
             values[name] = json.loads(text)
         except json.JSONDecodeError:
@@ -237,7 +246,7 @@ def method_for(
         )
     if method.baseline and command != "compare":
         other = {"sklearn-kmeans": "k-means"}.get(method.name, "ng-spectral")
-        fail(command, f"--method {method.name} is for 'kernelweave compare' alone; use --method {other}.")
+        fail(command, f"--method {method.name} is only for 'kernelweave compare'; use --method {other}.")
     if not catalogue.suits(method, kind):
         takes = " or ".join(catalogue.KINDS[each] for each in method.takes)
         fail(command, f"--method {method.name} takes {takes}, not {catalogue.KINDS[kind]}; use {known}.")

@@ -74,7 +74,7 @@ class Outcome:
 
     @property
     def drawn(self) -> str:
-        """What stands beside a silhouette that is not of all samples."""
+        """What is shown next to a silhouette that is not of all samples."""
         return "" if self.judged == self.data.n_samples else f" ({self.judged:,} samples drawn)"
 
     def scores(self) -> dict[str, float]:

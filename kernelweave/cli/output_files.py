@@ -64,7 +64,7 @@ def labels_csv(ids: Sequence[str], labels: Any) -> str:
 
 
 def samples_csv(outcome: Outcome) -> str:
-    """Return ids, labels and what the model says of every sample as CSV; cells without a value are empty."""
+    """Return ids, labels and what the model says about every sample as CSV; cells without a value are empty."""
     said = describe_samples(outcome.model, outcome.X, random_state=outcome.seed)
     rows = zip(
         outcome.data.row_ids,
@@ -90,12 +90,14 @@ def check_folder(folder: Path | None, *, overwrite: bool, names: Sequence[str] =
         raise DataError(f"{folder}: this is a file; --output names a folder.")
     if not folder.exists():
         if not folder.absolute().parent.is_dir():
-            raise DataError(f"{folder}: the folder above it does not exist; make it, or choose another place.")
+            raise DataError(f"{folder}: its parent folder does not exist; create it, or choose another place.")
         try:
             folder.mkdir()
             folder.rmdir()
         except OSError as error:
-            raise DataError(f"{folder}: this folder cannot be made: {error.strerror}; choose another place.") from error
+            raise DataError(
+                f"{folder}: this folder cannot be created: {error.strerror}; choose another place."
+            ) from error
         return
     names = (*FILES, *names)
     there = [name for name in names if (folder / name).exists()]
@@ -111,9 +113,9 @@ def check_file(path: Path | None, *, overwrite: bool, folder: Path | None = None
         return
     made = folder is not None and not folder.exists() and path.absolute().parent == folder.absolute()
     if path.is_dir() or not (made or path.absolute().parent.is_dir()):
-        raise DataError(f"{path}: it is a folder or lies in one that does not exist; choose another place.")
+        raise DataError(f"{path}: it is a folder, or its folder does not exist; choose another place.")
     if path.exists() and not path.is_file():
-        raise DataError(f"{path}: this is no ordinary file and cannot be replaced; choose another name.")
+        raise DataError(f"{path}: this is not a regular file and cannot be replaced; choose another name.")
     if path.exists() and not overwrite:
         raise DataError(f"{path} exists already; choose another name or add --overwrite.")
     if not made:
@@ -126,15 +128,15 @@ def report_format(path: Path) -> str:
 
 
 def check_labels_format(option: str, path: Path | None) -> None:
-    """Refuse a name for a file of labels that says that it is no CSV."""
+    """Refuse a name for a label file whose suffix is not that of a CSV file."""
     if path is not None and path.suffix.lower() in OTHER_FORMATS:
-        raise ParameterError(f"{option} {path}: labels are written as CSV; end the name in .csv.")
+        raise ParameterError(f"{option} {path}: labels are written as CSV; the name must end in .csv.")
 
 
 def check_report_format(path: Path | None) -> None:
     """Raise before the work where a report has the name of something else, or nothing can print it as a PDF."""
     if path is not None and path.suffix.lower() in (*OTHER_FORMATS, *TEXT_FORMATS):
-        raise ParameterError(f"{path}: reports are pages; end the name in .html or .pdf.")
+        raise ParameterError(f"{path}: reports are HTML or PDF; the name must end in .html or .pdf.")
     if path is not None and report_format(path) == "pdf":
         from kernelweave.evaluation.report.pdf import find_chromium
 
@@ -219,7 +221,7 @@ def write_files(outcome: Outcome, folder: Path) -> dict[str, Path]:
         notes = notes_for(outcome)
         if len(json.dumps(notes["rows"])) > LARGEST_IDS:
             notes["rows"] = None
-            outcome.warnings.append("The model does not keep the ids, which are too long; reports go by order.")
+            outcome.warnings.append("The ids are too long to be kept in the model; reports match rows by order.")
         written["model"] = save_model(with_scaler(outcome.model, outcome.scaler), folder / MODEL, notes=notes)
     except ParameterError as error:
         outcome.warnings.append(f"The model was not saved: {error}")

@@ -18,7 +18,7 @@ def plan(
         list[str],
         typer.Argument(
             metavar="N D [D2...] | FILE...",
-            help="Samples and columns, of every view; or tables (NPY, CSV, TSV, Parquet) to take both from.",
+            help="Samples and columns of every view; or tables (NPY, CSV, TSV, Parquet) to read both from.",
             show_default=False,
         ),
     ],
@@ -27,32 +27,35 @@ def plan(
     ] = "auto",
     method: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A method of 'kernelweave methods'; default: as 'cluster' has it."),
+        typer.Option(metavar="NAME", help="A method listed by 'kernelweave methods'; default: that of 'cluster'."),
     ] = None,
     kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Kernel of all views.")] = None,
     memory_limit: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="What a stored kernel may take, as 4GB; a number alone is MiB.")
+        str | None, typer.Option(metavar="SIZE", help="Memory for a stored kernel, such as 4GB; a plain number is MiB.")
     ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter of the estimator; may be repeated."),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, metavar="W", help="Dask workers that the fit runs on.")] = None,
-    worker_memory: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of each worker, as 4GB.")] = None,
+    worker_memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Memory of each worker, such as 4GB.")
+    ] = None,
     worker_threads: Annotated[int, typer.Option(min=1, metavar="T", help="Threads of each worker.")] = 1,
     from_disk: Annotated[
-        bool, typer.Option("--from-disk", help="Tables stay in files, which are read in blocks where memory is short.")
+        bool, typer.Option("--from-disk", help="Tables stay in files and are read in blocks where memory is short.")
     ] = False,
     disk_rate: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Bytes a second from the disk, as 500MB; default: measured.")
+        str | None,
+        typer.Option(metavar="SIZE", help="Bytes per second from the disk, such as 500MB; default: measured."),
     ] = None,
     single: Annotated[bool, typer.Option("--float32", help="Values are stored in single precision.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say which path a clustering takes, how much memory each process needs, what travels and how long it may last.
+    """Predict which path a clustering takes, the memory of each process, the data sent to workers, and the time.
 
-    Nothing is clustered. The speed of this machine is measured in a second or two; how many steps a run takes depends
-    on the data and is assumed, so that times are given with a range.
+    Nothing is clustered. The speed of this machine is measured in a second or two; the number of iterations depends
+    on the data and is assumed, so times are given as a range.
 
     Exit codes: 0 done, also with warnings; 2 bad input.
     """
@@ -71,7 +74,7 @@ def plan(
         estimator = fitting.build(chosen, kind, _count(clusters, chosen), parameters, 0)
         memory = None if worker_memory is None else _bytes("--worker-memory", worker_memory)
         if memory is not None and workers is None:
-            messages.fail("plan", f"--worker-memory {worker_memory}: say how many workers there are with --workers.")
+            messages.fail("plan", f"--worker-memory {worker_memory}: give the number of workers with --workers.")
         tables: dict[str, Any] = {
             "from_disk": _folder(shape) if from_disk else False,
             "disk_rate": None if disk_rate is None else _bytes("--disk-rate", disk_rate),
@@ -90,7 +93,7 @@ def _count(text: str, method: catalogue.Method) -> Any:
     if text.strip() != "auto":
         counts = options.cluster_counts("plan", text)
         if len(counts) > 1:
-            messages.fail("plan", f"-k {text}: give one number; the plan of a range is the sum over its numbers.")
+            messages.fail("plan", f"-k {text}: give one number; the plan for a range is the sum over its numbers.")
         return counts[0]
     if not method.chooses:
         messages.fail("plan", f"-k is missing: {method.name} does not choose the number of clusters; give -k 3.")
@@ -101,7 +104,7 @@ def _bytes(option: str, text: str, plain: int = 1) -> float:
     """Return the bytes that a size such as ``4GB`` means; ``plain`` is the unit of a number alone."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)", text.strip())
     if match is None or match[2].upper() not in _UNITS or float(match[1]) <= 0:
-        messages.fail("plan", f"{option} {text}: write a size, as 4GB or 500MiB.")
+        messages.fail("plan", f"{option} {text}: write a size, such as 4GB or 500MiB.")
     return float(match[1]) * (_UNITS[match[2].upper()] if match[2] else plain)
 
 
@@ -114,10 +117,10 @@ def _shape(places: list[str]) -> tuple[int, list[int]]:
     if numbers[0] is not None or all(number is not None for number in numbers):
         wrong = [place for place, number in zip(places, numbers, strict=True) if number is None]
         if wrong:
-            messages.fail("plan", f"{wrong[0]}: give whole numbers of samples and columns, as 10000 50.")
+            messages.fail("plan", f"{wrong[0]}: give whole numbers of samples and columns, such as 10000 50.")
         values = [number for number in numbers if number is not None]
         if len(values) < 2 or min(values) < 1:
-            messages.fail("plan", f"{' '.join(places)}: give samples and columns, both 1 or more, as 10000 50.")
+            messages.fail("plan", f"{' '.join(places)}: give samples and columns, both 1 or more, such as 10000 50.")
         return values[0], values[1:]
     shapes = {place: _file_shape(Path(place)) for place in places}
     rows = {shape[0] for shape in shapes.values()}
@@ -128,7 +131,7 @@ def _shape(places: list[str]) -> tuple[int, list[int]]:
 
 
 def _number(text: str) -> int | None:
-    """Return a whole number such as 1000, 1,000 or 1e9; None where it is none."""
+    """Return a whole number such as 1000, 1,000 or 1e9; None if it is not one."""
     match = re.fullmatch("([0-9]{1,15})(?:[eE]([0-9]{1,2}))?", text.replace(",", "").replace("_", ""))
     return None if match is None else int(match[1]) * 10 ** int(match[2] or 0)
 
@@ -147,12 +150,14 @@ def _file_shape(path: Path) -> tuple[int, int]:
         try:
             from pyarrow import parquet
         except ModuleNotFoundError:
-            messages.fail("plan", f"{path}: Parquet needs pyarrow (pip install pyarrow), or give numbers, as 10000 50.")
+            messages.fail(
+                "plan", f"{path}: Parquet needs pyarrow (pip install pyarrow), or give numbers, such as 10000 50."
+            )
         known = parquet.read_metadata(path)
         return int(known.num_rows), int(known.num_columns)
     if ending in (".csv", ".tsv"):
         return _text_shape(path)
-    messages.fail("plan", f"{path}: give numbers, as 10000 50, or tables in NPY, CSV, TSV or Parquet.")
+    messages.fail("plan", f"{path}: give numbers, such as 10000 50, or tables in NPY, CSV, TSV or Parquet.")
 
 
 def _text_shape(path: Path) -> tuple[int, int]:

@@ -14,7 +14,8 @@ def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model saved by 'kernelweave cluster'.")],
     files: options.Files = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write labels here, not to standard output.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write labels here instead of to standard output."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
     delimiter: options.Delimiter = None,
@@ -24,7 +25,7 @@ def predict(
     header: options.Header = None,
     ids: options.Ids = None,
     rows: options.KeptRows = options.Rows.SAME,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on the screen but labels.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show nothing but labels.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Assign new samples to the clusters of a saved model.
@@ -33,7 +34,7 @@ def predict(
     name, which is that of the file unless NAME=FILE says otherwise. Where the method takes absent samples, as
     graph-fusion does, files of some of the views are enough, and --rows all takes samples that are in some of them.
 
-    Exit codes: 0 done, 2 bad input (nothing is written) or no room for the result.
+    Exit codes: 0 done, 2 bad input (nothing is written) or not enough space for the result.
     """
     with messages.guarded("predict"):
         from kernelweave.cli import input_data, output_files, saved_models
@@ -49,7 +50,9 @@ def predict(
         fitted, notes = load_with_notes(model)
         notes = saved_models.notes_for(model, notes)
         if not hasattr(fitted, "predict"):
-            messages.fail("predict", f"{model}: {type(fitted).__name__} cannot assign new samples; cluster them anew.")
+            messages.fail(
+                "predict", f"{model}: {type(fitted).__name__} cannot assign new samples; cluster all samples again."
+            )
         if not files:
             messages.fail("predict", "There are no samples: give files.")
         known = saved_models.SavedFiles(fitted, notes).encoders
@@ -76,6 +79,6 @@ def predict(
             messages.tell(f"warning: {warning}")
         if new.absent_views:
             given = ", ".join(f"{table.name} ({table.place})" for table in tables)
-            messages.tell(f"absent views: {', '.join(new.absent_views)}; there is {given}")
+            messages.tell(f"absent views: {', '.join(new.absent_views)}; files: {given}")
     if output is not None and not quiet:
         messages.tell(f"labels: {output}")

@@ -1,6 +1,6 @@
 """The order of methods in a comparison: how far each agrees with the others, and how clear its clusters are.
 
-Silhouettes decide nothing here: they favour the narrowest view, and data without clusters have some, too.
+Silhouettes decide nothing here: they favour the narrowest view, and data without clusters have them as well.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def verdict(names: Sequence[str], found: Sequence[Standing]) -> str:
         return ""
     mean = float(np.mean([each.agreement for each in found]))
     if mean < LITTLE:
-        return f"Nothing decides: the methods hardly agree with each other (mean agreement {mean:.2f})."
+        return f"No clear winner: the methods hardly agree with each other (mean agreement {mean:.2f})."
     first = found[0]
     rivals = [
         name
@@ -63,8 +63,8 @@ def verdict(names: Sequence[str], found: Sequence[Standing]) -> str:
         if each.agreement > first.agreement - CLOSE or each.clearness > first.clearness - CLOSE
     ]
     if rivals:
-        return f"Nothing decides between {', '.join([names[0], *rivals[:-1]])} and {rivals[-1]}."
-    return f"{names[0]} first: its clusters agree most with those of the others and are the clearest."
+        return f"No clear winner between {', '.join([names[0], *rivals[:-1]])} and {rivals[-1]}."
+    return f"{names[0]} comes first: its clusters agree most with the others and are the clearest."
 
 
 def _agreement(labels: Sequence[np.ndarray], position: int) -> float:

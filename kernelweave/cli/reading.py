@@ -26,7 +26,7 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What the user says of the columns and cells of tables."""
+    """What the user says about the columns and cells of tables."""
 
     columns: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Reading:
 
     @property
     def choices(self) -> dict[str, tuple[str, ...]]:
-        """What is said of columns, by argument."""
+        """What is said about columns, by argument."""
         return {name: getattr(self, name) for name in CHOICES}
 
 
@@ -135,9 +135,9 @@ def check_cells(encoded: EncodedTable, missing: str, *, absent_allowed: bool, wh
         row, column = (int(each) for each in at[0])
         where = encoded.source.cell(row, encoded.place_of(column))
         if whose:
-            raise DataError(f"{where} has no value, and {whose}; fill it in or leave the row out.")
+            raise DataError(f"{where} has no value, and {whose}; fill it in or remove the row.")
         raise DataError(
-            f"{where} has no value; fill it in, or say what becomes of missing cells with ",
+            f"{where} has no value; fill it in, or choose how to treat missing cells with ",
             Argument("missing", "median"),
             " (or mean, knn, drop).",
         )

@@ -12,11 +12,12 @@ def report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model saved by 'kernelweave cluster'.")],
     files: options.Files = None,
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="The report: .html, or .pdf where Chromium is.")
+        Path,
+        typer.Option("-o", "--output", metavar="FILE", help="The report: .html, or .pdf if Chromium is installed."),
     ] = Path("report.html"),
     kernel_matrix: options.KernelMatrix = None,
     graph: options.Graph = None,
-    labels: Annotated[str | None, typer.Option(metavar="FILE", help="True labels to compare with.")] = None,
+    labels: Annotated[str | None, typer.Option(metavar="FILE", help="True labels, for comparison.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = None,
@@ -28,10 +29,10 @@ def report(
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a report of a saved model: a verdict, a map, what sets clusters apart, views, samples, warnings.
+    """Write a report on a saved model: a verdict, a map, what distinguishes clusters, views, samples, warnings.
 
-    Files are those the model was made from: views are matched by name and rows by ids, whatever their order; where
-    files have no ids, rows must be in the order they had.
+    Give the files that the model was made from: views are matched by name and rows by ids, in any order; without ids,
+    rows must be in their original order.
 
     Exit codes: 0 done, 2 bad input (nothing is written).
     """
@@ -62,10 +63,11 @@ def report(
         classes = None if truth is None else truth.labels if order is None else truth.labels[order]
         warnings = list(data.warnings)
         if order is None and notes.get("rows") is not None:
-            warnings.append("The files have no ids; their rows are taken to be in the order of the model.")
+            warnings.append("The files have no ids; their rows are assumed to be in the order of the model.")
         if notes.get("digest") not in (None, output_files.digest(data)):
             warnings.append(
-                "The files hold other values than those the model was made from; the report shows its clusters on them."
+                "The files hold different values from those the model was made from; "
+                "the report shows its clusters on these files."
             )
         write_report(
             output,

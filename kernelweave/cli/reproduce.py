@@ -1,6 +1,6 @@
-"""``kernelweave reproduce``: the door to the published experiments, which a checkout has and a wheel has not.
+"""``kernelweave reproduce``: the way to the published experiments, which are in a checkout and not in a wheel.
 
-This is the only place where the library knows of ``reproduction``, and it looks there when the command runs.
+This is the only place where the library knows about ``reproduction``, and it looks there when the command runs.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ NOT_HERE = (
 
 
 def reproduce(context: typer.Context) -> None:
-    """Compute published tables again and show ours beside theirs (in a checkout)."""
+    """Recompute published tables and compare them with the printed ones (in a checkout)."""
     if not _in_checkout():
         messages.fail("reproduce", NOT_HERE)
     from reproduction.command import main
@@ -25,5 +25,5 @@ def reproduce(context: typer.Context) -> None:
 
 
 def _in_checkout() -> bool:
-    """Whether the experiments lie beside this package; another package of that name elsewhere is not meant."""
+    """Whether the experiments are next to this package; another package of that name does not count."""
     return (Path(__file__).parents[2] / "reproduction" / "command.py").is_file()

@@ -37,7 +37,7 @@ def notes_for(model: Path, notes: dict[str, Any]) -> dict[str, Any]:
     lists = {"columns": notes.get("columns"), "rows": {"": notes.get("rows")}, "views": {"": notes.get("views")}}
     for name, values in lists.items():
         if not (values is None or (isinstance(values, dict) and all(map(_is_list_of_names, values.values())))):
-            raise DataError(f"{model}: the saved model is damaged: its notes on {name} are no lists of names.")
+            raise DataError(f"{model}: the saved model is damaged: its notes on {name} are not lists of names.")
     return notes
 
 
@@ -55,7 +55,7 @@ def input_wanted(notes: dict[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class SavedFiles:
-    """What a saved model says of the files that go with it."""
+    """What a saved model says about the files that go with it."""
 
     fitted: Any
     notes: dict[str, Any]
@@ -134,7 +134,7 @@ def as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Table], *, so
         return _views_as_fitted(fitted, notes, tables, some_views)
     if len(tables) > 1:
         kind = catalogue.KINDS[notes.get("kind", catalogue.TABLE)]
-        raise DataError(f"The model was fitted on {kind}, and the files hold {len(tables)} tables; give one.")
+        raise DataError(f"The model was fitted on {kind}, but the files hold {len(tables)} tables; give one.")
     names = next(iter(columns.values()), None)
     width = _width(fitted, notes, None)
     if notes.get("kind") == catalogue.KERNEL:
@@ -169,7 +169,7 @@ def _views_as_fitted(fitted: Any, notes: dict[str, Any], tables: Sequence[Table]
         files = ", ".join(f"{name} ({table.place})" for name, table in by_name.items())
         example = missing[0] if missing else known[0]
         raise DataError(
-            f"The model knows the views {', '.join(known)}, and the files are {files}{lacks}; name them as "
+            f"The model has the views {', '.join(known)}, but the files are {files}{lacks}; name them as "
             f"{example}=FILE.{complete}"
         )
     here = [name for name in known if name in by_name]
@@ -201,9 +201,9 @@ def _check_columns(table: Table, known: list[str] | None, width: int | None, who
     n_columns = int(table.values.shape[1])
     if width is not None and n_columns != width:
         names = "" if known is None else f" ({_some(known)})"
-        hint = " If the first column holds no ids, say --ids none." if table.ids and n_columns == width - 1 else ""
+        hint = " If the first column holds no ids, use --ids none." if table.ids and n_columns == width - 1 else ""
         raise DataError(
-            f"{table.place}: there are {n_columns} column(s), and {whose} has {width}{names}; give the same.{hint}"
+            f"{table.place}: there are {n_columns} column(s), but {whose} has {width}{names}; give the same.{hint}"
         )
 
 
@@ -217,13 +217,13 @@ def _check_names(table: Table, known: list[str]) -> None:
         )
     more = [name for name in columns if name not in set(known)]
     if more:
-        hint = f" If it holds ids, say --ids {more[0]}." if len(more) == 1 else ""
+        hint = f" If it holds ids, use --ids {more[0]}." if len(more) == 1 else ""
         raise DataError(
             f"{table.place}: {len(more)} column(s) are unknown to the model, such as {short(more[0])}.{hint}"
         )
     if len(columns) != len(known):
         twice = next(name for name in columns if columns.count(name) != known.count(name))
-        raise DataError(f"{table.place}: the column {short(twice)} is there {columns.count(twice)} times.")
+        raise DataError(f"{table.place}: the column {short(twice)} occurs {columns.count(twice)} times.")
 
 
 def _columns_of_training_samples(table: Table, known: list[str] | None, width: int | None) -> Table:
@@ -241,7 +241,7 @@ def _columns_of_training_samples(table: Table, known: list[str] | None, width: i
         return table
     _check_names(table, known)
     if len(set(known)) < len(known):
-        raise DataError(f"{table.place}: the columns are in another order than those of the model.")
+        raise DataError(f"{table.place}: the columns are not in the order of the model.")
     place = {name: i for i, name in enumerate(table.columns)}
     order = [place[name] for name in known]
     return replace(table, values=table.values[:, order], columns=tuple(known))
@@ -286,7 +286,7 @@ def check_count(model: Path, fitted: Any, n_samples: int) -> int:
     """Return the number of training samples, or raise where there are more or fewer."""
     n_fitted = len(final_step(fitted).labels_)
     if n_samples != n_fitted:
-        raise DataError(f"{model} was made from {n_fitted} samples, and the files hold {n_samples}.")
+        raise DataError(f"{model} was made from {n_fitted} samples, but the files hold {n_samples}.")
     return n_fitted
 
 
@@ -296,9 +296,9 @@ def _order_of_training(model: Path, known: list[str], ids: Sequence[str]) -> lis
     missing = [name for name in known if name not in place]
     if missing:
         other = [name for name in ids if name not in set(known)]
-        more = f", and others are there, such as {short(other[0])}" if other else ""
+        more = f", and others appear instead, such as {short(other[0])}" if other else ""
         raise DataError(
-            f"{len(missing)} id(s) of the model are missing in the files, such as {short(missing[0])}{more}; "
+            f"{len(missing)} id(s) of the model are missing from the files, such as {short(missing[0])}{more}; "
             f"give the files that {model} was made from."
         )
     if len(set(known)) < len(known):

@@ -1,4 +1,4 @@
-"""``kernelweave scoreboard``: the door to the scoreboard, which a checkout has and a wheel has not.
+"""``kernelweave scoreboard``: the way to the scoreboard, which is in a checkout and not in a wheel.
 
 As with ``reproduce``, the library looks into ``reproduction`` when the command runs and not before.
 """
@@ -25,5 +25,5 @@ def scoreboard(context: typer.Context) -> None:
 
 
 def _in_checkout() -> bool:
-    """Whether the scoreboard lies beside this package; another package of that name elsewhere is not meant."""
+    """Whether the scoreboard is next to this package; another package of that name does not count."""
     return (Path(__file__).parents[2] / "reproduction" / "scoreboard" / "command.py").is_file()

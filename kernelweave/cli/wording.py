@@ -42,9 +42,9 @@ READING: dict[str, Callable[[Any], str]] = {
 #: What to do about faults of edge lists.
 GRAPH_REMEDIES = {
     "entries": "Say what separates the entries with --delimiter, and write '#' before comments.",
-    "weight": "Leave the third entry of all lines out if it is no weight.",
-    "market": "Write one edge a line, or give the matrix with --kernel-matrix.",
-    "header": "Say --header or --no-header.",
+    "weight": "Remove the third entry from all lines if it is not a weight.",
+    "market": "Write one edge per line, or give the matrix with --kernel-matrix.",
+    "header": "Use --header or --no-header.",
     "quote": "Close its quotes, and say what separates the entries with --delimiter.",
 }
 

@@ -165,7 +165,7 @@ def _codes(entries: Sequence[str], labels: Sequence[str]) -> np.ndarray:
     numbers = {label: code for code, label in enumerate(labels)}
     unknown = sorted(set(entries) - set(numbers))
     if unknown:
-        raise DataError(f"{unknown[0][:40]!r} is no class of the set")
+        raise DataError(f"{unknown[0][:40]!r} is not a class of this set")
     return np.array([numbers[entry] for entry in entries])
 
 

@@ -64,7 +64,7 @@ def get(file: File, network: Network, on_progress: Progress | None = None) -> by
     """
     address = network.address(file.address)
     if not _may_be_asked(address, network.mirror):
-        raise DataError(f"{address}: only https is asked")
+        raise DataError(f"{address}: only https is allowed")
     opener = urllib.request.build_opener(_Redirects(network.mirror))
     for attempt in range(network.attempts):
         try:
@@ -87,7 +87,7 @@ def member(file: File, content: bytes) -> bytes:
     except KeyError:
         raise DataError(f"{file.address}: the archive has no member {file.member!r}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError) as error:
-        raise DataError(f"{file.address}: this is no readable zip archive ({error})") from error
+        raise DataError(f"{file.address}: this is not a readable zip archive ({error})") from error
     if len(data) > file.most:
         raise DataError(f"{file.address}: the member {file.member!r} is larger than {file.most} bytes")
     return data
@@ -101,7 +101,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if not _may_be_asked(newurl, self.mirror):
-            raise DataError(f"{req.full_url}: it sends to {newurl}, and only https is asked")
+            raise DataError(f"{req.full_url}: it redirects to {newurl}, but only https is allowed")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -130,7 +130,7 @@ def _once(opener: Any, address: str, most: int, timeout: float, on_progress: Pro
 def _content(answer: Any, address: str, most: int, timeout: float, on_progress: Progress) -> bytes:
     announced = answer.headers.get("Content-Length", "")
     total = int(announced) if announced.isdecimal() else None
-    too_large = f"{address}: the file is larger than the {most} bytes that are allowed"
+    too_large = f"{address}: the file is larger than the {most} bytes allowed"
     if total is not None and total > most:
         raise DataError(too_large)
     end = time.monotonic() + _LONGEST * timeout

@@ -27,9 +27,7 @@ from kernelweave.foundation.files import replacement
 
 _MIRROR = "KERNELWEAVE_MIRROR"
 _BAR_AFTER_S = 2.0
-_OTHERWISE = (
-    "Try again later, or put the file into the data folder by other means; 'kernelweave data check' verifies it."
-)
+_OTHERWISE = "Try again later, or copy the file into the data folder yourself; 'kernelweave data check' verifies it."
 
 
 def fetch(
@@ -44,28 +42,28 @@ def fetch(
 ) -> dict[str, Path]:
     """Download benchmark sets, so that :func:`load_benchmark` finds them.
 
-    Each set is got from its public original or a copy, converted to a ``.npz`` file, and kept only if its content has
-    the digest that the library knows. Sets that are there already are verified and not downloaded again.
+    Each set is downloaded from its public source or a copy, converted to a ``.npz`` file, and kept only if its content
+    matches the checksum stored in the library. Sets that exist already are verified and not downloaded again.
 
     Parameters
     ----------
     names : str, iterable of str or None, default=None
-        The sets to have; None means all that are public. ``kernelweave data list`` shows them.
+        The sets to download; None means all that are public. ``kernelweave data list`` shows them.
     data_dir : path-like or None, default=None
-        Folder to download to. None means the folder named by the environment variable ``KERNELWEAVE_DATA``, and where
-        that is not set the folder ``kernelweave`` of the user's data (``XDG_DATA_HOME``, or ``~/.local/share``), in
-        which :func:`load_benchmark` looks too.
+        Folder to download to. None means the folder named by the environment variable ``KERNELWEAVE_DATA`` or, if
+        that is not set, the folder ``kernelweave`` in the user's data folder (``XDG_DATA_HOME``, or
+        ``~/.local/share``), where :func:`load_benchmark` also looks.
     force : bool, default=False
-        Whether to replace a file that holds something else than the set, once the download is verified.
+        Whether to replace a file with different contents, once the download is verified.
     timeout : float, default=30.0
-        Seconds to wait for an answer of a server.
+        Seconds to wait for a response from a server.
     attempts : int, default=3
-        How often an address is asked that does not answer, or answers with a part of the file.
+        How often to try an address that does not respond, or sends only a part of the file.
     mirror : str or None, default=None
-        Address to ask instead of the originals: ``https://host/path`` is asked for as ``MIRROR/host/path``. None means
+        Address to use instead of the original ones: ``https://host/path`` becomes ``MIRROR/host/path``. None means
         the one named by the environment variable ``KERNELWEAVE_MIRROR``, if any. A mirror may be plain http.
     progress : bool, default=True
-        Whether to show a bar for downloads that take more than two seconds, where standard error is a terminal.
+        Whether to show a bar for downloads that take more than two seconds, if standard error is a terminal.
 
     Returns
     -------
@@ -77,7 +75,8 @@ def fetch(
     ParameterError
         When a name is unknown.
     DataError
-        When sets could not be had; names, addresses and reasons are in the message, and all others are in place.
+        When sets could not be downloaded; names, addresses and reasons are in the message, and all other sets are in
+        place.
 
     Examples
     --------
@@ -156,7 +155,7 @@ def _fetch_set(data_set: DataSet, root: Path, network: Network, force: bool, on_
         )
     if not data_set.sources:
         raise DataError(
-            f"The set {data_set.name!r} is not public as far as known and cannot be fetched; the figures that need it "
+            f"The set {data_set.name!r} is not known to be public and cannot be downloaded; the figures that need it "
             "are among the published results in docs/results.md."
         )
     arrays = _first_good(data_set, network, on_progress)
@@ -177,7 +176,7 @@ def _first_good(data_set: DataSet, network: Network, on_progress: Progress) -> A
             continue
         if content_digest(arrays) == data_set.target.sha256:
             return arrays
-        failures.append(f"{_place(source, network)}: the content is refused, {_difference(arrays, data_set.target)}")
+        failures.append(f"{_place(source, network)}: the content is rejected, {_difference(arrays, data_set.target)}")
     raise DataError(f"The set {data_set.name!r} could not be fetched: {'; '.join(failures)}. {_OTHERWISE}")
 
 
@@ -209,7 +208,7 @@ def _contents(files: Iterable[File], network: Network, on_progress: Progress) ->
 def _by_fetcher(source: Source, network: Network) -> Arrays:
     """Let scikit-learn fetch a set; its connections have no time limit of their own, so that of sockets is set."""
     if network.mirror is not None:
-        raise DataError("is not asked while a mirror is named")
+        raise DataError("is not used while a mirror is set")
     assert source.fetcher is not None
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(network.timeout)
@@ -234,7 +233,7 @@ def _difference(arrays: Mapping[str, np.ndarray], target: Target) -> str:
             return f"the array {name!r} has shape {arrays[name].shape}, not {wanted.shape}"
         if array_digest(arrays[name]) != wanted.sha256:
             return f"the values of the array {name!r} differ from those of the set"
-    return "it differs from the set in names or further arrays"
+    return "its names or other arrays differ from those of the set"
 
 
 def _compact(array: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ def data_directory(data_dir=None):
         if user_directory().is_dir():
             return user_directory()
         raise DataError(
-            f"No data directory is known: pass data_dir= or set the environment variable {VARIABLE} "
+            f"No data directory is set: pass data_dir= or set the environment variable {VARIABLE} "
             "to the directory that holds the .npz files; 'kernelweave data fetch NAME' downloads public sets."
         )
     directory = Path(folder).expanduser()

@@ -62,8 +62,8 @@ def load_graphml(path):
     Raises
     ------
     DataError
-        If the file cannot be read, is no GraphML, declares a document type or entities, holds several graphs,
-        hyperedges or ports, or an edge whose nodes are not in it or whose weight is no finite number of 0 or more.
+        If the file cannot be read, is not GraphML, declares a document type or entities, holds several graphs,
+        hyperedges or ports, or an edge whose nodes are not in it or whose weight is not a finite number of 0 or more.
 
     Examples
     --------
@@ -81,10 +81,8 @@ def load_graphml(path):
     path = Path(path)
     document = _Document()
     parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartDoctypeDeclHandler = lambda *_: _refuse(
-        path, parser, "it declares a document type; take <!DOCTYPE> out"
-    )
-    parser.EntityDeclHandler = lambda *_: _refuse(path, parser, "it declares entities; take them out")
+    parser.StartDoctypeDeclHandler = lambda *_: _refuse(path, parser, "it declares a document type; remove <!DOCTYPE>")
+    parser.EntityDeclHandler = lambda *_: _refuse(path, parser, "it declares entities; remove them")
     parser.StartElementHandler = lambda name, attributes: _start(path, parser, document, name, attributes)
     parser.EndElementHandler = lambda name: _end(path, document, name)
     parser.CharacterDataHandler = document.text.append
@@ -92,9 +90,9 @@ def load_graphml(path):
         parser.Parse(_content(path), True)
     except expat.ExpatError as error:
         reason = expat.errors.messages[error.code]
-        raise DataError(f"{path}:{error.lineno}: this is no readable GraphML ({reason}); write it anew.") from error
+        raise DataError(f"{path}:{error.lineno}: this is not readable GraphML ({reason}); write it again.") from error
     if not document.graphs:
-        raise DataError(f"{path}: there is no <graph> in it, so it is no GraphML; name another file.")
+        raise DataError(f"{path}: there is no <graph> in it, so it is not GraphML; name another file.")
     if not document.edges:
         raise DataError(f"{path}: there is no edge in it; add some.")
     return _bunch(path, document)
@@ -112,7 +110,7 @@ def _content(path):
 
 
 def _refuse(path, parser, fault):
-    raise DataError(f"{path}:{parser.CurrentLineNumber}: this graph is not read: {fault}.")
+    raise DataError(f"{path}:{parser.CurrentLineNumber}: this graph cannot be read: {fault}.")
 
 
 def _start(path, parser, document, name, attributes):
@@ -137,7 +135,9 @@ def _start(path, parser, document, name, attributes):
         if node is None:
             _refuse(path, parser, "a node has no id; give it one")
         if node in document.nodes:
-            _refuse(path, parser, f"the node {node!r} was already in line {document.nodes[node]}; name nodes once")
+            _refuse(
+                path, parser, f"the node {node!r} was already in line {document.nodes[node]}; node ids must be unique"
+            )
         document.nodes[node] = parser.CurrentLineNumber
     elif tag == "edge":
         ends = (attributes.get("source"), attributes.get("target"))
@@ -171,7 +171,7 @@ def _bunch(path, document):
     for edge in document.edges:
         for end in edge.ends:
             if end not in document.nodes:
-                raise DataError(f"{path}:{edge.line}: there is no node {end!r}; add it, or take the edge out.")
+                raise DataError(f"{path}:{edge.line}: there is no node {end!r}; add it, or remove the edge.")
     node_ids, rows, columns = number_nodes(document.edges, document.nodes)
     graph = symmetric_graph(path, document.edges, rows, columns, len(node_ids))
     return Bunch(
@@ -184,7 +184,7 @@ def _bunch(path, document):
 
 
 def load_market_graph(path):
-    r"""Load a graph from a Matrix Market file, an entry for every edge.
+    r"""Load a graph from a Matrix Market file with one entry per edge.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def load_market_graph(path):
     Raises
     ------
     DataError
-        If the file cannot be read, its matrix is not square, or a weight is negative, not finite, or another one in
+        If the file cannot be read, its matrix is not square, or a weight is negative, not finite, or different in
         the other direction.
 
     Examples
@@ -224,9 +224,9 @@ def load_market_graph(path):
         entries = sp.coo_array(mmread(path))
     except Exception as error:
         reason = " ".join(str(error).split())[:120]
-        raise DataError(f"{path}: this is no readable Matrix Market file ({reason}); write it anew.") from error
+        raise DataError(f"{path}: this is not a readable Matrix Market file ({reason}); write it again.") from error
     if entries.shape[0] != entries.shape[1]:
-        raise DataError(f"{path}: the matrix of a graph is square, and this one has shape {entries.shape}.")
+        raise DataError(f"{path}: the matrix of a graph must be square, but this one has shape {entries.shape}.")
     if entries.dtype.kind == "c" or not np.all(np.isfinite(entries.data)) or np.any(entries.data < 0):
         bad = "complex" if entries.dtype.kind == "c" else "negative, or not finite"
         raise DataError(f"{path}: some weights are {bad}; write finite numbers of 0 or more.")

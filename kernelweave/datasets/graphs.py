@@ -46,17 +46,17 @@ class Edge:
 
 
 def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None, header=None):
-    r"""Load a graph from a text file with one edge a line.
+    r"""Load a graph from a text file with one edge per line.
 
-    Use it for graphs that :class:`kernelweave.GraphCut` is to cut. Edges have no direction: ``u v`` and ``v u`` are the
-    same one, and a file may hold either or both.
+    Use it for graphs to be partitioned by :class:`kernelweave.GraphCut`. Edges have no direction: ``u v`` and ``v u``
+    are the same edge, and a file may hold either or both.
 
     Parameters
     ----------
     path : path-like
         The file; one compressed by gzip is recognised by its content.
         A first line of three words that name columns, such as ``from to weight``, is skipped: its third
-        entry is no weight. One of two, such as ``source target``, might be an edge and is refused. Such words are
+        entry is not a weight. One of two, such as ``source target``, might be an edge and is refused. Such words are
         source, target, from, to, node, node1, node2, u, v, src, dst, weight, w and value, in any case.
     weighted : {"auto", True, False}, default="auto"
         Whether the third entry of a line is the weight of the edge. ``"auto"``: yes, if the first edge has one; then
@@ -68,13 +68,13 @@ def load_edge_list(path, *, weighted="auto", comments=("#", "%"), delimiter=None
         What separates the entries of a line; None means blanks and tabs, any number of them. Where it is one character,
         entries may be in double quotes, as in CSV files, within a line.
     header : bool or None, default=None
-        Whether the first line that is no comment names columns and is skipped; None means that its words decide.
+        Whether the first line that is not a comment names columns and is skipped; None decides by its words.
 
     Returns
     -------
     Bunch
         - ``graph``: (n_nodes, n_nodes) symmetric ``csr_array`` of float64. A self-loop is on the diagonal, once. A
-          weight of 0 is no edge, but its nodes belong to the graph: ``u u 0`` names a node without edges;
+          weight of 0 is not an edge, but its nodes belong to the graph: ``u u 0`` names a node without edges;
         - ``node_ids``: (n_nodes,) the names of the nodes in the file, in the order of the rows of ``graph``. If all of
           them are integers they are an int64 array and sorted; else strings, in order of their first appearance;
         - ``DESCR``: a line that describes the graph.
@@ -115,7 +115,7 @@ def read_edge_list(path, *, weighted="auto", marks=("#", "%"), delimiter=None, h
     """Return what ``load_edge_list`` does; ``header`` is whether the first line is one, None where that must show."""
     edges = list(_edges(path, text_lines(path), weighted, marks, delimiter, header))
     if not edges:
-        raise DataError(f"{path}: there is no edge in it; write one a line, as 'u v' or 'u v weight'.")
+        raise DataError(f"{path}: there is no edge in it; write one per line, as 'u v' or 'u v weight'.")
     node_ids, rows, columns = number_nodes(edges)
     graph = symmetric_graph(path, edges, rows, columns, len(node_ids))
     return Bunch(graph=graph, node_ids=node_ids, DESCR=describe_graph(path.name, graph))
@@ -139,7 +139,7 @@ def text_lines(path):
             yield from stream
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as reason:
         why = reason.strerror if isinstance(reason, OSError) and reason.strerror else reason
-        why = "it is no text in UTF-8" if isinstance(reason, UnicodeDecodeError) else why
+        why = "it is not UTF-8 text" if isinstance(reason, UnicodeDecodeError) else why
         raise DataError(
             f"{path}: this cannot be read ({why}); name a text file in UTF-8, or one compressed by gzip."
         ) from reason
@@ -180,7 +180,7 @@ def _entries(path, number, line, delimiter):
     try:
         (entries,) = csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True)
     except csv.Error as error:
-        message = f"{path}:{number}: the quotes in {line[:60]!r} are not as in CSV. "
+        message = f"{path}:{number}: the quotes in {line[:60]!r} do not follow CSV rules. "
         raise DataError(message, _remedy("quote")) from error
     return [entry.strip() for entry in entries]
 
@@ -201,7 +201,7 @@ def _is_header(path, number, entries, third_is_weight):
 
 
 def edge_weight(path, number, entry):
-    """Return a weight, or refuse what is none."""
+    """Return a weight, or refuse what is not one."""
     try:
         weight = float(entry) if entry.isascii() and "_" not in entry else math.nan  # Python reads more than is meant
     except ValueError:
@@ -218,7 +218,7 @@ def edge_weight(path, number, entry):
 def number_nodes(edges, nodes=None):
     """Return the names of the nodes, and the two ends of every edge as positions among them.
 
-    Nodes are those of the edges unless others are named, too.
+    Nodes are those of the edges unless others are named as well.
     """
     names = list(dict.fromkeys(chain.from_iterable(edge.ends for edge in edges)) if nodes is None else nodes)
     node_ids = np.array(names)

@@ -7,7 +7,7 @@ from sklearn.utils import Bunch
 from kernelweave.datasets.checks import as_generator, check_amount, check_count
 from kernelweave.foundation.errors import ParameterError
 
-# Mean intensities of the tissues of the synthetic slice; fluid fills the ventricles, too.
+# Mean intensities of the tissues of the synthetic slice; fluid also fills the ventricles.
 _TISSUES = {"background": 0.05, "skull": 0.25, "fluid": 0.35, "grey matter": 0.6, "white matter": 0.85}
 
 
@@ -25,7 +25,7 @@ def pixel_features(image, *, window=31, n_bins=70, mask=None):
     n_bins : int, default=70
         Equally wide bins over the range of the whole image.
     mask : array-like of bool of shape (height, width), default=None
-        Pixels to describe; None takes all. Windows still cover the whole image.
+        Pixels to describe; None means all. Windows still cover the whole image.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def pixel_features(image, *, window=31, n_bins=70, mask=None):
     window = check_count("window", window, least=1)
     n_bins = check_count("n_bins", n_bins, least=1)
     if window % 2 == 0:
-        raise ParameterError(f"window={window} must be odd, so that the pixel lies in its middle.")
+        raise ParameterError(f"window={window} must be odd, so that the pixel is in its middle.")
     chosen = np.ones(image.shape, dtype=bool) if mask is None else np.asarray(mask, dtype=bool)
     if chosen.shape != image.shape or not chosen.any():
         raise ParameterError(f"mask of shape {chosen.shape} must choose pixels of an image of shape {image.shape}.")

@@ -58,7 +58,7 @@ def load_metis(path):
     body = lines[1:]
     if len(body) < header.n_nodes:
         raise DataError(
-            f"{path}:{lines[0][0]}: the first line promises {header.n_nodes} nodes, and {len(body)} line(s) follow; a "
+            f"{path}:{lines[0][0]}: the first line announces {header.n_nodes} nodes, but {len(body)} line(s) follow; a "
             "node without neighbours has an empty line."
         )
     if more := [number for number, line in body[header.n_nodes :] if line.strip()]:
@@ -84,14 +84,14 @@ class _Node:
 
 
 def _lines(path):
-    """Return the lines that are no comments, with their numbers from 1."""
+    """Return the lines that are not comments, with their numbers from 1."""
     text = _text(path)
     if not text.strip():
         raise DataError(f"{path}:1: the file is empty.")
     numbered = enumerate(text.removesuffix("\n").split("\n"), 1)
     lines = [(number, line) for number, line in numbered if not line.startswith("%")]
     if not lines:
-        raise DataError(f"{path}:1: there are comments alone.")
+        raise DataError(f"{path}:1: there is nothing but comments.")
     return lines
 
 
@@ -102,7 +102,7 @@ def _header(path, number, line):
     code = entries[2] if len(entries) > 2 else 0
     sizes, nodes, edges = code // 100, code // 10 % 10, code % 10
     if max(sizes, nodes, edges) > 1:
-        raise DataError(f"{path}:{number}: {code} is no code of weights; its digits are 0 or 1.")
+        raise DataError(f"{path}:{number}: {code} is not a weight code; its digits are 0 or 1.")
     n_node_weights = (entries[3] if len(entries) > 3 else 1) if nodes else 0
     return _Header(entries[0], entries[1], edges == 1, sizes == 1, n_node_weights)
 
@@ -140,7 +140,7 @@ def _graph(path, header, nodes):
         raise DataError(f"{path}: the edge between nodes {u} and {v} is listed differently at its two ends.")
     n_listed = (len(rows) + int((rows == columns).sum())) // 2
     if n_listed != header.n_edges:
-        raise DataError(f"{path}:1: the first line promises {header.n_edges} edges, and {n_listed} are listed.")
+        raise DataError(f"{path}:1: the first line announces {header.n_edges} edges, but {n_listed} are listed.")
     node_weights = np.array([node.weights for node in nodes], dtype=np.float64) if header.n_node_weights else None
     about = f"{path.name}: a graph of {n} nodes and {n_listed} edges."
     return Bunch(graph=graph, node_ids=np.arange(1, n + 1), node_weights=node_weights, DESCR=about)
@@ -151,13 +151,14 @@ def _text(path):
         raw = path.read_bytes()
         return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("ascii").replace("\r\n", "\n")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise DataError(f"{path}: this is no readable METIS file ({' '.join(str(error).split())[:120]}).") from error
+        raise DataError(f"{path}: this is not a readable METIS file ({' '.join(str(error).split())[:120]}).") from error
 
 
 def _integers(path, number, line):
     if "_" in line:  # Python reads 1_000 as a number
-        raise DataError(f"{path}:{number}: {next(each for each in line.split() if '_' in each)[:40]!r} is no integer.")
+        entry = next(each for each in line.split() if "_" in each)
+        raise DataError(f"{path}:{number}: {entry[:40]!r} is not an integer.")
     try:
         return [int(entry) for entry in line.split()]
     except ValueError as error:
-        raise DataError(f"{path}:{number}: {str(error).rpartition(': ')[2][:40]} is no integer.") from error
+        raise DataError(f"{path}:{number}: {str(error).rpartition(': ')[2][:40]} is not an integer.") from error

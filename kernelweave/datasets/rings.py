@@ -18,7 +18,7 @@ def make_two_rings(
     """Make two concentric rings in the plane.
 
     Kernel k-means with a Gaussian kernel of width 1 separates them, ordinary k-means cannot. MSc 5.1 uses
-    500 points and prints the error 320.17 of the right partition, which 12 of 100 restarts found; it does
+    500 points and prints the error 320.17 of the correct partition, which 12 of 100 restarts found; it does
     not print the geometry. Radii, sizes and noise are therefore this library's choice: the partition
     into rings has the error 320.2 on average over seeds, with standard deviation 0.5, and about one start
     in five from a random partition finds them.
@@ -79,7 +79,7 @@ def make_ten_rings(
     """Make five copies of a dense ring inside a thin one: ten clusters of very different density.
 
     The data of MSc 5.1 and PhD 2.5.1 are 5 x (700 + 300) points. With a Gaussian kernel of width 1.8 the
-    right partition has the printed error 966.87, and kernel k-means found it in none of 100 restarts
+    correct partition has the printed error 966.87, and kernel k-means found it in none of 100 restarts
     (3 of 500 in the PhD). The geometry is not printed. Radii, noise and centres are this library's
     choice: the partition into rings has the error 967.0 on average over seeds, with standard deviation 0.7.
 

@@ -37,7 +37,7 @@ Fetcher = Callable[[Path, int], Arrays]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a set can be had: files and how to read them, or a fetcher of scikit-learn."""
+    """Where a set comes from: files and how to read them, or a fetcher of scikit-learn."""
 
     about: str
     files: tuple[File, ...] = ()
@@ -58,7 +58,7 @@ class DataSet:
     @property
     def origin(self) -> str:
         """Where the set comes from, in words."""
-        return self.sources[0].about if self.sources else "not public as far as known"
+        return self.sources[0].about if self.sources else "not known to be public"
 
 
 @cache

@@ -50,8 +50,8 @@ def make_corrupted_views(
     """Make views that each misplace some samples, and views that are mostly noise (PhD 3.4.2).
 
     Three Gaussian classes in the plane, far enough apart that clustering the original separates them
-    without error. A corrupted view is a translated copy in which ``n_corrupted`` samples are drawn anew
-    from one of the other classes; no single such view can put them right, several together can. A noisy
+    without error. A corrupted view is a translated copy in which ``n_corrupted`` samples are drawn again
+    from one of the other classes; no single such view can place them correctly, but several together can. A noisy
     view is the original plus Gaussian noise. Means and covariances are not printed in the source. Those
     used here have their means at (0, 0), (3.2, 0) and (1.6, 2.8) and standard deviations near 0.33.
 
@@ -64,7 +64,7 @@ def make_corrupted_views(
     n_samples : int, default=700
         Number of samples, split 3 : 2 : 2 over the classes; at least 7.
     n_corrupted : int, default=50
-        Samples replaced in each corrupted view, chosen anew for each.
+        Samples replaced in each corrupted view, chosen independently for each.
     noise_std : float, default=2.5
         Standard deviation of the noise in the noisy views.
     translation : float, default=1.0
@@ -114,7 +114,7 @@ def make_corrupted_views(
 def make_two_view_toy(n_samples=700, *, random_state=None):
     """Make three clusters that are clear but not linearly separable in one view, mixed in the other.
 
-    In the manner of PhD 4.3.1, whose data are ``load_benchmark("mvkkm_synthetic")``: an open arc
+    Similar to PhD 4.3.1, whose data are ``load_benchmark("mvkkm_synthetic")``: an open arc
     around two compact groups. The second view is a noisy version of the first, in which the two groups
     are spread out and lie over the ends of the arc. Sizes, places and spreads follow that file.
 

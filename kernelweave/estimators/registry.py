@@ -1,4 +1,4 @@
-"""Estimators by name, each loaded on first use: whoever needs one does not wait for twenty-seven."""
+"""Estimators by name, each loaded on first use: using one does not mean waiting for twenty-seven."""
 
 from importlib import import_module
 

@@ -4,9 +4,9 @@ A cluster has a colour and a shape: colour c modulo 20, shape c modulo 7. The tw
 that a pair comes back after 140 clusters only.
 
 The first six colours are those of Okabe and Ito. Twenty colours cannot all differ for people who do not see all of
-them; those that look alike to them have different shapes. Distances between colours (Euclidean in Oklab, where 0.02 is
-about the least that an eye sees) are at least 0.08 for any two, and at least 0.09 for any two of one shape also as seen
-without red, green or blue receptors (Machado, Oliveira and Fernandes 2009); ``tests/evaluation/test_palette.py``
+them; those that look the same to them have different shapes. Distances between colours (Euclidean in Oklab, where 0.02
+is about the least that an eye sees) are at least 0.08 for any two, and at least 0.09 for any two of one shape also as
+seen without red, green or blue receptors (Machado, Oliveira and Fernandes 2009); ``tests/evaluation/test_palette.py``
 measures both.
 """
 

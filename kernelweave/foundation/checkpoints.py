@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a run in a file, from which the run goes on after it was stopped.
+"""Checkpoints: the state of a run in a file, from which the run resumes after an interruption.
 
 A run has stages ("start 3", "start 3/descent"). Of every stage the file holds one state: where it stands, or how it
 ended. States are numbers, text, arrays, and lists and dicts of these; results are frozen dataclasses of them. Nothing
@@ -32,9 +32,9 @@ from kernelweave.foundation.logged_warnings import warn
 MAGIC = b"KWEAVE-C"
 VERSION = 1
 CHECKSUM_BYTES = 32
-#: Seconds between two writes at least.
+#: Least number of seconds between two writes.
 INTERVAL = 3.0
-#: Writing may take this share of the time of a run at most.
+#: Writing may take at most this share of the time of a run.
 SHARE = 0.02
 # Kinds of arrays that a file may hold: truth values and numbers.
 _KINDS = "biuf"
@@ -43,7 +43,7 @@ State = dict[str, Any]
 Result = TypeVar("Result")
 P = ParamSpec("P")
 
-REMEDY = "Delete the file, or give another name."
+REMEDY = "Delete the file, or choose another name."
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -89,16 +89,16 @@ def from_bytes(content: bytes) -> tuple[dict[str, str], dict[str, Stage]]:
     """Return identity and stages of a checkpoint file; ValueError says what is wrong with it."""
     body = content[:-CHECKSUM_BYTES]
     if not content.startswith(MAGIC):
-        raise ValueError("is no checkpoint of kernelweave")
+        raise ValueError("is not a checkpoint of kernelweave")
     if _checksum(body) != content[-CHECKSUM_BYTES:]:
-        raise ValueError("is damaged: its checksum does not fit")
+        raise ValueError("is damaged: its checksum does not match")
     version = int.from_bytes(body[8:12], "little")
     if version != VERSION:
-        raise ValueError(f"has version {version} of the format, and this version of kernelweave reads {VERSION}")
+        raise ValueError(f"has format version {version}, but this version of kernelweave reads version {VERSION}")
     try:
         return _parsed(body)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"is damaged: what it holds does not fit its description ({error})") from error
+        raise ValueError(f"is damaged: its contents do not match its description ({error})") from error
 
 
 def _parsed(body: bytes) -> tuple[dict[str, str], dict[str, Stage]]:
@@ -127,7 +127,7 @@ def _taken_apart(value: Any, arrays: list[Array]) -> Any:
     """Return a value as JSON has it; arrays are copied to a list and named by their place in it."""
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in _KINDS:
-            raise TypeError(f"Arrays of {value.dtype} are not kept in checkpoints.")
+            raise TypeError(f"Arrays of {value.dtype} cannot be stored in checkpoints.")
         arrays.append(_compact(value))
         return {"array": len(arrays) - 1, "dtype": value.dtype.str}
     if isinstance(value, np.generic):
@@ -140,7 +140,7 @@ def _taken_apart(value: Any, arrays: list[Array]) -> Any:
         return [_taken_apart(each, arrays) for each in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"{type(value).__name__} is not kept in checkpoints.")
+    raise TypeError(f"{type(value).__name__} cannot be stored in checkpoints.")
 
 
 def _compact(array: Array) -> Array:
@@ -265,7 +265,7 @@ class _File:
         return time.monotonic() >= self._next
 
     def take(self, name: str, stage: Stage) -> None:
-        """Put a stage in place of what was known of it and of stages within it; write if it is time to."""
+        """Put a stage in place of what was known about it and about stages within it; write if it is time to."""
         with self._lock:
             kept = {each: state for each, state in self.stages.items() if not each.startswith(f"{name}/")}
             self.stages = {**kept, name: stage}
@@ -293,8 +293,9 @@ class _File:
         except OSError as error:
             if not self._warned:
                 warn(
-                    f"checkpoint={str(self.path)!r} cannot be written ({error.strerror}): the run goes on, but a stop "
-                    "now would lose what it has done since the last write. It is tried again every few seconds.",
+                    f"checkpoint={str(self.path)!r} cannot be written ({error.strerror}): "
+                    "the run continues, but stopping it "
+                    "now would lose the work since the last write. Writing is tried again every few seconds.",
                     UserWarning,
                 )
             self._warned = True
@@ -324,22 +325,22 @@ def _claimed(path: str | os.PathLike[str], here: Argument) -> Callable[[], None]
         with suppress(FileNotFoundError, NotADirectoryError):
             mode = file.stat().st_mode
     except OSError as error:
-        raise ParameterError(here, f" cannot be read ({error.strerror}). Give another name.") from error
+        raise ParameterError(here, f" cannot be read ({error.strerror}). Choose another name.") from error
     except ValueError as error:  # a null byte
-        raise ParameterError(here, f" is no name of a file ({error}). Give another name.") from error
+        raise ParameterError(here, f" is not a file name ({error}). Choose another name.") from error
     if stat.S_ISDIR(mode):
         raise ParameterError(here, " is a folder. Name a file in it.")
     if not stat.S_ISREG(mode):
-        raise ParameterError(here, " is no ordinary file. Give another name.")
+        raise ParameterError(here, " is not a regular file. Choose another name.")
     if not file.parent.is_dir():
         raise ParameterError(
-            here, f" lies in a folder that does not exist, {os.fspath(file.parent)!r}. Make the folder."
+            here, f" lies in a folder that does not exist, {os.fspath(file.parent)!r}. Create the folder."
         )
     try:
         return claimed(file)
     except BlockingIOError as error:
         raise ParameterError(
-            here, " is in use: another fit keeps its state there. Wait until it has ended, or give another name."
+            here, " is in use: another fit keeps its state there. Wait until it has ended, or choose another name."
         ) from error
     except OSError as error:
         raise ParameterError(
@@ -355,14 +356,14 @@ def _stages_in(file: Path, here: Argument, identity: Mapping[str, str]) -> dict[
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ParameterError(here, f" cannot be read ({error.strerror}). Give another name.") from error
+        raise ParameterError(here, f" cannot be read ({error.strerror}). Choose another name.") from error
     try:
         stored, stages = from_bytes(content)
     except ValueError as error:
         raise ParameterError(here, f" {error}. {REMEDY}") from error
     difference = _difference(stored, identity)
     if difference is not None:
-        raise ParameterError(here, f" is that of another run: {difference}. {REMEDY}")
+        raise ParameterError(here, f" belongs to another run: {difference}. {REMEDY}")
     return stages
 
 
@@ -372,5 +373,5 @@ def _difference(stored: Mapping[str, str], identity: Mapping[str, str]) -> str |
         there = stored.get(name, "absent")
         now = identity.get(name, "absent")
         if there != now:
-            return f"{name} was {there} there and is {now} now"
+            return f"{name} was {there} and is now {now}"
     return None

@@ -43,12 +43,12 @@ def config_context(**settings: Any) -> Iterator[None]:
     client : distributed.Client, default=None
         Fits inside the block run on the workers of this Dask cluster, also those of arrays in memory.
     device : {"cuda", "cuda:0", ..., "cpu"} or torch.device, default=None
-        Fits inside the block run by torch on this device, where the estimator has a way there; others say that they do
-        not. ``"cpu"`` is torch on the processor, for comparisons. None is the usual way: compiled loops on all cores.
+        Fits inside the block run with torch on this device if the estimator supports it; others warn and run on the
+        processor. ``"cpu"`` is torch on the processor, for comparisons. None means compiled loops on all cores.
     precision : {"tf32x3", "float64", "tf32"}, default="tf32x3"
-        How passes over kernels that are not stored form inner products on a device. ``"tf32x3"`` has the accuracy of
-        single precision on the tensor cores; samples that it leaves undecided are decided in double precision, so that
-        labels and objective are those of ``"float64"``. ``"tf32"`` is faster and decides by sums that are off by up to
+        How inner products are formed on a device in passes over kernels that are not stored. ``"tf32x3"`` has the
+        accuracy of single precision on tensor cores; samples that this leaves undecided are settled in double
+        precision, so that labels and objective are those of ``"float64"``. ``"tf32"`` is faster, with errors of up to
         a thousandth: labels may differ.
 
     Examples
@@ -62,7 +62,7 @@ def config_context(**settings: Any) -> Iterator[None]:
         known = ", ".join(Config.__dataclass_fields__)
         raise TypeError(f"config_context() has no setting {', '.join(unknown)}; it takes {known}.")
     if settings.get("precision", PRECISIONS[0]) not in PRECISIONS:
-        raise ValueError(f"precision={settings['precision']!r} is none of {', '.join(map(repr, PRECISIONS))}.")
+        raise ValueError(f"precision={settings['precision']!r} must be one of {', '.join(map(repr, PRECISIONS))}.")
     token = _config.set(replace(get_config(), **settings))
     try:
         yield

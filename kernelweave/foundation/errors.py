@@ -45,7 +45,7 @@ class ParameterError(_PiecewiseError):
 
 
 class ViewError(ValueError):
-    """Views that do not fit together or do not hold numbers."""
+    """Views that do not match or do not hold numbers."""
 
 
 class KernelError(ValueError):
@@ -57,19 +57,19 @@ class DataError(_PiecewiseError):
 
 
 class WorkersLostError(RuntimeError):
-    """Every worker of a cluster is gone, and none came back."""
+    """All workers of a cluster were lost, and none came back."""
 
 
 class MissingPackageError(ImportError):
-    """A package that an option needs and that is not installed; the message names the extra that brings it."""
+    """A package that an option needs and that is not installed; the message names the extra that installs it."""
 
 
 class NotPSDWarning(UserWarning):
-    """A kernel with negative eigenvalues: no feature space stands behind it."""
+    """A kernel with negative eigenvalues, which no feature space has."""
 
 
 class ViewWarning(UserWarning):
-    """A view, or samples in it, that say nothing of the clusters or contradict them."""
+    """A view, or samples in it, that carry no information about the clusters or contradict them."""
 
 
 __all__ = [

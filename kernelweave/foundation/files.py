@@ -161,7 +161,7 @@ def _created(partial: Path) -> Iterator[None]:
 
 def _remove_unless_held(leftover: Path) -> None:
     """Remove an ordinary file whose lock nobody holds."""
-    with suppress(OSError):  # it is gone, held, belongs to somebody else, or is no file
+    with suppress(OSError):  # it is gone, held, belongs to somebody else, or is not a file
         handle = os.open(leftover, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         try:
             if stat.S_ISREG(os.fstat(handle).st_mode) and _locked(handle, wait=False):
@@ -179,7 +179,7 @@ def _permissions(target: Path) -> int | None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "Not an ordinary file, and cannot be replaced")
+        raise OSError(errno.EINVAL, "Not a regular file, and cannot be replaced")
     return stat.S_IMODE(mode)
 
 

@@ -48,7 +48,7 @@ def batches_within(limit: float, row_bytes: float, most: int, least: int = 1) ->
 
 
 def room_beside(work: float, memory_limit: float) -> float:
-    """Return what a limit leaves for matrices beside ``work`` MiB that passes, some of which is free."""
+    """Return what a limit leaves for matrices beside ``work`` MiB that passes, part of which is free."""
     return max(0.0, memory_limit - max(0.0, work - max(FREE, PASSING * memory_limit)))
 
 

@@ -158,5 +158,5 @@ def mapped(work: Callable[[Task], Result], tasks: Sequence[Task], threads: int) 
             ahead.release()
     finally:
         closed.set()
-        ahead.release(threads)  # whoever waits for room goes on, and ends
+        ahead.release(threads)  # those waiting for room continue, and end
         job.close()

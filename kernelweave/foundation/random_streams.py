@@ -20,7 +20,7 @@ PURPOSES: dict[str, tuple[int, ...]] = {
     "rounding": (6, 0),  # k-means on an embedding or on a consensus, after a run
     "displayed samples": (7, 0),  # the samples shown in a plot or a report
     "judged samples": (8, 0),  # the samples a criterion is computed on
-    "reference data": (9, 0),  # data without clusters, to compare with
+    "reference data": (9, 0),  # data without clusters, for comparison
     "annealing": (10, 0),  # moves of a parameter search
     "view checks": (11, 0),  # what single views have to do with joint clusters
     "cells": (12, 0),  # where an approximate search for neighbours looks

@@ -23,7 +23,7 @@ def provided(purpose: str) -> Callable[..., Any]:
     """Return the function provided for a purpose; its module is imported now."""
     if purpose not in _places:
         known = ", ".join(map(repr, sorted(_places))) or "nothing"
-        raise LookupError(f"Nothing is provided for {purpose!r}; there is {known}.")
+        raise LookupError(f"Nothing is provided for {purpose!r}; known purposes: {known}.")
     module, _, name = _places[purpose].partition(":")
     function: Callable[..., Any] = getattr(import_module(module), name)
     return function

@@ -74,12 +74,12 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..
         def fit_and_log(estimator: Any, *args: Any, **kwargs: Any) -> Any:
             if not weighted and "sample_weight" in kwargs:
                 raise TypeError(
-                    f"{type(estimator).__name__} does not support sample_weight: its method counts all samples alike. "
-                    "Leave it out, or use an estimator whose fit takes weights, such as KernelKMeans."
+                    f"{type(estimator).__name__} does not support sample_weight: its method gives all samples "
+                    "equal weight. Leave it out, or use an estimator whose fit takes weights, such as KernelKMeans."
                 )
             if get_config().client is not None and not getattr(estimator, "_takes_blocks", True):
                 raise ParameterError(
-                    f"{type(estimator).__name__} works in one process and not on the workers of a client. Leave "
+                    f"{type(estimator).__name__} runs in one process and not on the workers of a client. Leave "
                     "config_context for this fit, or use KernelKMeans, MinMaxKMeans, MinMaxKernelKMeans, "
                     "MultiViewKernelKMeans, GraphFusionClustering or kernel spectral clustering."
                 )
@@ -102,12 +102,12 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Callable[..
 
 @contextmanager
 def _device_of(estimator: Any, args: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Have a fit run where its tensors lie, or on this machine's cores where the estimator has no way elsewhere."""
+    """Run a fit where its tensors are, or on this machine's cores if the estimator supports no device."""
     X, found = without_tensors(args[0]) if args else (None, None)
     device = get_config().device if found is None else found
     if device is not None and not getattr(estimator, "_takes_device", False):
         warn(
-            f"{type(estimator).__name__} has no way to run on device={str(device)!r}; it runs on the processor.",
+            f"{type(estimator).__name__} cannot run on device={str(device)!r}; it runs on the processor.",
             UserWarning,
         )
         device = None
@@ -119,7 +119,7 @@ def _device_of(estimator: Any, args: tuple[Any, ...]) -> Iterator[tuple[Any, ...
             raise
         raise MemoryError(
             f"device={str(device)!r} ran out of memory in the fit of {type(estimator).__name__} ({error_line(error)}). "
-            "Use storage='blockwise', which stores no kernel matrix, fewer samples, or another device."
+            "Use storage='blockwise', which stores no kernel matrix, or fewer samples, or another device."
         ) from error
 
 

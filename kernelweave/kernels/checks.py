@@ -27,7 +27,7 @@ def check_kernel_matrix(K: Matrix, name: str = "X") -> float:
     if difference > RELATIVE_ASYMMETRY.get(str(K.dtype), 1e-10) * peak:
         raise KernelError(
             f"{name} is not symmetric: {name}[{i}, {j}] = {K[i, j]:.9g} but {name}[{j}, {i}] = {K[j, i]:.9g}. "
-            f"A kernel is the same both ways; for a directed similarity pass ({name} + {name}.T) / 2."
+            f"A kernel is the same in both directions; for a directed similarity pass ({name} + {name}.T) / 2."
         )
     return peak
 

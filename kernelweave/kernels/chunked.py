@@ -1,4 +1,4 @@
-"""Kernels of tables that are not in memory as a whole: rows lie in blocks in files or on the workers of a cluster.
+"""Kernels of tables that are not in memory as a whole: rows are in blocks in files or on the workers of a cluster.
 
 Features of linear kernels and of approximations are computed block by block; they are kept where they fit and computed
 again at every pass where they do not. Kernels of all pairs of samples are exact: the rows of one block after another
@@ -32,14 +32,14 @@ from kernelweave.kernels.spec.fitting import (
 )
 
 NOT_HERE = (
-    "would have to meet all training samples, which lie elsewhere and are more than memory_limit allows. Raise it, or "
+    "would have to be compared with all training samples, which are elsewhere and exceed memory_limit. Raise it, or "
     "use approximation='nystroem', whose centres are small."
 )
 WHY_NOT_SAVED = f"After loading, new samples {NOT_HERE} labels_ and other arrays can be saved as they are."
 
 
 def in_blocks(X: Any) -> bool:
-    """Whether samples lie in blocks elsewhere."""
+    """Whether samples are in blocks elsewhere."""
     return isinstance(X, BlockArray)
 
 
@@ -140,7 +140,9 @@ class ChunkedFeatures(FittedKernel):
     def operator(self, storage: Any = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the inner products."""
         if storage == "dense":
-            raise ParameterError("storage='dense' keeps all pairs of samples, which tables in blocks cannot.")
+            raise ParameterError(
+                "storage='dense' stores all pairs of samples, which is not possible for tables in blocks."
+            )
         return FeatureKernel(self.features, backend=self.features.backend)
 
     def cross(self, X: Matrix) -> KernelOperator:
@@ -179,7 +181,9 @@ class ChunkedFormula(FittedKernel):
     def operator(self, storage: Any = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the kernel, computed tile by tile."""
         if storage == "dense":
-            raise ParameterError("storage='dense' keeps all pairs of samples, which tables in blocks cannot.")
+            raise ParameterError(
+                "storage='dense' stores all pairs of samples, which is not possible for tables in blocks."
+            )
         return PairKernel(self.formula, self.prepared, memory_limit)
 
     def cross(self, X: Matrix) -> KernelOperator:
@@ -207,7 +211,7 @@ def _fits_here(array: BlockArray, memory_limit: float) -> bool:
     n, width = array.shape
     if 8 * n * width <= memory_limit * 2**20:
         return True
-    warn(f"The model has labels, but cannot be saved, nor predict: new samples {NOT_HERE}", UserWarning)
+    warn(f"The model has labels, but it cannot be saved and cannot predict: new samples {NOT_HERE}", UserWarning)
     return False
 
 
@@ -230,7 +234,7 @@ def fit_chunked_kernel(
 ) -> FittedKernel:
     """Fix every parameter of a kernel on samples in blocks; the arguments are those of ``fit_kernel``."""
     if not isinstance(kernel, str):
-        raise ParameterError("Tables in blocks take kernels by name; give one such as 'linear' or 'rbf'.")
+        raise ParameterError("Tables in blocks need kernels by name, such as 'linear' or 'rbf'.")
     params = _with_gamma(X, kernel, dict(params or {}), weights)
     few = X.backend.at(X, np.array([0, X.shape[0] - 1])).astype(np.float64)
     if approximation is not None:
@@ -328,7 +332,7 @@ def _approximated(
 
 
 def view_means(op: Any, labels: Ints, weights: Floats, totals: Floats) -> list[Floats] | None:
-    """Return the means of clusters in every view, where the features of all views lie in blocks; None elsewhere."""
+    """Return the means of clusters in every view, where the features of all views are in blocks; None elsewhere."""
     if not in_blocks(getattr(op, "Phi", None)):
         return None
     sums = op.feature_sums(op.backend.labels(labels), op.backend.array(weights), len(totals))

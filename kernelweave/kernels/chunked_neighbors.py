@@ -1,4 +1,4 @@
-"""Nearest neighbours of samples that lie in blocks elsewhere.
+"""Nearest neighbours of samples that are in blocks elsewhere.
 
 The rows of some blocks at a time travel to all places, where those of every block are compared with them; what comes
 back are a few candidates for each sample, and the nearest ones so far are kept here.

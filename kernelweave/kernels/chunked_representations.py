@@ -1,4 +1,4 @@
-"""Representations of a view whose rows lie in blocks elsewhere: fitted by sums over blocks, applied where rows are.
+"""Representations of a view whose rows are in blocks elsewhere: fitted by sums over blocks, applied where rows are.
 
 Sums are added block after block, so means can differ from those of one table in the last digit.
 """

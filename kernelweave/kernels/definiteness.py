@@ -11,7 +11,7 @@ def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int =
     """Return an eigenvalue bound that proves the kernel indefinite, or None where no proof was found.
 
     Every Ritz value lies above the smallest eigenvalue, and so does every eigenvalue of a principal block: a
-    clearly negative one is proof. None is no proof of the contrary. Costs a block of ``n_rows`` and, where
+    clearly negative one is proof. None does not prove the contrary. Costs a block of ``n_rows`` and, where
     products are cheap, ``n_steps`` of them.
     """
     if op.psd:
@@ -21,7 +21,8 @@ def negative_eigenvalue(op: KernelOperator, *, n_rows: int = 400, n_steps: int =
     block = np.asarray(op.block(rows, rows), dtype=np.float64)
     ritz = _lanczos(op, n_steps) if n > len(rows) and op.cheap_products else np.zeros(1)
     with single_threaded_blas():  # waking threads takes longer than a block of this size
-        # The largest eigenvalue is no smaller than any entry: what is small beside these is small beside it.
+        # The largest eigenvalue is no smaller than any entry: what is small compared with these is small compared with
+        # it.
         least_scale = max(float(np.abs(block).max()), float(np.abs(ritz).max()))
         if ritz.min() >= -op.resolution * least_scale and _has_factor(block, 0.5 * op.resolution * least_scale):
             return None

@@ -231,7 +231,7 @@ class DeviceKernel(KernelOperator):
 
 
 class DeviceGraph(KernelOperator):
-    """Affinities of a graph on a device. Its entries stay on the host, too, for blocks that are asked for."""
+    """Affinities of a graph on a device. Its entries also stay on the host, for blocks that are asked for."""
 
     backend: Backend
     cheap_products = True

@@ -342,7 +342,7 @@ def check_divergences(D: Array, label: str) -> None:
     if len(bad):
         i, j = bad[0]
         raise ParameterError(
-            f"{label}[{i}, {j}] = {D[i, j]}: divergences are not negative and not NaN. Use inf where a component "
+            f"{label}[{i}, {j}] = {D[i, j]}: divergences must be non-negative and not NaN. Use inf where a component "
             "leaves no probability to a sample."
         )
 

@@ -111,7 +111,7 @@ class FeatureKernel(KernelOperator):
         return self.backend.assign_by_size(self.Phi, means, norms, labels, tolerance, diag, weights, totals)
 
     def _taken(self, features: Any, index: Index) -> Any:
-        """Return some rows of features, which may lie elsewhere."""
+        """Return some rows of features, which may be elsewhere."""
         if isinstance(features, np.ndarray) or sp.issparse(features):
             return features[index]
         rows = np.arange(features.shape[0])[index] if isinstance(index, slice) else np.asarray(index)

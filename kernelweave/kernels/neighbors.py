@@ -1,7 +1,7 @@
 """Nearest neighbours of samples, and the self-tuned graph that they make.
 
 Dense rows are compared by Euclidean distance, sparse rows of unit length by cosine: there, rows that share no column
-are no neighbours at all. Between samples equally far away drawn turns decide, for new samples their order.
+are not neighbours at all. Between samples equally far away drawn turns decide, for new samples their order.
 
 Dense rows are searched in one of three ways:
 
@@ -9,7 +9,7 @@ exact           reads all pairs
 in cells        rows are put into cells around sampled centres, and only the cells nearest to a cell are searched
 approximate     asks an index of a library, whose rows are entered in a drawn order
 
-"auto" is exact up to some ten thousand rows and looks into cells beyond. Sparse rows are always searched exactly. How
+"auto" is exact up to about ten thousand rows and looks into cells beyond. Sparse rows are always searched exactly. How
 many neighbours the last two find is measured on some rows.
 """
 
@@ -370,7 +370,7 @@ def _in_order(Z: Floats, known: Floats, chosen: Ints) -> tuple[Ints, Floats]:
 
 
 def sorted_by_distance(indices: Ints, distances: Floats, lengths: Floats) -> Neighbors:
-    """Return neighbours in order of distance; those equally far, but for rounding, in the order of the data."""
+    """Return neighbours in order of distance; those equally far, except for rounding, in the order of the data."""
     order = np.lexsort((indices, distances), axis=-1)
     distances = np.take_along_axis(distances, order, axis=1)
     indices = np.take_along_axis(indices, order, axis=1)

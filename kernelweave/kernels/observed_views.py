@@ -1,7 +1,7 @@
 """The kernels of several views, each among the samples that the view has.
 
 Sample i of the joint set is row ``position`` of the kernel of view v where ``samples[v][position] == i``. Nothing is
-known of samples that are absent from a view, so that its kernel has no rows for them.
+known about samples that are absent from a view, so that its kernel has no rows for them.
 """
 
 from collections.abc import Sequence

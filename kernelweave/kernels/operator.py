@@ -114,7 +114,7 @@ class KernelOperator(ABC):
             sums += (self.block(slice(None), samples) @ signed).T
 
     def partition(self, labels: Any, weights: Any, n_clusters: int) -> Partition:
-        """Return what is known of the clusters of a partition, kept where the data live."""
+        """Return what is known about the clusters of a partition, kept where the data live."""
         return SumsPartition(self, labels, weights, n_clusters)
 
     def candidate_gains(self, distances: BackendArray, weights: BackendArray, diag: BackendArray) -> BackendArray:
@@ -147,7 +147,7 @@ class KernelOperator(ABC):
         return None
 
     def sparse_matrix(self) -> "sp.csr_array | None":
-        """Return the kernel as one sparse matrix, None where it is no graph."""
+        """Return the kernel as one sparse matrix, None where it is not a graph."""
         return None
 
     def for_products(self) -> "KernelOperator":

@@ -4,8 +4,8 @@ table     one Gaussian with the covariance of the columns, within and across vie
           views), then every column bent to the shape that it has (skew, heavy or light tails, steps), but never to two
           modes
 kernel    a table of vectors whose inner products are the kernel goes the way of a table
-counts    entries dealt anew: every row keeps its values, every column its number of entries, which goes where is chance
-graph     edges rewired: every node keeps its number of edges, as far as chance allows, and weights are dealt anew
+counts    entries shuffled: every row keeps its values, every column its number of entries, which goes where is chance
+graph     edges rewired: every node keeps its number of edges, as far as chance allows, and weights are shuffled
 """
 
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ class StructurelessKernel:
 
 
 class StructurelessCounts:
-    """Sparse tables whose entries are dealt anew."""
+    """Sparse tables whose entries are shuffled."""
 
     def __init__(self, X: Matrix) -> None:
         self._entries = sp.coo_array(entries(X))

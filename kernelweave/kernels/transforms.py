@@ -352,7 +352,7 @@ def inverse_degrees(op: KernelOperator, weights: BackendArray | None = None, nam
         degree = backend.at(degrees, np.array([sample]))[0]
         raise KernelError(
             f"Sample {sample}{name} has a degree (sum of similarities) of {degree:.6g}; dividing by degrees "
-            "needs similarities that are not negative on the whole. Choose another kernel or another normalisation."
+            "needs degrees of at least 0. Choose another kernel or another normalisation."
         )
     positive = degrees > 0
     return backend.where(positive, 1.0 / backend.where(positive, degrees, 1.0), 0.0)
@@ -399,6 +399,6 @@ def _positive(spread: float, scale: float, name: str) -> float:
         where = f" of {name}" if name else ""
         raise KernelError(
             f"The samples{where} have spread {spread:.6g} in feature space, so the kernel cannot be normalised: all "
-            "samples look alike to it. Drop the view or choose another kernel."
+            "samples look the same to it. Drop the view or choose another kernel."
         )
     return spread

@@ -37,7 +37,7 @@ class CompositeKernel(KernelOperator):
         self.shape = self.parts[0].shape
         if any(part.shape != self.shape for part in self.parts) or len(self.parts) != len(self.coefficients):
             shapes = [part.shape for part in self.parts]
-            raise ValueError(f"Kernels of shapes {shapes} and {len(self.coefficients)} coefficients do not add up.")
+            raise ValueError(f"Kernels of shapes {shapes} and {len(self.coefficients)} coefficients do not match.")
         used = [part.psd for part, c in zip(self.parts, self.coefficients, strict=True) if c != 0]
         self.psd = True if all(used) and (self.coefficients >= 0).all() else None
 
@@ -66,7 +66,7 @@ class CompositeKernel(KernelOperator):
 
     @property
     def explicit_features(self) -> bool:
-        """Whether the features of all views are at hand: not in general."""
+        """Whether the features of all views are available: not in general."""
         return False
 
     def view_features(self) -> None:
@@ -123,7 +123,7 @@ class CompositeKernel(KernelOperator):
         return ViewSumsPartition(self, labels, weights, n_clusters)
 
     def sparse_matrix(self) -> sp.csr_array | None:
-        """Return a weighted sum of graphs as one sparse matrix, None where some kernel is no graph."""
+        """Return a weighted sum of graphs as one sparse matrix, None where some kernel is not a graph."""
         graphs = [part.sparse_matrix() for part in self.parts]
         if any(graph is None for graph in graphs):
             return None
@@ -190,7 +190,7 @@ class JoinedFeatures(FeatureKernel):
 
     @property
     def explicit_features(self) -> bool:
-        """Whether the features of all views are at hand: they are."""
+        """Whether the features of all views are available: they are."""
         return True
 
     def view_features(self) -> list[Matrix] | None:
@@ -273,7 +273,7 @@ def composite(
 
 
 def merged_graph(op: KernelOperator) -> GraphKernel | None:
-    """Return a weighted sum of graphs as one graph, None where some kernel is no graph."""
+    """Return a weighted sum of graphs as one graph, None where some kernel is not a graph."""
     graph = op.sparse_matrix()
     return None if graph is None else GraphKernel(graph)
 

@@ -1,1 +1,1 @@
-"""What a clustering knows of its clusters: sums, means, norms, and who would move."""
+"""What a clustering knows about its clusters: sums, means, norms, and who would move."""

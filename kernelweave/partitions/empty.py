@@ -19,7 +19,7 @@ def reseed_empty(
 
     The last sample of a cluster is not taken from it, and one that lies within ``tolerance`` of its centre is not
     taken at all: there are then fewer distinct samples than clusters, and the cluster stays empty. ``elsewhere`` counts
-    the samples of every cluster that are no part of the assignment.
+    the samples of every cluster that are not part of the assignment.
     """
     elsewhere = np.zeros(n_clusters, dtype=np.intp) if elsewhere is None else elsewhere
     held = backend.segment_sums(assignment.labels, weights, n_clusters) > 0

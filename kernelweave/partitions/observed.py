@@ -54,7 +54,7 @@ class _ViewClusters:
         return self._n_moves == 0
 
     def compute(self, labels: Ints) -> None:
-        """Compute everything anew from the labels of all samples."""
+        """Recompute everything from the labels of all samples."""
         self.labels = labels[self.samples]
         self.sums = np.asarray(self.op.cluster_sums(self.labels, self.shares, self._k))
         self._n_moves = 0
@@ -143,7 +143,7 @@ class ObservedPartition:
         #: The objective is known no better than this.
         self.noise = 16.0 * algebra.EPS * float(np.abs(self.coefficients) @ scales)
 
-    # What is known of the clusters
+    # What is known about the clusters
 
     @property
     def totals(self) -> Floats:
@@ -183,7 +183,7 @@ class ObservedPartition:
     # Going to another partition
 
     def refresh(self) -> None:
-        """Compute everything anew."""
+        """Recompute everything."""
         for view in self._views:
             view.compute(self.labels)
 
@@ -236,7 +236,7 @@ class ObservedPartition:
         return self.backend.nearest(-0.5 * self.costs(), ones, norms, self.labels, self.tolerance, nothing)
 
     def certain(self, lead: float) -> bool:
-        """Whether everything computed anew would leave every label where it is."""
+        """Whether recomputing everything would leave every label where it is."""
         return all(view.exact for view in self._views)
 
     def reseeded(self, assignment: Assignment) -> Ints:

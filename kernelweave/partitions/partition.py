@@ -1,14 +1,14 @@
-"""One partition and what is known of its clusters, kept up to date while samples move.
+"""One partition and what is known about its clusters, kept up to date while samples move.
 
 The object lives where the data live: labels, weights and distances of samples are arrays of the kernel's backend, and
-what the host sees are numbers for each cluster and how many samples would move. Computing everything anew costs a pass
+what the host sees are numbers for each cluster and how many samples would move. Recomputing everything costs a pass
 over the data; moving m samples costs their m rows. Rounding of the updates is bounded as they happen, and a pass is
 repeated when as many samples have moved as there are.
 
 A cluster that lost all its samples takes the sample farthest from its centre, unless that is the last of its own
 cluster. This lowers the objective further, so descent stays monotone. Where no sample lies away from its centre there
 are fewer distinct samples than clusters, and the cluster stays empty: it has no centre and is never the nearest.
-Clusters whose centres coincide (equal samples, split by the start) can be merged, and the freed one starts anew in the
+Clusters whose centres coincide (equal samples, split by the start) can be merged, and the freed one starts again in the
 same way.
 """
 
@@ -83,7 +83,7 @@ class Partition(ABC):
     # Going to another partition
 
     def refresh(self) -> None:
-        """Compute everything anew."""
+        """Recompute everything."""
         self._compute()
         self._n_moves = 0
         self._moved_weight = 0.0
@@ -151,7 +151,7 @@ class Partition(ABC):
         """Return the squared distance of every sample to the centre of its cluster."""
 
     def certain(self, lead: float) -> bool:
-        """Whether everything computed anew would leave every label where it is.
+        """Whether recomputing everything would leave every label where it is.
 
         A distance is off by at most 3 rounding / W; a lead over twice that cannot turn round.
         """
@@ -210,7 +210,7 @@ class Partition(ABC):
 
     @abstractmethod
     def _compute(self) -> None:
-        """Compute the sums anew."""
+        """Recompute the sums."""
 
     @abstractmethod
     def _update(self, moves: Moves) -> None:

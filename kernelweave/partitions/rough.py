@@ -2,8 +2,8 @@
 
 A rough pass is many times faster on a GPU. Its sums come with a bound on their error, sample by sample: where the lead
 of the nearest cluster is within the bound, the sums of the sample are computed again in double precision before it is
-decided. What clusters know of themselves, and with it the objective, is always in double precision: it takes the pairs
-inside clusters alone, and then those of samples that move.
+decided. What clusters know about themselves, and with it the objective, is always in double precision: it takes the
+pairs inside clusters alone, and then those of samples that move.
 """
 
 from typing import Any

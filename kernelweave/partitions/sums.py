@@ -1,4 +1,4 @@
-"""Partitions through cluster sums: any kernel, (k, n) numbers beside it."""
+"""Partitions through cluster sums: any kernel, (k, n) numbers besides it."""
 
 import numpy as np
 

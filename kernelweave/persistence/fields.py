@@ -47,7 +47,7 @@ def assembled(name: str, fields: Mapping[str, Any]) -> Any:
     for key, field in fields.items():
         object.__setattr__(value, key, field)
     unknown = sorted(fields.keys() - fields_in(value).keys())
-    fault = f"has {unknown[0]!r}, which is no field" if unknown else fault_of(value)
+    fault = f"has {unknown[0]!r}, which is not a field" if unknown else fault_of(value)
     if fault is not None:
         raise ValueError(f"{cls.__name__} {fault}")
     return value
@@ -70,7 +70,7 @@ def fault_of(value: Any) -> str | None:
     present = fields_in(value)
     for key in present:
         if callable(getattr(cls, key, None)):
-            return f"has {key!r}, which is no field"
+            return f"has {key!r}, which is not a field"
     required, hints = _expected(cls)
     for key in required:
         if key not in present:

@@ -56,9 +56,9 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
         A fitted estimator of this library, or a pipeline that ends in one; steps before it may be
         :class:`~kernelweave.preprocessing.ViewScaler` and scikit-learn's scalers.
     path : str or path
-        File to write, ``.kwm`` by habit; an existing one is replaced once the new one is complete.
+        File to write, usually ``.kwm``; an existing one is replaced once the new one is complete.
     notes : dict, default=None
-        Anything JSON can hold, kept beside the model; :func:`read_notes` returns it.
+        Anything that can be stored as JSON, kept with the model; :func:`read_notes` returns it.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
     last = model[-1] if isinstance(model, Pipeline) else model
     if type(last) not in ESTIMATORS:
         raise ParameterError(
-            f"model={type(last).__name__}(...) is no estimator of kernelweave and cannot be saved in its format."
+            f"model={type(last).__name__}(...) is not an estimator of kernelweave and cannot be saved in its format."
         )
     check_is_fitted(last)
     path = Path(path)
@@ -120,7 +120,7 @@ def _check_folder(path: Path) -> None:
         raise ParameterError(f"path={str(path)!r} is a folder. Name a file in it, such as {str(path / 'model.kwm')!r}.")
     if not path.parent.is_dir():
         raise ParameterError(
-            f"path={str(path)!r} lies in {str(path.parent)!r}, and there is no such folder. Make it first, or name "
+            f"path={str(path)!r} lies in {str(path.parent)!r}, but there is no such folder. Create it first, or name "
             "another one."
         )
 
@@ -130,7 +130,7 @@ def _check_notes(notes: Mapping[str, Any] | None) -> None:
         json.dumps(notes or {}, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"notes must hold what JSON can: text, finite numbers, lists and dicts ({one_line(error)})."
+            f"notes must be valid JSON: text, finite numbers, lists and dicts ({one_line(error)})."
         ) from error
 
 
@@ -194,13 +194,13 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     DataError
-        Where the file is missing, is no saved model, or was changed or damaged after it was saved.
+        Where the file is missing, is not a saved model, or was changed or damaged after it was saved.
     """
     return load_with_notes(path)[0]
 
 
 def read_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the notes that :func:`save_model` kept beside the model; a file that is no model has no notes."""
+    """Return the notes that :func:`save_model` stored with the model; a file that is not a model has no notes."""
     return load_with_notes(path)[1]
 
 
@@ -214,7 +214,7 @@ def load_with_notes(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         tree = _described(path, members)
         notes = tree.get("notes", {})
         if not isinstance(notes, dict):
-            raise DataError(f"{path}: the saved model is damaged: its notes are no dict.")
+            raise DataError(f"{path}: the saved model is damaged: its notes are not a dict.")
         model = Reader(path, members, tree["version"]).model(tree["model"])
     _warn_of_other_version(path, tree, model)
     return model, notes
@@ -242,7 +242,7 @@ def _explained(path: Path) -> Iterator[None]:
     except (DataError, MemoryError):
         raise
     except zipfile.BadZipFile as error:
-        raise DataError(f"{path}: this is no saved model, or it is cut short or damaged ({error}).") from error
+        raise DataError(f"{path}: this is not a saved model, or it is cut short or damaged ({error}).") from error
     except RecursionError:
         raise DataError(f"{path}: the saved model is damaged: its description is nested too deeply.") from None
     except OSError as error:
@@ -274,20 +274,20 @@ class _Members:
         self.archive = archive
         self.left = {entry.filename: entry for entry in archive.infolist()}
         if DESCRIPTION not in self.left:
-            raise DataError(f"{path}: this zip archive holds no model.json, so it is no saved model.")
+            raise DataError(f"{path}: this zip archive holds no model.json, so it is not a saved model.")
         if len(self.left) < len(archive.infolist()):
             raise DataError(f"{path}: the saved model is damaged: a part of it occurs twice.")
         for entry in self.left.values():
             if entry.flag_bits & 1:
-                raise DataError(f"{path}: the archive is encrypted, as no saved model is; decrypt it first.")
+                raise DataError(f"{path}: the archive is encrypted, which saved models are not; decrypt it first.")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise DataError(f"{path}: the archive is compressed in another way than saved models; it is refused.")
+                raise DataError(f"{path}: the archive is not compressed like a saved model; it is refused.")
         size = sum(entry.file_size for entry in self.left.values())
         allowed = _allowed(path)
         if size > allowed:
             raise DataError(
                 f"{path}: the archive of {_mib(path.stat().st_size)} would unpack to {_mib(size)}, more than the "
-                f"{_mib(allowed)} a saved model of its size may; it is refused."
+                f"{_mib(allowed)} allowed for a saved model of its size; it is refused."
             )
         if self.left[DESCRIPTION].file_size > LARGEST_DESCRIPTION:
             raise DataError(
@@ -333,7 +333,9 @@ class _Members:
             raise DataError(f"{self.path}: the saved model is damaged: {name} is an array of {dtype}.")
         size = math.prod(shape) * dtype.itemsize
         if min(shape, default=0) < 0 or size != len(content) - stream.tell():
-            raise DataError(f"{self.path}: the saved model is damaged: {name} has another size than its header says.")
+            raise DataError(
+                f"{self.path}: the saved model is damaged: {name} does not have the size that its header states."
+            )
         return np.ndarray(shape, dtype, content, stream.tell(), order="F" if fortran else "C")
 
     def _changed(self, how: str) -> DataError:

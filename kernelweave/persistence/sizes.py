@@ -8,7 +8,7 @@ from kernelweave.kernels.divergences import ObservedPlacement, Placement
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed
 
 # Letters stand for the numbers of samples (n), those trained on (m), those that centres are known by (t: all, or the
-# means of clusters where samples lay elsewhere), clusters (k), features (f), views (v), components of mixtures (c),
+# means of clusters where samples were elsewhere), clusters (k), features (f), views (v), components of mixtures (c),
 # columns of embeddings (e) and of scores (q). They mean the same in an estimator and in all objects it holds. A dot
 # stands for any number. Of a list or tuple every item has the sizes. The first entry is about all estimators; others
 # are about classes, by their name in ``names.CLASSES``.
@@ -91,7 +91,7 @@ def size_fault(objects: Objects) -> str | None:
 
 
 def _entries(table: Mapping[str, Mapping[str, str]], name: str) -> Iterable[tuple[str, str]]:
-    """Yield what a table says of a class, and of all estimators where it is one."""
+    """Yield what a table says about a class, and about all estimators where it is one."""
     if name.startswith("estimator/"):
         yield from table["estimator"].items()
     yield from table.get(name, {}).items()

@@ -25,7 +25,7 @@ DEEPEST = 100
 MOST_SHARED = 3
 # Types of Python that select columns of a data frame.
 PLAIN_TYPES = (bool, int, float, str, object)
-# What categories of a column may be, beside None.
+# What categories of a column may be, besides None.
 CATEGORIES = (str, bool, int, float, np.generic)
 # Numbers in a state of the Mersenne Twister.
 RANDOM_WORDS = 624
@@ -96,7 +96,9 @@ class Writer:
         """Return the tree of a function on single numbers, which NumPy must have under its name."""
         name = str(value.__name__)
         if getattr(np, name, None) is not value:
-            raise ParameterError(f"{where} holds the function {name!r}, which is none of NumPy's and cannot be saved.")
+            raise ParameterError(
+                f"{where} holds the function {name!r}, which is not a NumPy function and cannot be saved."
+            )
         return {"$ufunc": name}
 
     def _array(self, value: np.ndarray, where: str) -> Any:
@@ -141,7 +143,7 @@ class Writer:
             return {"$type": value.__name__}
         if isinstance(value, FunctionType | BuiltinFunctionType) or ismethod(value):
             raise ParameterError(
-                f"{where} is the Python function {getattr(value, '__name__', value)!r}, and functions are not saved: "
+                f"{where} is the Python function {getattr(value, '__name__', value)!r}, and functions cannot be saved: "
                 "reading one back would run code from a file. Use a named kernel, a kernel object of scikit-learn, or "
                 "kernel='precomputed'."
             )
@@ -195,7 +197,7 @@ class Reader:
         model = self.decoded(tree)
         last = model[-1] if isinstance(model, Pipeline) else model
         if type(last) not in ESTIMATORS:
-            raise self._damaged(f"it holds a {type(last).__name__}, no estimator")
+            raise self._damaged(f"it holds a {type(last).__name__}, not an estimator")
         return model
 
     def decoded(self, tree: Any) -> Any:
@@ -220,19 +222,19 @@ class Reader:
 
     def _bool(self, value: Any) -> np.bool_:
         if not isinstance(value, bool):
-            raise self._damaged(f"{value!r:.50} is no truth value")
+            raise self._damaged(f"{value!r:.50} is not a truth value")
         return np.bool_(value)
 
     def _float(self, text: str) -> float:
         if text not in ("inf", "-inf", "nan"):
-            raise self._damaged(f"{text!r:.50} is no number")
+            raise self._damaged(f"{text!r:.50} is not a number")
         return float(text)
 
     def _scalar(self, parts: list[Any]) -> Any:
         kind = np.dtype(parts[0])
         number = self.decoded(parts[1])
         if kind.kind not in "iuf" or not isinstance(number, int | float):
-            raise self._damaged(f"{number!r:.50} is no number")
+            raise self._damaged(f"{number!r:.50} is not a number")
         return kind.type(number)
 
     def _array(self, number: int) -> np.ndarray:
@@ -273,20 +275,20 @@ class Reader:
     def _type(self, name: Any) -> type:
         known = {plain.__name__: plain for plain in PLAIN_TYPES}
         if name not in known:
-            raise self._damaged(f"{name!r:.50} is no plain type")
+            raise self._damaged(f"{name!r:.50} is not a plain type")
         return known[name]
 
     def _ufunc(self, name: Any) -> np.ufunc:
         function = getattr(np, name, None) if isinstance(name, str) else None
         if not isinstance(function, np.ufunc):
-            raise self._damaged(f"{name!r:.50} is no function of NumPy's on single numbers")
+            raise self._damaged(f"{name!r:.50} is not a NumPy function on single numbers")
         return function
 
     def _kind(self, parts: list[Any]) -> Any:
         text, as_class = parts
         kind = np.dtype(text) if isinstance(text, str) else None
         if kind is None or kind.kind not in KINDS + "O" or kind.names is not None:
-            raise self._damaged(f"{text!r:.50} is no kind of numbers")
+            raise self._damaged(f"{text!r:.50} is not a kind of number")
         return kind.type if as_class else kind
 
     def _sparse(self, parts: list[Any]) -> Any:
@@ -310,9 +312,9 @@ class Reader:
         named = [(name, self.decoded(step)) for name, step in steps]
         for name, step in named:
             if not isinstance(name, str) or not (isinstance(step, BaseEstimator) or step in (None, "passthrough")):
-                raise self._damaged(f"{name!r:.50} is no step of a pipeline")
+                raise self._damaged(f"{name!r:.50} is not a step of a pipeline")
         if len({name for name, _ in named}) < max(len(named), 1):
-            raise self._damaged("the steps of a pipeline have no names of their own")
+            raise self._damaged("the steps of a pipeline do not have unique names")
         return Pipeline(named)
 
     def _neighbors(self, parts: list[Any]) -> NearestNeighbors:
@@ -323,10 +325,10 @@ class Reader:
         written, trees = parts
         name = names_since(written, self.version)[-1]
         if name not in CLASSES:
-            raise DataError(f"{self.path}: the saved model names {written!r}, no class of a model; it is refused.")
+            raise DataError(f"{self.path}: the saved model names {written!r}, which is not a model class.")
         for key in trees:
             if not key.isidentifier() or key.startswith("__"):
-                raise self._damaged(f"{key!r:.50} is no field of {name}")
+                raise self._damaged(f"{key!r:.50} is not a field of {name}")
         fields = {key: self.decoded(tree) for key, tree in trees.items()}
         try:
             return assembled(name, upgraded(written, fields, self.version))

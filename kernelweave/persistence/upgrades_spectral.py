@@ -52,7 +52,7 @@ def _correlational(fields: Fields) -> Fields:
 
 
 def _trained_view(fields: Fields) -> Fields:
-    """Columns that are taken of rows of a precomputed kernel are now kept beside it; the estimator knows them."""
+    """Columns that are taken of rows of a precomputed kernel are now kept next to it; the estimator knows them."""
     (kernel,) = taken(fields, "kernel")
     return without(fields, "kernel") | {"trained": _trained_kernel(kernel, None)}
 

@@ -14,7 +14,7 @@ from kernelweave.inputs.files.tables import Table, short
 from kernelweave.inputs.files.text import check_text_columns
 from kernelweave.preprocessing.table_encoder import LEFT_OUT, TableEncoder, matches
 
-#: What the user may say of columns.
+#: What the user may say about columns.
 CHOICES = ("columns", "drop", "categorical", "dates", "ordered")
 
 
@@ -208,7 +208,9 @@ def _check_choices(tables: Sequence[Table], choices: Mapping[str, Sequence[str]]
             if not any(matches(name, column) for table in asked for name in column_names(table)):
                 known = [name for table in asked for name in column_names(table)]
                 shown = ", ".join(map(short, known[:8])) + (", ..." if len(known) > 8 else "")
-                raise ParameterError(Argument(parameter, pattern), f": there is no such column; there is {shown}.")
+                raise ParameterError(
+                    Argument(parameter, pattern), f": there is no such column; the columns are {shown}."
+                )
 
 
 def set_aside_notes(encoded: EncodedTable) -> list[tuple[list[str], str]]:

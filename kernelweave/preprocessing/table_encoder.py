@@ -68,17 +68,18 @@ class ColumnValues:
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn a data frame of numbers, text, booleans and dates into numbers.
 
-    Text becomes a column of 0 and 1 for every value (``sex=male``), booleans become 1 and 0, ordered categories of
-    pandas their place in the order, and dates, where asked, days since the earliest. Set aside are columns that are
-    constant or empty, count the rows (1, 2, 3 ...), or hold a different text in every row, dates nobody asked for, and
-    text with more values than ``max_categories``; ``set_aside_`` gives the reasons, and a warning lists them. Missing
+    Text becomes a column of 0 and 1 for every value (``sex=male``), booleans become 1 and 0, ordered pandas categories
+    their position in the order, and dates, on request, days since the earliest. Columns are set aside if they are
+    constant or empty, number the rows (1, 2, 3 ...), hold a different text in every row or dates that were not
+    requested, or hold text with more values than ``max_categories``; ``set_aside_`` gives the reasons, and a warning
+    lists them. Missing
     values stay NaN: estimators with a ``missing`` parameter fill them.
 
     Parameters
     ----------
     columns : sequence of str, default=None
         Names of the columns to use, or patterns such as ``"gene_*"``; all by default. A column that is named in full
-        is used even if it counts rows.
+        is used even if it numbers the rows.
     drop : sequence of str, default=None
         Names or patterns of columns to leave out.
     categorical : sequence of str, default=None
@@ -89,7 +90,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Names or patterns of columns whose categories have an order, with the categories from the first to the last:
         ``{"stage": ["I", "II", "III"]}``. Data frames with ordered categories need not be named.
     max_categories : int, default=50
-        Most different values of text that is not in ``categorical``.
+        Largest number of different values of a text column that is not in ``categorical``.
 
     Attributes
     ----------
@@ -139,7 +140,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.max_categories = max_categories
 
     def fit(self, X: Any, y: Any = None) -> "TableEncoder":
-        """Learn what every column holds.
+        """Learn how to encode every column.
 
         Parameters
         ----------
@@ -186,7 +187,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Returns
         -------
         encoded : DataFrame where X is one, else ndarray
-            Categories that training did not have are 0 in all columns, with a warning.
+            Categories that did not occur in training are 0 in all columns, with a warning.
         """
         check_is_fitted(self)
         pairs = [(name, column) for name, column in named_columns(X) if name not in self.set_aside_]
@@ -232,7 +233,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 if not any(matches(name, pattern) for name in names):
                     shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
                     raise ParameterError(
-                        f"{parameter} names {pattern!r}, and there is no such column; there is {shown}."
+                        f"{parameter} names {pattern!r}, but there is no such column; the columns are {shown}."
                     )
 
     def _code(self, name: str, column: Any) -> ColumnCode | str:
@@ -270,7 +271,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return ColumnCode(name, "category", tuple(values))
 
     def notes(self) -> dict[str, Any]:
-        """Return what was learned in a form that JSON can hold; :meth:`from_notes` reads it."""
+        """Return what was learned in a form that can be stored as JSON; :meth:`from_notes` reads it."""
         check_is_fitted(self)
         return {
             "names": self.feature_names_in_.tolist(),
@@ -309,7 +310,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 LEFT_OUT = "left out on request"
 CONSTANT = "the same in all rows"
 EMPTY = "without any value"
-COUNTS_ROWS = "it counts the rows"
+COUNTS_ROWS = "it numbers the rows"
 AN_ID = "a different text in every row"
 A_DATE = "a date"
 MANY = "text of "
@@ -353,9 +354,9 @@ def _check_names(names: Sequence[str], known: Sequence[str]) -> None:
         raise ViewError(f"{len(missing)} column(s) of training are missing, such as {missing[0]!r}; add them.")
     more = [name for name in names if name not in set(known)]
     if more:
-        raise ViewError(f"{len(more)} column(s) are unknown from training, such as {more[0]!r}; leave them out.")
+        raise ViewError(f"{len(more)} column(s) were not in the training data, such as {more[0]!r}; remove them.")
     if len(names) != len(known) or (len(set(known)) < len(known) and list(names) != list(known)):
-        raise ViewError("Columns of the same name must be as many, and in the same order, as in training.")
+        raise ViewError("Columns of the same name must have the same number and order as in training.")
 
 
 # What a column holds
@@ -419,7 +420,7 @@ def _from_objects(name: str, column: Array) -> ColumnValues:
     if number is not None:
         text = next(cell for cell in there if not _is_number(cell))
         raise ViewError(
-            f"Column {name!r} holds numbers, such as {number!r}, and text, such as {text!r}. Correct the text, or say "
+            f"Column {name!r} holds numbers, such as {number!r}, and text, such as {text!r}. Correct the text, or use "
             f"categorical=[{name!r}] if the numbers are codes."
         )
     return ColumnValues("category", np.array([None if cell is None else _text(cell) for cell in cells], dtype=object))
@@ -546,7 +547,8 @@ def _dates(name: str, column: Any) -> Array:
     if held is not None:
         return held
     cell = next(text for text in _texts(column) if text is not None and _day(text) is None)
-    raise ViewError(f"Column {name!r} holds {cell!r}, which is no date: write dates as 2021-03-04 or 2021-03-04 13:45.")
+    form = "2021-03-04 or 2021-03-04 13:45"
+    raise ViewError(f"Column {name!r} holds {cell!r}, which is not a date: write dates as {form}.")
 
 
 def _held_as_date(column: Any) -> Array | None:
@@ -590,7 +592,7 @@ def _encoded_categories(code: ColumnCode, column: Any) -> Floats:
     if new:
         becomes = "NaN" if ordered else "0 in all of its columns"
         shown = ", ".join(map(repr, new[:5])) + (", ..." if len(new) > 5 else "")
-        warn(f"Column {code.name!r} holds {shown}, unknown from training: this is {becomes}.", ViewWarning)
+        warn(f"Column {code.name!r} holds {shown}, which did not occur in training: this is {becomes}.", ViewWarning)
     if ordered:
         return np.array([[place.get(text, np.nan) if text is not None else np.nan] for text in texts], dtype=np.float64)
     encoded = np.zeros((len(texts), len(place)))

@@ -22,15 +22,15 @@ CONSTANT_COLUMN = 10 * np.finfo(float).eps
 class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Bring every view to one scale: columns to mean 0 and standard deviation 1, or rows to unit length.
 
-    Put it before a multi-view estimator in a pipeline; one table is a single view. NaN stays where it is: means,
-    deviations and lengths are those of what was measured.
+    Use it before a multi-view estimator in a pipeline; one table is a single view. NaN stays in place: means,
+    deviations and lengths are those of the observed values.
 
     Parameters
     ----------
     method : {"auto", "standard", "unit_rows", "none"}, list or dict, default="auto"
         For all views, or one for each. ``"standard"`` subtracts the mean of every column and divides by its standard
-        deviation (n - 1 in the denominator; columns without any are only moved). ``"unit_rows"`` divides every row by
-        its length, as suits counts of words. ``"none"`` leaves a view alone. ``"auto"`` takes ``"unit_rows"`` for
+        deviation (n - 1 in the denominator; constant columns are only shifted). ``"unit_rows"`` divides every row by
+        its length, which suits word counts. ``"none"`` leaves a view alone. ``"auto"`` takes ``"unit_rows"`` for
         sparse views and for dense ones that hold counts or links (values that are not negative, most of them zero), and
         ``"standard"`` for others.
     views : list or dict, default=None
@@ -113,7 +113,7 @@ class ViewScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         scaled : as X
-            New arrays; X stays as it is.
+            New arrays; X is not changed.
         """
         check_is_fitted(self)
         views = read_views(self, X, reset=False)

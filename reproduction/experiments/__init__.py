@@ -44,7 +44,7 @@ def discover(package: ModuleType) -> dict[str, Experiment]:
 def _add(known: dict[str, Experiment], module: ModuleType) -> None:
     declared = getattr(module, "EXPERIMENTS", ())
     if not declared:
-        raise TypeError(f"{module.__name__} declares no EXPERIMENTS; each module of the catalogue must.")
+        raise TypeError(f"{module.__name__} does not declare EXPERIMENTS; each module of the catalogue must.")
     for experiment in declared:
         if experiment.id in known:
             raise ValueError(f"Two experiments are called {experiment.id!r}; the second is in {module.__name__}.")
@@ -59,7 +59,7 @@ def select(ids: Sequence[str], *, quick: bool = False) -> list[Experiment]:
     known = catalogue()
     unknown = [name for name in ids if name not in known and name != "all"]
     if unknown:
-        raise ParameterError(f"No experiment is called {', '.join(map(repr, unknown))}; {_known(known)}.")
+        raise ParameterError(f"There is no experiment called {', '.join(map(repr, unknown))}; {_known(known)}.")
     slow = [name for name in ids if quick and name != "all" and not known[name].selected(quick=True)]
     if slow:
         raise ParameterError(f"{', '.join(map(repr, slow))}: no cell is in the quick subset; leave quick out.")

@@ -294,7 +294,7 @@ EXPERIMENTS = (
     _text(
         "reuters-1",
         "KSC and MVKSC on 1,200 Reuters documents in two languages",
-        "Another copy than the paper's: 2,000 words a view, where that has 21,531 and 24,892. Weights as stored.",
+        "Another copy than the paper's: 2,000 words per view, where that has 21,531 and 24,892. Weights as stored.",
     ),
     _text(
         "reuters-2",

@@ -38,24 +38,24 @@ def scoreboard(
     sets: Annotated[str, typer.Option(metavar="NAMES", help="Sets, separated by commas; default: all.")] = "",
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds 0 to N - 1.")] = 5,
     jobs: Annotated[int, typer.Option(metavar="N", help="Fits at a time, each on one thread; -1 for all cores.")] = 1,
-    time_limit: Annotated[float, typer.Option(min=1.0, metavar="S", help="Seconds for a fit.")] = 300.0,
+    time_limit: Annotated[float, typer.Option(min=1.0, metavar="S", help="Time limit of a fit, in seconds.")] = 300.0,
     limit_samples: Annotated[
-        int, typer.Option(min=50, metavar="N", help="Samples drawn from a set that has more.")
+        int, typer.Option(min=50, metavar="N", help="Largest number of samples; more are reduced at random.")
     ] = 5000,
     results: Annotated[Path, typer.Option(metavar="FILE", help="Where fits are kept, one JSON line each.")] = Path(
         "scoreboard.jsonl"
     ),
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Make fits again that failed.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Make fits again that the file holds.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat fits that failed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Repeat fits that are in the file.")] = False,
     show_list: Annotated[bool, typer.Option("--list", help="Show methods and sets, and run nothing.")] = False,
     page: Annotated[
         bool, typer.Option("--write-page", help="Write docs/scoreboard.md from the file, and run nothing.")
     ] = False,
     docs: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the page.")] = _DOCS,
 ) -> None:
-    """Run every multi-view method with the setting that needs no labels on every multi-view set, and rank them.
+    """Run every multi-view method, with settings that need no labels, on every multi-view set, and rank them.
 
-    Sets are read from the folder that KERNELWEAVE_DATA names. Fits are kept in a file: what it holds is not run again.
+    Sets are read from the folder that KERNELWEAVE_DATA names. Fits are kept in a file: those in it are not run again.
 
     Exit code: 0 when every fit gave labels, 2 for bad input or missing data, 3 when a fit failed; failed ones are
     kept and ranked last.
@@ -64,7 +64,7 @@ def scoreboard(
         check_jobs(jobs)
         chosen = select_methods(methods)
         if show_list and page:
-            raise ParameterError("--list and --write-page do not go together: leave one of them out.")
+            raise ParameterError("--list and --write-page cannot be combined: leave one of them out.")
         if show_list:
             _show(Group(methods_table(chosen), *_sets_of_list(sets, limit_samples)))
         elif page:
@@ -115,7 +115,7 @@ def _names(wanted: str) -> list[str]:
 def _check_results(results: Path) -> None:
     """Raise before the work where its results could not be kept."""
     if results.is_dir() or not results.absolute().parent.is_dir():
-        raise ParameterError(f"--results {results} cannot be written: it is a folder or lies in one that is not there.")
+        raise ParameterError(f"--results {results} cannot be written: it is a folder, or its folder does not exist.")
 
 
 # --- what to show -----------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Friedman:
-    """The test of whether all methods are alike."""
+    """The test of whether all methods perform equally well."""
 
     statistic: float
     p_value: float

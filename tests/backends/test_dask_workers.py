@@ -107,7 +107,7 @@ def test_weights_that_are_small_counts_travel_in_a_byte_each(there):
 
     sent(VALUES)
     assert sent(counts + 0.5) - sent(counts) > 6 * N
-    assert sent(counts + 1.0) - sent(counts) > 6 * N, "256 is no byte."
+    assert sent(counts + 1.0) - sent(counts) > 6 * N, "256 is not a byte."
 
 
 def test_large_programs_do_not_travel_in_the_graph(there, monkeypatch):

@@ -130,7 +130,7 @@ def test_a_backend_is_made_once_and_comes_back_from_a_pickle():
 
 
 def test_an_unknown_name_is_refused_with_those_there_are():
-    with pytest.raises(ValueError, match=r"'fortran'.*'numba' and 'numpy'"):
+    with pytest.raises(ValueError, match=r"'fortran'.*'numba' or 'numpy'"):
         get_backend("fortran")
 
 

@@ -104,7 +104,7 @@ def test_an_installed_package_lists_the_commands_and_runs_the_others(installed):
     done = installed("--help")
     assert done.returncode == 0
     assert re.search(r"scoreboard +Run and rank .*\(in a checkout\)", done.stdout)
-    assert re.search(r"reproduce +Compute published tables .*\(in a checkout\)", done.stdout)
+    assert re.search(r"reproduce +Recompute published tables .*\(in a checkout\)", done.stdout)
     assert "kernel-kmeans" in installed("methods").stdout
 
 

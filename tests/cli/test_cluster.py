@@ -229,7 +229,7 @@ def test_a_saved_model_assigns_new_samples_by_name_of_the_view(folder, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["x=genes.csv"], r"knows the views genes, text, links, and the files are x \(genes\.csv\); missing: "),
+        (["x=genes.csv"], r"has the views genes, text, links, but the files are x \(genes\.csv\); missing: "),
         (
             ["genes=text.csv", "text=genes.csv", "links.csv"],
             r"2 column\(s\) of the model are missing, such as",
@@ -282,7 +282,7 @@ def test_a_report_of_a_saved_model(folder, capsys):
     (folder / "few.csv").write_text("id,x\na,1\nb,2\n")
     code, _, err = run(capsys, "report", "out/model.kwm", "few.csv", "-o", "s.html")
     assert code == 2
-    assert "was made from 36 samples, and the files hold 2" in err
+    assert "was made from 36 samples, but the files hold 2" in err
     assert not (folder / "s.html").exists()
 
 
@@ -334,10 +334,10 @@ def test_methods_are_listed_and_explained(capsys):
 BAD = {
     "no number for a method that needs one": ((*VIEWS, "--method", "multi-view-em"), r"does not choose"),
     "k in words": ((*VIEWS, "-k", "many"), r"-k many: give a number"),
-    "k zero": ((*VIEWS, "-k", "0"), r"-k 0: numbers of clusters are 1 or more"),
-    "k from one": ((*VIEWS, "-k", "1:3"), r"begin with 2"),
+    "k zero": ((*VIEWS, "-k", "0"), r"-k 0: numbers of clusters must be 1 or more"),
+    "k from one": ((*VIEWS, "-k", "1:3"), r"start at 2"),
     "range upside down": ((*VIEWS, "-k", "5:2"), r"the smaller end"),
-    "too many clusters": ((*VIEWS, "-k", "37"), r"-k 37: there are 36 samples only"),
+    "too many clusters": ((*VIEWS, "-k", "37"), r"-k 37: there are only 36 samples"),
     "nothing": (("-k", "3"), r"There is nothing to cluster"),
     "two kinds": ((*VIEWS, "--graph", "net.txt", "-k", "3"), r"There is too much"),
     "no such file": (("none.csv", "-k", "3"), r"none\.csv: there is no such file"),
@@ -365,11 +365,11 @@ BAD = {
     "not square": (("--kernel-matrix", "genes.csv", "-k", "3"), r"genes\.csv: a kernel matrix is square"),
     "graph silhouette": (
         ("--graph", "net.txt", "-k", "2:3", "--method", "graph-cut", "--criterion", "silhouette"),
-        r"--criterion silhouette is not for a graph; use --criterion modularity",
+        r"--criterion silhouette does not apply to a graph; use --criterion modularity",
     ),
     "output is a file": ((*VIEWS, "-k", "3", "-o", "genes.csv"), r"genes\.csv: this is a file"),
-    "output nowhere": ((*VIEWS, "-k", "3", "-o", "a/b"), r"the folder above it does not exist"),
-    "report nowhere": ((*VIEWS, "-k", "3", "--report", "a/b.html"), r"lies in one that does not exist"),
+    "output nowhere": ((*VIEWS, "-k", "3", "-o", "a/b"), r"its parent folder does not exist"),
+    "report nowhere": ((*VIEWS, "-k", "3", "--report", "a/b.html"), r"its folder does not exist"),
     "report exists": ((*VIEWS, "-k", "3", "--report", "truth.csv"), r"truth\.csv exists already"),
     "truth": ((*VIEWS, "-k", "3", "--labels", "none.csv"), r"none\.csv: there is no such file"),
     "truth of others": ((*VIEWS, "-k", "3", "--labels", "genes.csv"), r"genes\.csv:1: lines of true labels are"),
@@ -391,7 +391,7 @@ def test_bad_arguments_get_one_line_and_nothing_is_written(folder, capsys, fault
 
 ONES = "id,a\n" + "".join(f"{name},1\n" for name in NAMES)
 FILES = {
-    "missing rows": ("id,a\ns00,1\ns01,2\n", r"34 id\(s\) of genes\.csv are missing in bad\.csv, such as '"),
+    "missing rows": ("id,a\ns00,1\ns01,2\n", r"34 id\(s\) of genes\.csv are missing from bad\.csv, such as '"),
     "text": (
         "id,a\n" + "".join(f"{n},{'red' if n == 's05' else 1}\n" for n in NAMES),
         r"bad\.csv:7: column 2 \('a'\) holds 'red'",
@@ -402,7 +402,7 @@ FILES = {
     ),
     "duplicate ids": ("id,a\n" + "s00,1\n" * 36, r"bad\.csv:3: the id 's00' was already that of line 2"),
     "empty": ("", r"bad\.csv:1: the file is empty"),
-    "binary": (b"\x00\x01\x02", r"bad\.csv:1: this is no text file"),
+    "binary": (b"\x00\x01\x02", r"bad\.csv:1: this is not a text file"),
 }
 
 
@@ -424,7 +424,7 @@ def test_files_that_are_no_models_are_refused(folder, capsys, content):
     for command in ("predict", "report"):
         code, out, err = run(capsys, command, "model.kwm", "genes.csv")
         assert (code, out) == (2, "")
-        assert re.match(r"kernelweave \w+: model\.kwm: this is no saved model", err)
+        assert re.match(r"kernelweave \w+: model\.kwm: this is not a saved model", err)
 
 
 def test_files_that_exist_are_kept_unless_told_otherwise(folder, capsys):
@@ -490,7 +490,7 @@ def test_ctrl_c_leaves_the_best_result_so_far_and_says_where(folder):
     summary = json.loads((folder / "out" / "summary.json").read_text())
     assert summary["interrupted"] is True
     assert 2 <= len(summary["tried"]) < 29
-    assert "Stopped before the end" in err
+    assert "Stopped early" in err
     assert "labels: out/labels.csv" in err
 
 
@@ -516,8 +516,8 @@ def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(folder, capsys, monk
     code, out, err = run(capsys, *STOPPED, "--set", "n_init=3")
     assert code == 2
     assert out == ""
-    assert "--checkpoint run.ckpt is that of another run: n_init was" in err
-    assert err.rstrip().endswith("Delete the file, or give another name.")
+    assert "--checkpoint run.ckpt belongs to another run: n_init was" in err
+    assert err.rstrip().endswith("Delete the file, or choose another name.")
     code, out, _ = run(capsys, *STOPPED, "-o", "out")
     assert code == 0
     assert labels_of((folder / "out" / "labels.csv").read_text()) == labels_of(expected)
@@ -528,7 +528,10 @@ def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(folder, capsys, monk
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("genes.csv", "-k", "2:4", "--method", "kernel-kmeans", "--checkpoint", "c"), "--checkpoint keeps one fit"),
+        (
+            ("genes.csv", "-k", "2:4", "--method", "kernel-kmeans", "--checkpoint", "c"),
+            "--checkpoint holds a single fit",
+        ),
         (("genes.csv", "-k", 3, "--checkpoint", "genes.csv"), "--checkpoint: genes.csv is one of the files to read"),
         (("genes.csv", "-k", 3, "--checkpoint", "no/c"), "--checkpoint no/c lies in a folder that does not exist"),
         (("genes.csv", "-k", 3, "--method", "kernel-spectral", "--checkpoint", "c"), "takes no --checkpoint"),

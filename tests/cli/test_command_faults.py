@@ -119,13 +119,14 @@ def test_a_report_of_other_samples_is_refused_with_an_example(folder, capsys):
     model = saved(capsys, "a.csv")
     pd.read_csv("a.csv", index_col=0).rename(index={"s05": "t05"}).to_csv("other.csv")
     err = refused(capsys, "report", model, "other.csv", "-o", "r.html")
-    assert "1 id(s) of the model are missing in the files, such as 's05', and others are there, such as 't05'" in err
+    assert "1 id(s) of the model are missing from the files, such as 's05'" in err
+    assert "and others appear instead, such as 't05'" in err
 
 
 def test_a_report_of_other_views_or_columns_names_them(folder, capsys):
     model = saved(capsys, "a.csv", "b.csv")
     err = refused(capsys, "report", model, "a.csv", "c=b.csv")
-    assert "knows the views a, b, and the files are a (a.csv), c (b.csv); missing: b; name them as b=FILE" in err
+    assert "has the views a, b, but the files are a (a.csv), c (b.csv); missing: b; name them as b=FILE" in err
     assert "b.csv: 3 column(s) of the model are missing, such as 'x'" in refused(
         capsys, "report", model, "a=b.csv", "b=a.csv"
     )
@@ -166,7 +167,7 @@ def test_models_saved_before_ids_were_kept_still_load(folder, capsys):
     with_notes(model, lambda notes: {name: notes[name] for name in ("columns", "kind", "method")})
     assert run(capsys, "report", model, "a.csv", "b.csv", "-o", "r.html")[0] == 0
     assert run(capsys, "predict", model, "b.csv", "a.csv")[0] == 0
-    assert "made from 36 samples, and the files hold 2" in refused(capsys, "report", model, few(folder), "-o", "s.html")
+    assert "made from 36 samples, but the files hold 2" in refused(capsys, "report", model, few(folder), "-o", "s.html")
 
 
 def few(folder):
@@ -178,7 +179,7 @@ def test_ids_too_long_to_keep_are_left_out_of_the_model_and_that_is_told(folder,
     monkeypatch.setattr("kernelweave.cli.output_files.LARGEST_IDS", 100)
     code, _, err = run(capsys, "cluster", "a.csv", "-k", 3, "-o", "m")
     assert code == 0
-    assert "warning: The model does not keep the ids" in err
+    assert "warning: The ids are too long to be kept in the model" in err
     assert run(capsys, "report", "m/model.kwm", "a.csv", "-o", "r.html")[0] == 0
 
 
@@ -188,7 +189,7 @@ def test_notes_that_others_wrote_say_nothing(folder, capsys, notes):
     with_notes(model, lambda _: notes)
     assert run(capsys, "predict", model, "a.csv")[0] == 0
     assert run(capsys, "report", model, "a.csv", "-o", "r.html")[0] == 0
-    assert "b.csv: there are 2 column(s), and the model has 3" in refused(capsys, "predict", model, "b.csv")
+    assert "b.csv: there are 2 column(s), but the model has 3" in refused(capsys, "predict", model, "b.csv")
 
 
 @pytest.mark.parametrize("name", ["columns", "rows", "views"])
@@ -221,10 +222,10 @@ def test_tables_of_another_width_are_named_with_the_columns_of_the_model(folder,
     np.save("b.npy", X[:, 2:])
     pd.DataFrame(X[:, :2], NAMES).to_csv("a_bare.csv", header=False)
     for command in ("predict", "report"):
-        assert "a.npy: there are 2 column(s), and view 'a' of the model has 3 (x, y, z)" in refused(
+        assert "a.npy: there are 2 column(s), but view 'a' of the model has 3 (x, y, z)" in refused(
             capsys, command, model, "a.npy", "b.npy"
         )
-        assert "a_bare.csv: there are 2 column(s), and view 'a'" in refused(
+        assert "a_bare.csv: there are 2 column(s), but view 'a'" in refused(
             capsys, command, model, "a=a_bare.csv", "b.csv"
         )
 
@@ -253,7 +254,7 @@ def test_columns_in_another_order_are_refused_with_the_first(folder, capsys):
     ],
 )
 def test_what_an_option_says_cannot_be_set_otherwise(folder, capsys, arguments, option):
-    assert f"this is what {option} sets" in refused(capsys, "cluster", "a.csv", "b.csv", "-k", 3, *arguments)
+    assert f"{option} sets this parameter" in refused(capsys, "cluster", "a.csv", "b.csv", "-k", 3, *arguments)
 
 
 def test_a_seed_that_is_set_is_the_seed_of_the_summary(folder, capsys):
@@ -263,14 +264,14 @@ def test_a_seed_that_is_set_is_the_seed_of_the_summary(folder, capsys):
 
 
 def test_parameters_and_kernels_of_views_are_given_once(folder, capsys):
-    assert "given before" in refused(capsys, "cluster", "a.csv", "-k", 3, "--set", "n_init=2", "--set", "n_init=3")
+    assert "given twice" in refused(capsys, "cluster", "a.csv", "-k", 3, "--set", "n_init=2", "--set", "n_init=3")
     kernels = ["--kernel", "a=rbf", "--kernel", "a=linear"]
     assert "names a view twice" in refused(capsys, "cluster", "a.csv", "b.csv", "-k", 3, *kernels)
 
 
 @pytest.mark.parametrize("text", ["2:200000000", "2:99999999999", "999999999999999"])
 def test_more_clusters_than_samples_are_refused_before_they_are_counted_out(folder, capsys, text):
-    assert f"-k {text}: there are 36 samples only" in refused(capsys, "cluster", "a.csv", "-k", text)
+    assert f"-k {text}: there are only 36 samples" in refused(capsys, "cluster", "a.csv", "-k", text)
 
 
 @pytest.mark.parametrize("text", ["٣", "2:٣", "³", "1_0", "+3", "3.0", "2:3:4", "2:3,4", ":", "", "9" * 5000])
@@ -308,7 +309,7 @@ def test_advice_of_warnings_reads_as_options():
     advice = "Leave it out, or set view_weights='uniform'."
     assert with_options(advice) == "Leave it out, or --set view_weights=uniform."
     assert with_options("n_clusters=3 is too many.") == "-k 3 is too many."
-    for plain in ("Add --set view_weights=uniform.", "View 'kernel=a' is empty.", "a/p=2.csv is no table."):
+    for plain in ("Add --set view_weights=uniform.", "View 'kernel=a' is empty.", "a/p=2.csv is not a table."):
         assert with_options(plain) == plain
 
 
@@ -358,7 +359,7 @@ def test_a_report_may_lie_in_the_folder_that_is_made(folder, capsys):
 def test_nothing_is_written_where_one_of_the_outputs_cannot_be(folder, capsys):
     err = refused(capsys, "cluster", "a.csv", "-k", 3, "-o", "new", "--report", "/proc/r.html")
     assert "/proc/r.html: this file cannot be written" in err
-    assert "this folder cannot be made" in refused(
+    assert "this folder cannot be created" in refused(
         capsys, "cluster", "a.csv", "-k", 3, "-o", "/proc/new", "--report", "r.html"
     )
     assert "cannot be written" in refused(capsys, "compare", "a.csv", "-k", 3, "-o", "/proc/all.csv")
@@ -370,7 +371,7 @@ def test_devices_and_folders_are_not_replaced(folder, capsys):
     (folder / "new" / "model.kwm").mkdir()
     assert "it is a folder" in refused(capsys, "cluster", "a.csv", "-k", 3, "-o", "new", "--overwrite")
     err = refused(capsys, "predict", model, "a.csv", "-o", os.devnull, "--overwrite")
-    assert "no ordinary file" in err
+    assert "not a regular file" in err
     too_long = "x" * 300
     assert "name too long" in refused(capsys, "predict", model, "a.csv", "-o", too_long).lower()
 
@@ -435,7 +436,7 @@ def test_a_full_disk_behind_standard_output_is_told_in_a_line(folder, capsys):
             done = process(*arguments, stdout=full)
         assert done.returncode == 2
         assert done.stderr == (
-            f"kernelweave {arguments[0]}: Standard output cannot be written: No space left on device.\n"
+            f"kernelweave {arguments[0]}: Cannot write to standard output: No space left on device.\n"
         )
 
 
@@ -511,7 +512,7 @@ def test_methods_that_do_not_take_the_numbers_are_left_out_unless_named(folder, 
     assert code == 0, err
     assert "multi-view-nmf" not in out
     least = pd.read_csv("a.csv", index_col=0).to_numpy().min()
-    assert f"multi-view-nmf left out: it takes numbers that are not negative, and a.csv holds {least:.6g}." in err
+    assert f"multi-view-nmf left out: it takes non-negative numbers only, and a.csv holds {least:.6g}." in err
     assert "multi-view-nmf" not in pd.read_csv("all.csv").columns
     code, out, _ = run(capsys, "compare", "a.csv", "-k", 3, "--json", "--method", "multi-view-nmf")
     assert code == 1
@@ -564,14 +565,14 @@ def test_a_report_on_other_values_says_so(wines, capsys, tmp_path):
     assert "warning" not in capsys.readouterr().err
     (wines + 1.0).to_csv("wine.csv")
     assert main(["report", "out/model.kwm", "wine.csv", "-o", "other.html"]) == 0
-    assert "warning: The files hold other values than those the model was made from" in capsys.readouterr().err
-    assert "The files hold other values" in (tmp_path / "other.html").read_text(encoding="utf-8")
+    assert "warning: The files hold different values from those the model was made from" in capsys.readouterr().err
+    assert "The files hold different values" in (tmp_path / "other.html").read_text(encoding="utf-8")
 
 
 def test_a_column_the_model_does_not_know_may_be_one_of_ids(wines, capsys):
     wines.reset_index(drop=True).assign(bottle=range(24))[["a", "b", "bottle"]].to_csv("new.csv", index=False)
     assert main(["predict", "out/model.kwm", "new.csv"]) == 2
-    assert capsys.readouterr().err.rstrip().endswith("If it holds ids, say --ids bottle.")
+    assert capsys.readouterr().err.rstrip().endswith("If it holds ids, use --ids bottle.")
     assert main(["predict", "out/model.kwm", "new.csv", "--ids", "bottle"]) == 0
 
 

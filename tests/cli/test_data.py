@@ -52,7 +52,7 @@ def test_the_list_says_what_is_public_and_fits_80_columns(server, run, monkeypat
     monkeypatch.setenv("COLUMNS", "80")
     code, out, _ = run("list")
     assert code == 0
-    assert "not public as far as known" in " ".join(out.split())
+    assert "not known to be public" in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -210,25 +210,25 @@ KMEANS = "-k 2 --method kmeans"
 TABLES = {
     "plain.csv": (),
     "semicolon.csv": (
-        "separated by semicolons; if not, say --delimiter ','",
-        "decimal comma; if not, say --decimal '.'",
+        "separated by semicolons; if not, use --delimiter ','",
+        "decimal comma; if not, use --decimal '.'",
     ),
     "semicolon_points.csv": ("separated by semicolons",),
     "no_header_comma.csv": ("separated by semicolons", "decimal comma"),
     "bar.csv": ("separated by bars",),
     "tab.csv": ("separated by tabs",),
-    "comma.txt": ("separated by commas; if not, say --delimiter tab",),
+    "comma.txt": ("separated by commas; if not, use --delimiter tab",),
     "blank.txt": ("separated by blanks",),
     "aligned.txt": ("separated by blanks",),
-    "r_table.txt": ("lacks a name for the first column, which is taken for ids; if not, say --ids none",),
+    "r_table.txt": ("lacks a name for the first column, which is read as ids; if not, use --ids none",),
     "r_quoted.csv": (),
     "sheets_export.csv": ("decimal comma",),
     "crlf.csv": (),
     "bom.csv": (),
     "utf16.csv": ("the text is in UTF-16",),
-    "latin.csv": ("byte 0xfc in line 3 is no UTF-8, so the text is taken for that of Windows",),
+    "latin.csv": ("byte 0xfc in line 3 is not valid UTF-8, so the text is read as cp1252",),
     "trailing.csv": ("all lines end in a delimiter",),
-    "counted.csv": ("the first line counts the columns and is no sample; if it is one, say --no-header",),
+    "counted.csv": ("the first line numbers the columns and is not a sample; if it is one, use --no-header",),
     "notebook.csv": (),
     "quoted_newline.csv": (),
     "numbers.csv": (),
@@ -241,11 +241,11 @@ TABLES = {
     "codes.csv": ("a set aside (a different text in every row",),
     "german_days.csv": ("day set aside (a different text in every row",),
     "same_names.csv": ("several columns are called 'a', and all of them count",),
-    "similar.csv": ("the columns have the names of the rows", "if they are similarities, say --kernel-matrix"),
+    "similar.csv": ("the columns have the names of the rows", "if they are similarities, use --kernel-matrix"),
     "percentages.csv": (f"columns a, b: percentages are read as numbers ('{X[0, 0]} %' as {X[0, 0]})",),
     "percentages_comma.csv": ("columns a, b, c: percentages are read as numbers", "numbers have a decimal comma"),
     "single.xlsx": (),
-    "book.xlsx": ("there are 2 sheets, and the first is read; name another as book.xlsx:second",),
+    "book.xlsx": ("there are 2 sheets, of which the first is read; name another with book.xlsx:second",),
     "book.xlsx:second": ("day set aside (a date",),
     "gap.csv --missing median --method graph-fusion": (),
     "na.csv --drop a": (),
@@ -296,10 +296,10 @@ GRAPHS = {
     "loops.txt": (),
     "net.graphml": (),
     "net.graphml.gz": (),
-    "directed.graphml": ("edges have a direction, which is left out",),
-    "unweighted.graphml": ("edges have no attribute 'weight', so all weights are 1 (there is strength)",),
+    "directed.graphml": ("edges have a direction, which is ignored",),
+    "unweighted.graphml": ("edges have no attribute 'weight', so all weights are 1 (attributes: strength)",),
     "net.mtx": (),
-    "one_way.mtx": ("edges have a direction, which is left out",),
+    "one_way.mtx": ("edges have a direction, which is ignored",),
     "lonely.graph": (),
     "edges.csv -k 2:4": ("k cut share modularity 2 0.09524 4.76 % 0.452 ", "chosen"),
     "edges.csv -k 2,3 --criterion clearness": ("k cut share clearness 2 0.09524",),
@@ -332,94 +332,96 @@ REFUSED = {
     "plane.csv": r"plane\.csv: there is no such file; is it plain\.csv\?",
     "away/plain.csv": r"away/plain\.csv: there is no such file; nor is there a folder 'away'",
     "folder": r"folder: this is a folder; name a file in it",
-    "table.pdf": r"table\.pdf: files of type '\.pdf' are not read; use one of .*\.xlsx",
-    "empty.csv": r"empty\.csv:1: the file is empty; write a table into it",
+    "table.pdf": r"table\.pdf: files of type '\.pdf' are not supported; use one of .*\.xlsx",
+    "empty.csv": r"empty\.csv:1: the file is empty; give a table",
     "blank_lines.csv": r"blank_lines\.csv:1: the file is empty",
     "header_only.csv": r"header_only\.csv:1: there is a header of 3 column\(s\) and no rows; add some",
-    "garbage.csv": r"garbage\.csv:1: this is no text file: it holds a zero byte; save it as text",
-    "noise.csv": r"noise\.csv:1: byte 0xc8 is no UTF-8 text; save it as such",
-    "cut.csv.gz": r"cut\.csv\.gz: this is no readable gzip file .*; write or copy it again",
-    "not_packed.csv.gz": r"not_packed\.csv\.gz: this is no readable gzip file .*; write or copy it again",
-    "cut.xlsx": r"cut\.xlsx: this is no readable Excel file .*; write or copy it again",
-    "book.xlsx:third": r"book\.xlsx: there is no table called 'third' in it; there is 'first', 'second'",
-    "views.npz:three": r"views\.npz: there is no table called 'three' in it; there is 'one', 'two'",
-    "short_row.csv": r"short_row\.csv:4: this row has 3 cell\(s\), the first one has 4; write as many in all",
-    "plain.csv --delimiter tab": r"plain\.csv:2: there is no column of numbers.* separates cells with --delimiter",
+    "garbage.csv": r"garbage\.csv:1: this is not a text file: it holds a zero byte; save it as text",
+    "noise.csv": r"noise\.csv:1: byte 0xc8 is not valid UTF-8; save the file as UTF-8",
+    "cut.csv.gz": r"cut\.csv\.gz: this is not a readable gzip file .*; write or copy it again",
+    "not_packed.csv.gz": r"not_packed\.csv\.gz: this is not a readable gzip file .*; write or copy it again",
+    "cut.xlsx": r"cut\.xlsx: this is not a readable Excel file .*; write or copy it again",
+    "book.xlsx:third": r"book\.xlsx: there is no table called 'third' in it; it has 'first', 'second'",
+    "views.npz:three": r"views\.npz: there is no table called 'three' in it; it has 'one', 'two'",
+    "short_row.csv": r"short_row\.csv:4: this row has 3 cell\(s\), the first one has 4; give all rows the same number",
+    "plain.csv --delimiter tab": r"plain\.csv:2: there is no column of numbers.* name the separator with --delimiter",
     "plain.csv --delimiter ,,": r"--delimiter ',,': give one character",
-    "open_quote.csv": r"open_quote\.csv:7: a quoted cell begins here and does not end; close its quote",
+    "open_quote.csv": r"open_quote\.csv:7: a quoted cell starts here and is never closed; add the closing quote",
     "twice.csv": r"twice\.csv:26: the id 's02' was already that of line 4; give each row one of its own",
-    "no_id.csv": r"no_id\.csv:7: the id of this row is empty; fill it in, or take the row out",
+    "no_id.csv": r"no_id\.csv:7: the id of this row is empty; fill it in, or remove the row",
     "words.csv": r"words\.csv:2: there is no column of numbers: the only one holds 'world'; .* or add numbers",
     "same.csv": r"same\.csv: .*the same",
-    "one_row.csv": r"-k 2: there are 1 sample only; ask for fewer clusters",
+    "one_row.csv": r"-k 2: there is only 1 sample; ask for fewer clusters",
     # cells
     **{
         f"{name}.csv": rf"{name}\.csv:5: column 2 \('a'\) has no value; fill it in, or .* --missing median"
         for name in ("na", "nan", "question", "dash", "gap")
     },
-    "infinite.csv": r"infinite\.csv:5: column 2 \('a'\) holds 'inf', .*; leave the cell empty and say --missing median",
-    "huge.csv": r"huge\.csv:5: column 2 \('a'\) holds 1e\+200, whose square is no number; divide the column",
-    "word.csv": r"word\.csv:5: column 2 \('a'\) holds 'high', .*; if the column holds categories, say --categorical a",
-    "error.csv": r"error\.csv:5: column 2 \('a'\) holds '#DIV/0!', which is no finite number",
+    "infinite.csv": r"infinite\.csv:5: column 2 \('a'\) holds 'inf', .*; leave the cell empty and use --missing median",
+    "huge.csv": r"huge\.csv:5: column 2 \('a'\) holds 1e\+200, whose square overflows; rescale the column",
+    "word.csv": r"word\.csv:5: column 2 \('a'\) holds 'high', .*; if the column holds categories, use --categorical a",
+    "error.csv": r"error\.csv:5: column 2 \('a'\) holds '#DIV/0!', which is not a finite number",
     "two_points.csv": r"two_points\.csv:5: column 2 \('a'\) holds '1\.2\.3'",
-    "kilos.csv": r"kilos\.csv:2: column 2 \('a'\) holds '.* kg', a number with a unit; write the numbers alone, or say "
+    "kilos.csv": r"kilos\.csv:2: column 2 \('a'\) holds '.* kg', a number with a unit; write only the numbers, or use "
     r"--drop a or --categorical a",
     "euros.csv": r"euros\.csv:2: column 2 \('a'\) holds '\u20ac0', a number with a unit",
     "titled.csv": r"titled\.csv:1: the first line has one cell, 'Hips of dogs', and 3 empty ones; if it is a title, "
-    r"take it out, and if it is a sample, say --no-header",
-    "remarks.csv": r"remarks\.csv:2: this row has 4 cell\(s\), the first one has 1; take out the lines that "
+    r"remove it, and if it is a sample, use --no-header",
+    "remarks.csv": r"remarks\.csv:2: this row has 4 cell\(s\), the first one has 1; remove the lines that "
     r"begin with '#'",
-    "no_ending": r"no_ending: its name has no ending to say what it holds; give it one of \.csv",
+    "no_ending": r"no_ending: its name has no extension that says what it holds; use one of \.csv",
     "net.graphml": r"net\.graphml: this is a graph, not a table\. Give it with --graph",
-    "plain.csv --delimiter ;": r"say what separates cells with --delimiter ','",
-    "plain.csv --report out.docx": r"out\.docx: reports are pages; end the name in \.html or \.pdf",
+    "plain.csv --delimiter ;": r"name the separator with --delimiter ','",
+    "plain.csv --report out.docx": r"out\.docx: reports are HTML or PDF; the name must end in \.html or \.pdf",
     "plain.csv --annotate plain.csv": r"--annotate plain\.csv: all its columns were clustered",
     "plain.csv --annotate plain.csv --columns a,b --survival c,b": r"--survival c,b: column 'b' was clustered",
-    "--graph single.xlsx": r"single\.xlsx: this cannot be read \(it is no text in UTF-8\); name a text file",
+    "--graph single.xlsx": r"single\.xlsx: this cannot be read \(it is not UTF-8 text\); name a text file",
     "--graph commas.csv": r"commas\.csv:2: the weight is '1,5'; weights are finite numbers of 0 or more, with a "
     r"decimal point",
     "percent.csv": r"percent\.csv:5: column 2 \('a'\) holds '12%'; other cells of the column have no percent sign",
     "spaced.csv": r"spaced\.csv:5: column 2 \('a'\) holds '1 234'; write nothing between thousands",
-    "thousands.csv": r"thousands\.csv:2: '1,000' may have a decimal comma, or one between .*; say --decimal ',' or",
+    "thousands.csv": r"thousands\.csv:2: '1,000' may have a decimal comma, or one between .*; use --decimal ',' or",
     "both_signs.csv": r"both_signs\.csv:2: column 2 \('a'\) holds '1,05'; write a point for the decimal comma",
     "both_signs.csv --decimal ,": r"both_signs\.csv:2: column 3 \('b'\) holds '2\.5', which has a decimal point",
     "plain.csv --decimal x": r"--decimal 'x': give --decimal ',' or --decimal '\.'",
-    "plain.csv --decimal , --delimiter ,": r"--decimal ',' does not go with --delimiter ','; change one",
+    "plain.csv --decimal , --delimiter ,": r"--decimal ',' cannot be combined with --delimiter ','; change one",
     # several files
     "plain.csv plain.csv": r"plain\.csv and plain\.csv would both be view 'plain'; name them: plain_2=plain\.csv",
-    "first.csv second.csv": r"1 id\(s\) of first\.csv are missing in second\.csv, such as 's10'; .*--rows common",
+    "first.csv second.csv": r"1 id\(s\) of first\.csv are missing from second\.csv, such as 's10'; .*--rows common",
     "first.csv elsewhere.csv --rows common": r"No id occurs in all files: first\.csv begins with 's00'",
-    "plain.csv genes.csv": r"genes\.csv: its columns are the samples of plain\.csv, .*; say --transpose-views genes",
+    "plain.csv genes.csv": r"genes\.csv: its columns are the samples of plain\.csv, .*; use --transpose-views genes",
     "plain.csv numbers.csv": r"plain\.csv has ids and numbers\.csv has none, .* Give numbers\.csv a column of ids",
     # options
-    "plain.csv -k 0": r"-k 0: numbers of clusters are 1 or more",
-    "plain.csv -k x": r"-k x: give a number, a range as 2:8, or a list",
+    "plain.csv -k 0": r"-k 0: numbers of clusters must be 1 or more",
+    "plain.csv -k x": r"-k x: give a number, a range such as 2:8, or a list",
     "plain.csv -k 5:2": r"-k 5:2: .* the smaller end of a range first",
-    "plain.csv -k 99": r"-k 99: there are 24 samples only; ask for fewer clusters",
+    "plain.csv -k 99": r"-k 99: there are only 24 samples; ask for fewer clusters",
     "plain.csv --method kmean": r"--method kmean: there is no such method\. Did you mean k-?means\? For one table",
     "plain.csv --method graph-fuson": r"there is no such method\. Did you mean graph-fusion\?",
     "plain.csv --method graph-cut": r"--method graph-cut takes a graph, not one table; use graph-fusion",
-    "plain.csv --method sklearn-kmeans": r"is for 'kernelweave compare' alone; use --method k-means",
+    "plain.csv --method sklearn-kmeans": r"is only for 'kernelweave compare'; use --method k-means",
     "plain.csv --kernel gausian": r"--kernel gausian: there is no such kernel\. Did you mean gaussian\? There are chi2",
     "plain.csv --set n_int=3": r"graph-fusion has no parameter 'n_int'; .* Did you mean n_init\?",
     "plain.csv --set n_init": r"'n_init': write NAME=VALUE",
-    "plain.csv --criterion silhouette": r"--criterion silhouette decides among several numbers .*; give -k 2:8",
-    "plain.csv --criterion modularity -k 2:3": r"--criterion modularity is not for one table; use --criterion sil",
-    "plain.csv --columns z": r"--columns z: there is no such column; there is 'a', 'b', 'c'",
-    "plain.csv --drop bb": r"--drop bb: there is no such column; there is 'a', 'b', 'c'",
+    "plain.csv --criterion silhouette": r"--criterion silhouette decides between several numbers .*; "
+    r"give a range such as -k 2:8",
+    "plain.csv --criterion modularity -k 2:3": r"--criterion modularity does not apply to one table; "
+    r"use --criterion sil",
+    "plain.csv --columns z": r"--columns z: there is no such column; the columns are 'a', 'b', 'c'",
+    "plain.csv --drop bb": r"--drop bb: there is no such column; the columns are 'a', 'b', 'c'",
     "plain.csv --ids name": r"plain\.csv:1: there is no column 'name' for ids; give a name of the header",
-    "plain.csv --graph edges.csv": r"There is too much: give tables, or --kernel-matrix FILE, or --graph FILE",
+    "plain.csv --graph edges.csv": r"There is too much: give tables, --kernel-matrix FILE or --graph FILE",
     "": r"There is nothing to cluster: give tables",
     # results
     "plain.csv -o full": r"full/labels\.csv exists already; choose another folder or add --overwrite",
     "plain.csv -o plain.csv": r"plain\.csv.* (is one of the files to read|this is a file)",
-    "plain.csv -o a/b": r"a/b: the folder above it does not exist; make it",
+    "plain.csv -o a/b": r"a/b: its parent folder does not exist; create it",
     "plain.csv --report a/b.html": r"a/b\.html: .* does not exist; choose another place",
     "plain.csv --report truth.csv": r"truth\.csv exists already; choose another name or add --overwrite",
     # labels
-    "plain.csv --labels others.csv": r"others\.csv: none of its ids is that of a sample: .*; write ids as in the other",
-    "plain.csv --labels unknown.csv": r"unknown\.csv: no sample has a label; fill some in",
-    "plain.csv --labels wide.csv": r"wide\.csv:1: lines of true labels are 'label' or 'id,label', .*; take other",
+    "plain.csv --labels others.csv": r"others\.csv: none of its ids belongs to a sample: .*; write ids as in the other",
+    "plain.csv --labels unknown.csv": r"unknown\.csv: no sample has a label; add some",
+    "plain.csv --labels wide.csv": r"wide\.csv:1: lines of true labels are 'label' or 'id,label', .*; remove other",
     "plain.csv --labels too_few.csv": r"too_few\.csv: there are 2 labels below the header 'label' for 24 samples; ",
     "plain.csv --labels nothing.csv": r"nothing\.csv: there is no such file; check its name",
     # matrices and graphs
@@ -429,14 +431,14 @@ REFUSED = {
     "--graph negative.txt": r"negative\.txt:1: the weight is '-1'; weights are finite numbers of 0 or more",
     "--graph negative.mtx": r"negative\.mtx: some weights are negative, or not finite; write finite numbers",
     "--graph two_ways.mtx": r"two_ways\.mtx: row 1, column 2 holds 1, and row 2, column 1 3: .* sum or average",
-    "--graph oblong.mtx": r"oblong\.mtx: the matrix of a graph is square, and this one has shape \(2, 3\)",
-    "--graph bomb.graphml": r"bomb\.graphml:1: .* it declares a document type; take <!DOCTYPE> out",
-    "--graph cut.graphml": r"cut\.graphml:1: this is no readable GraphML \(.*\); write it anew",
-    "--graph other.graphml": r"other\.graphml: there is no <graph> in it, so it is no GraphML; name another file",
-    "--graph nowhere.graphml": r"nowhere\.graphml:1: there is no node 'n99'; add it, or take the edge out",
+    "--graph oblong.mtx": r"oblong\.mtx: the matrix of a graph must be square, but this one has shape \(2, 3\)",
+    "--graph bomb.graphml": r"bomb\.graphml:1: .* it declares a document type; remove <!DOCTYPE>",
+    "--graph cut.graphml": r"cut\.graphml:1: this is not readable GraphML \(.*\); write it again",
+    "--graph other.graphml": r"other\.graphml: there is no <graph> in it, so it is not GraphML; name another file",
+    "--graph nowhere.graphml": r"nowhere\.graphml:1: there is no node 'n99'; add it, or remove the edge",
     "--graph heavy.graphml": r"heavy\.graphml:1: the weight is 'much'; weights are finite numbers",
     "--graph none.txt": r"none\.txt: there is no such file; check its name",
-    "--graph edges.csv --criterion silhouette -k 2:3": r"--criterion silhouette is not for a graph; use",
+    "--graph edges.csv --criterion silhouette -k 2:3": r"--criterion silhouette does not apply to a graph; use",
 }
 
 
@@ -458,11 +460,11 @@ OTHER_COMMANDS = {
     "cluster plain.csv --scale big": r"Invalid value for '--scale': .*'big' is not one of 'auto', 'standard'",
     "cluster plain.csv --seed x": r"Invalid value for '--seed': .* See 'kernelweave COMMAND --help'",
     "methods kernl-kmeans": r"kernl-kmeans: there is no such method; .* Did you mean kernel-kmeans\?",
-    "compare plain.csv": r"-k is missing: say how many clusters, as -k 3",
+    "compare plain.csv": r"-k is missing: give the number of clusters, such as -k 3",
     "compare plain.csv -k 2 --method foo": r"--method foo: there is no such method\..* For one table there are",
-    "predict plain.csv plain.csv": r"plain\.csv: this is no saved model",
-    "predict none.kwm plain.csv -o labels.xlsx": r"--output labels\.xlsx: labels are written as CSV; end "
-    r"the name in \.csv",
+    "predict plain.csv plain.csv": r"plain\.csv: this is not a saved model",
+    "predict none.kwm plain.csv -o labels.xlsx": r"--output labels\.xlsx: labels are written as CSV; the name "
+    r"must end in \.csv",
     "compare plain.csv -k 2 -o labels.parquet": r"--output labels\.parquet: labels are written as CSV",
     "predict folder plain.csv": r"folder: this is a folder; there is no model in it",
     "report none.kwm plain.csv": r"none\.kwm",
@@ -555,7 +557,7 @@ def test_partial_labels_are_those_the_report_compares_with(here, tmp_path, capsy
     code, _, err = run(capsys, f"cluster plain.csv {KMEANS} --labels partial.csv --report {tmp_path}/r.html")
     assert code == 0, err
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "18 of 24 samples have a label; scores are over these" in page
+    assert "18 of 24 samples have a label; scores use these" in page
     assert "None" not in page.partition('id="truth"')[2].partition("</section>")[0]
 
 
@@ -566,7 +568,7 @@ def test_predict_names_the_views_that_are_missing_with_the_files_that_are_there(
     assert run(capsys, f"cluster {files} -k 2 --method snf -o {tmp_path}/out -q")[0] == 0
     code, out, err = run(capsys, f"predict {tmp_path}/out/model.kwm left=plain.csv")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "and the files are left (plain.csv); missing: right; name them as right=FILE" in err
+    assert "but the files are left (plain.csv); missing: right; name them as right=FILE" in err
     code, out, err = run(capsys, f"predict {tmp_path}/out/model.kwm left=semicolon.csv right=turned.csv")
     assert code == 0
     assert "note: semicolon.csv: numbers have a decimal comma" in err
@@ -596,7 +598,9 @@ def test_a_method_is_explained_with_what_cluster_sets_and_which_option_sets_what
     _, out, _ = run(capsys, "methods spectral")
     assert out.startswith("ng-spectral: kernelweave.NgSpectralClustering\n\n")
     words = " ".join(out.split())
-    assert "'kernelweave cluster' sets, beside the defaults below: one table kernel='nearest_neighbors'" in words
+    assert (
+        "'kernelweave cluster' sets, in addition to the defaults below: one table kernel='nearest_neighbors'" in words
+    )
     assert "a kernel matrix kernel='precomputed'" in words
     assert "--kernel-param Parameters of a named kernel" in words
     assert "changed with --set NAME=VALUE" in words
@@ -616,7 +620,7 @@ def test_standard_input_may_have_semicolons(here, capsys, monkeypatch):
 def test_a_last_row_that_adds_up_the_others_is_pointed_out(here, capsys):
     code, out, err = run(capsys, f"cluster total.csv {KMEANS}")
     assert (code, len(out.splitlines())) == (0, N + 2)
-    assert "note: total.csv: the last row is called 'Total' and counts as a sample; if it is none, take it out" in err
+    assert "note: total.csv: the last row is called 'Total' and counts as a sample; if it is not one, remove it" in err
 
 
 def test_columns_that_were_clustered_are_no_annotations_of_the_clusters(here, capsys):
@@ -629,4 +633,4 @@ def test_columns_that_were_clustered_are_no_annotations_of_the_clusters(here, ca
 def test_a_table_of_features_is_told_how_to_be_turned(here, capsys):
     for name in ("genes.csv", "ensembl.tsv"):
         _, _, err = run(capsys, f"cluster {name} -k 2 --method kmeans")
-        assert "if samples are the columns, say --transpose" in err
+        assert "if samples are the columns, use --transpose" in err

@@ -79,7 +79,7 @@ def test_explain_writes_a_table_and_words_and_prints_a_line_for_every_cluster(fo
     assert float(row["mean_inside"]) == pytest.approx(X[labels == 1, 2].mean())  # as in the file, not scaled
     words = (folder / "out" / "clusters.txt").read_text()
     assert "  typical: s" in words
-    assert "no evidence that the clusters exist" in words
+    assert "not evidence that the clusters exist" in words
     assert "cluster 2 (12 samples): " in err
     assert "clusters: out/clusters.csv" in err
 
@@ -130,7 +130,10 @@ def test_json_holds_what_was_asked_for(folder, capsys):
     [
         (("--embedding",), "--embedding writes embedding.csv into a folder; name it with --output."),
         (("--survival", "a,b"), "--survival names columns of an annotation file; give it with --annotate FILE."),
-        (("--annotate", "clinic.csv", "--survival", "months"), "--survival months: name two columns, as time,event."),
+        (
+            ("--annotate", "clinic.csv", "--survival", "months"),
+            "--survival months: name two columns, such as time,event.",
+        ),
         (("--annotate", "clinic.csv", "--survival", "months,alive"), "clinic.csv has no column 'alive'."),
         (("--annotate", "nowhere.csv"), "nowhere.csv: there is no such file"),
         (

@@ -111,10 +111,10 @@ def test_ids_with_quoted_line_breaks_and_unusual_separators_are_kept_whole(put):
 def test_labels_come_from_standard_input_once(put, refused, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(*PAIRS).encode())))
     assert truth("-") == CLASSES
-    assert refused("-", "-") == "Standard input (-) can be given once; write the other table to a file."
+    assert refused("-", "-") == "Standard input (-) can be used only once; write the other table to a file."
     with open("table.csv", "rb") as table:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(table))
-        assert refused("-", "--labels", "-").startswith("--labels -: standard input (-) can be given once")
+        assert refused("-", "--labels", "-").startswith("--labels -: standard input (-) can be used only once")
 
 
 LABELS = {
@@ -123,12 +123,12 @@ LABELS = {
         lines(*PAIRS, ('"s00 "', "class 1")),
         r"y\.csv:37: .* line 1; spaces around ids do not count",
     ),
-    "empty labels": (lines(*((name, " ") for name in NAMES)), r"y\.csv: no sample has a label; fill some in"),
-    "NA": (lines(*((name, "N/A") for name in NAMES)), r"y\.csv: no sample has a label; fill some in"),
+    "empty labels": (lines(*((name, " ") for name in NAMES)), r"y\.csv: no sample has a label; add some"),
+    "NA": (lines(*((name, "N/A") for name in NAMES)), r"y\.csv: no sample has a label; add some"),
     "blanks": (
         lines(*((name, str(c)) for name, c in zip(NAMES, Y, strict=True)), mark=" "),
         r"y\.csv:1: there is no ',' .* a blank seems to separate id and label in all of them; "
-        r"say so with --delimiter ' '",
+        r"use --delimiter ' '",
     ),
     "too few": (
         lines(("label",), *zip(CLASSES[:30], strict=True)),
@@ -140,10 +140,10 @@ LABELS = {
     ),
     "other ids": (
         lines(*((f"t{i}", "x") for i in range(36))),
-        r"y\.csv: none of its ids is that of a sample: it begins with 't0', and the samples with 's00'; write ids as",
+        r"y\.csv: none of its ids belongs to a sample: it begins with 't0', the samples with 's00'; write ids as",
     ),
     "three cells": (lines(*PAIRS, ("a", "b", "c")), r"y\.csv:37: lines of true labels are 'label' or 'id,label'"),
-    "binary": (b"a\x00b", r"y\.csv:1: this is no text file"),
+    "binary": (b"a\x00b", r"y\.csv:1: this is not a text file"),
 }
 
 
@@ -164,7 +164,7 @@ GRAPHS = {
     "commas in names": (
         lines(*((f"{u},x", f"{v},x") for u, v in EDGES), mark=" "),
         (),
-        r"g\.csv:1: there is ',' in this line; say what separates the entries with --delimiter ','",
+        r"g\.csv:1: there is ',' in this line; name the separator with --delimiter ','",
     ),
     "commas and blanks": ("a,x b,y\nc d\n", (), r"g\.csv:1: there is ',' in this line"),
     "no edge": (
@@ -172,7 +172,7 @@ GRAPHS = {
         (),
         r"g\.csv:2: this line does not hold an edge of 2 entries: 'c'\. Say .* with --delimiter,",
     ),
-    "weight": ("a b x\n", (), r"g\.csv:1: the weight is 'x'; .* Leave the third entry of all lines out"),
+    "weight": ("a b x\n", (), r"g\.csv:1: the weight is 'x'; .* Remove the third entry from all lines"),
     "header": (
         lines(("source", "target"), *EDGES, ("source", "s00")),
         ("--delimiter", ","),
@@ -213,14 +213,14 @@ def test_header_and_no_header_decide_for_graphs(put, refused):
     assert nodes("from,to\na,b\n", None) == ("a", "b")
     assert nodes("from, to\na, b\n", None, None) == ("a", "b")
     result = refused("--graph", put("g.csv", "from to\na from\n"))
-    assert result.endswith("'from to'. Say --header or --no-header.")
+    assert result.endswith("'from to'. Use --header or --no-header.")
 
 
 def test_graphs_are_read_from_files(put, refused, tmp_path):
     (tmp_path / "folder.txt").mkdir()
     assert refused("--graph", "-").startswith("--graph -: graphs are read from files")
     assert refused("--graph", "folder.txt") == "folder.txt: this is a folder; name a file in it."
-    assert refused("--graph", put("g.graph", "99 1\n2\n1\n")).startswith("g.graph:1: the first line promises 99 nodes")
+    assert refused("--graph", put("g.graph", "99 1\n2\n1\n")).startswith("g.graph:1: the first line announces 99 nodes")
 
 
 # Similarity matrices
@@ -245,7 +245,7 @@ def test_a_triangle_is_to_be_mirrored(put, refused, half):
     scipy.io.mmwrite("half.mtx", sp.coo_array(K))
     for name in ("half.npy", "half.mtx"):
         result = refused("--kernel-matrix", name)
-        assert f"the {half} triangle alone is filled in; mirror it" in result
+        assert f"only the {half} triangle is filled in; mirror it" in result
         assert "average" not in result
 
 
@@ -279,7 +279,7 @@ def test_tables_that_are_precomputed_are_not_scaled(put):
 def test_a_kernel_besides_the_matrix_is_refused(put, refused, options, start):
     result = refused("--kernel-matrix", "similar.csv", *options)
     assert result.startswith(start)
-    assert "does not go with --kernel-matrix" in result
+    assert "cannot be combined with --kernel-matrix" in result
 
 
 def test_distances_are_no_similarities(put, refused, capsys):
@@ -301,7 +301,7 @@ def test_the_links_of_a_graph_are_similarities(put, capsys):
 
 def test_names_of_columns_that_are_ids_occur_once(put, refused):
     put("k.csv", "a,a,b\n1,.5,.5\n.5,1,.5\n.5,.5,1\n")
-    assert refused("--kernel-matrix", "k.csv") == "k.csv: two columns are called 'a'; names of samples occur once."
+    assert refused("--kernel-matrix", "k.csv") == "k.csv: two columns are called 'a'; names of samples must be unique."
 
 
 # Options

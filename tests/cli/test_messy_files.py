@@ -160,7 +160,7 @@ def test_columns_are_chosen_by_name_pattern_and_view(folder, capsys):
     assert "smokes as categories (FALSE, TRUE)" in err
     assert "ward" not in err
     err = refused(capsys, "cluster", *FILES, "-k", 3, "--drop", "clinical:g1")
-    assert "--drop clinical:g1: there is no such column; there is 'age', 'sex'" in err
+    assert "--drop clinical:g1: there is no such column; the columns are 'age', 'sex'" in err
 
 
 def test_categories_can_have_an_order(folder, capsys):
@@ -187,8 +187,8 @@ def test_a_word_among_numbers_is_refused_and_can_be_called_a_category(folder, ca
     name, _, *rest = text[1].split(",")
     (folder / "bad.csv").write_text("\n".join([text[0], ",".join([name, "high", *rest]), *text[2:]]) + "\n")
     err = refused(capsys, "cluster", "bad.csv", "-k", 3)
-    assert "bad.csv:2: column 2 ('g1') holds 'high', which is no finite number" in err
-    assert "say --categorical g1" in err
+    assert "bad.csv:2: column 2 ('g1') holds 'high', which is not a finite number" in err
+    assert "use --categorical g1" in err
     assert run(capsys, "cluster", "bad.csv", "-k", 3, "--drop", "g1", "--missing", "mean")[0] == 0
 
 
@@ -243,7 +243,7 @@ def test_a_patient_with_one_file_gets_a_cluster(folder, model, capsys):
     assert code == 0, err
     labels = labels_of((folder / "out" / "labels.csv").read_text())
     assert labels_of(out) == {"new": labels["p25"]}
-    assert err == "absent views: clinical; there is genes (new/genes.csv)\n"
+    assert err == "absent views: clinical; files: genes (new/genes.csv)\n"
 
 
 def test_a_column_of_the_model_is_no_column_of_ids_in_a_short_file(folder, capsys):
@@ -253,7 +253,7 @@ def test_a_column_of_the_model_is_no_column_of_ids_in_a_short_file(folder, capsy
     code, out, err = run(capsys, "predict", "few/model.kwm", "new.csv")
     assert (code, list(labels_of(out))) == (0, ["1", "2"]), err
     pd.read_csv("new.csv").to_csv("bare.csv", index=False, header=False)
-    assert "say --ids none" in refused(capsys, "predict", "few/model.kwm", "bare.csv")
+    assert "use --ids none" in refused(capsys, "predict", "few/model.kwm", "bare.csv")
     assert run(capsys, "predict", "few/model.kwm", "bare.csv", "--ids", "none")[:2] == (0, out)
 
 
@@ -263,7 +263,7 @@ def test_new_files_are_encoded_as_the_old_ones(folder, model, capsys):
     code, out, err = run(capsys, "predict", model, "clinical=n.csv")
     assert code == 0, err
     assert sorted(labels_of(out)) == ["new", "old"]
-    assert "warning: n.csv: Column 'sex' holds 'diverse', unknown from training" in err
+    assert "warning: n.csv: Column 'sex' holds 'diverse', which did not occur in training" in err
     (folder / "n.csv").write_text("patient,age,smokes\nnew,52.0,TRUE\n")
     assert "1 column(s) of the model are missing, such as 'sex'" in refused(capsys, "predict", model, "clinical=n.csv")
     (folder / "n.csv").write_text("patient,age,sex,smokes\nnew,old,male,TRUE\n")
@@ -309,5 +309,5 @@ def test_models_that_need_all_views_say_so(folder, capsys):
     assert code == 0, err
     (folder / "genes.csv").write_text("patient,g1,g3\nnew,2.0,1.0\n")
     err = refused(capsys, "predict", "out/model.kwm", "genes.csv")
-    assert "The model knows the views clinical, genes, and the files are genes" in err
+    assert "The model has the views clinical, genes, but the files are genes" in err
     assert "needs all of them" in err

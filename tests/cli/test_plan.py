@@ -59,7 +59,7 @@ def test_options_reach_the_estimator(capsys):
     arguments = (10_000, 50, "-k", 10, "--method", "kernel-kmeans")
     assert "stored" in as_json(capsys, *arguments)["path"]
     for limit in ("100", "100MiB", "0.1GB"):
-        assert "computed again" in as_json(capsys, *arguments, "--memory-limit", limit)["path"]
+        assert "recomputed" in as_json(capsys, *arguments, "--memory-limit", limit)["path"]
     assert "features" in as_json(capsys, *arguments, "--set", "approximation=nystroem")["path"]
 
 
@@ -101,7 +101,7 @@ def test_the_shape_is_read_from_files(tmp_path, capsys, monkeypatch):
 def test_a_method_without_an_estimate_says_so(capsys):
     code, out, _ = run(capsys, 100, 5, 5, "-k", 3, "--method", "nemo")
     assert code == 0
-    assert "no estimate exists" in out
+    assert "there is no estimate" in out
 
 
 @pytest.mark.parametrize(

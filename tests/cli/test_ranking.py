@@ -27,11 +27,11 @@ def test_one_method_agrees_with_nobody():
 @pytest.mark.parametrize(
     ("found", "sentence"),
     [
-        ([(0.9, 1.0), (0.5, 0.5)], "a first: "),
-        ([(0.9, 1.0), (0.89, 0.5)], "Nothing decides between a and b."),
-        ([(0.9, 0.5), (0.5, 1.0)], "Nothing decides between a and b."),
-        ([(0.9, 1.0), (0.9, 1.0), (0.9, 1.0)], "Nothing decides between a, b and c."),
-        ([(0.1, 1.0), (0.05, 0.1)], "Nothing decides: the methods hardly agree"),
+        ([(0.9, 1.0), (0.5, 0.5)], "a comes first: "),
+        ([(0.9, 1.0), (0.89, 0.5)], "No clear winner between a and b."),
+        ([(0.9, 0.5), (0.5, 1.0)], "No clear winner between a and b."),
+        ([(0.9, 1.0), (0.9, 1.0), (0.9, 1.0)], "No clear winner between a, b and c."),
+        ([(0.1, 1.0), (0.05, 0.1)], "No clear winner: the methods hardly agree"),
     ],
 )
 def test_the_sentence_says_when_nothing_decides(found, sentence):

@@ -45,12 +45,12 @@ def test_lower_layers_name_no_options(layer):
     ids=str,
 )
 def test_arguments_of_readers_are_written_as_options(argument, option):
-    assert error_text(DataError("x.csv: say ", argument, ".")) == f"x.csv: say {option}."
+    assert error_text(DataError("x.csv: use ", argument, ".")) == f"x.csv: use {option}."
 
 
 def test_text_around_arguments_is_left_as_it_is():
     name = "delimiter=';'.csv"
-    assert error_text(DataError(f"{name}: say ", Argument("delimiter", ","), ".")) == f"{name}: say --delimiter ','."
+    assert error_text(DataError(f"{name}: use ", Argument("delimiter", ","), ".")) == f"{name}: use --delimiter ','."
     assert error_text(DataError(f"{name}: there is no such file.")) == f"{name}: there is no such file."
     assert error_text(ParameterError(Argument("comments", "#"), " is new.")) == "comments='#' is new."
 
@@ -70,10 +70,10 @@ def test_parameters_of_estimators_are_written_as_options():
 FILES = {
     "counts": (
         "0,1\n1,2\n3,4\n",
-        r"x\.csv:1: .* say --header if it names the columns, or --no-header if it is a sample\.",
+        r"x\.csv:1: .* use --header if it names the columns, or --no-header if it is a sample\.",
     ),
-    "ids alone": ("id\na\nb\n", r"x\.csv:2: .* add some, or say --ids none if it is data\."),
-    "thousands": ("a;b\n1,000;2\n3;4\n", r"x\.csv:2: '1,000' may have .*; say --decimal ',' or --decimal '\.'\."),
+    "ids alone": ("id\na\nb\n", r"x\.csv:2: .* add some, or use --ids none if it is data\."),
+    "thousands": ("a;b\n1,000;2\n3;4\n", r"x\.csv:2: '1,000' may have .*; use --decimal ',' or --decimal '\.'\."),
 }
 
 
@@ -93,7 +93,7 @@ def test_rows_and_delimiters_are_explained_in_options(tmp_path, monkeypatch, cap
     Path("b.csv").write_text("id,y\na,1\nc,2\n")
     assert main(["cluster", "a.csv", "b.csv", "-k", "2"]) == 2
     assert capsys.readouterr().err.endswith(
-        "keep what all have with --rows common, or keep all samples with --rows all.\n"
+        "keep the samples they have in common with --rows common, or keep all samples with --rows all.\n"
     )
     assert main(["cluster", "a.csv", "-k", "2", "--delimiter", ";;"]) == 2
     expected = "--delimiter ';;': give one character, such as --delimiter ';' or --delimiter tab."

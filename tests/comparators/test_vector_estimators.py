@@ -438,11 +438,11 @@ def test_equal_samples_make_one_cluster_without_any_warning():
 
 
 def test_messages_that_do_not_settle_are_told_and_labels_are_still_valid():
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 steps.*Raise max_iter, damping=0\.9"):
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 iterations.*Raise max_iter, damping=0\.9"):
         model = AffinityPropagation(max_iter=2).fit(OVERLAPPING)
     assert not model.converged_
     assert set(model.labels_) == set(range(len(model.exemplar_indices_)))
-    with pytest.warns(ConvergenceWarning, match="had not settled"):
+    with pytest.warns(ConvergenceWarning, match="did not converge"):
         model = AffinityPropagation(4, max_iter=2).fit(OVERLAPPING)
     assert set(model.labels_) == {0, 1, 2, 3}
 

@@ -70,7 +70,7 @@ def test_a_good_file_is_converted_verified_and_loaded(server, known, get, tmp_pa
         (file_server.truncated, "truncated, 10 of 28 bytes"),
         (TABLE.replace(b"4.0", b"4.1"), "the values of the array 'X' differ"),
         (TABLE[:-10], r"'X' has shape \(2, 2\), not \(3, 2\)"),
-        (TABLE.replace(b"b", b"c"), "'c' is no class"),
+        (TABLE.replace(b"b", b"c"), "'c' is not a class"),
         (TABLE.replace(b",?", b""), "lines differ"),
         (b"", "empty"),
         (b"<html>not here</html>", "could not be fetched"),
@@ -78,7 +78,7 @@ def test_a_good_file_is_converted_verified_and_loaded(server, known, get, tmp_pa
         (None, "404 Not Found"),
         (lambda handler: handler.send_error(503), "503 Service Unavailable"),
         (b"1,2,a\n" * 200, "larger than the 1000 bytes"),
-        (file_server.redirect("http://127.0.0.1:9/other"), "only https is asked"),
+        (file_server.redirect("http://127.0.0.1:9/other"), "only https is allowed"),
         (file_server.redirect("file:///etc/passwd"), "could not be fetched"),
     ],
     ids=[
@@ -191,7 +191,7 @@ def test_a_member_is_taken_by_its_name_and_no_other_is_unpacked(server, known, g
     [
         (zipped(("../toy.csv", TABLE)), "has no member 'toy.csv'"),
         (zipped(("toy.csv", b"0" * 10**5)), "larger than 1000 bytes"),
-        (b"PK no archive", "no readable zip archive"),
+        (b"PK no archive", "not a readable zip archive"),
     ],
     ids=["evil name", "swollen", "broken"],
 )
@@ -222,13 +222,13 @@ def test_one_failure_does_not_keep_other_sets_away(server, known, get, tmp_path)
 
 def test_a_set_that_is_not_public_says_where_its_figures_are(known, get):
     known(toy(name="secret"))
-    with pytest.raises(DataError, match=r"'secret' is not public as far as known.*docs/results\.md"):
+    with pytest.raises(DataError, match=r"'secret' is not known to be public.*docs/results\.md"):
         get("secret")
 
 
 def test_only_https_is_asked_without_a_mirror(known, tmp_path):
     known(toy(sources.Source("a server", (download.File("http://data.example/toy.csv"),), at("/").read)))
-    with pytest.raises(DataError, match="only https is asked"):
+    with pytest.raises(DataError, match="only https is allowed"):
         fetch("toy", data_dir=tmp_path)
 
 
@@ -296,7 +296,7 @@ def test_a_fetcher_that_fails_is_named_and_not_asked_beside_a_mirror(known, get,
     known(toy(sources.Source("a fetcher", fetcher=fetcher)))
     with pytest.raises(DataError, match="a fetcher: no route"):
         fetch("toy", data_dir=tmp_path)
-    with pytest.raises(DataError, match="a fetcher: is not asked while a mirror is named"):
+    with pytest.raises(DataError, match="a fetcher: is not used while a mirror is set"):
         get()
 
 

@@ -102,7 +102,7 @@ def test_files_that_are_not_there_or_no_xml_are_named(tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         load_graphml(bad)
     bad.write_text("no xml")
-    with pytest.raises(DataError, match=r"bad\.graphml:1: this is no readable GraphML"):
+    with pytest.raises(DataError, match=r"bad\.graphml:1: this is not readable GraphML"):
         load_graphml(bad)
 
 
@@ -129,9 +129,9 @@ def test_matrices_of_one_direction_or_both_are_the_same_graph(tmp_path):
         (["1 2 2", "2 1 3"], "3 3", "row 1, column 2 holds 2, and row 2, column 1 3"),
         (["1 2 -2"], "3 3", "some weights are negative"),
         (["1 2 nan"], "3 3", "some weights are negative, or not finite"),
-        (["1 2 1"], "2 3", r"square, and this one has shape \(2, 3\)"),
+        (["1 2 1"], "2 3", r"square, but this one has shape \(2, 3\)"),
         ([], "3 3", "there is no edge in it"),
-        (["9 9 1"], "3 3", "no readable Matrix Market file"),
+        (["9 9 1"], "3 3", "not a readable Matrix Market file"),
     ],
 )
 def test_matrices_that_are_no_graphs_are_refused(tmp_path, entries, shape, message):

@@ -123,7 +123,7 @@ def test_a_compressed_file_is_known_by_its_content(tmp_path):
         (
             '1,2\n"a,b\n',
             {"delimiter": ","},
-            r"graph\.txt:2: the quotes in '\"a,b' are not as in CSV\. Close its quotes",
+            r"graph\.txt:2: the quotes in '\"a,b' do not follow CSV rules\. Close its quotes",
         ),
         (",2\n", {"delimiter": ","}, r"graph\.txt:1: .* 2 or 3 entries"),
         ("1 2 1\n2 3 -1\n", {}, r"graph\.txt:2: the weight is '-1'"),

@@ -73,19 +73,23 @@ def test_compressed_files_are_recognised(tmp_path):
     [
         ("", r"net\.graph:1: the file is empty"),
         ("\n\n", r":1: the file is empty"),
-        ("four 3\n", r":1: 'four' is no integer"),
+        ("four 3\n", r":1: 'four' is not an integer"),
         ("4\n", r":1: the first line must give"),
-        ("2 1 2\n2\n1\n", r":1: 2 is no code of weights"),
+        ("2 1 2\n2\n1\n", r":1: 2 is not a weight code"),
         ("2 1\n2\n1\n1\n", r":4: there are more lines than the 2 nodes"),
         ("2 1\n2\n1\n\n1\n", r":5: there are more lines than the 2 nodes of the first line"),
-        ("4 1\n\n3\n2\n", r":1: the first line promises 4 nodes, and 3 line\(s\) follow; a node without .* empty line"),
-        ("% net\n99 1\n2\n1\n", r":2: the first line promises 99 nodes, and 2 line"),
-        ("999999999999 5\n2\n1\n", r":1: the first line promises 999999999999 nodes, and 2 line"),
-        ("% nothing\n", r":1: there are comments alone"),
-        ("1_0 3\n", r":1: '1_0' is no integer"),
+        (
+            "4 1\n\n3\n2\n",
+            r":1: the first line announces 4 nodes, but 3 line\(s\) follow; "
+            r"a node without .* empty line",
+        ),
+        ("% net\n99 1\n2\n1\n", r":2: the first line announces 99 nodes, but 2 line"),
+        ("999999999999 5\n2\n1\n", r":1: the first line announces 999999999999 nodes, but 2 line"),
+        ("% nothing\n", r":1: there is nothing but comments"),
+        ("1_0 3\n", r":1: '1_0' is not an integer"),
         ("2 1\n3\n1\n", r":2: node 1 has neighbour 3; nodes are 1 to 2"),
         ("2 1\n2\n\n", r"between nodes 1 and 2 is listed differently at its two ends"),
-        ("2 5\n2\n1\n", r":1: the first line promises 5 edges, and 1 are listed"),
+        ("2 5\n2\n1\n", r":1: the first line announces 5 edges, but 1 are listed"),
         ("2 1 1\n2\n1 5\n", r":2: the last neighbour of node 1 has no weight"),
         ("2 1 10\n\n1 1\n", r":2: node 1 has no weight"),
     ],
@@ -96,12 +100,12 @@ def test_faults_are_told_with_their_line(tmp_path, text, message):
 
 
 def test_files_that_are_not_there_or_not_text_are_refused(tmp_path):
-    with pytest.raises(DataError, match="no readable METIS file"):
+    with pytest.raises(DataError, match="not a readable METIS file"):
         load_metis(tmp_path / "none.graph")
     path = tmp_path / "net.graph"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="no readable METIS file"):
+    with pytest.raises(DataError, match="not a readable METIS file"):
         load_metis(path)
     path.write_bytes(gzip.compress(PLAIN.encode())[:12] + b"\xff" * 9)
-    with pytest.raises(DataError, match="no readable METIS file"):
+    with pytest.raises(DataError, match="not a readable METIS file"):
         load_metis(path)

@@ -82,8 +82,8 @@ class Case:
 
     @property
     def needs_affinities(self) -> bool:
-        """Whether kernel values must not be negative on the whole, as the docstring says."""
-        return "values must not be negative on the whole" in (self.cls.__doc__ or "")
+        """Whether row sums of the kernel must not be negative, as the docstring says."""
+        return "its row sums must not be negative" in (self.cls.__doc__ or "")
 
     @property
     def needs_patterns(self) -> bool:
@@ -93,7 +93,7 @@ class Case:
     @property
     def least_samples(self) -> int:
         """The smallest number of samples that can be divided into two clusters, as the docstring says."""
-        words = ("Takes four samples or more", "as two always are, are one cluster")
+        words = ("Needs at least four samples", "as two always are, form one cluster")
         return 4 if any(text in (self.cls.__doc__ or "") for text in words) else 2
 
     @property

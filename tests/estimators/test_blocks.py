@@ -370,7 +370,7 @@ def test_a_draw_of_a_start_reads_the_table_once(tmp_path, monkeypatch):
     assert passes(8) - passes(3) == pytest.approx(5.0, abs=0.5), "One pass for each draw, and the blocks of drawn rows."
 
 
-@pytest.mark.filterwarnings("ignore:The model has labels, but cannot be saved:UserWarning")
+@pytest.mark.filterwarnings("ignore:The model has labels, but it cannot be saved:UserWarning")
 @pytest.mark.parametrize("name", ["linear", "rbf", "nystroem", "kernel minmax"])
 def test_mapped_files_beyond_memory_are_streamed(name, tmp_path, monkeypatch):
     monkeypatch.setattr(chunks_module, "BLOCK_BYTES", 8 * A.shape[1] * 70)
@@ -486,7 +486,7 @@ def test_sparse_tables_are_not_spread_over_workers(two_workers):
 
 @pytest.mark.parametrize("model", [GlobalKernelKMeans(K), ConvexMixture(K), KMedoids(K)])
 def test_estimators_of_one_process_refuse_the_client_of_the_settings(model):
-    refused = rf"{type(model).__name__} works in one process"
+    refused = rf"{type(model).__name__} runs in one process"
     with config_context(client=object()), pytest.raises(ParameterError, match=refused):
         model.fit(A)
 
@@ -540,8 +540,8 @@ def test_a_saved_model_predicts_where_dask_is_not_installed(tmp_path):
 @pytest.mark.parametrize("name", ["rbf", "kernel minmax"])
 def test_training_samples_beyond_the_limit_are_not_kept_and_every_message_says_what_to_do(name, tmp_path):
     model = clone(MODELS[name]).set_params(memory_limit=0.001)
-    remedy = r"more than memory_limit allows\. Raise it, or use approximation='nystroem'"
-    with pytest.warns(UserWarning, match=rf"cannot be saved, nor predict: new samples .* {remedy}"):
+    remedy = r"exceed memory_limit\. Raise it, or use approximation='nystroem'"
+    with pytest.warns(UserWarning, match=rf"cannot be saved and cannot predict: new samples .* {remedy}"):
         model.fit(lazy(A))
     np.testing.assert_array_equal(model.labels_, in_one_process(name).labels_)
     for method in (model.predict, model.transform):

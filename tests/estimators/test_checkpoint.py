@@ -119,8 +119,8 @@ def test_every_estimator_with_iterations_or_restarts_has_checkpoints(case):
 def test_the_parameter_is_described_in_the_same_words(case):
     entry = re.search(r"^    checkpoint : str or path-like, default=None\n((?:        .*\n)+)", case.cls.__doc__, re.M)
     text = re.search(r"^    checkpoint : .*\n((?:        .*\n)+)", KernelKMeans.__doc__, re.M)[1]
-    random = "Nothing is random here" not in case.cls.__doc__
-    assert entry[1] == (text if random else text.replace(" Needs a whole number as ``random_state``.", ""))
+    random = "nothing here is random" not in case.cls.__doc__
+    assert entry[1] == (text if random else text.replace(" Requires an integer ``random_state``.", ""))
     assert case.cls._draws == random
 
 
@@ -135,13 +135,13 @@ def test_other_data_parameters_and_weights_are_refused(case, stop_after, tmp_pat
     model = case.make(checkpoint=path)
     stopped(model, data(case), stop_after)
     content = path.read_bytes()
-    remedy = r"\. Delete the file, or give another name\.$"
+    remedy = r"\. Delete the file, or choose another name\.$"
     with pytest.raises(ValueError, match=rf"another run: (X|view 'front') was an? (array|sparse matrix) .*{remedy}"):
         clone(model).fit(data(case, OTHER))
-    with pytest.raises(ValueError, match=rf"another run: n_clusters was 3 there and is 2 now{remedy}"):
+    with pytest.raises(ValueError, match=rf"another run: n_clusters was 3 and is now 2{remedy}"):
         clone(model).set_params(n_clusters=2).fit(data(case))
     if case.cls._draws:
-        with pytest.raises(ValueError, match=rf"another run: random_state was 0 there and is 1 now{remedy}"):
+        with pytest.raises(ValueError, match=rf"another run: random_state was 0 and is now 1{remedy}"):
             clone(model).set_params(random_state=1).fit(data(case))
     if case.takes_weights:
         with pytest.raises(ValueError, match=rf"another run: sample_weight was an array .*{remedy}"):
@@ -166,9 +166,9 @@ def test_a_seed_that_cannot_be_repeated_is_refused(case, tmp_path):
     if not case.cls._draws:
         assert model.fit(data(case)).labels_.shape == (len(X),)
         return
-    with pytest.raises(ValueError, match=r"checkpoint=.* needs a whole number as random_state, not None: .* Set"):
+    with pytest.raises(ValueError, match=r"checkpoint=.* needs an integer random_state, not None: .* Set"):
         model.fit(data(case))
-    with pytest.raises(ValueError, match="needs a whole number"):
+    with pytest.raises(ValueError, match="needs an integer"):
         model.set_params(random_state=np.random.RandomState(0)).fit(data(case))
 
 
@@ -180,7 +180,7 @@ def test_damaged_files_are_refused_and_left_alone(case, stop_after, tmp_path):
     content = path.read_bytes()
     for damaged in (content[:-1], content[:40], b"", content[:200] + b"\0" + content[201:], content + b"\0"):
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"checkpoint=.*Delete the file, or give another name\.$"):
+        with pytest.raises(ValueError, match=r"checkpoint=.*Delete the file, or choose another name\.$"):
             clone(model).fit(data(case))
         assert path.read_bytes() == damaged
 
@@ -331,7 +331,7 @@ def test_weights_sparse_rows_functions_and_seeds_tell_runs_apart(stop_after, tmp
     rows = sp.csr_array(COUNTS)
     model = KernelKMeans(3, n_init=2, kernel=lambda A, B: A @ B.T, random_state=0, checkpoint=path)
     stopped(model, X, stop_after, sample_weight=WEIGHTS)
-    with pytest.raises(ValueError, match=rf"kernel was tests\..*lambda> \({NUMBERS}\) there and is tests\..* now"):
+    with pytest.raises(ValueError, match=rf"kernel was tests\..*lambda> \({NUMBERS}\) and is now tests\..*"):
         clone(model).set_params(kernel=lambda A, B: A @ B.T + 1.0).fit(X, sample_weight=WEIGHTS)
     with pytest.raises(ValueError, match=rf"sample_weight was an array of float64 and shape \(75,\) \({NUMBERS}\)"):
         clone(model).fit(X)
@@ -347,10 +347,10 @@ def test_weights_sparse_rows_functions_and_seeds_tell_runs_apart(stop_after, tmp
 def test_the_file_of_another_estimator_or_version_is_refused(stop_after, monkeypatch, tmp_path):
     path = tmp_path / "run"
     stopped(KernelKMeans(3, random_state=0, checkpoint=path), X, stop_after)
-    with pytest.raises(ValueError, match="the estimator was KernelKMeans there and is PifsKMeans now"):
+    with pytest.raises(ValueError, match="the estimator was KernelKMeans and is now PifsKMeans"):
         kernelweave.PifsKMeans(3, random_state=0, checkpoint=path).fit(X)
     monkeypatch.setattr("kernelweave.estimators.shared.checkpoints.version", lambda _: "0.0.0")
-    with pytest.raises(ValueError, match=r"the version of kernelweave was .* there and is 0\.0\.0 now"):
+    with pytest.raises(ValueError, match=r"the version of kernelweave was .* and is now 0\.0\.0"):
         KernelKMeans(3, random_state=0, checkpoint=path).fit(X)
 
 

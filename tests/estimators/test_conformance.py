@@ -92,9 +92,9 @@ def why_a_weight_is_no_repetition(estimator):
         return SHARPENED
     if "weight 2 is not quite two samples" in inspect.getdoc(type(estimator)):
         return ONE_BY_ONE
-    if "Nothing is random here" in inspect.getdoc(type(estimator)):
+    if "nothing here is random" in inspect.getdoc(type(estimator)):
         return None
-    return None if isinstance(estimator, KMedoids) else DRAWN  # k-medoids ends alike from both draws
+    return None if isinstance(estimator, KMedoids) else DRAWN  # k-medoids ends the same from both draws
 
 
 NOT_SQUARE = "The check passes features, not the square matrix that a pairwise estimator takes."

@@ -195,7 +195,7 @@ def test_tensors_are_read_as_arrays():
 
 @for_estimators(lambda case: hasattr(case.cls, "_takes_device") and not case.cls._takes_device)
 def test_estimators_without_a_way_there_say_so(case):
-    said = pytest.warns(UserWarning, match=f"{case.cls.__name__} has no way to run on")
+    said = pytest.warns(UserWarning, match=f"{case.cls.__name__} cannot run on")
     with config_context(device="cpu"), said, suppress(ValueError, TypeError):  # there is nothing to fit
         case.make().fit(None)
 
@@ -212,12 +212,12 @@ def test_kernels_without_a_way_there_stay_on_the_processor_and_say_so():
 
 
 def test_a_device_that_is_not_there_is_refused_with_a_remedy():
-    for device, said in (("cuda", "sees no GPU"), ("cuda:7", "sees no GPU"), ("nowhere", "is no device of torch")):
+    for device, said in (("cuda", "sees no GPU"), ("cuda:7", "sees no GPU"), ("nowhere", "is not a torch device")):
         if said == "sees no GPU" and torch.cuda.is_available():
             continue
         with config_context(device=device), pytest.raises(ValueError, match=said):
             kw.KernelKMeans(2).fit(table())
-    with pytest.raises(ValueError, match="precision='half' is none of 'tf32x3'"), config_context(precision="half"):
+    with pytest.raises(ValueError, match="precision='half' must be one of 'tf32x3'"), config_context(precision="half"):
         pass
     assert get_config().device is None
 

@@ -125,7 +125,7 @@ def test_places_of_nan_are_named_in_data_frames_and_sparse_matrices():
         as_views({"Blood": np.array([[1.0, np.inf], [0.0, 1.0]])})
     graph = np.ones((4, 4))
     graph[0, 1] = np.nan
-    with pytest.raises(ParameterError, match=r"1 cell of 1 row .* Leave out edges"):
+    with pytest.raises(ParameterError, match=r"1 cell of 1 row .* Remove edges"):
         kw.GraphCut(2).fit(graph)
 
 

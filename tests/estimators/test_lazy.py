@@ -132,9 +132,9 @@ def test_data_frames_as_views_need_the_same_partitions():
     table = frame()
     by_name = {"p": table[["a", "b"]], "q": table[["c", "d"]]}
     assert model.predict(by_name).compute().tolist() == model.predict(views).tolist()
-    with pytest.raises(ParameterError, match="'q' cannot be laid beside"):
+    with pytest.raises(ParameterError, match="'q' cannot be matched with"):
         model.predict({"p": table[["a", "b"]], "q": lazy(X[:, 2:], (10, 35))})
-    with pytest.raises(ParameterError, match="'q' cannot be laid beside"):
+    with pytest.raises(ParameterError, match="'q' cannot be matched with"):
         model.predict({"p": table[["a", "b"]], "q": X[:, 2:]})
 
 

@@ -85,7 +85,7 @@ def test_survival_is_one_row_with_medians_and_without_an_effect():
     ("table", "message"),
     [
         ({"t": [1, 2]}, "must name two columns of the table"),
-        ({"t": ["a", "b"], "e": [1, 0]}, "column 't' holds no numbers"),
+        ({"t": ["a", "b"], "e": [1, 0]}, "column 't' does not hold numbers"),
         ({"t": [-1, 2], "e": [1, 0]}, "column 't' holds -1, but times are not negative"),
         ({"t": [1, 2], "e": [1, 2]}, "column 'e' holds '2.0'; an event is 1"),
         ({"t": [1, 2], "e": ["dead", "alive"]}, "column 'e' holds 'dead'; an event is 1"),

@@ -192,7 +192,7 @@ def test_as_many_clusters_as_samples_are_explained(n):
     result = explain_clusters(Labelled(np.arange(n)), X)
     assert [row.effect for row in result.rows] == pytest.approx(np.linspace(-1, 1, n))
     assert all(row.n_inside == 1 for row in result.rows)
-    assert "no column sets it apart" in result.summary()
+    assert "no column distinguishes it" in result.summary()
 
 
 # What people read
@@ -222,9 +222,9 @@ def test_columns_that_separate_come_first_and_large_effects_before_small_ones(wi
         keys = [(not row.separates, -abs(row.effect)) for row in rows]
         assert keys == sorted(keys)
         assert len(rows) == WINE.data.shape[1]
-    with pytest.raises(ParameterError, match="cluster=3 is none of the 3 clusters"):
+    with pytest.raises(ParameterError, match="cluster=3 is not one of the 3 clusters"):
         wine.top(3)
-    with pytest.raises(ParameterError, match="view='genes' is none of the views"):
+    with pytest.raises(ParameterError, match="view='genes' is not one of the views"):
         wine.top(0, view="genes")
 
 

@@ -60,7 +60,7 @@ def search(estimator=None, space=None, **options):
 
 
 def constant(model, data):
-    """Score all clusterings alike."""
+    """Give all clusterings the same score."""
     return 1.0
 
 
@@ -628,7 +628,7 @@ def test_the_width_that_parts_two_rings_is_found(seed):
     result = search(KernelSpectralClustering(2), space, criterion="blf", eta=0.95, n_iter=25, random_state=seed)
     result.fit(data)
     assert normalized_mutual_info(y, result.labels_) == pytest.approx(1.0)
-    # The middle of the range, where the search begins, does not part them.
+    # The middle of the range, where the search begins, does not separate them.
     assert normalized_mutual_info(y, ksc(2, sigma=1.5).fit(data).labels_) < 0.9
     assert result.best_params_["kernel_params"]["sigma"] < 1.0
 
@@ -709,7 +709,7 @@ def test_there_must_be_something_to_draw_from(space):
     "spec", [3, "rbf", None, [], (), {}, {"sigma": 1.0}, {"sigma": [1.0, 2.0]}, np.array([])], ids=str
 )
 def test_a_parameter_that_leaves_nothing_to_choose_is_named(spec):
-    with pytest.raises(ParameterError, match=r"param_distributions\['kernel_params'\]=.* leaves nothing to choose"):
+    with pytest.raises(ParameterError, match=r"param_distributions\['kernel_params'\]=.* leaves no choice"):
         search(space={"n_clusters": [2, 3], "kernel_params": spec}).fit(X)
 
 
@@ -720,12 +720,12 @@ def test_unknown_parameters_are_named_with_those_there_are():
 
 @pytest.mark.parametrize("estimator", [3, "KernelKMeans", object()], ids=["number", "text", "object"])
 def test_what_is_no_estimator_is_named(estimator):
-    with pytest.raises(ParameterError, match=r"estimator=.* is no estimator: pass one, such as KernelKMeans\(3\)"):
+    with pytest.raises(ParameterError, match=r"estimator=.* is not an estimator: pass one, such as KernelKMeans\(3\)"):
         search(estimator).fit(X)
 
 
 def test_samples_that_can_be_read_only_once_are_refused():
-    with pytest.raises(ParameterError, match="X is an iterator, which can be read once only"):
+    with pytest.raises(ParameterError, match="X is an iterator, which can be read only once"):
         search().fit(iter([X]))
 
 
@@ -861,13 +861,13 @@ def test_samples_that_are_not_those_of_the_fit_are_refused(n):
 
 
 def test_a_class_is_no_estimator():
-    with pytest.raises(ParameterError, match="is no estimator"):
+    with pytest.raises(ParameterError, match="is not an estimator"):
         search(KernelSpectralClustering).fit(X)
 
 
 @pytest.mark.parametrize("estimator", [3, KernelSpectralClustering], ids=["number", "class"])
 def test_choosing_needs_an_estimator(estimator):
-    with pytest.raises(ParameterError, match="is no estimator"):
+    with pytest.raises(ParameterError, match="is not an estimator"):
         choose_n_clusters(estimator, X, [2, 3])
 
 

@@ -282,7 +282,7 @@ def test_a_path_that_cannot_be_read_is_refused_with_a_remedy(path, options, says
         (GlobalKernelKMeans(2), np.eye(5), {"box": "round"}, "box='round'.*'principal' or 'features'"),
         (GlobalKernelKMeans(2), np.eye(5), {"sample_weight": -np.ones(5)}, "sample_weight"),
         (KMeans(2, n_init=1), np.eye(5), {}, r"estimator=KMeans\(...\) has no inertia_path_.*GlobalKernelKMeans"),
-        ("kmeans", np.eye(5), {}, "estimator='kmeans' is no estimator"),
+        ("kmeans", np.eye(5), {}, "estimator='kmeans' is not an estimator"),
     ],
 )
 def test_reference_data_that_cannot_be_made_are_refused_with_a_remedy(estimator, X, options, says):

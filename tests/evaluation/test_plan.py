@@ -54,7 +54,7 @@ VIEWS = [
     GraphFusionClustering(),
 ]
 STORED = "the kernel matrix is stored"
-AGAIN = "kernel values are computed again at every pass, tile by tile"
+AGAIN = "kernel values are recomputed in every pass, tile by tile"
 FEATURES = "inner products of explicit features; no kernel matrix"
 
 
@@ -136,7 +136,7 @@ def test_views_share_the_memory_limit():
 def test_other_methods_have_no_estimate_and_say_so():
     found = plan(NEMO(3), 1000, [5, 5])
     assert found.seconds is None
-    assert "no estimate exists" in str(found)
+    assert "there is no estimate" in str(found)
     assert "GraphFusionClustering" in found.path
 
 
@@ -230,7 +230,7 @@ def test_all_rows_travel_to_all_workers_where_all_pairs_count():
 def test_features_that_do_not_fit_are_computed_again():
     model = KernelKMeans(5, approximation="random_features", memory_limit=100)
     found = plan(model, 10**6, 50, n_workers=4)
-    assert "computed again at every pass" in found.path
+    assert "recomputed in every pass" in found.path
     assert "features" not in found.memory_parts["each worker"]
     roomy = plan(model.set_params(memory_limit=10**5), 10**6, 50, n_workers=4)
     assert "features" in roomy.memory_parts["each worker"]
@@ -310,7 +310,7 @@ def test_files_larger_than_the_limit_are_read_in_blocks():
     few, many = (from_disk(n) for n in (10**6, 10**7))
     assert "rows read from files in 60 block(s)" in many.path
     assert many.bytes_read_per_step == 10 * few.bytes_read_per_step == 2 * 4 * 50 * 10**7
-    assert "reads     4.0 GB a step from files" in str(many)
+    assert "reads     4.0 GB per step from files" in str(many)
     assert many.memory["this process"] < 4 * 50 * 10**7
     assert many.bytes_per_step == 0
 
@@ -395,13 +395,13 @@ def small_machine(monkeypatch):
 )
 def test_too_little_memory_is_warned_of_with_a_remedy(small_machine, estimator, n, d, said):
     (warning, *_) = plan(estimator, n, d).warnings
-    assert "and the machine has 4.0 GB" in warning
+    assert "but the machine has 4.0 GB" in warning
     assert said in warning
 
 
 def test_labels_that_do_not_fit_are_warned_of_where_rows_stay_in_files(small_machine):
     (warning,) = plan(KernelKMeans(5, kernel="linear", n_init=1), 10**8, 5, from_disk=True).warnings
-    assert "spread the rows over workers" in warning
+    assert "use workers, or fit on a sample" in warning
 
 
 def test_a_run_that_fits_is_not_warned_of(small_machine):
@@ -433,11 +433,11 @@ def test_workers_without_enough_memory_are_warned_of_and_the_number_named_is_eno
     model = KernelKMeans(5, kernel="linear")
     (warning,) = plan(model, 10**7, 50, n_workers=2, worker_memory=10**9).warnings
     assert "has 1.0 GB" in warning
-    enough = int(warning.split("Take ")[1].split()[0].replace(",", ""))
+    enough = int(warning.split("Use ")[1].split()[0].replace(",", ""))
     assert plan(model, 10**7, 50, n_workers=enough, worker_memory=10**9).warnings == ()
     assert plan(model, 10**7, 50, n_workers=enough // 2, worker_memory=10**9).warnings != ()
     (warning,) = plan(model, 10**7, 50, n_workers=2, worker_memory=10**8).warnings
-    assert "Take workers with more memory" in warning
+    assert "Use workers with more memory" in warning
 
 
 def test_what_ends_with_an_error_is_warned_of():
@@ -457,7 +457,7 @@ def test_what_ends_with_an_error_is_warned_of():
         (10, [5, 0], {}, "n_features"),
         (10, 2.5, {}, "n_features"),
         (10, 5, {"n_workers": 0}, "n_workers=0"),
-        (10, 5, {"worker_memory": 1e9}, "say how many with n_workers"),
+        (10, 5, {"worker_memory": 1e9}, "give their number with n_workers"),
         (10, 5, {"disk_rate": 0}, "disk_rate=0 must be above 0"),
         (10, 5, {"value_bytes": 16}, "value_bytes=16 must be 1 to 8"),
         (10, 5, {"from_disk": "no/such/folder"}, "is not a folder"),
@@ -501,7 +501,7 @@ def test_a_plan_is_read_as_text_and_as_json():
     text = str(found)
     assert text.splitlines()[0] == "KernelKMeans, 1,000,000 samples x 50 columns, k = 10"
     assert len(text.splitlines()) <= 20
-    assert "steps a start" in text
+    assert "iterations per start" in text
     assert "WARNING" in text
     values = json.loads(json.dumps(found.to_dict()))
     assert values["seconds"] == found.seconds

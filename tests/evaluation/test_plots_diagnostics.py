@@ -44,7 +44,7 @@ def test_the_path_is_that_of_the_estimator():
     display = ObjectivePathDisplay.from_estimator(MULTI, ax=axes())
     np.testing.assert_array_equal(display.line_.get_ydata(), MULTI.objective_path_)
     assert display.line_.get_xdata()[-1] == MULTI.n_iter_
-    assert "ended by itself" in display.ax_.get_title()
+    assert "converged after" in display.ax_.get_title()
     pipeline = make_pipeline(StandardScaler(), KernelKMeans(3, random_state=0)).fit(X)
     np.testing.assert_array_equal(
         ObjectivePathDisplay.from_estimator(pipeline, ax=axes()).line_.get_ydata(), pipeline[-1].objective_path_
@@ -52,7 +52,8 @@ def test_the_path_is_that_of_the_estimator():
 
 
 def test_a_run_that_was_cut_off_says_so():
-    assert "max_iter" in ObjectivePathDisplay([3.0, 2.0], converged=False).plot(axes()).ax_.get_title()
+    stopped = ObjectivePathDisplay([3.0, 2.0], converged=False).plot(axes())
+    assert stopped.ax_.get_title() == "stopped by max_iter after 2 iterations"
     assert ObjectivePathDisplay([3.0]).plot(axes()).ax_.get_title() == ""
 
 
@@ -237,7 +238,7 @@ def test_models_without_a_kernel_for_new_samples_are_drawn_by_their_kernels():
 def test_bad_arguments_are_refused():
     with pytest.raises(ParameterError, match="max_samples=1"):
         EmbeddingDisplay.from_estimator(MODEL, X, max_samples=1)
-    with pytest.raises(ParameterError, match="do not belong together"):
+    with pytest.raises(ParameterError, match="do not match"):
         EmbeddingDisplay.from_predictions(np.eye(3), [0, 1])
     with pytest.raises(ParameterError, match="not finite"):
         EmbeddingDisplay.from_predictions(np.full((2, 2), np.nan), [0, 1])

@@ -233,7 +233,7 @@ def test_a_band_shows_which_stabilities_count_as_equal():
         (KMEANS, (), "must be a sequence of exponents"),
         (KMEANS, "uniform", "must be a sequence of exponents"),
         (KMEANS, 2, "must be a sequence of exponents"),
-        (KMEANS, (2, "auto"), "p has 'auto'; exponents are numbers from 1 on, or 'uniform'"),
+        (KMEANS, (2, "auto"), "p has 'auto'; exponents are numbers of at least 1, or 'uniform'"),
         (KMEANS, (0.5,), r"p has 0\.5"),
         (KMEANS, (np.nan,), "p has nan"),
         (KMEANS, (2, None), "p has None"),

@@ -308,7 +308,7 @@ def test_panels_are_drawn_where_the_caller_says_in_the_callers_style():
         (ONE, PAIR[:, :1], {}, "X has 1 features; the picture shows two"),
         (KMeans(2, n_init=1).fit(THREE @ np.ones((2, 3))), np.ones((4, 3)), {}, "X has 3 features"),
         (ONE, PAIR, {"labels": SIDE[:3]}, r"labels has shape \(3,\); give one class for each of the 50 samples"),
-        (ONE, PAIR, {"n_grid": 1}, "n_grid=1 must be a whole number from 2 on"),
+        (ONE, PAIR, {"n_grid": 1}, "n_grid=1 must be a whole number of at least 2"),
         (ONE, PAIR, {"n_grid": 10.0}, "n_grid=10.0 must be a whole number"),
         (ONE, PAIR, {"least_degree": -1}, "least_degree=-1 must be a number from 0 to below 1"),
         (ONE, PAIR, {"least_degree": "none"}, "least_degree='none' must be a number"),
@@ -321,7 +321,7 @@ def test_what_cannot_be_drawn_is_refused(model, data, options, error):
 
 
 def test_models_of_several_views_that_cannot_be_drawn_are_refused():
-    with pytest.raises(ParameterError, match=r"MultiViewKernelKMeans\(...\) places a sample by all of its views"):
+    with pytest.raises(ParameterError, match=r"MultiViewKernelKMeans\(...\) assigns a sample by all of its views"):
         BoundaryDisplay.from_estimator(MultiViewKernelKMeans(2, random_state=0).fit(VIEWS), VIEWS)
     with pytest.raises(ParameterError, match=r"MultiViewKernelSpectralClustering\(...\) is not fitted yet"):
         BoundaryDisplay.from_estimator(MultiViewKernelSpectralClustering(2), VIEWS)

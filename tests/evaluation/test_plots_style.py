@@ -139,7 +139,7 @@ def contrast(one, other):
 
 
 def drawn_colours(display):
-    """Colours of the words around the data, and of lines, marks and bars that are no background."""
+    """Colours of the words around the data, and of lines, marks and bars that are not background."""
     words = []
     marks = []
     for ax in panels(display):

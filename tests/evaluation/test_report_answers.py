@@ -126,7 +126,7 @@ def test_a_model_that_chose_the_number_is_taken_at_its_word():
     assert (known.clearness.level, known.clearness.judged_by) == ("clear", "confidence")
     assert "the model chose their number, with high confidence" in answer(known)
     assert "given" not in distrust(known, 0)
-    assert "their number, of which the model is not sure" in distrust(replace(known, confidence="low"), 0)
+    assert "their number, which the model is not sure of" in distrust(replace(known, confidence="low"), 0)
     np.testing.assert_array_equal(known.tried.counts, model.n_clusters_path_["n_clusters"])
     text = page(known)
     assert 'id="counts"' in text
@@ -142,7 +142,7 @@ def test_the_answer_names_clusters_clearness_and_views(facts):
     assert answer(facts).startswith("3 clusters in 60 samples stand clearly apart (silhouette 0.6")
     assert answer(replace(facts, carrying=(0, 1))).endswith("and both views carry them.")
     assert answer(replace(facts, carrying=(1,))).endswith("and right carries them.")
-    assert answer(replace(facts, carrying=())).endswith("and no view carries them by itself.")
+    assert answer(replace(facts, carrying=())).endswith("and no single view carries them.")
     assert "hardly stand apart" in answer(replace(facts, clearness=Clearness("faint", "silhouette", 0.1, 0.1)))
 
 
@@ -162,7 +162,7 @@ def test_the_answer_names_clusters_clearness_and_views(facts):
 )
 def test_every_doubt_has_its_words(facts, change, said):
     plain = replace(facts, doubtful_share=0.0, tiny=(), against=(), absence=None, converged=True)
-    assert distrust(plain, 0) == "Nothing here speaks against them, but their number was given, not found."
+    assert distrust(plain, 0) == "There is no evidence against them, but their number was given, not found."
     text = distrust(replace(plain, **change), 0)
     assert text.startswith("Distrust ")
     assert said in text
@@ -303,7 +303,7 @@ def test_many_clusters_of_an_embedding_do_not_lie_on_one_spot():
     assert apart.min() > 2.0 * spread
     assert np.median(apart) > 4.0 * np.median(np.sort(cdist(piled, piled), axis=1)[:, 1])
     text = page(known)
-    assert "laid flat: the centres of the clusters keep their distances as well as a plane can" in text
+    assert "laid flat: the centres of the clusters keep their distances as well as a plane allows" in text
     assert "The directions have no meaning." in text
     assert "Across" not in text
 
@@ -397,7 +397,7 @@ def test_a_pdf_is_refused_in_one_sentence_where_nothing_prints_it(tmp_path, monk
     ):
         write_report(path, model, X)
     monkeypatch.setenv(pdf.VARIABLE, "/no/such/program")
-    with pytest.raises(MissingPackageError, match="KERNELWEAVE_CHROMIUM=/no/such/program is no program"):
+    with pytest.raises(MissingPackageError, match="KERNELWEAVE_CHROMIUM=/no/such/program is not a program"):
         write_report(path, model, X)
     monkeypatch.undo()
     monkeypatch.setenv(pdf.VARIABLE, program(tmp_path, "echo lost its way >&2\nexit 3\n"))

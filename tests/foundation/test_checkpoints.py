@@ -127,14 +127,14 @@ def test_results_are_made_again_of_their_types():
 
 @pytest.mark.parametrize("value", [np.array([None]), np.array(["a"]), object(), {1, 2}, 1j])
 def test_what_is_no_number_array_or_text_is_not_kept(value):
-    with pytest.raises(TypeError, match="not kept in checkpoints"):
+    with pytest.raises(TypeError, match="cannot be stored in checkpoints"):
         Stage.of({"x": value}, done=False)
 
 
 def test_a_file_cut_off_anywhere_is_refused():
     content = content_of({"a": {"labels": np.arange(5), "history": [0.5]}})
     for length in range(len(content)):
-        with pytest.raises(ValueError, match=r"no checkpoint|damaged"):
+        with pytest.raises(ValueError, match=r"not a checkpoint|damaged"):
             from_bytes(content[:length])
 
 
@@ -143,7 +143,7 @@ def test_a_byte_altered_anywhere_is_noticed():
     for place in range(len(content)):
         altered = bytearray(content)
         altered[place] ^= 1
-        with pytest.raises(ValueError, match=r"no checkpoint|damaged"):
+        with pytest.raises(ValueError, match=r"not a checkpoint|damaged"):
             from_bytes(bytes(altered))
     with pytest.raises(ValueError, match="damaged"):
         from_bytes(content + b"\0")
@@ -152,7 +152,7 @@ def test_a_byte_altered_anywhere_is_noticed():
 def test_other_versions_of_the_format_are_refused():
     body = bytearray(content_of({})[: -checkpoints.CHECKSUM_BYTES])
     body[8] = 2
-    with pytest.raises(ValueError, match="has version 2 of the format, and this version of kernelweave reads 1"):
+    with pytest.raises(ValueError, match="has format version 2, but this version of kernelweave reads version 1"):
         from_bytes(with_checksum(bytes(body)))
 
 
@@ -320,29 +320,29 @@ def refusal(path, identity=RUN):
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
-        ({"n_clusters": "4"}, "n_clusters was 3 there and is 4 now"),
-        ({"the estimator": "Other"}, "the estimator was Some there and is Other now"),
-        ({"sample_weight": "an array"}, "sample_weight was absent there and is an array now"),
+        ({"n_clusters": "4"}, "n_clusters was 3 and is now 4"),
+        ({"the estimator": "Other"}, "the estimator was Some and is now Other"),
+        ({"sample_weight": "an array"}, "sample_weight was absent and is now an array"),
     ],
 )
 def test_the_file_of_another_run_is_refused(always, tmp_path, change, difference):
     path = tmp_path / "run"
     open_checkpoint(path, RUN).keep(dict, x=1)
     message = refusal(path, RUN | change)
-    assert message.endswith(f"is that of another run: {difference}. Delete the file, or give another name.")
+    assert message.endswith(f"belongs to another run: {difference}. Delete the file, or choose another name.")
 
 
 def test_an_argument_that_is_gone_is_a_difference(always, tmp_path):
     path = tmp_path / "run"
     open_checkpoint(path, RUN).keep(dict, x=1)
-    assert "n_clusters was 3 there and is absent now" in refusal(path, {"the estimator": "Some"})
+    assert "n_clusters was 3 and is now absent" in refusal(path, {"the estimator": "Some"})
 
 
 @pytest.mark.parametrize("content", [b"", b"KWEAVE-C", b"labels\n1\n2\n", bytes(100)])
 def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "run"
     path.write_bytes(content)
-    assert refusal(path).endswith("Delete the file, or give another name.")
+    assert refusal(path).endswith("Delete the file, or choose another name.")
 
 
 def test_folders_and_missing_folders_are_refused_at_once(tmp_path):
@@ -352,17 +352,17 @@ def test_folders_and_missing_folders_are_refused_at_once(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [("a\0b", r"is no name of a file \(embedded null byte\)"), ("n" * 300, r"cannot be read \(File name too long\)")],
+    [("a\0b", r"is not a file name \(embedded null byte\)"), ("n" * 300, r"cannot be read \(File name too long\)")],
 )
 def test_a_name_that_no_file_can_have_is_refused(tmp_path, name, fault):
-    with pytest.raises(ParameterError, match=rf"^checkpoint=.* {fault}\. Give another name\.$"):
+    with pytest.raises(ParameterError, match=rf"^checkpoint=.* {fault}\. Choose another name\.$"):
         open_checkpoint(str(tmp_path / name), RUN)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes as POSIX has them")
 def test_pipes_and_links_to_nowhere_are_refused_before_they_are_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    assert refusal(tmp_path / "pipe").endswith("is no ordinary file. Give another name.")
+    assert refusal(tmp_path / "pipe").endswith("is not a regular file. Choose another name.")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere" / "run")
     assert "lies in a folder that does not exist" in refusal(tmp_path / "link")
 
@@ -383,8 +383,8 @@ def test_what_only_looks_like_a_checkpoint_is_refused(tmp_path, header):
     body = checkpoints.MAGIC + (1).to_bytes(4, "little") + len(header).to_bytes(8, "little") + header
     path.write_bytes(with_checksum(body))
     message = refusal(path)
-    assert "is damaged: what it holds does not fit its description" in message
-    assert message.endswith("Delete the file, or give another name.")
+    assert "is damaged: its contents do not match its description" in message
+    assert message.endswith("Delete the file, or choose another name.")
 
 
 # --- one run at a time -----------------------------------------------------------------------------------------------
@@ -396,12 +396,12 @@ def test_two_runs_at_once_do_not_share_a_file(always, tmp_path):
     keeper = open_checkpoint(path, RUN)
     message = refusal(path)
     assert message.endswith(
-        "is in use: another fit keeps its state there. Wait until it has ended, or give another name."
+        "is in use: another fit keeps its state there. Wait until it has ended, or choose another name."
     )
     assert open_checkpoint(tmp_path / "other", RUN).known() is None
     keeper.keep(dict, x=1)
     keeper.release()
-    assert "is that of another run" in refusal(path, {"the estimator": "Other"})
+    assert "belongs to another run" in refusal(path, {"the estimator": "Other"})
     again = open_checkpoint(path, RUN)
     assert again.known() == {"x": 1}
     again.remove()

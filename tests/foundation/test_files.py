@@ -125,7 +125,7 @@ def test_a_missing_folder_a_folder_and_other_things_are_refused_by_name(tmp_path
         assert caught.value.filename == str(path)
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(OSError, match="Not an ordinary file"):
+        with pytest.raises(OSError, match="Not a regular file"):
             write_atomically(tmp_path / "pipe", "new")
         assert names(tmp_path) == ["pipe"]
 

@@ -33,7 +33,7 @@ def test_a_module_is_imported_when_it_is_asked_for_and_not_before():
 
 
 def test_an_unknown_purpose_and_a_place_that_is_none_are_refused():
-    with pytest.raises(LookupError, match=r"Nothing is provided for 'tea'; there is .*'summary of a model as HTML'"):
+    with pytest.raises(LookupError, match=r"for 'tea'; known purposes: .*'summary of a model as HTML'"):
         provided("tea")
     for place in ("builtins", "builtins:", ":max", ""):
         with pytest.raises(ValueError, match=r"must be 'package\.module:name'"):

@@ -1,4 +1,4 @@
-"""Graph fusion of tables in blocks ends with the labels of one process; what cannot be had there is refused."""
+"""Graph fusion of tables in blocks ends with the labels of one process; what is not available there is refused."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -116,7 +116,7 @@ def test_approximate_neighbours_are_measured_and_keep_the_clusters(X):
 def test_a_search_that_misses_neighbours_is_warned_of(monkeypatch):
     monkeypatch.setattr("kernelweave.estimators.graph.fusion_views.measured_recall", lambda *args: 0.5)
     model = GraphFusionClustering(K, n_init=3, neighbor_search="approximate", random_state=0)
-    with pytest.warns(ViewWarning, match=r"view 'X' found 50% of the nearest ones(.|\n)*'exact'"):
+    with pytest.warns(ViewWarning, match=r"view 'X' found only 50% of the nearest ones(.|\n)*'exact'"):
         model.fit(A)
     assert model.neighbor_recall_.tolist() == [0.5]
     assert "50%" in model.warnings_[0]
@@ -182,5 +182,5 @@ def test_training_samples_that_do_not_fit_are_not_kept_and_predict_says_so(monke
     model = GraphFusionClustering(K, n_init=2, check_views=False, memory_limit=0.03, random_state=0)
     model.fit(lazy(np.hstack([A, A, A])))
     assert len(model.labels_) == N
-    with pytest.raises(KernelError, match="more than memory_limit allows"):
+    with pytest.raises(KernelError, match="exceed memory_limit"):
         model.predict(np.hstack([A, A, A])[:3])

@@ -154,7 +154,7 @@ def test_fitted_attributes_describe_the_fit():
     assert sorted(np.unique(model.labels_)) == [0, 1, 2]
     assert model.n_clusters_ == 3
     assert model.confidence_ == "given"
-    assert model.verdict_ == "3 clusters, as asked for."
+    assert model.verdict_ == "3 clusters, as requested."
     assert len(model.n_clusters_path_["gap"]) == len(model.n_clusters_path_["n_clusters"]) == 0
     assert model.view_names_ == ["a", "b"]
     assert model.view_weights_.sum() == pytest.approx(1.0)
@@ -172,7 +172,7 @@ def test_fitted_attributes_describe_the_fit():
 def test_one_cluster_holds_all_samples():
     model = fitted([grouped(0), noise()], n_clusters=1)
     assert not model.labels_.any()
-    assert model.verdict_ == "1 cluster, as asked for."
+    assert model.verdict_ == "1 cluster, as requested."
     assert model.objective_ == 0.0
 
 
@@ -602,7 +602,7 @@ def test_numbers_that_make_no_sense_are_refused(bad):
 
 
 def test_a_pair_that_so_few_samples_cannot_show_is_refused():
-    with pytest.raises(ParameterError, match=r"asks for 8 clusters or more, but 40 samples can show 6 at most"):
+    with pytest.raises(ParameterError, match=r"asks for 8 clusters or more, but 40 samples can show at most 6"):
         fitted(noise(n=40), n_clusters=(8, 12))
 
 

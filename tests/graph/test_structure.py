@@ -89,7 +89,7 @@ def judge(types=None, seed=0, **blocks):
         (
             {"n_clusters": 1, "confidence": "none", "strength": 0.3, "unweighed": 2.76, "votes": ()},
             "No clear clusters: a split is 2.8 times as clear as the clearest in structureless data of the same shape, "
-            "but its clusters run into each other: this looks like a continuum.",
+            "but its clusters merge into each other: this looks like a continuum.",
         ),
         (
             {"n_clusters": 2, "confidence": "none", "strength": 0.6, "candidate": 2},
@@ -98,8 +98,8 @@ def judge(types=None, seed=0, **blocks):
         ),
         (
             {"n_clusters": 1, "confidence": "none", "counts": np.array([1]), "gaps": np.zeros(1), "votes": ()},
-            "No clusters looked for: 9 samples are too few to tell clusters from chance. Give n_clusters to cluster "
-            "them all the same.",
+            "No search for clusters: 9 samples are too few to tell clusters from chance. Give n_clusters to cluster "
+            "them anyway.",
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_the_verdict_says_what_speaks_for_the_number(changes, sentence):
     assert verdict(count(**changes), 9) == sentence
 
 
-@pytest.mark.parametrize(("k", "sentence"), [(1, "1 cluster, as asked for."), (2, "2 clusters, as asked for.")])
+@pytest.mark.parametrize(("k", "sentence"), [(1, "1 cluster, as requested."), (2, "2 clusters, as requested.")])
 def test_a_number_that_was_given_is_said_to_be(k, sentence):
     assert as_asked(k) == sentence
 

@@ -91,7 +91,7 @@ def test_columns_of_percentages_alone_are_numbers(read):
     assert bare.values.tolist() == [[1.0, 12.5], [2.0, 13.5]]
     assert notes(bare)[1:] == [
         "column 2: percentages are read as numbers ('12,5 %' as 12,5)",
-        "numbers have a decimal comma; if not, say decimal='.'",
+        "numbers have a decimal comma; if not, use decimal='.'",
     ]
     many = read("id,a,b,c,d\np,1%,2%,3%,4%\nq,1%,2%,3%,4%\n")
     assert notes(many) == ["columns a, b, c and 1 more: percentages are read as numbers ('1%' as 1)"]
@@ -125,7 +125,7 @@ def test_the_usual_delimiter_counts_first():
 def test_a_header_of_r_stands_above_ids_and_a_trailing_delimiter_above_nothing(read):
     table = read("a,b\np,1,2\nq,3,4\n")
     assert (table.ids, table.columns) == (("p", "q"), ("a", "b"))
-    assert "taken for ids" in notes(table)[0]
+    assert "read as ids" in notes(table)[0]
     table = read("id,a\np,1,\nq,2,\n")
     assert (table.ids, table.columns) == (("p", "q"), ("a",))
     assert "end in a delimiter" in notes(table)[0]
@@ -177,5 +177,5 @@ def test_sheets_need_a_package_that_the_message_names(tmp_path, monkeypatch):
 def test_a_decimal_sign_is_a_comma_or_a_point():
     with pytest.raises(ParameterError, match=r"decimal='x': give decimal=',' or decimal='\.'"):
         TextFormat(decimal="x")
-    with pytest.raises(ParameterError, match="decimal=',' does not go with delimiter=','"):
+    with pytest.raises(ParameterError, match="decimal=',' cannot be combined with delimiter=','"):
         TextFormat(delimiter=",", decimal=",")

@@ -70,7 +70,7 @@ def test_a_first_line_that_may_be_a_sample_is_refused(read, body):
 def test_a_cell_among_numbers_that_is_none_is_refused_with_its_place(read):
     table = read("id,x,ash\na,1,2.5\nb,2,red\n")
     with pytest.raises(
-        DataError, match=r"t.csv:3: column 3 \('ash'\) holds 'red', which is no finite.*categorical='ash'"
+        DataError, match=r"t.csv:3: column 3 \('ash'\) holds 'red', which is not a finite.*categorical='ash'"
     ):
         check_text_columns(table, set())
     check_text_columns(table, {1})
@@ -135,6 +135,6 @@ def test_a_file_that_shares_no_id_is_refused():
 
 def test_missing_ids_are_named_with_both_remedies():
     with pytest.raises(
-        DataError, match=r"1 id\(s\) of t0.csv are missing in t1.csv, such as 'p3'.*rows='common'.*'all'"
+        DataError, match=r"1 id\(s\) of t0.csv are missing from t1.csv, such as 'p3'.*rows='common'.*'all'"
     ):
         align_tables(tables(["p3", "p1"], ["p1"]))

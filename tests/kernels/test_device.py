@@ -133,7 +133,7 @@ class TestFeatures(DeviceContract):
 
 
 class TestGraph(DeviceContract):
-    """Entries below a tenth are no edges."""
+    """Entries below a tenth are not edges."""
 
     def make(self, X):
         with config_context(device="cpu"):

@@ -334,7 +334,7 @@ def test_the_ends_of_a_closed_range_are_inside_it(name):
 def test_given_divergences_that_cannot_be_any_are_named_with_their_place(bad):
     D = np.ones((3, 3))
     D[1, 2] = bad
-    message = rf"view 'a'\[1, 2\] = {re.escape(str(bad))}.*not negative and not NaN.*inf"
+    message = rf"view 'a'\[1, 2\] = {re.escape(str(bad))}.*non-negative and not NaN.*inf"
     with pytest.raises(ParameterError, match=message):
         of(D, "precomputed", label="view 'a'")
     with pytest.raises(ParameterError, match=r"X\[1, 2\]"):

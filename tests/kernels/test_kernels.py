@@ -524,8 +524,8 @@ def test_a_large_offset_leaves_self_tuning_accurate_where_neighbours_are_searche
     ("kernel", "params", "says"),
     [
         ("gauss", None, r"kernel='gauss' is unknown.*rbf"),
-        (5, None, r"kernel=5 is not understood"),
-        (None, None, r"kernel=None is not understood"),
+        (5, None, r"kernel=5 is not valid"),
+        (None, None, r"kernel=None is not valid"),
         (process.RBF, None, r"kernel=.*RBF"),  # the class, where an object was meant
         ("rbf", {"gama": 1.0}, r"kernel_params holds gama, unknown to kernel='rbf'.*gamma, sigma"),
         ("linear", {"gamma": 1.0}, r"gamma, unknown to kernel='linear': it takes none"),

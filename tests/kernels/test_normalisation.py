@@ -77,7 +77,7 @@ def test_normalisation_forgets_the_scale_of_the_kernel(factor):
 
 @pytest.mark.parametrize("normalise", [unit_distance, unit_variance])
 def test_samples_that_look_alike_cannot_be_normalised(normalise):
-    with pytest.raises(KernelError, match=r"spread 0 in feature space.*look alike"):
+    with pytest.raises(KernelError, match=r"spread 0 in feature space.*look the same"):
         normalise(DenseKernel(np.ones((4, 4))))
 
 

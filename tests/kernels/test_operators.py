@@ -1128,7 +1128,7 @@ def test_a_sample_without_a_degree_is_zero_to_all_others():
 
 def test_degrees_below_zero_are_refused():
     X = np.array([[1.0, 2.0], [-3.0, 0.5], [3.0, 1.0]])
-    with pytest.raises(KernelError, match=r"Sample 1 has a degree.*-1\.25.*not negative"):
+    with pytest.raises(KernelError, match=r"Sample 1 has a degree.*-1\.25.*at least 0"):
         DegreeKernel(FeatureKernel(X))
 
 

@@ -177,7 +177,7 @@ def test_counts_are_compared_with_and_without_rare_columns_weighing_more():
 def test_rare_columns_weigh_log_of_one_plus_n_over_one_plus_rows_plus_one():
     X = np.array([[1.0, 0.0, 2.0], [1.0, 3.0, 0.0], [4.0, 0.0, 0.0], [1.0, 0.0, -1.0]])
     weighted, plain = representations(X, "counts")
-    wanted = [np.log(5 / 5) + 1, np.log(5 / 2) + 1, np.log(5 / 2) + 1]  # a value below zero is no entry
+    wanted = [np.log(5 / 5) + 1, np.log(5 / 2) + 1, np.log(5 / 2) + 1]  # a value below zero is not an entry
     np.testing.assert_allclose(weighted.column_weights, wanted)
     np.testing.assert_array_equal(plain.column_weights, 1.0)
 

@@ -33,7 +33,7 @@ SIGMA = {"kernel_params": {"sigma": 6.0}}
 VECTORS, BOTH = [MinMaxKMeans, PifsKMeans], [MinMaxKMeans, MinMaxKernelKMeans]
 vectors = pytest.mark.parametrize("cls", VECTORS)
 both = pytest.mark.parametrize("cls", BOTH)
-WITHOUT_VARIANCE = r"without variance \(empty, a single sample, or equal samples\) already at p_init=0\.0"
+WITHOUT_VARIANCE = r"without variance \(empty, a single sample, or equal samples\) at p_init=0\.0"
 
 
 @pytest.fixture(scope="module")

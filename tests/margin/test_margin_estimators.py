@@ -142,7 +142,7 @@ def test_a_kernel_that_is_not_semidefinite_is_refused_by_name():
 
 
 def test_a_kernel_that_sees_no_difference_is_refused_by_name():
-    with pytest.raises(KernelError, match=r"All samples look alike to kernel 'flat'"):
+    with pytest.raises(KernelError, match=r"All samples look the same to kernel 'flat'"):
         RatioMultipleKernelClustering().fit({"good": X, "flat": np.ones((60, 2))})
 
 

@@ -331,7 +331,7 @@ def test_clusters_that_follow_absence_are_named():
 def test_a_sample_that_shares_no_view_with_an_exemplar_gets_the_first_cluster(choice):
     views = [COMPLETE[0].copy(), np.full((N, 2), np.nan)]
     views[1][:4] = np.random.default_rng(0).normal(size=(4, 2))
-    views[0][:4] = [[np.nan] * 3, [np.nan] * 3, [40.0] * 3, [-40.0] * 3]  # who is in both is no exemplar for others
+    views[0][:4] = [[np.nan] * 3, [np.nan] * 3, [40.0] * 3, [-40.0] * 3]  # who is in both is not an exemplar for others
     options = {"beta": 0.3} | CHOICES[choice]
     with pytest.warns(ViewWarning, match="^2 samples share no view that has a weight with any exemplar"):
         model = fitted(views, **options)

@@ -67,7 +67,7 @@ def same_partition(one, other):
 
 
 def others(model):
-    """Return the samples that are no exemplars."""
+    """Return the samples that are not exemplars."""
     return np.setdiff1d(np.arange(len(model.labels_)), model.exemplar_indices_)
 
 
@@ -1164,7 +1164,11 @@ def test_smoothing_is_welcome_where_one_view_uses_it(overlapping):
 def test_the_warning_says_whether_steps_ran_out_or_rounding_ended_the_search(overlapping):
     with pytest.warns(ConvergenceWarning, match=r"before it settled \(max_iter=3\)\. Raise max_iter"):
         ConvexMixture(3, max_iter=3).fit(overlapping)
-    with pytest.warns(ConvergenceWarning, match=r"no step raises the likelihood by more than rounding\. Raise tol"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"no step raises the likelihood by more than "
+        r"rounding errors\. Raise tol",
+    ):
         ConvexMixture(3, tol=1e-300).fit(overlapping)
 
 

@@ -53,7 +53,7 @@ def first_beta(D, scale):
 def problems(draw, max_n=12, max_views=3, scales=(0.03, 0.3, 1.0, 3.0, 30.0), weighted=True):
     """Draw similarities in any storage, the row weights, and the same as the oracle takes it: components and shares.
 
-    Views count alike; some samples have no weight but stay as components.
+    Views have equal weights; some samples have no weight but stay as components.
     """
     n, n_views = draw(st.integers(2, max_n)), draw(st.integers(1, max_views))
     views, components = [], []

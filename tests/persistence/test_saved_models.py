@@ -1,4 +1,4 @@
-"""Saved models: every estimator comes back as it was, and files that are no models are refused.
+"""Saved models: every estimator comes back as it was, and files that are not models are refused.
 
 Run as a program, this saves models that later versions must read (see ``stored_models``)::
 
@@ -137,7 +137,7 @@ def test_functions_are_not_saved_and_the_message_says_why(tmp_path):
 def test_only_fitted_estimators_of_the_library_are_saved(tmp_path):
     with pytest.raises(NotFittedError):
         save_model(KernelKMeans(2), tmp_path / "model.kwm")
-    with pytest.raises(ParameterError, match=r"KMeans.* is no estimator of kernelweave"):
+    with pytest.raises(ParameterError, match=r"KMeans.* is not an estimator of kernelweave"):
         save_model(KMeans(2), tmp_path / "model.kwm")
     assert list(tmp_path.iterdir()) == []
 
@@ -226,13 +226,13 @@ def test_classes_that_are_not_of_models_are_refused(saved, name):
     def change(tree):
         tree["model"]["$object"][1]["kernel"] = {"$object": [name, {}]}
 
-    with pytest.raises(DataError, match=f"names '{name}', no class of a model; it is refused"):
+    with pytest.raises(DataError, match=f"names '{name}', which is not a model class"):
         load_model(rewritten(saved, change))
 
 
 @pytest.mark.parametrize("key", ["__class__", "__dict__", "a b", ""])
 def test_fields_that_are_none_are_refused(saved, key):
-    with pytest.raises(DataError, match="is no field of"):
+    with pytest.raises(DataError, match="is not a field of"):
         load_model(rewritten(saved, lambda tree: tree["model"]["$object"][1].update({key: 1})))
 
 
@@ -240,7 +240,7 @@ def test_pickles_are_never_opened(saved, tmp_path):
     trap = tmp_path / "sprung"
     bad = tmp_path / "bad.kwm"
     bad.write_bytes(pickle.dumps(Trap(trap)))
-    with pytest.raises(DataError, match=r"bad\.kwm: this is no saved model"):
+    with pytest.raises(DataError, match=r"bad\.kwm: this is not a saved model"):
         load_model(bad)
     array = tmp_path / "array.npy"
     np.save(array, np.array([Trap(trap)], dtype=object), allow_pickle=True)
@@ -290,7 +290,7 @@ def test_mixtures_refined_by_kernel_k_means_come_back(cls, tmp_path):
 @pytest.mark.parametrize("notes", [{"a": object()}, {"a": float("nan")}, {"a": np.arange(3)}])
 def test_notes_that_json_cannot_hold_are_refused_and_nothing_is_written(notes, tmp_path):
     model = KernelKMeans(2, random_state=0).fit(blobs(5)[0])
-    with pytest.raises(ParameterError, match="notes must hold what JSON can"):
+    with pytest.raises(ParameterError, match="notes must be valid JSON"):
         save_model(model, tmp_path / "m.kwm", notes=notes)
     assert list(tmp_path.iterdir()) == []
 

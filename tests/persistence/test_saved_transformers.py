@@ -116,10 +116,10 @@ def altered(path, change):
 @pytest.mark.parametrize(
     ("new", "how"),
     [
-        ('{"$ufunc": "save"}', "'save' is no function of NumPy's"),
-        ('{"$ufunc": 3}', "3 is no function of NumPy's"),
-        ('{"$type": "eval"}', "'eval' is no plain type"),
-        ('{"$kind": ["V8", true]}', "'V8' is no kind of numbers"),
+        ('{"$ufunc": "save"}', "'save' is not a NumPy function"),
+        ('{"$ufunc": 3}', "3 is not a NumPy function"),
+        ('{"$type": "eval"}', "'eval' is not a plain type"),
+        ('{"$kind": ["V8", true]}', "'V8' is not a kind of number"),
         ('{"$categories": [[1]]}', "categories are something else"),
         ('{"$arrays": [1]}', "a list of arrays holds something else"),
     ],

@@ -180,11 +180,11 @@ def test_names_do_not_follow_a_class_that_moves(tmp_path, monkeypatch):
 def test_names_of_another_version_are_refused(tmp_path):
     path = save_model(KernelKMeans(3, random_state=0).fit(X), tmp_path / "model.kwm")
     rewritten(path, lambda tree: tree.update(version=1))
-    with pytest.raises(DataError, match="names 'estimator/KernelKMeans', no class of a model; it is refused"):
+    with pytest.raises(DataError, match="names 'estimator/KernelKMeans', which is not a model class"):
         load_model(path)
     older = shutil.copyfile(FOLDER / "v1-KernelKMeans.kwm", tmp_path / "older.kwm")
     rewritten(older, lambda tree: tree.update(version=2))
-    with pytest.raises(DataError, match=r"names 'kernelweave\.estimators\.KernelKMeans', no class of a model"):
+    with pytest.raises(DataError, match=r"names 'kernelweave\.estimators\.KernelKMeans', which is not a model class"):
         load_model(older)
 
 

@@ -101,11 +101,15 @@ def test_what_says_nothing_of_groups_is_set_aside_with_a_reason_and_a_warning():
         }
     )
     encoder = TableEncoder()
-    with pytest.warns(ViewWarning, match=r"set aside: 'row', 'zero' \(it counts the rows\); 'name' \(a different text"):
+    with pytest.warns(
+        ViewWarning,
+        match=r"set aside: 'row', 'zero' \(it numbers the rows\); "
+        r"'name' \(a different text",
+    ):
         encoder.fit(frame)
     assert encoder.set_aside_ == {
-        "row": "it counts the rows",
-        "zero": "it counts the rows",
+        "row": "it numbers the rows",
+        "zero": "it numbers the rows",
         "name": "a different text in every row",
         "hospital": "the same in all rows",
         "same": "the same in all rows",
@@ -128,7 +132,7 @@ def test_the_user_decides_over_what_is_set_aside():
 
 def test_new_categories_are_zero_everywhere_with_a_warning():
     encoder = TableEncoder().fit(pd.DataFrame({"sex": ["male", "female"], "age": [1.0, 2.0]}))
-    with pytest.warns(ViewWarning, match="'sex' holds 'diverse', unknown from training: this is 0 in all"):
+    with pytest.warns(ViewWarning, match="'sex' holds 'diverse', which did not occur in training: this is 0 in all"):
         new = encoder.transform(pd.DataFrame({"age": [3.0], "sex": ["diverse"]}))
     np.testing.assert_array_equal(new, [[0, 0, 3]])
 
@@ -140,7 +144,7 @@ def test_new_samples_need_the_columns_in_use_and_no_others():
     assert encoder.transform(train[["age", "sex"]]).shape == (2, 3)
     with pytest.raises(ViewError, match="1 column\\(s\\) of training are missing, such as 'sex'"):
         encoder.transform(train[["age"]])
-    with pytest.raises(ViewError, match="1 column\\(s\\) are unknown from training, such as 'extra'"):
+    with pytest.raises(ViewError, match="1 column\\(s\\) were not in the training data, such as 'extra'"):
         encoder.transform(train.assign(extra=1))
     with pytest.raises(ViewError, match="'age' was a number in training and holds 'old'"):
         encoder.transform(train.assign(age=["old", "young"]))
@@ -178,12 +182,12 @@ def test_damaged_notes_are_refused(damage):
             {"x": [1.0, 2.0]},
             {"drop": ["y"]},
             ParameterError,
-            "drop names 'y', and there is no such column; there is 'x'",
+            "drop names 'y', but there is no such column; the columns are 'x'",
         ),
         ({"x": [1.0, 2.0]}, {"drop": "x"}, ParameterError, r"drop='x' must be a list of names: write \['x'\]"),
         ({"x": [1.0, 2.0]}, {"drop": ["x"]}, ViewError, "No column is left.*'x' \\(left out on request\\)"),
         ({"x": ["1", "red"]}, {}, ViewError, r"'x' holds numbers, such as '1', and text, such as 'red'.*categorical="),
-        ({"x": ["4.3.2021", "x"]}, {"dates": ["x"]}, ViewError, "'x' holds '4.3.2021', which is no date.*2021-03-04"),
+        ({"x": ["4.3.2021", "x"]}, {"dates": ["x"]}, ViewError, "'4.3.2021', which is not a date.*2021-03-04"),
         (
             {"x": ["I", "V"]},
             {"ordered": {"x": ["I", "II"]}},
@@ -192,8 +196,8 @@ def test_damaged_notes_are_refused(damage):
         ),
         ({"x": ["I", "V"]}, {"ordered": {"x": ["I", "I"]}}, ParameterError, "two or more different categories"),
         ({"x": ["I", "V"]}, {"ordered": ["x"]}, ParameterError, "must be a dict of columns"),
-        ({"x": ["I", "V"]}, {"ordered": {"y": ["I", "V"]}}, ParameterError, "ordered names 'y', and there is no such"),
-        ({"x": ["2021-02-30", "2021-03-01"]}, {"dates": ["x"]}, ViewError, "'2021-02-30', which is no date"),
+        ({"x": ["I", "V"]}, {"ordered": {"y": ["I", "V"]}}, ParameterError, "ordered names 'y', but there is no such"),
+        ({"x": ["2021-02-30", "2021-03-01"]}, {"dates": ["x"]}, ViewError, "'2021-02-30', which is not a date"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(frame, options, error, message):

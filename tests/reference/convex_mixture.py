@@ -6,7 +6,7 @@ the source. ``shares`` is the empirical distribution, uniform or that of MSc (4.
 are those of the library:
 
 - log-likelihoods are means over the samples, and without view weights over the views too: (3.8) divided by -V;
-- samples of no share are no components, and do not count in N of MSc (4.11);
+- samples of no share are not components, and do not count in N of MSc (4.11);
 - of equal priors, and of equal posteriors, the first is taken.
 """
 

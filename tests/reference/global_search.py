@@ -145,7 +145,7 @@ def sure_gain(K, kept, weights, n):
 
 
 def fast_search(K, weights, n_clusters):
-    """Alg. 11: one run a stage, from the sample of largest b."""
+    """Alg. 11: one run per stage, from the sample of largest b."""
     path = [Solution(*one_cluster(K, weights))]
     for k in range(2, n_clusters + 1):
         labels = path[-1].labels

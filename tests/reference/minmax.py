@@ -12,7 +12,7 @@ Algorithm 2.1 leaves open are those of the library:
   values are compared as printed, also where p has changed between them;
 - where the printed algorithm returns NULL, the result is that of kernel k-means from the starting labels.
 
-Of (2.10) is open when sizes and means change: here means once a pass, sizes after every sample, or once a pass too.
+Of (2.10) is open when sizes and means change: here means once per pass, sizes after every sample, or once per pass too.
 """
 
 from dataclasses import dataclass

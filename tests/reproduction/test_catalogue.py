@@ -90,7 +90,7 @@ def test_two_experiments_of_one_name_are_refused(tmp_path, monkeypatch):
 
 def test_a_module_that_declares_nothing_is_refused(tmp_path, monkeypatch):
     package = make_package(tmp_path, monkeypatch, table_a="")
-    with pytest.raises(TypeError, match="declares no EXPERIMENTS"):
+    with pytest.raises(TypeError, match="does not declare EXPERIMENTS"):
         experiments.discover(package)
 
 

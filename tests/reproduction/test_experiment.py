@@ -105,7 +105,7 @@ def test_tolerances_never_fall_below_rounding_and_shrink_with_the_runs_of_either
 ):
     printed = Printed(value, statistic=statistic, runs=runs)
     twice = Printed(value, statistic=statistic, runs=2 * runs)
-    # Of a share the coin depends on the runs too, unless both sides fall alike.
+    # Of a share the coin depends on the runs too, unless both sides fall the same way.
     allowed = printed.allowed(value, restarts=restarts, spread=spread)
     assert allowed >= printed.rounding
     if statistic != "share":
@@ -276,7 +276,7 @@ def test_a_method_that_is_a_spread_off_is_told_apart_by_means_of_many_runs():
     ],
 )
 def test_a_printed_figure_that_cannot_be_compared_is_refused(options):
-    with pytest.raises(ValueError, match=r"figure needs|is none of|runs belongs to"):
+    with pytest.raises(ValueError, match=r"figure needs|must be one of|runs is required"):
         Printed(**options)
 
 

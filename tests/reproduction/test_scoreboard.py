@@ -29,7 +29,7 @@ from reproduction.scoreboard.ranking import alike, critical_difference, friedman
 from reproduction.scoreboard.records import Record, append_record, cut_unfinished_line, read_records
 
 # Demsar 2006, table 6: area under the curve of four kinds of decision trees on 14 sets. Two scores on the set Voting
-# are printed alike and ranked apart.
+# are printed the same and ranked apart.
 DEMSAR = np.array(
     [
         [0.763, 0.768, 0.771, 0.798],

@@ -64,7 +64,7 @@ def test_files_are_json_that_any_reader_takes(folder):
     text = (folder / "toy.json").read_text(encoding="utf-8")
 
     def refuse(constant):
-        raise AssertionError(f"{constant} is no JSON")
+        raise AssertionError(f"{constant} is not JSON")
 
     content = json.loads(text, parse_constant=refuse)
     assert content["first"]["figures"]["error_std"] is None

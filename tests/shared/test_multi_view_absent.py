@@ -351,7 +351,7 @@ def test_a_view_whose_samples_have_no_weight_is_refused(cls):
 def test_a_view_in_which_present_samples_are_equal_is_refused(cls):
     views = [COMPLETE[0], np.ones((60, 2))]
     views[1][:20] = np.nan
-    with pytest.raises(ViewError, match=re.escape("All samples look alike in view 'view_1'")):
+    with pytest.raises(ViewError, match=re.escape("All samples look the same in view 'view_1'")):
         fitted(cls, views)
 
 

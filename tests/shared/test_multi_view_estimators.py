@@ -638,7 +638,7 @@ def test_samples_without_weight_have_no_part_in_the_choice_of_the_exponent():
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_a_view_in_which_all_samples_are_equal_is_refused_by_its_name(cls, kernel, normalize):
     views = {"front": VIEWS[0], "flat": np.full((N, 2), 7.3), "back": VIEWS[1]}
-    with pytest.raises(ViewError, match=r"look alike in view 'flat'.*drop it"):
+    with pytest.raises(ViewError, match=r"look the same in view 'flat'.*drop it"):
         cls(3, kernel=kernel, normalize=normalize, **SEEDED).fit(views)
 
 
@@ -952,7 +952,7 @@ def test_the_warning_about_steps_points_at_the_line_that_called_fit(cls):
 
 
 def test_similarities_below_zero_cannot_be_divided_by_degrees():
-    with pytest.raises(KernelError, match=r"degree.*not negative"):
+    with pytest.raises(KernelError, match=r"degree.*at least 0"):
         MultiViewSpectralClustering(3, kernel="linear", normalize="degrees").fit(VIEWS)
 
 

@@ -114,7 +114,7 @@ def test_degrees_of_training_and_new_samples_are_among_the_training_samples():
 def test_a_flat_view_among_others_is_an_error_that_names_it_and_flat_views_alone_are_not():
     flat = as_views({"front": DATA["front"], "flat": np.ones((N, 2))})
     operators = fit_view_kernels(flat, "linear", None, centre_features=False).operators("auto", np.inf)
-    with pytest.raises(ViewError, match=r"look alike in view 'flat'"):
+    with pytest.raises(ViewError, match=r"look the same in view 'flat'"):
         scale_factors(operators, ONES, flat.names)
     assert scale_factors(operators[1:], ONES, ["flat"]) == [1.0]
     assert scale_factors(operators[:1], ONES, ["front"], normalize=False) == [1.0]

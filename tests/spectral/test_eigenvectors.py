@@ -208,7 +208,7 @@ def test_both_ways_agree_on_features_of_any_rank(data):
     one, other = (way.leading(coefficients, count, FINE) for way in (gram, krylov))
     size = max(float(np.abs(other.values).max()), 1e-300)
     np.testing.assert_allclose(one.values, other.values, rtol=0, atol=1e-12 * n * size)
-    # Vectors without an eigenvalue are no part of the first, whose traces they do not touch when all views count.
+    # Vectors without an eigenvalue are not part of the first, whose traces they do not touch when all views count.
     scale = np.array([np.trace(K * weights) for K in matrices(op)]).max(initial=1e-300)
     np.testing.assert_allclose(coefficients @ one.traces, coefficients @ other.traces, rtol=0, atol=1e-9 * scale)
     assert coefficients @ one.traces == pytest.approx(one.values.sum(), rel=0, abs=1e-9 * scale)

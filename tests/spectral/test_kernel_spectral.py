@@ -115,7 +115,7 @@ def test_a_view_in_which_all_samples_look_the_same_is_refused():
     with pytest.raises(FlatViewError) as refused:
         coupled_kernel_spectral([K, flat], [inverse, inverse], np.ones(2), 1)
     assert refused.value.view == 1
-    with pytest.raises(ParameterError, match=r"All samples look alike in view 'b'"), explained(["a", "b"]):
+    with pytest.raises(ParameterError, match=r"All samples look the same in view 'b'"), explained(["a", "b"]):
         coupled_kernel_spectral([K, flat], [inverse, inverse], np.ones(2), 1)
 
 

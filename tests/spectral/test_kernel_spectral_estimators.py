@@ -1156,7 +1156,7 @@ def test_equal_samples_whose_score_is_zero_share_their_cluster():
 @pytest.mark.parametrize("n", [38, 44, 64, 98])
 def test_a_view_in_which_all_samples_are_alike_is_refused_by_name(n):
     X = blobs(50)[0][:n]
-    with pytest.raises(ParameterError, match="All samples look alike in view 'flat'"):
+    with pytest.raises(ParameterError, match="All samples look the same in view 'flat'"):
         mvksc(3, {"good": X, "flat": np.full((n, 2), 3.7)})
 
 

@@ -1,4 +1,4 @@
-"""Data in blocks of rows that lie elsewhere: on the workers of a cluster, or in files that are read block by block."""
+"""Data in blocks of rows that are elsewhere: on the workers of a cluster, or in files that are read block by block."""
 
 from kernelweave.backends.blocks.array import BlockArray
 from kernelweave.backends.blocks.backend import BlocksBackend

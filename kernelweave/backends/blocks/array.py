@@ -1,4 +1,4 @@
-"""Arrays whose rows lie in blocks elsewhere: what the host holds is a name for them."""
+"""Arrays whose rows are in blocks elsewhere: what the host holds is a name for them."""
 
 import operator
 import weakref
@@ -60,7 +60,7 @@ class BlockArray:
         return self.shape[0]
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("The array lies elsewhere; backend.host brings it here.")
+        raise TypeError("The array is elsewhere; backend.host brings it here.")
 
     def __bool__(self) -> bool:
         raise TypeError("An array of all samples has no truth value.")

@@ -163,7 +163,7 @@ class BlocksBackend:
         return self.made(applied, np.where, condition, values, others, shape=condition.shape)
 
     def minimum(self, values: BlockArray, others: Any) -> BlockArray:
-        """Return the smaller of two; of two arrays that are at hand it is not kept."""
+        """Return the smaller of two; of two arrays that are available it is not kept."""
         return values._binary(others, np.minimum, kept=not isinstance(others, BlockArray))
 
     def maximum(self, values: BlockArray, others: Any) -> BlockArray:

@@ -3,7 +3,7 @@
 Every worker keeps its blocks for the whole fit, outside of Dask's own graph: a round is one task for each worker,
 whatever was computed before. Programs travel as Dask's own messages do, and their bytes are counted. A worker that dies
 is noticed while its answer is awaited; its blocks go to the others, are loaded again from where they came from, and
-what was known of them is computed again from the nodes that it came from.
+what was known about them is computed again from the nodes that it came from.
 """
 
 import threading
@@ -89,7 +89,7 @@ class DaskWorkers(Places):
             futures.append(self._submit(task.place, _run, self._session, self._travelling(payload, task.place)))
         answers: list[Answer | None] = []
         for task, answer in zip(tasks, self._await(futures, [task.place for task in tasks]), strict=True):
-            if answer is None:  # the worker died, or began anew under the same address
+            if answer is None:  # the worker died, or restarted under the same address
                 self._lose(task.blocks)
                 answers.append(None)
             else:
@@ -193,7 +193,7 @@ class DaskWorkers(Places):
     def _result(self, future: Any, place: str, dead: dict[str, bool]) -> Any:
         """Return a result; a worker may also die after it computed it and before it handed it over.
 
-        ``dead`` says of all places whether they are, so that one wait is enough however many answers are missing.
+        ``dead`` says for all places whether they are, so that one wait is enough however many answers are missing.
         """
         while not dead[place]:
             try:

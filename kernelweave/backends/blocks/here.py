@@ -9,7 +9,7 @@ from kernelweave.backends.blocks.places import Answer, Places, Task
 from kernelweave.foundation.memory import return_freed_memory
 from kernelweave.foundation.threads import parallel_map
 
-#: Seconds between two times that freed memory goes back. Small blocks pass a thousand times a second, and getting the
+#: Seconds between two times that freed memory goes back. Small blocks pass a thousand times per second, and getting the
 #: memory again would cost as much as the work.
 RETURN_EVERY = 0.05
 

@@ -57,5 +57,5 @@ def run_candidates(
 
 
 def _table_size(n_candidates: int) -> int:
-    """Return a power of two with room for the partitions seen: some ten a candidate, at most half filled."""
+    """Return a power of two with room for the partitions seen: about ten per candidate, at most half filled."""
     return 1 << max(10, int(n_candidates * 32 - 1).bit_length())

@@ -1,1 +1,1 @@
-"""Estimators of methods of others, to compare with."""
+"""Estimators of methods by others, as baselines."""

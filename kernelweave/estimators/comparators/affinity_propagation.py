@@ -63,38 +63,39 @@ class ExemplarModel:
 class AffinityPropagation(CenterClusterer):
     """Affinity propagation: exemplars chosen by messages between samples, in the feature space of a kernel.
 
-    Samples tell each other how well one would serve the other as its exemplar, until a set of exemplars stands out.
-    How many follows from the preference, what a sample is worth as an exemplar before any message; or the preference
-    is sought that leads to a wanted number. A baseline for methods that choose exemplars.
+    Samples send each other messages about how well one would serve as the exemplar of the other, until a set of
+    exemplars emerges. Their number follows from the preference, the value of a sample as an exemplar before any
+    message; or a preference is searched for that gives the requested number. A baseline for methods that choose
+    exemplars.
 
     Parameters
     ----------
     n_clusters : int or None, default=None
-        Number of clusters. None leaves it to ``preference``.
+        Number of clusters. With None, ``preference`` decides.
     preference : float or None, default=None
-        Similarity of a sample to itself: the lower, the fewer clusters. None is the median of the similarities of
-        different samples. With ``n_clusters``, where the search begins.
+        Similarity of a sample to itself: lower values give fewer clusters. None means the median similarity of
+        different samples. With ``n_clusters``, the value where the search starts.
     damping : float, default=0.9
-        Share of the old messages that each step keeps. With 0.5, scikit-learn's default, messages often circle without
-        end, already on three clear groups; the price of 0.9 is twice the steps where 0.5 converges.
+        Share of the old messages kept in each iteration. With 0.5, scikit-learn's default, messages often oscillate,
+        even on three clear groups; 0.9 takes twice the iterations where 0.5 converges.
     convergence_iter : int, default=50
-        Steps without a change of the exemplars after which they are taken. Fewer may end in the middle of a change
-        where clusters are many and small.
+        Number of iterations without a change of the exemplars after which a run ends. Fewer may end a run too early if
+        there are many small clusters.
     kernel : str, kernel object or callable, default="linear"
         Kernel whose feature space distances are measured in; the similarity of two samples is minus their squared
         distance there. The linear kernel gives Euclidean distances. With ``"precomputed"`` X is the kernel matrix.
     kernel_params : dict, default=None
         Parameters of a named kernel.
     max_iter : int, default=1000
-        Most steps for one preference.
+        Maximum number of iterations per preference.
     memory_limit : float, default=2048
-        MiB the square matrices may take; more samples than fit (about 6,000 by default) are refused.
+        Memory in MiB that the square matrices may take; more samples than fit (about 6,000 by default) are refused.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the tiny noise that separates equally good solutions.
+        Seed for the tiny noise that breaks ties between equally good solutions.
     verbose : int, default=0
         1 shows the preferences tried.
 
@@ -112,26 +113,26 @@ class AffinityPropagation(CenterClusterer):
     objective_path_ : ndarray
         That sum for every preference tried and, last, for the exemplars kept.
     n_iter_ : int
-        Steps of the run that gave the exemplars.
+        Number of iterations of the run that gave the exemplars.
     converged_ : bool
-        Whether they stayed the same for ``convergence_iter`` steps before ``max_iter``.
+        Whether the exemplars were stable for ``convergence_iter`` iterations before ``max_iter``.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
-    KMedoids : A fixed number of exemplars by exchanges, with a sum of distances that only falls.
+    KMedoids : A fixed number of exemplars by swaps, with a sum of distances that only decreases.
     ConvexMixture : Exemplars as the components of a mixture with a single best solution.
     sklearn.cluster.AffinityPropagation : The messages used here.
 
     Notes
     -----
-    Cost: O(m^2) a step for m distinct samples, some hundred steps for a preference, up to 16 preferences for a wanted
-    number of clusters. Memory: 56 n^2 bytes.
+    Cost: O(m^2) per iteration for m distinct samples; about a hundred iterations per preference, and up to 16
+    preferences to reach a given number of clusters. Memory: 56 n^2 bytes.
 
     The number of clusters falls with the preference, but not one by one and not always: a wanted number may be given
     by no preference. The search begins between the gains that the k-th and the next exemplar bring when exemplars are
@@ -196,7 +197,7 @@ class AffinityPropagation(CenterClusterer):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples, or the kernel matrix with ``kernel="precomputed"``.
+            Samples, or the kernel matrix if ``kernel="precomputed"``.
         y : None
             Ignored.
 
@@ -243,7 +244,8 @@ class AffinityPropagation(CenterClusterer):
     def _warn(self, result: Exemplars) -> None:
         if not result.converged:
             warn(
-                f"The messages had not settled after max_iter={self.max_iter} steps; the exemplars may be poor. Raise "
+                f"The messages did not converge within max_iter={self.max_iter} iterations; "
+                "the exemplars may be poor. Raise "
                 f"max_iter, damping={self.damping} or convergence_iter.",
                 ConvergenceWarning,
             )

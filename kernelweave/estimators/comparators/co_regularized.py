@@ -33,11 +33,11 @@ from kernelweave.solvers.spectral.eigenvectors import work_mib
 
 
 class CoRegularizedSpectralClustering(Clusterer):
-    """Co-regularised spectral clustering: eigenvectors of every view, drawn to those of the others.
+    """Co-regularised spectral clustering: eigenvectors of every view, pulled towards those of the others.
 
     Every view keeps an embedding U_v, as in :class:`NgSpectralClustering`; a term added to the objective
     rewards subspaces that agree, view against view (``"pairwise"``) or with a common one (``"centroid"``). A
-    comparator: views count the same, whatever they are worth.
+    baseline: all views have equal weight, however good they are.
 
     Parameters
     ----------
@@ -49,31 +49,32 @@ class CoRegularizedSpectralClustering(Clusterer):
     regularization : float, list or dict, default=0.01
         lambda, for all views or one for each; a pair of views has the mean of theirs. 0.01 to 0.05 are usual.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
-        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
-        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
-        no matter of cells: the sample is absent from this view, and views are compared on the samples that both have.
+        How to treat NaN cells. ``"error"`` refuses them, ``"drop"`` removes these samples from the view, and the other
+        options fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout does
+        not count as missing cells: the sample is absent from this view, and views are compared on the samples that both
+        have.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
-        Kernel of all views, as in :class:`KernelKMeans`, or one per view; values must not be negative on the whole.
+        Kernel of all views, as in :class:`KernelKMeans`, or one per view; its row sums must not be negative.
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
     n_init : int, default=10
-        Starts of the k-means that makes clusters of the embedding.
+        Number of starts of k-means on the embedding.
     max_iter : int, default=100
-        Most sweeps over the views.
+        Maximum number of sweeps over the views.
     tol : float, default=1e-5
         The run ends when a sweep raises the objective by at most ``tol`` times its value.
     storage : {"auto", "dense", "blockwise"}, default="auto"
         As in :class:`KernelKMeans`, for every view.
     memory_limit : float, default=2048
-        MiB the stored kernel matrices of all views may take together.
+        Memory in MiB that the stored kernel matrices of all views may take together.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means. The same seed gives the same labels at any number of threads.
+        Seed for k-means. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -82,29 +83,29 @@ class CoRegularizedSpectralClustering(Clusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters-1.
     embedding_ : ndarray of shape (n_samples, n_views * n_clusters) or (n_samples, n_clusters)
-        The U_v side by side, or U*, rows scaled to unit length: what k-means worked on. Columns whose eigenvalue is
+        The U_v side by side, or U*, rows scaled to unit length; the input of k-means. Columns whose eigenvalue is
         zero are zero. Of the U_v side by side, those of views that a sample is absent from are NaN, and the squared
         length of a row is the share of views that the sample is in.
     objective_ : float
         The objective at the end; it is maximised.
     objective_path_ : ndarray
-        Its value with every view by itself and after every sweep; it never falls.
+        Its value for the separate views and after every sweep; it never decreases.
     n_iter_ : int
-        Sweeps.
+        Number of sweeps.
     converged_ : bool
-        Whether the run ended by itself rather than at ``max_iter``.
+        Whether the run converged before ``max_iter``.
     observed_ : ndarray of shape (n_samples, n_views), bool
         Which samples each view had.
     view_weights_ : ndarray of shape (n_views,)
-        All the same.
+        Equal weights for all views.
     view_names_ : list of str
         Names of the views.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -114,10 +115,10 @@ class CoRegularizedSpectralClustering(Clusterer):
 
     Notes
     -----
-    Cost: a sweep is one set of leading eigenvectors for every view, some tens of products with its kernel, from where
-    the last sweep ended; up to 1,200 samples a dense eigenproblem. Where samples are more, nothing of size n x n is
-    formed beside the kernels. Views are taken in their order, so that with ``"pairwise"`` another order may end in
-    another local maximum. New samples cannot be placed.
+    Cost: a sweep computes the leading eigenvectors of every view, with a few dozen products with its kernel, starting
+    from those of the last sweep; with up to 1,200 samples it is a dense eigenproblem. With more samples, nothing of
+    size n x n is formed besides the kernels. Views are processed in order, so that with ``"pairwise"`` a different
+    order may end in a different local maximum. New samples cannot be assigned.
 
     Where samples are absent, U_v has rows for the samples that view v has, and the term of two views, or of a view and
     U*, goes over the samples that both have. k-means on the U_v side by side sums squared distances over the views that

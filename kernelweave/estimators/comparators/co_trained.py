@@ -26,12 +26,12 @@ from kernelweave.solvers.spectral.eigenvectors import work_mib
 
 
 class CoTrainedSpectralClustering(Clusterer):
-    """Co-trained spectral clustering: the affinities of every view are projected on the eigenvectors of the others.
+    """Co-trained spectral clustering: the affinities of every view are projected onto the eigenvectors of the others.
 
     Starts from the eigenvectors E_v of every view, as in :class:`NgSpectralClustering`. In a round the affinities K_v
     of every view, always the first ones, are replaced by the symmetric part of sum_{u != v} E_u E_u^T K_v, divided by
-    degrees (sums of absolute values: entries may be negative), and its leading eigenvectors become E_v. A comparator:
-    there is no objective, and views count the same.
+    degrees (sums of absolute values: entries may be negative), and its leading eigenvectors become E_v. A baseline:
+    there is no objective, and all views have equal weight.
 
     Parameters
     ----------
@@ -40,25 +40,26 @@ class CoTrainedSpectralClustering(Clusterer):
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
-        Kernel of all views, as in :class:`KernelKMeans`, or one per view; values must not be negative on the whole.
+        Kernel of all views, as in :class:`KernelKMeans`, or one per view; its row sums must not be negative.
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
     n_init : int, default=10
-        Starts of the k-means that makes clusters of the embedding.
+        Number of starts of k-means on the embedding.
     max_iter : int, default=5
-        Most rounds. More need not be better.
+        Maximum number of rounds. More rounds are not always better.
     tol : float, default=1e-4
-        The rounds end when the subspaces of the views turn by less: one less the mean share of directions kept.
+        The rounds end when the subspaces of the views turn by less than this: one minus the mean share of directions
+        kept.
     storage : {"auto", "dense", "blockwise"}, default="auto"
         As in :class:`KernelKMeans`, for every view.
     memory_limit : float, default=2048
-        MiB the stored kernel matrices of all views may take together.
+        Memory in MiB that the stored kernel matrices of all views may take together.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means. The same seed gives the same labels at any number of threads.
+        Seed for k-means. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -67,26 +68,26 @@ class CoTrainedSpectralClustering(Clusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters-1.
     embedding_ : ndarray of shape (n_samples, n_views * n_clusters)
-        Eigenvectors of all views side by side, rows scaled to unit length: what k-means worked on.
+        Eigenvectors of all views side by side, rows scaled to unit length; the input of k-means.
     objective_ : float
         Mean agreement of two views, tr(E_v E_v^T E_u E_u^T) over the number of vectors: 1 where they span the same;
         the larger the better. The rounds do not follow it, and it may fall.
     objective_path_ : ndarray
         Its value at the start and after every round.
     n_iter_ : int
-        Rounds.
+        Number of rounds.
     converged_ : bool
-        Whether the subspaces stopped moving. Nothing makes sure that they do, so there is no warning otherwise.
+        Whether the subspaces stopped moving. This is not guaranteed, so there is no warning if they do not.
     view_weights_ : ndarray of shape (n_views,)
-        All the same.
+        Equal weights for all views.
     view_names_ : list of str
         Names of the views.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -99,7 +100,8 @@ class CoTrainedSpectralClustering(Clusterer):
     Cost: a round is one product of every kernel with the vectors of the other views and O(n^2 V n_clusters) for the
     degrees; the projected affinities have low rank and are never formed. A view in which all samples are equal is an
     error: the others would be projected on nothing. The source takes the vectors of the most informative view, where
-    that is known beforehand, else those of all views side by side: nothing is known here. New samples cannot be placed.
+    that is known beforehand, else those of all views side by side: nothing is known here. New samples cannot be
+    assigned.
 
     Source: A. Kumar and H. Daume III, "A co-training approach for multi-view spectral clustering", ICML 2011; PhD
     1.2.3.

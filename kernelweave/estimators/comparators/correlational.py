@@ -21,7 +21,7 @@ from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.solvers.comparators.correlational import has_small_factor, kernel_cca
 
-# Matrices of size n x n that a kernel takes at the most, the stored one and its eigenvectors among them; measured.
+# Matrices of size n x n that a kernel takes at most, the stored one and its eigenvectors among them; measured.
 MATRICES = 3.5
 
 
@@ -39,9 +39,9 @@ class ProjectedViews(Extension):
 class CorrelationalSpectralClustering(EmbeddingClusterer):
     """Correlational spectral clustering: k-means on the projections that kernel canonical correlation analysis finds.
 
-    Looks for directions in the feature spaces of the views along which the projections of the samples go together,
-    puts the projections of all views side by side and clusters them by k-means. A comparator: views count the same.
-    One view gives k-means on its kernel principal components, all scaled to nearly the same spread.
+    Looks for directions in the feature spaces of the views along which the projections of the samples correlate,
+    puts the projections of all views side by side and clusters them by k-means. A baseline: all views have equal
+    weight. One view gives k-means on its kernel principal components, all scaled to nearly the same spread.
 
     Parameters
     ----------
@@ -58,17 +58,17 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
     n_init : int, default=10
-        Starts of k-means.
+        Number of starts of k-means.
     n_components : int, default=None
         Number of directions; None takes ``n_clusters``. Fewer are kept where no more correlations are above zero.
     memory_limit : float, default=2048
-        MiB that the kernels and their decompositions, which are stored, may take.
+        Memory in MiB that the stored kernels and their decompositions may take.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means. The same seed gives the same labels at any number of threads.
+        Seed for k-means. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -79,21 +79,21 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
     correlations_ : ndarray of shape (n_directions,)
         Mean regularised correlation of the projections of two views, largest first, at most 1.
     embedding_ : ndarray of shape (n_samples, n_views * n_directions)
-        Projections of all views side by side: what k-means worked on.
+        Projections of all views side by side; the input of k-means.
     objective_ : float
         Sum of the correlations; it is maximised.
     objective_path_, n_iter_, converged_ : ndarray of one value, 1, True
-        There are no steps.
+        There are no iterations.
     view_weights_ : ndarray of shape (n_views,)
-        All the same.
+        Equal weights for all views.
     view_names_ : list of str
         Names of the views.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -165,7 +165,7 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices.
+            The views; see ``views``. Kernel matrices if ``kernel="precomputed"``.
         y : None
             Ignored.
 

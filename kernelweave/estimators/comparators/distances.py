@@ -21,9 +21,9 @@ METRICS = (
     *("minkowski", "rogerstanimoto", "russellrao", "seuclidean", "sokalsneath", "yule"),
 )
 _ALIASES = {"l1": "manhattan", "l2": "euclidean", "cityblock": "manhattan"}
-# What these metrics need and would otherwise take from the samples at hand, differently for new ones.
+# What these metrics need and would otherwise take from the given samples, differently for new ones.
 _NEEDED = {"seuclidean": "V", "mahalanobis": "VI"}
-# Metrics of the form 1 - similarity, and the distance up to which two samples are equal but for its rounding.
+# Metrics of the form 1 - similarity, and the distance up to which two samples are equal except for its rounding.
 _ANGLES = ("cosine", "correlation")
 _EQUAL_ANGLES = 1e-14
 # Precomputed distances may differ from their mirror image, or from zero, by this much of the largest.
@@ -89,9 +89,7 @@ def check_distance_matrix(D: Array, *, square: bool) -> Floats:
             rows = slice(start, start + ROWS)
             odd = np.argwhere(np.abs(D[rows] - D[:, rows].T) > allowed)
             if len(odd):
-                _raise_for(
-                    D, start + odd[0, 0], odd[0, 1], "is not what stands in its mirror place: X is not symmetric"
-                )
+                _raise_for(D, start + odd[0, 0], odd[0, 1], "differs from its mirror entry: X is not symmetric")
         on = np.flatnonzero(np.abs(np.diag(D)) > allowed)
         if len(on):
             _raise_for(D, on[0], on[0], "on the diagonal; a sample has distance 0 to itself")

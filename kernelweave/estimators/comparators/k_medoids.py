@@ -72,10 +72,10 @@ class MedoidModel:
 
 @answers_lazily("predict", "transform", "score")
 class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """k-medoids: every cluster is shown by one of its samples, for any distance.
+    """k-medoids: every cluster is represented by one of its samples, for any distance.
 
-    Medoids are exchanged for other samples as long as that lowers the sum of distances of the samples to their
-    medoids. At the end no exchange of one medoid lowers it. A baseline for methods that choose exemplars.
+    Medoids are swapped with other samples as long as this lowers the sum of the distances of the samples to their
+    medoids. At the end, no swap of one medoid lowers it. A baseline for methods that choose exemplars.
 
     Parameters
     ----------
@@ -87,20 +87,20 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     metric_params : dict, default=None
         Further arguments of the metric, such as ``{"p": 3}`` of ``"minkowski"``.
     init : {"k-medoids++", "build", "random"} or array of shape (n_clusters,), default="k-medoids++"
-        First medoids: samples drawn far apart, samples chosen one by one to lower the sum most (the BUILD phase of
-        PAM, one run), samples drawn at random, or the samples of these numbers (one run).
+        Initial medoids: samples drawn far apart, samples chosen one by one to lower the sum most (the BUILD phase of
+        PAM, one run), samples drawn at random, or the samples with these indices (one run).
     n_init : int, default=5
-        Number of starts; the run with the least sum of distances is kept.
+        Number of starts; the run with the lowest sum of distances is kept.
     max_iter : int, default=100
-        Most passes over the samples of one run.
+        Maximum number of passes over the samples in one run.
     memory_limit : float, default=2048
-        MiB the matrix of distances may take; beyond it they are computed again in every pass.
+        Memory in MiB that the distance matrix may take; beyond it distances are recomputed in every pass.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts. The same seed gives the same labels at any number of threads.
+        Seed for the starts. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar over the starts.
 
@@ -109,41 +109,41 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters-1.
     exemplar_indices_ : ndarray of shape (n_clusters,)
-        The sample that stands for each cluster.
+        Index of the sample that represents each cluster.
     medoid_indices_ : ndarray of shape (n_clusters,)
-        The same under the name that the method gives it.
+        The same, under the usual name for this method.
     cluster_centers_ : {ndarray, CSR array} of shape (n_clusters, n_features) or None
         Features of the medoids; None with ``metric="precomputed"``.
     inertia_, objective_ : float
         Distances of the samples to their medoids, summed; this is minimised.
     objective_path_ : ndarray
-        That sum for the start and after every pass; it never rises.
+        That sum for the start and after every pass; it never increases.
     n_iter_ : int
-        Passes of the best run.
+        Number of passes of the best run.
     converged_ : bool
-        Whether the best run ended because no exchange lowers the sum, rather than at ``max_iter``.
+        Whether the best run ended because no swap lowers the sum, rather than at ``max_iter``.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
-    AffinityPropagation : Exemplars without a start, by messages between samples.
+    AffinityPropagation : Exemplars without initialisation, by messages between samples.
     ConvexMixture : Exemplars as the components of a mixture with a single best solution.
 
     Notes
     -----
-    Cost: O(n^2) a pass whatever the number of clusters, a few passes for each start, after O(n^2 d) for the distances;
-    starts run side by side. Memory: 8 n^2 bytes or, beyond ``memory_limit``, O(n n_clusters).
+    Cost: O(n^2) per pass, whatever the number of clusters, and a few passes per start, after O(n^2 d) for the
+    distances; starts run in parallel. Memory: 8 n^2 bytes or, beyond ``memory_limit``, O(n n_clusters).
 
     With squared distances (``metric="sqeuclidean"``) this is k-means with samples for centres. Samples of weight 0
     get a label and are never medoids.
 
-    The procedure of PhD 1.1.1, samples to their nearest medoid and medoids to the middle of their clusters in turn,
-    stops at many points where an exchange still helps; where no exchange helps it stops too.
+    The alternating procedure of PhD 1.1.1, which assigns samples to their nearest medoid and then moves each medoid to
+    the middle of its cluster, stops at many points where a swap still helps.
 
     Source: PhD 1.1.1 (1.1), MSc 1.3.1; L. Kaufman and P. J. Rousseeuw, "Clustering by means of medoids", 1987;
     E. Schubert and P. J. Rousseeuw, "Fast and eager k-medoids clustering", Information Systems 101, 2021, for the
@@ -207,7 +207,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples. One of weight 0 only gets a label.
+            Sample weights; a sample of weight 2 counts as two equal samples. One of weight 0 only gets a label.
 
         Returns
         -------
@@ -220,7 +220,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         keep_run(self, X, weights)
         distances = self._distances(X)
         starts = self._starts(weights)
-        # Starts run side by side, and share the room beside the distances.
+        # Starts run in parallel, and share the memory that the distances leave.
         at_once = min(len(starts), thread_count())
         most = rows_within(self._room(X.shape[0]) / at_once, ARRAYS_HELD * 8, MOST_DISTANCES)
 
@@ -278,7 +278,7 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return lambda chosen: measured(X[chosen], X, self.metric, self.metric_params)
 
     def _room(self, n: int) -> float:
-        """Return the MiB that the limit leaves beside the distances, where they are stored."""
+        """Return the MiB left within the limit after the distances, where they are stored."""
         taken = 0.0 if self._is_precomputed or matrices_mib(1, n) > self.memory_limit else matrices_mib(1, n)
         return max(PASSING * self.memory_limit, (self.memory_limit - taken) / 2)
 

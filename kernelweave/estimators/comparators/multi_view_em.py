@@ -78,7 +78,7 @@ class MultiViewEM(Clusterer):
     """Multi-view EM of Bickel and Scheffer: views teach each other the posteriors of their mixtures.
 
     Every view has a mixture. It is fitted to the posteriors that the mixture of another view gives the samples; the
-    posteriors of the new mixture go to the next view; and so on, round after round. A baseline for methods that weigh
+    posteriors of the new mixture go to the next view; and so on in every round. A baseline for methods that weight
     views. With one view it is EM.
 
     Parameters
@@ -91,9 +91,9 @@ class MultiViewEM(Clusterer):
     covariance : {"diagonal", "spherical", "shared_diagonal", "shared_spherical"}, default="diagonal"
         Variances of Gaussian clusters: one per feature or one for all features, of each cluster or shared by them.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
-        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
-        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
-        no matter of cells: the sample is absent from this view, and its posteriors are those of the others.
+        How to treat NaN cells. ``"error"`` refuses them, ``"drop"`` removes these samples from the view, and the other
+        options fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout does
+        not count as missing cells: the sample is absent from this view, and its posteriors are those of the others.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     init : {"k-means++", "random"} or array of shape (n_samples,), default="k-means++"
@@ -103,15 +103,15 @@ class MultiViewEM(Clusterer):
     n_init : int, default=10
         Number of starts; the run with the largest objective is kept.
     max_iter : int, default=200
-        Most rounds of one run.
+        Maximum number of rounds of one run.
     tol : float, default=1e-4
         Gain of the objective that counts. A run ends after five rounds without one, with one view after the first.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts. The same seed gives the same labels at any number of threads.
+        Seed for the starts. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar over the starts.
 
@@ -128,7 +128,7 @@ class MultiViewEM(Clusterer):
     view_names_ : list of str
         Names of the views.
     view_weights_ : ndarray of shape (n_views,)
-        Equal weights: all views count the same.
+        Equal weights for all views.
     objective_ : float
         Mean log-likelihood over samples and the views that they are in, each mixture fitted to the posteriors of the
         view before; without the multinomial coefficients, which no parameter changes. It is maximised.
@@ -136,17 +136,17 @@ class MultiViewEM(Clusterer):
         Its value after every round up to the one kept, which has the largest. With one view it rises; with more it may
         fall.
     n_iter_ : int
-        Rounds of the best run, with those after the one kept.
+        Number of rounds of the best run, including those after the one kept.
     converged_ : bool
         Whether the best run ended because gains were below ``tol`` rather than at ``max_iter``.
     observed_ : ndarray of shape (n_samples, n_views), bool
         Which samples each view had.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -155,19 +155,20 @@ class MultiViewEM(Clusterer):
 
     Notes
     -----
-    Cost: O(n k d) a round, d the number of features of all views; starts run side by side. Sparse views stay sparse.
+    Cost: O(n d k) per iteration, where d is the number of features of all views; starts run in parallel. Sparse views
+    stay sparse.
 
     With several views the method does not follow the objective and need not converge (PhD 1.2.3). Variances stay above
     a thousandth of those of the view, so that no cluster shrinks to a point; one average sample is added to every
     multinomial cluster. A cluster that loses all its samples stays empty, with a warning.
 
-    Where samples are absent from views, the mixture of every view is fitted to the samples that it has, and it hands
+    Where samples are absent from views, the mixture of every view is fitted to the samples that it has, and it passes
     their posteriors on. The others keep those of the last view that has them; nothing is filled in. A cluster that none
     of a view's samples has a share in is not in its mixture, so that the view gives it no probability. New samples may
-    lack views, too.
+    also lack views.
 
     Source: PhD 1.2.3; S. Bickel and T. Scheffer, "Multi-view clustering", ICDM 2004. There are two views there; here
-    any number, each of which hands its posteriors to the next.
+    any number, each of which passes its posteriors to the next.
 
     Examples
     --------
@@ -237,7 +238,7 @@ class MultiViewEM(Clusterer):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples. One of weight 0 only gets a label.
+            Sample weights; a sample of weight 2 counts as two equal samples. One of weight 0 only gets a label.
 
         Returns
         -------

@@ -64,16 +64,16 @@ class MultiViewKMeans(CenterClusterer):
     """Multi-view k-means of Bickel and Scheffer: views teach each other their partitions.
 
     Samples go to the nearest centre of a view; the centres of the next view are the means of the resulting clusters;
-    and so on, round after round. A baseline for methods that weigh views. With one view it is k-means.
+    and so on in every round. A baseline for methods that weight views. With one view it is k-means.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
-        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
-        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
-        no matter of cells: the sample is absent from this view, and its distances are added up over the others.
+        How to treat NaN cells. ``"error"`` refuses them, ``"drop"`` removes these samples from the view, and the other
+        options fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout does
+        not count as missing cells: the sample is absent from this view, and its distances are added up over the others.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     init : {"k-means++", "random"} or array of shape (n_samples,), default="k-means++"
@@ -81,17 +81,17 @@ class MultiViewKMeans(CenterClusterer):
         Where samples are absent, it is drawn in the first view that has at least ``n_clusters`` of them; the others
         get the cluster of the nearest mean in a view that has them, step by step.
     n_init : int, default=10
-        Number of starts; the run with the least objective is kept.
+        Number of starts; the run with the lowest objective is kept.
     max_iter : int, default=100
-        Most rounds of one run.
+        Maximum number of rounds of one run.
     tol : float, default=0.0
         Share of the objective that a new minimum must lie below the old one to count.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts. The same seed gives the same labels at any number of threads.
+        Seed for the starts. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar over the starts.
 
@@ -104,7 +104,7 @@ class MultiViewKMeans(CenterClusterer):
     view_names_ : list of str
         Names of the views.
     view_weights_ : ndarray of shape (n_views,)
-        Equal weights: all views count the same.
+        Equal weights for all views.
     view_scatters_ : ndarray of shape (n_views,)
         The share of every view in ``objective_``.
     objective_ : float
@@ -114,18 +114,18 @@ class MultiViewKMeans(CenterClusterer):
         Its value after every round up to the one kept, which has the least. With one view it falls; with more it may
         rise.
     n_iter_ : int
-        Rounds of the best run, with those after the one kept.
+        Number of rounds of the best run, including those after the one kept.
     converged_ : bool
         Whether the best run ended because partitions repeat or no minimum came for ten rounds, rather than at
         ``max_iter``.
     observed_ : ndarray of shape (n_samples, n_views), bool
         Which samples each view had.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -134,21 +134,22 @@ class MultiViewKMeans(CenterClusterer):
 
     Notes
     -----
-    Cost: O(n k d) a round, d the number of features of all views; starts run side by side. Sparse views stay sparse.
+    Cost: O(n d k) per iteration, where d is the number of features of all views; starts run in parallel. Sparse views
+    stay sparse.
 
     The method does not follow one objective and need not converge (PhD 1.2.3). Views of larger scale count more in the
     final assignment: bring them to one scale first, for instance with :class:`~kernelweave.preprocessing.ViewScaler`.
     The source's final assignment adds up cosines, which for samples of unit length are squared distances, as here.
 
     Where samples are absent from views, every view works on the samples that it has: its centres are their means, and
-    it hands their clusters on. The others keep the cluster that the last view that has them gave them; nothing is
+    it passes their clusters on. The others keep the cluster from the last view that has them; nothing is
     filled in. A view cannot choose a cluster that none of its samples came in with. In distances added up over the
     views the centre of such a cluster is the mean of the view, as in :class:`MultiViewKernelKMeans`. New samples may
-    lack views, too. ``transform`` and ``score`` add up over the views that a sample is in, so that samples in fewer
+    also lack views. ``transform`` and ``score`` add up over the views that a sample is in, so that samples in fewer
     views are nearer to all centres.
 
     Source: PhD 1.2.3; S. Bickel and T. Scheffer, "Multi-view clustering", ICDM 2004. There are two views there; here
-    any number, each of which hands its partition to the next.
+    any number, each of which passes its partition to the next.
 
     Examples
     --------
@@ -210,7 +211,7 @@ class MultiViewKMeans(CenterClusterer):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples. One of weight 0 only gets a label.
+            Sample weights; a sample of weight 2 counts as two equal samples. One of weight 0 only gets a label.
 
         Returns
         -------

@@ -34,38 +34,38 @@ from kernelweave.solvers.comparators.observed_starts import SharedDistances, mas
 
 
 class MultiViewNMF(Clusterer):
-    """Multi-view NMF of Liu, Wang, Gao and Han: non-negative factors of the views drawn to a common one.
+    """Multi-view NMF of Liu, Wang, Gao and Han: non-negative factors of the views, pulled towards a common one.
 
-    Every view is a product of two non-negative matrices, how much of each topic a sample has and how a topic shows in
-    the view's features. What the samples have is drawn to a common matrix, whose rows are then clustered. For counts,
-    frequencies and other amounts; a comparator for methods that weigh views.
+    Every view is the product of two non-negative matrices: how much of each topic a sample has, and how a topic shows
+    in the features of the view. The first of them is pulled towards a common matrix, whose rows are then clustered. For
+    counts, frequencies and other amounts; a baseline for methods that weight views.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters, and of topics.
     regularization : float, or list or dict of floats, default=0.01
-        How strongly a view is drawn to the common matrix, for all views or per view; above 0. A view with a larger one
-        also counts more in it. The source uses 0.01 throughout.
+        How strongly a view is pulled towards the common matrix, for all views or per view; above 0. A view with a
+        larger value also has more influence on that matrix. The source uses 0.01 throughout.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
-        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
-        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
-        no matter of cells: the sample is absent from this view, and the objective is summed over the others.
+        How to treat NaN cells. ``"error"`` refuses them, ``"drop"`` removes these samples from the view, and the other
+        options fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout does
+        not count as missing cells: the sample is absent from this view, and the objective is summed over the others.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=5
         Number of starts, each by samples drawn far apart (over the views that two samples have in common); the run with
-        the least objective is kept.
+        the lowest objective is kept.
     max_iter : int, default=1000
-        Most rounds of one run.
+        Maximum number of rounds of one run.
     tol : float, default=1e-6
         Fall of the objective in a round at which a run ends, as a share of the squares of all entries of the views.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts. The same seed gives the same labels at any number of threads.
+        Seed for the starts. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar over the starts.
 
@@ -84,23 +84,23 @@ class MultiViewNMF(Clusterer):
     view_names_ : list of str
         Names of the views.
     view_weights_ : ndarray of shape (n_views,)
-        Equal weights: all views count the same, but for ``regularization``.
+        Equal weights for all views, apart from ``regularization``.
     objective_ : float
         Squared errors of the products, every view having sum 1, and ``regularization`` times the squared distances of
         the sample factors from the common matrix, summed over the views; it is minimised. A view that lacks samples
         has the share of samples that it has as its sum.
     objective_path_ : ndarray
-        Its value for the start and after every round; it never rises.
+        Its value for the start and after every round; it never increases.
     n_iter_ : int
-        Rounds of the best run.
+        Number of rounds of the best run.
     converged_ : bool
         Whether ``tol`` was met before ``max_iter``.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -110,8 +110,9 @@ class MultiViewNMF(Clusterer):
 
     Notes
     -----
-    Cost: O((entries of X + n k + d k) k) a round, entries being those that are not zero in sparse views, which stay
-    sparse; starts run side by side. There is no ``predict``: the common matrix belongs to the training samples.
+    Cost: O((nnz + n k + d k) k) per iteration, where nnz is the number of entries of X that are not zero in sparse
+    views, which stay sparse; starts run in parallel. There is no ``predict``: the common matrix belongs to the training
+    samples.
 
     The source leaves open whether a sample goes to its largest topic or k-means clusters the rows. Here it is k-means,
     because topics need not be clusters; rows have unit length because a long text has more of everything. Samples that
@@ -121,7 +122,7 @@ class MultiViewNMF(Clusterer):
     A sample that is absent from a view has no row in its factors. Its row of the common matrix is the mean over the
     views it is in, weighted by ``regularization``; samples are equally heavy in all views.
 
-    Source: PhD 1.2.3, a comparator in MVKSC 4.2; J. Liu, C. Wang, J. Gao and J. Han, "Multi-view clustering via joint
+    Source: PhD 1.2.3, a baseline in MVKSC 4.2; J. Liu, C. Wang, J. Gao and J. Han, "Multi-view clustering via joint
     nonnegative matrix factorization", SDM 2013. There a view runs to its end before the common matrix is updated; here
     the common matrix follows every round. There all views have all samples.
 

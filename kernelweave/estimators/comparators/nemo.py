@@ -31,38 +31,38 @@ FEWEST_NEIGHBORS = 10
 class NEMO(Clusterer):
     """NEMO: neighbourhoods of every view, averaged over the views that have both samples, then spectral clustering.
 
-    In every view the affinities of a sample with its nearest neighbours are divided by their sum. What two samples are
-    to each other is the sum of both shares, averaged over the views in which both are: a sample that is absent from a
-    view is compared in the others. A comparator: views count the same, and there is nothing to iterate.
+    In every view the affinities of a sample with its nearest neighbours are divided by their sum. The affinity of two
+    samples is the sum of both shares, averaged over the views that have both: a sample that is absent from a
+    view is compared in the others. A baseline: all views have equal weight, and there are no iterations.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters, and of eigenvectors.
     n_neighbors : int, default=None
-        Neighbours of every sample, at most all others of the view. None takes the samples of a view divided by
-        ``n_clusters``, but 10 or more: the rule of the source where the number of clusters is known. Programs of the
-        authors and others take a sixth of the samples.
+        Neighbours of every sample, at most all others of the view. None means the number of samples of a view divided
+        by ``n_clusters``, but at least 10: the rule of the source if the number of clusters is known. The programs of
+        the authors and others use a sixth of the samples.
     mu : float, default=0.5
         Width of affinities as a share of the distances to neighbours; 0.3 to 0.8 are usual.
     standardize : bool or "auto", default="auto"
-        True divides the columns of every view by their deviations, False compares views as they are. ``"auto"`` divides
-        but for views that hold counts or links (values that are not negative, most of them zero): their rows are
-        compared at unit length, or the rarest word would be the loudest.
+        True divides the columns of every view by their standard deviations, False compares views as they are.
+        ``"auto"`` divides, except in views of counts or links (non-negative values, most of them zero): their rows
+        are compared at unit length, since otherwise the rarest word would count most.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
-        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
-        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
-        no matter of cells: the sample is absent from this view.
+        How to treat NaN cells. ``"error"`` refuses them, ``"drop"`` removes these samples from the view, and the other
+        options fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout does
+        not count as missing cells: the sample is absent from this view.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=10
-        Starts of the k-means that makes clusters of the embedding.
+        Number of starts of k-means on the embedding.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means. The same seed gives the same labels at any number of threads.
+        Seed for k-means. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -75,44 +75,44 @@ class NEMO(Clusterer):
     eigenvalues_ : ndarray of shape (n_clusters,)
         Leading eigenvalues of the affinities divided by degrees, largest first; at most 1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        Their eigenvectors, rows scaled to unit length: what k-means worked on.
+        Their eigenvectors, rows scaled to unit length; the input of k-means.
     objective_ : float
         The relaxed normalized cut: the number of clusters less the sum of the eigenvalues; it is minimised.
     objective_path_, n_iter_ : ndarray of one value, 1
-        There are no outer steps.
+        There are no outer iterations.
     converged_ : bool
-        Whether the best run of k-means ended by itself.
+        Whether the best run of k-means converged.
     n_neighbors_ : ndarray of shape (n_views,)
         Neighbours of a sample in every view.
     observed_ : ndarray of shape (n_samples, n_views), bool
         Which samples each view had.
     view_weights_ : ndarray of shape (n_views,)
-        All the same.
+        Equal weights for all views.
     view_names_ : list of str
         Names of the views.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
-    SimilarityNetworkFusion : The same affinities, networks made alike round by round; complete views only.
+    SimilarityNetworkFusion : The same affinities, networks that are made similar round by round; complete views only.
     GraphFusionClustering : Graphs of neighbours with weights of views, absent samples and the number of clusters.
     NgSpectralClustering : What makes clusters of the affinities.
 
     Notes
     -----
     The affinity of two samples of a view is exp(-d^2 / (mu e)), e the mean of their distance d and of the mean
-    distances of both to their neighbours; d is Euclidean. Of samples equally far away all are neighbours, so that their
-    order plays no part. Samples that no view has together have the mean affinity of all others, as in the authors'
+    distances of both to their neighbours; d is Euclidean. Samples at equal distance are all neighbours, so that their
+    order does not matter. Samples that no view has together have the mean affinity of all others, as in the authors'
     program; ``affinity_`` leaves them out.
-    Samples that are all equally like each other, as two always are, are one cluster.
+    Samples that are all equally similar to each other, as two always are, form one cluster.
 
-    Cost: O(n^2 d) time for the distances and O(n^2) memory, one view at a time; then some tens of products with the
-    neighbours of all views.
+    Cost: O(n^2 d) time for the distances and O(n^2) memory, one view at a time; then a few dozen products with the
+    neighbour graph of all views.
 
     New samples get the label with the largest share among their nearest training samples, averaged over the views that
     they have; a sample that equals a training sample gets its label.
@@ -216,7 +216,7 @@ class NEMO(Clusterer):
         return self
 
     def _network(self, observed: Bools | None) -> KernelOperator:
-        """Return the affinities of all samples, the mean one where nothing is known of two."""
+        """Return the affinities of all samples, the mean one where nothing is known about two."""
         background = None if observed is None else Overlap.of(observed).background(self.affinity_)
         if background is None:
             return GraphKernel(self.affinity_)

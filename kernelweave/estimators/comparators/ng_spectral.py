@@ -36,7 +36,7 @@ class NgSpectralClustering(EmbeddingClusterer):
 
     The affinities, those of samples with themselves left out, are divided by the square roots of the samples' degrees,
     the leading ``n_clusters`` eigenvectors put side by side and their rows scaled to unit length. Finds clusters that
-    are connected rather than compact. A comparator: on a matrix without a diagonal, with one view and
+    are connected rather than compact. A baseline: on a matrix without a diagonal, with one view and
     ``normalize="degrees"``, :class:`MultiViewSpectralClustering` is the same.
 
     Parameters
@@ -44,25 +44,25 @@ class NgSpectralClustering(EmbeddingClusterer):
     n_clusters : int, default=8
         Number of clusters, and of eigenvectors.
     kernel : str, kernel object or callable, default="rbf"
-        Kernel, as in :class:`KernelKMeans`; values must not be negative on the whole.
+        Kernel, as in :class:`KernelKMeans`; its row sums must not be negative.
     kernel_params : dict, default=None
         Parameters of a named kernel.
     n_init : int, default=10
-        Starts of k-means.
+        Number of starts of k-means.
     max_iter : int, default=300
-        Most steps of a run of k-means.
+        Maximum number of iterations of a run of k-means.
     tol : float, default=0.0
         A run of k-means ends when a step lowers its objective by at most ``tol`` times its value.
     storage : {"auto", "dense", "blockwise"}, default="auto"
         As in :class:`KernelKMeans`.
     memory_limit : float, default=2048
-        MiB the stored kernel matrix may take.
+        Memory in MiB that the stored kernel matrix may take.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means. The same seed gives the same labels at any number of threads.
+        Seed for k-means. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -76,20 +76,20 @@ class NgSpectralClustering(EmbeddingClusterer):
     eigenvalues_ : ndarray of shape (n_clusters,)
         Leading eigenvalues, largest first; at most 1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        Eigenvectors, rows scaled to unit length: what k-means worked on. Columns whose eigenvalue is not above zero are
+        Eigenvectors, rows scaled to unit length; the input of k-means. Columns whose eigenvalue is not above zero are
         zero: such vectors separate samples that are similar.
     objective_ : float
         The relaxed normalized cut: the number of clusters less the sum of the eigenvalues; it is minimised.
     objective_path_, n_iter_ : ndarray of one value, 1
-        There are no outer steps.
+        There are no outer iterations.
     converged_ : bool
-        Whether the best run of k-means ended by itself rather than at ``max_iter``.
+        Whether the best run of k-means converged before ``max_iter``.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -100,10 +100,10 @@ class NgSpectralClustering(EmbeddingClusterer):
 
     Notes
     -----
-    Cost: some tens of products of the kernel with n_clusters vectors; up to 1,200 samples one dense eigenproblem. New
-    samples are placed by the Nystroem extension of the eigenvectors. A sample that resembles no other has a row of
-    zeros. A training sample passed to ``predict`` counts as a new one beside itself; between clusters its label may be
-    another. Samples that are all equally like each other, as two always are, are one cluster.
+    Cost: a few dozen products of the kernel with n_clusters vectors; with up to 1,200 samples one dense eigenproblem.
+    New samples are placed by the Nystroem extension of the eigenvectors. A sample that resembles no other has a row of
+    zeros. A training sample passed to ``predict`` counts as a new sample; near the border between clusters its
+    label may differ. Samples that are all equally similar to each other, as two always are, form one cluster.
 
     Source: A. Ng, M. Jordan and Y. Weiss, "On spectral clustering: analysis and an algorithm", NIPS 2001; PhD 1.1.2.
 

@@ -32,7 +32,7 @@ from kernelweave.solvers.shared.best_run import best_of
 # Eigenvalues below this share of the largest are what rounding leaves of zero.
 ZERO_EIGENVALUE = 1e-9
 
-# Matrices beside the kernels: their sum, and the one that is factored.
+# Matrices besides the kernels: their sum, and the one that is factored.
 BESIDE = 2
 
 
@@ -43,17 +43,18 @@ class OptimizedKernelKMeans(Clusterer):
     Clusters are those of kernel k-means on Omega = sum_v theta_v K_v; coefficients are those with the largest
     regularised ratio of scatter between clusters to all scatter, as in a discriminant analysis with the clusters as
     classes: they minimise F = lambda sum_c y_c^T (Omega + lambda I)^-1 y_c, a convex problem, with y_c the centred
-    indicator of cluster c over the root of its size. A comparator.
+    indicator of cluster c over the square root of its size. A baseline.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     norm : {1, 2}, default=2
-        Norm in which the coefficients have length one while they are sought. 1 tends to keep few views, 2 keeps all
+        Norm in which the coefficients have length one during the optimisation. 1 tends to keep few views, 2 keeps all
         that help.
     regularization : float, default=0.01
-        lambda over the number of samples, above 0. The smaller, the more directions of small variance decide.
+        lambda divided by the number of samples, above 0. The smaller it is, the more directions of small variance
+        matter.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
@@ -61,19 +62,19 @@ class OptimizedKernelKMeans(Clusterer):
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
     n_init : int, default=10
-        Starts of kernel k-means with equal coefficients; the best one is where the rounds begin.
+        Number of starts of kernel k-means with equal coefficients; the rounds begin with the best one.
     max_iter : int, default=100
-        Most rounds.
+        Maximum number of rounds.
     tol : float, default=1e-5
         The run ends when a round lowers F by at most ``tol`` times its value.
     memory_limit : float, default=2048
-        MiB the kernel matrices, which are stored, may take together with two matrices more.
+        Memory in MiB that the stored kernel matrices may take, together with two more matrices.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts. The same seed gives the same labels at any number of threads.
+        Seed for the starts. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -89,19 +90,19 @@ class OptimizedKernelKMeans(Clusterer):
         F at the end, between 0 and n_clusters - 1: what ridge regression on Omega leaves unexplained of the clusters.
         It is minimised.
     objective_path_ : ndarray
-        Its value after every round; it never rises.
+        Its value after every round; it never increases.
     n_iter_ : int
         Rounds kept, the one from the starts among them.
     converged_ : bool
-        Whether the run ended by itself rather than at ``max_iter``.
+        Whether the run converged before ``max_iter``.
     view_names_ : list of str
         Names of the views.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -111,11 +112,11 @@ class OptimizedKernelKMeans(Clusterer):
 
     Notes
     -----
-    Cost: O(V n^2) memory; a round is kernel k-means and some tens of Cholesky factors of size n. The source alternates
-    in the same way, but solves a semi-infinite program for the coefficients; that a round is kept only if F falls, so
-    that the run ends, is added here. There is no embedding. Clusters and coefficients of the last round kept need not
-    be a fixed point of kernel k-means, so that new samples are not placed. Where a kernel is not positive semidefinite,
-    F takes it with a constant added to its diagonal.
+    Cost: O(V n^2) memory; a round is kernel k-means and a few dozen Cholesky factorisations of size n. The source
+    alternates in the same way, but solves a semi-infinite program for the coefficients; that a round is kept only if F
+    falls, so that the run ends, is added here. There is no embedding. Clusters and coefficients of the last round kept
+    need not be a fixed point of kernel k-means, so that new samples cannot be assigned. Where a kernel is not positive
+    semidefinite, F takes it with a constant added to its diagonal.
 
     Source: in the spirit of S. Yu, L.-C. Tranchevent, X. Liu, W. Glanzel, J. Suykens, B. De Moor and Y. Moreau,
     "Optimized data fusion for kernel k-means clustering", IEEE TPAMI 34, 2012.
@@ -175,7 +176,7 @@ class OptimizedKernelKMeans(Clusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices.
+            The views; see ``views``. Kernel matrices if ``kernel="precomputed"``.
         y : None
             Ignored.
 
@@ -248,7 +249,7 @@ class OptimizedKernelKMeans(Clusterer):
 
 
 def _centred(op: KernelOperator, factor: float) -> Floats:
-    """Return the matrix of a centred kernel times a factor, with no other matrix beside it."""
+    """Return the matrix of a centred kernel times a factor, with no other matrix besides it."""
     means = CentredKernel(op)
     K = np.asarray(op.block(slice(None), slice(None)), dtype=np.float64)
     K -= means.row_means[:, None]
@@ -271,7 +272,7 @@ def _shift(K: Floats) -> float:
 
 
 def _is_semidefinite(K: Floats) -> bool:
-    """Return whether a matrix has a Cholesky factor but for rounding, which costs a fraction of its eigenvalues."""
+    """Return whether a matrix has a Cholesky factor except for rounding, which costs a fraction of its eigenvalues."""
     shifted = K.copy()
     shifted.flat[:: len(K) + 1] += 0.5 * ZERO_EIGENVALUE * float(np.diagonal(K).max(initial=0.0))
     try:

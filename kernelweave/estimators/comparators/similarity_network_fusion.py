@@ -24,38 +24,38 @@ USUAL_NEIGHBORS = 20
 
 @answers_lazily("predict")
 class SimilarityNetworkFusion(Clusterer):
-    """Similarity network fusion: networks of the views become alike round by round, then spectral clustering.
+    """Similarity network fusion: networks of the views become similar round by round, then spectral clustering.
 
     Every view has a network of affinities between all samples, and one of nearest neighbours alone. In a round the
-    full network of a view is replaced by the mean of those of the others, spread along its neighbours: what several
-    views hold for similar is strengthened, what one view holds alone fades. The mean network is clustered. A
-    comparator: views count the same.
+    full network of a view is replaced by the mean of those of the others, spread along its neighbours: similarities
+    that several views share are strengthened, those of a single view fade. The mean network is clustered. A
+    baseline: all views have equal weight.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters, and of eigenvectors.
     n_neighbors : int, default=None
-        Neighbours of every sample, at most all others. None is 20, or half of the others where that is less: of few
-        samples 20 would be all, and their network would level out.
+        Neighbours of every sample, at most all others. None means 20, or half of the others if that is less: with
+        few samples, 20 would be all of them and the network would become uniform.
     mu : float, default=0.5
         Width of affinities as a share of the distances to neighbours; 0.3 to 0.8 are usual.
     standardize : bool or "auto", default="auto"
-        True divides the columns of every view by their deviations, False compares views as they are. ``"auto"`` divides
-        but for views that hold counts or links (values that are not negative, most of them zero): their rows are
-        compared at unit length, or the rarest word would be the loudest.
+        True divides the columns of every view by their standard deviations, False compares views as they are.
+        ``"auto"`` divides, except in views of counts or links (non-negative values, most of them zero): their rows
+        are compared at unit length, since otherwise the rarest word would count most.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=10
-        Starts of the k-means that makes clusters of the embedding.
+        Number of starts of k-means on the embedding.
     max_iter : int, default=20
-        Rounds. All of them are taken; the networks of the views hardly change after some ten.
+        Number of rounds, all of which are carried out; the networks hardly change after about ten.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means. The same seed gives the same labels at any number of threads.
+        Seed for k-means. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -68,28 +68,28 @@ class SimilarityNetworkFusion(Clusterer):
     eigenvalues_ : ndarray of shape (n_clusters,)
         Leading eigenvalues of the network divided by degrees, its diagonal left out, largest first; at most 1.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        Their eigenvectors, rows scaled to unit length: what k-means worked on.
+        Their eigenvectors, rows scaled to unit length; the input of k-means.
     objective_ : float
         The relaxed normalized cut of the fused network: the number of clusters less the sum of the eigenvalues; it is
         minimised, but not by the rounds.
     objective_path_ : ndarray of one value
         The same.
     n_iter_ : int
-        Rounds.
+        Number of rounds.
     converged_ : bool
-        Whether the best run of k-means ended by itself.
+        Whether the best run of k-means converged.
     n_neighbors_ : int
         Neighbours of a sample.
     view_weights_ : ndarray of shape (n_views,)
-        All the same.
+        Equal weights for all views.
     view_names_ : list of str
         Names of the views.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -102,13 +102,13 @@ class SimilarityNetworkFusion(Clusterer):
     The affinity of two samples of a view is exp(-d^2 / (mu e)), e the mean of their distance d and of the mean
     distances of both to their neighbours; d is Euclidean. P_v holds affinities as shares, 1/2 for all others together
     and 1/2 for the sample itself, S_v shares over the neighbours; a round is P_v <- S_v (mean of the other P) S_v^T,
-    divided and made symmetric anew. Of samples equally far away all are neighbours. One view is treated as if it were
-    there twice. Samples that are all equally like each other, as two always are, are one cluster.
+    normalised and made symmetric again. Samples at equal distance are all neighbours. A single view is used
+    twice. Samples that are all equally similar to each other, as two always are, form one cluster.
 
-    Every sample must be in every view: a round takes the networks of all views for networks of the same samples, and
-    the source says nothing of others. :class:`NEMO` takes samples that are absent from some views.
+    Every sample must be in every view: a round assumes that the networks of all views have the same samples, and
+    the source does not treat other cases. :class:`NEMO` takes samples that are absent from some views.
 
-    Cost: O(n^2 d) time for the distances, O(V n^2 n_neighbors) for a round; memory of some 2 V + 4 matrices of n x n
+    Cost: O(n^2 d) time for the distances, O(V n^2 n_neighbors) for a round; memory for about 2 V + 4 matrices of n x n
     numbers. New samples take no part in the rounds: they get the label with the largest share among their nearest
     training samples, averaged over the views; a sample that equals a training sample gets its label.
 

@@ -51,7 +51,7 @@ def weights_of_rows(views: Views, weights: Floats) -> list[Floats]:
             first, second = (views.names[part[0]] for part in parts[:2])
             raise ViewError(
                 f"Without the samples of weight 0, views {first!r} and {second!r} share no sample, nor do other views "
-                "connect them: nothing says how their samples belong together. Give samples that are in both a weight."
+                "connect them, so their clusters cannot be matched. Give samples that are in both a weight."
             )
     return own
 
@@ -68,8 +68,8 @@ def starting_view(views: Views, weights: Sequence[Floats], n_clusters: int) -> i
     most = int(np.argmax(counts))
     raise ParameterError(
         f"n_clusters={n_clusters} is more than the {counts[most]} samples of positive weight that view "
-        f"{views.names[most]!r} has, and no other has more: no start can be drawn. Lower n_clusters, or give labels of "
-        "all samples by init."
+        f"{views.names[most]!r} has, and no other has more, so no start can be drawn. Lower n_clusters, or pass labels "
+        "of all samples as init."
     )
 
 

@@ -1,4 +1,4 @@
-"""What graph fusion makes of views whose rows lie in blocks elsewhere, and whether this process has room for it.
+"""What graph fusion makes of views whose rows are in blocks elsewhere, and whether this process has room for it.
 
 Neighbours are searched where the rows are. Their lists, the graphs and everything after are in this process.
 """
@@ -51,8 +51,8 @@ def types_in_blocks(choice: Any, views: Views) -> list[ViewType]:
         if kind != "table":
             what = "is mostly zeros, as counts are" if wanted == "auto" else f"is named {wanted!r} by view_types"
             raise ParameterError(
-                f"view {name!r} {what}, and in blocks only views of numbers can be compared. Give it in memory with "
-                "all others, or call it a table with view_types='table'."
+                f"view {name!r} {what}, and in blocks only views of numbers can be compared. Pass all views in "
+                "memory, or declare it a table with view_types='table'."
             )
         types.append("table")
     return types
@@ -62,8 +62,9 @@ def check_search_in_blocks(search: str, n_samples: int) -> None:
     """Refuse the search that has no counterpart in blocks, instead of another one that nobody asked for."""
     if search == "auto" and n_samples > EXACT_LIMIT:
         raise ParameterError(
-            f"neighbor_search='auto' looks into nearby cells beyond {EXACT_LIMIT:,} samples, which tables in blocks "
-            f"cannot, and there are {n_samples:,}. Set neighbor_search='approximate' (extra neighbors), or 'exact', "
+            f"neighbor_search='auto' searches nearby cells beyond {EXACT_LIMIT:,} samples, "
+            "which is not possible for tables in "
+            f"blocks, and there are {n_samples:,}. Set neighbor_search='approximate' (extra neighbors), or 'exact', "
             "which compares all pairs."
         )
 
@@ -107,7 +108,7 @@ def _check_room(needed: float, memory_limit: float, n_samples: int, fitting: int
         return
     raise ParameterError(
         f"the graphs of {n_samples:,} samples take about {needed / 2**20:,.0f} MiB in this process, more than "
-        f"memory_limit={memory_limit:g}. Raise it, take fewer neighbours (n_neighbors), or fit on a sample of at most "
+        f"memory_limit={memory_limit:g}. Raise it, use fewer neighbours (n_neighbors), or fit on a sample of at most "
         f"{fitting} and predict the others: {fitting:,} samples would fit."
     )
 

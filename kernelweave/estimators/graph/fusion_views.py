@@ -78,8 +78,8 @@ class ComparedView:
             return sp.csr_array(shape)
         if any(rows.shape[0] < len(self.samples) for rows in self.rows):
             raise KernelError(
-                "New samples would have to meet all training samples, which lay in blocks and are more than "
-                "memory_limit allows. Raise it and fit again."
+                "New samples would have to be compared with all training samples, which are in blocks and exceed "
+                "memory_limit. Raise it and fit again."
             )
         total = sp.csr_array((len(new), len(self.samples)))
         for representation, rows, radii in zip(self.representations, self.rows, self.radii, strict=True):
@@ -206,7 +206,9 @@ def neighborhood_sizes(n_samples: int, n_clusters: int, kind: str, n_neighbors: 
 class NeighborSearch:
     """How the nearest neighbours of samples are searched."""
 
-    rng: np.random.Generator  # draws turns, cells and orders; the same for all views, so that their order plays no part
+    rng: (
+        np.random.Generator
+    )  # draws turns, cells and orders; the same for all views, so that their order does not matter
     n_neighbors: int | None = None
     kind: Search = "auto"
     recall_rng: np.random.Generator | None = None  # draws the samples that recall is measured on; None: not measured

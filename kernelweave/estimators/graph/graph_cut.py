@@ -31,11 +31,10 @@ from kernelweave.solvers.mixtures.exemplars import exemplars
 class GraphCut(Clusterer):
     """Partition the nodes of a graph by normalized cut, ratio cut or ratio association.
 
-    Adds one cluster at a time: nodes are tried as seeds of a new cluster that grows inside an old one, the best split
-    is kept, and then single nodes move between clusters, and clusters are joined and split, as long as the
-    objective improves. Use it where the data are a graph or a sparse similarity; the graph is never made dense.
-    Eigenvectors are computed for the spectral start of ``search="exact"`` and ``init="spectral"``, and for
-    ``n_clusters="auto"``; the other searches do without.
+    Adds one cluster at a time: it tries nodes as seeds of a new cluster that grows inside an old one, keeps the best
+    split, and then moves single nodes and joins and splits clusters as long as the objective improves. Use it if the
+    data are a graph or a sparse similarity; the graph is never made dense. Eigenvectors are computed only for the
+    spectral start of ``search="exact"``, for ``init="spectral"`` and for ``n_clusters="auto"``.
 
     Parameters
     ----------
@@ -46,29 +45,29 @@ class GraphCut(Clusterer):
         inside relative to its number of nodes, or edges that leave relative to its number of nodes.
     search : {"fast", "exact", "exemplars"}, default="fast"
         Seed nodes tried in a cluster: two nodes far apart (``"fast"``), the ``n_exemplars`` most likely exemplars of a
-        convex mixture (``"exemplars"``), or every node (``"exact"``). The exact search has rivals: it runs the other
-        two first and goes over to their solution wherever it is better, and at the end, with ``polish``, to a polished
-        spectral start. ``winner_`` says which of them the result comes from.
+        convex mixture (``"exemplars"``), or every node (``"exact"``). The exact search first runs the other
+        two and switches to their solution wherever it is better, and at the end, with ``polish``, to a polished
+        spectral start. ``winner_`` says which of them gave the result.
     n_exemplars : int, default=None
         Number of exemplars; twice ``n_clusters`` by default.
     polish : bool, default=True
         Improve the partition after every stage by single moves, joins and splits.
     shift : "auto" or float, default="auto"
         Added to the diagonal of the kernel behind the exemplars, relative to the degrees for the normalized cut. The
-        objectives do not depend on it. ``"auto"`` takes the least shift that is sure to make the kernel positive
-        semidefinite: 1 for the normalized cut, the largest degree else.
+        objectives do not depend on it. ``"auto"`` takes the smallest shift that is certain to make the kernel
+        positive semidefinite: 1 for the normalized cut, otherwise the largest degree.
     init : "spectral" or array of shape (n_nodes,), default=None
-        Start from scikit-learn's spectral clustering or from these labels instead of searching; ``polish`` then
+        Start from scikit-learn's spectral clustering or from given labels instead of searching; ``polish`` then
         improves them and ``search`` says which seed nodes its splits try.
     time_budget : float, default=None
         Seconds after which the remaining clusters are split off as in the fast search without polishing;
         ``converged_`` is then False and a warning says so.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the spectral start, of ``init="spectral"`` and of the exact search; all else is deterministic.
+        Seed for the spectral start, ``init="spectral"`` and the exact search; everything else is deterministic.
     verbose : int, default=0
         1 shows a progress bar over the stages.
 
@@ -77,33 +76,33 @@ class GraphCut(Clusterer):
     labels_ : ndarray of shape (n_nodes,)
         Cluster of every node.
     n_clusters_ : int
-        Number of clusters; with ``n_clusters="auto"`` 1 means that none were found.
+        Number of clusters; with ``n_clusters="auto"`` 1 means that no clusters were found.
     confidence_ : {"high", "moderate", "low", "none", "given"}
-        How sure a chosen number of clusters is.
+        How certain the chosen number of clusters is.
     verdict_ : str
-        The number of clusters and what speaks for it, in a sentence.
+        A sentence with the number of clusters and the evidence for it.
     cut_value_, objective_ : float
         The objective at ``labels_``: cuts are minimised, the association is maximised.
     labels_path_ : ndarray of shape (n_clusters, n_nodes)
-        Labels of every solution on the way; row ``k - 1`` has k clusters. With ``init`` the one row of the result.
+        Labels of every intermediate solution; row ``k - 1`` has k clusters. With ``init``, only the row of the result.
     cut_path_, objective_path_ : ndarray
         The objective of every row of ``labels_path_``.
     exemplar_indices_ : ndarray
         The exemplars, most likely first (``search="exemplars"`` only).
     winner_ : {"search", "fast", "exemplars", "combined", "spectral"}
-        What ``labels_`` come from (``search="exact"`` without ``init`` only): the search alone, which no rival has
-        touched; the fast search; the search by exemplars; the search after it went over to one of those two at an
-        earlier stage; a polished spectral start. Where several are equally good, the first of these that there is.
+        Where ``labels_`` come from (``search="exact"`` without ``init`` only): the exact search alone; the fast search;
+        the search by exemplars; the exact search after it switched to one of those two at an earlier stage; a polished
+        spectral start. If several are equally good, the first in this order.
     candidate_objectives_ : dict of str to float
         The objective that each of them reached, by the names of ``winner_`` (``search="exact"`` without ``init``
-        only). ``"combined"`` is missing where the search went over to nobody in the stage before the last,
-        ``"spectral"`` with ``polish=False`` and where no eigenvectors were found.
+        only). ``"combined"`` is missing if the search did not switch before the last stage, and
+        ``"spectral"`` with ``polish=False`` or if no eigenvectors were found.
     n_iter_ : int
-        Number of solutions on the way.
+        Number of intermediate solutions.
     converged_ : bool
-        Whether no time ran out and no improvement known to the method is left.
+        Whether the search ended in time and no improvement known to the method was left.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of nodes.
 
@@ -114,12 +113,12 @@ class GraphCut(Clusterer):
 
     Notes
     -----
-    A node without edges has no degree: the normalized cut says nothing of it, and it stays in cluster 0, or where
+    A node without edges has no degree: the normalized cut does not depend on it, and it stays in cluster 0, or where
     ``init`` puts it. Pieces of the graph that are not connected are split off at no cost before any edge is cut.
 
-    Cost: fast, O(edges) per changed cluster and stage; exact, for a cluster of m nodes m times its edges, but only for
-    clusters that changed, and twice where a rival led the stage before, as the search goes on alone, too. Memory: a few
-    numbers per edge.
+    Cost: fast, O(edges) per changed cluster and stage; exact, m times the edges for a cluster of m nodes, but only for
+    clusters that changed, and twice that after a switch, because the exact search also continues on its own. Memory: a
+    few numbers per edge.
 
     Source: MSc 4.3 and 5.5; I. Dhillon, Y. Guan and B. Kulis, "Weighted graph cuts without eigenvectors", IEEE TPAMI
     2007.
@@ -347,7 +346,7 @@ class GraphCut(Clusterer):
         self.converged_ = path.complete
         if not path.complete:
             warn(
-                f"The search ended early (time_budget={self.time_budget}); the result is the best found until then. "
+                f"The search ended early (time_budget={self.time_budget}); the result is the best found so far. "
                 "Raise time_budget, or use search='fast'.",
                 ConvergenceWarning,
             )

@@ -118,54 +118,56 @@ class FusionExtension(Extension):
 
 @answers_lazily("predict", "transform")
 class GraphFusionClustering(EmbeddingClusterer):
-    """Groups of one table, several views, kernels or graphs, and how many there are: the recommended default.
+    """Find groups in one table, several views, kernels or graphs, and their number: the recommended default.
 
-    Every view becomes a graph that joins each sample to its nearest neighbours. The graphs are summed, views whose
-    edges follow the common structure count more, and the sum is divided by normalized cut. Nothing has to be chosen:
-    how rows are compared is read off the values, and with ``n_clusters="auto"`` the number of clusters is the one whose
-    cut stands out most against data of the same shape without clusters, or 1 where none stands out.
+    Every view becomes a graph that joins each sample to its nearest neighbours. The graphs are summed, with larger
+    weights for views whose edges follow the common structure, and the sum is divided by normalized cut. No parameter
+    has to be chosen: how rows are compared is decided from the values, and with ``n_clusters="auto"`` the number of
+    clusters is the one whose cut stands out most against data of the same shape without clusters, or 1 if none stands
+    out.
 
     Parameters
     ----------
     n_clusters : "auto", int, or pair of ints, default="auto"
-        Number of clusters. ``"auto"`` chooses it, and answers 1 where there are no clusters. A pair ``(low, high)``
-        chooses among these numbers.
+        Number of clusters. ``"auto"`` chooses it, with 1 if there are no clusters. A pair ``(low, high)`` limits
+        the choice to this range.
     n_neighbors : int, default=None
         Neighbours of every sample. None averages graphs of two or three sizes around a quarter of a mean cluster,
         between 10 and 40.
     neighbor_search : {"auto", "exact", "approximate"}, default="auto"
-        How neighbours are searched. ``"auto"`` compares all pairs up to 10,000 samples and looks into nearby cells
-        beyond; ``"exact"`` compares all pairs; ``"approximate"`` asks an index of the library Faiss (extra
-        ``neighbors``), which finds more than cells do in many columns. What was found is in ``neighbor_recall_``, with
-        a warning below 0.9. Counts and kernels are always searched exactly.
+        How neighbours are searched. ``"auto"`` compares all pairs up to 10,000 samples and searches nearby cells
+        beyond that; ``"exact"`` compares all pairs; ``"approximate"`` uses an index of the Faiss library (extra
+        ``neighbors``), which finds more neighbours than cells do if there are many columns. ``neighbor_recall_``
+        holds the share that was found, with a warning below 0.9. Counts and kernels are always searched exactly.
     polish : bool, default=True
-        Move single samples as long as that lowers the cut.
+        Whether to move single samples as long as this lowers the cut.
     check_views : bool, default=True
-        With several views: compare each with the joint clusters, and warn of views that mislead.
+        With several views: compare each with the joint clusters, and warn about misleading views.
     view_types : {"auto", "table", "counts", "kernel", "graph"}, list or dict, default="auto"
         What each view is. ``"auto"`` decides between counts (of words, or links: mostly zeros, hardly a negative
         value) and other tables. Kernel matrices and graphs have to be named.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
-        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
-        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
-        no matter of cells: the sample is absent from this view, and the others decide.
+        How to treat NaN cells. ``"error"`` refuses them, ``"drop"`` removes these samples from the view, and the other
+        options fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout does
+        not count as missing cells: the sample is absent from this view, and the others decide.
     view_weights : {"learned", "uniform"}, array-like or dict, default="learned"
-        Whether view weights are learned, all equal, or fixed numbers, one per view (scaled to add up to 1).
+        Whether view weights are learned, equal, or fixed at these numbers, one per view (scaled to add up to 1).
     init_view_weights : array-like or dict, default=None
-        Weights that learning starts from; None is equal weights.
+        Weights that learning starts from; None means equal weights.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     n_init : int, default=20
         Runs of k-means on the embedding; the one with the lowest cut is kept.
     memory_limit : float, default=None
-        MiB that neighbours, graphs and eigenvectors may take in this process; a fit that needs more is refused before
-        neighbours are searched. None is no limit for tables in memory, and 2048 for tables in blocks.
+        Memory in MiB that neighbours, graphs and eigenvectors may take in this process; a fit that needs more is
+        refused before the search for neighbours. None means no limit for tables in memory, and 2048 for tables in
+        blocks.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means, of the data without clusters and of subsamples. The same seed gives the same labels at any
+        Seed for k-means, for the data without clusters and for subsamples. The same seed gives the same labels with any
         number of threads.
     verbose : int, default=0
         1 shows a progress bar.
@@ -175,11 +177,11 @@ class GraphFusionClustering(EmbeddingClusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters_-1.
     n_clusters_ : int
-        Number of clusters; 1 means that none were found.
+        Number of clusters; 1 means that no clusters were found.
     confidence_ : {"high", "moderate", "low", "none", "given"}
-        How sure the number of clusters is; ``"given"`` where it was asked for.
+        How certain the number of clusters is; ``"given"`` if it was set by the user.
     verdict_ : str
-        The number of clusters and what speaks for it, in a sentence.
+        A sentence with the number of clusters and the evidence for it.
     n_clusters_path_ : dict of str to ndarray
         The numbers of clusters tried (``"n_clusters"``) and how far each stands out (``"gap"``); empty arrays where
         the number was given.
@@ -189,8 +191,8 @@ class GraphFusionClustering(EmbeddingClusterer):
     view_weights_ : ndarray of shape (n_views,)
         Weights of the views; they add up to 1.
     view_agreement_ : ndarray of shape (n_views,)
-        How far each view follows the joint clusters: their clearness in its graph as a share of that of its own
-        clusters, 0 to 1. NaN without clusters, with ``check_views=False`` or fewer than
+        How well each view supports the joint clusters, from 0 to 1: their clearness in its graph relative to that of
+        its own clusters. NaN without clusters, with ``check_views=False`` or fewer than
         20 samples, 1 for a single view.
     view_names_ : list of str
         Names of the views.
@@ -209,18 +211,18 @@ class GraphFusionClustering(EmbeddingClusterer):
     n_iter_ : int
         Entries of ``objective_path_``.
     converged_ : bool
-        Whether no single move lowers the cut any more.
+        Whether no single move can lower the cut.
     observed_ : ndarray of shape (n_samples, n_views), bool
-        Which samples each view had; not where tables lie in blocks, which are complete.
+        Which samples each view had; absent for tables in blocks, which are complete.
     communication_ : dict
-        What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
-        ``"bytes_sent"``, ``"bytes_received"``, ``"blocks"`` and ``"workers"``. Fits in memory have none.
+        Data transferred in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
+        ``"bytes_sent"``, ``"bytes_received"``, ``"blocks"`` and ``"workers"``. Absent after fits in memory.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -229,26 +231,26 @@ class GraphFusionClustering(EmbeddingClusterer):
 
     Notes
     -----
-    Tables are compared by z-scores and, from ten columns on, by rows of unit length as well; counts by cosines with and
-    without rare columns weighing more. Two samples of counts that share no column are no neighbours, and an empty row
-    has none.
+    Tables are compared by z-scores and, with ten columns or more, also by rows of unit length; counts by cosines, with
+    and without larger weights for rare columns. Two samples of counts that share no column are not neighbours, and an
+    empty row has none.
 
     Cost: neighbours O(n^2 d) in each view, beyond 10,000 samples about O(n^1.5 d) by a search of nearby cells; then
     O(edges n_clusters). ``"auto"`` and the check of views work on at most 1,200 samples. Memory: a few hundred
     numbers per sample and view.
 
     Tables in blocks (Dask, Zarr, mapped files of more than ``memory_limit`` MiB): neighbours are searched where the
-    rows lie, and come to this process, which fuses and cuts the graphs; they must fit here. With exact neighbours
-    labels are those of one process. Such tables must be complete tables of numbers: missing cells, counts, kernels and
-    graphs are refused, and so is ``neighbor_search="auto"`` beyond 10,000 samples. For ``predict`` the training samples
-    are kept here if they fit as well.
+    rows are and sent to this process, which fuses and cuts the graphs; these must fit into its memory. With exact
+    neighbours, labels are the same as in a single process. Such tables must be complete tables of numbers: missing
+    cells, counts, kernels and graphs are refused, and so is ``neighbor_search="auto"`` beyond 10,000 samples. For
+    ``predict`` the training samples are kept in this process, if they fit as well.
 
     New samples are joined to their neighbours in the training set and placed by the Nystroem extension of the
     eigenvectors; a sample that equals a training sample gets its label.
 
-    Source: none in full. Self-tuned neighbour graphs after Zelnik-Manor and Perona, NIPS 2004; embedding after Ng,
-    Jordan and Weiss, NIPS 2001; gap against data without clusters after Tibshirani, Walther and Hastie, 2001. How the
-    steps are put together, and their constants, were chosen by ablation on 22 multi-view sets.
+    Source: no single one. Self-tuned neighbour graphs after Zelnik-Manor and Perona, NIPS 2004; embedding after Ng,
+    Jordan and Weiss, NIPS 2001; gap against data without clusters after Tibshirani, Walther and Hastie, 2001. The
+    combination of the steps and their constants were chosen by ablation on 22 multi-view sets.
 
     Examples
     --------
@@ -431,7 +433,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         if largest is not None and judge.most_clusters < smallest:
             raise ParameterError(
                 f"n_clusters={self.n_clusters!r} asks for {smallest} clusters or more, but {len(judge.samples)} "
-                f"samples can show {judge.most_clusters} at most. Lower the numbers, or give a single one."
+                f"samples can show at most {judge.most_clusters}. Lower the numbers, or give a single one."
             )
         return self._keeper.part("count").once(ClusterCount, lambda: judge.count(smallest, largest))
 
@@ -447,7 +449,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         self.verdict_ = verdict(count, n_samples)
         self.n_clusters_path_ = {"n_clusters": count.counts, "gap": count.gaps}
         if 1 < k == count.counts[-1]:
-            warn(f"{k} is the largest number of clusters tried; allow more.", ConvergenceWarning)
+            warn(f"{k} is the largest number of clusters tried; allow more clusters.", ConvergenceWarning)
 
     # --- clusters -----------------------------------------------------------------------------------------------------
 
@@ -573,9 +575,9 @@ def _warn_of_recall(names: Sequence[str], recalls: Sequence[float]) -> None:
     for name, recall in zip(names, recalls, strict=True):
         if recall < ENOUGH_RECALL:
             warn(
-                f"The search for neighbours in view {name!r} found {recall:.0%} of the nearest ones. "
+                f"The search for neighbours in view {name!r} found only {recall:.0%} of the nearest ones. "
                 "neighbor_search='approximate' finds more than cells do (install kernelweave[neighbors]); 'exact' "
-                "finds all, at a cost that grows as the square of the samples.",
+                "finds all, at a cost that grows with the square of the number of samples.",
                 ViewWarning,
             )
 
@@ -589,6 +591,6 @@ def _warn_of_isolated(graphs: Sequence[sp.csr_array]) -> None:
     if alone:
         warn(
             f"{alone} of {len(joined)} samples have nothing in common with any other, in any view (such as rows of "
-            "zeros): their cluster means nothing. Leave them out.",
+            "zeros): their cluster is arbitrary. Remove them.",
             ViewWarning,
         )

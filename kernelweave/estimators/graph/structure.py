@@ -56,7 +56,7 @@ SAMPLES_PER_CLUSTER = 6
 FEW_SAMPLES = 20
 # A clearest split below this share of what is needed is not worth a word.
 WORTH_SAYING = 0.5
-# Numbers of clusters at which single views are cut, beside the one of the fit.
+# Numbers of clusters at which single views are cut besides the one of the fit.
 VIEW_COUNTS = (2, 3, 4, 5, 6, 8, 10)
 # A view has groups where its gap is above this, and above three times the spread of nulls.
 VIEW_GAP = 0.2
@@ -302,7 +302,7 @@ def settle_n_clusters(estimator: Any, judged: Callable[[], tuple[Views, Sequence
 
 def as_asked(k: int) -> str:
     """Return the sentence about a number of clusters that was given."""
-    return f"{k} clusters, as asked for." if k > 1 else "1 cluster, as asked for."
+    return f"{k} clusters, as requested." if k > 1 else "1 cluster, as requested."
 
 
 def view_warnings(reports: Sequence[ViewReport], n_clusters: int) -> list[str]:
@@ -333,8 +333,8 @@ def verdict(count: ClusterCount, n_samples: int) -> str:
     """Return the answer in a sentence."""
     if len(count.counts) == 1:
         return (
-            f"No clusters looked for: {n_samples} samples are too few to tell clusters from chance. "
-            "Give n_clusters to cluster them all the same."
+            f"No search for clusters: {n_samples} samples are too few to tell clusters from chance. "
+            "Give n_clusters to cluster them anyway."
         )
     clearest = (
         f"the clearest split ({count.candidate} clusters) is {_times(count.strength)} as clear as the clearest in "
@@ -350,7 +350,7 @@ def verdict(count: ClusterCount, n_samples: int) -> str:
         if count.unweighed >= count.needed:
             return (
                 f"No clear clusters: a split is {_times(count.unweighed)} as clear as the clearest in structureless "
-                "data of the same shape, but its clusters run into each other: this looks like a continuum."
+                "data of the same shape, but its clusters merge into each other: this looks like a continuum."
             )
         if count.candidate == 1 or count.strength < WORTH_SAYING:
             return "No clusters found: no split is clearer than those of structureless data of the same shape."

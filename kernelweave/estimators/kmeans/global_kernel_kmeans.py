@@ -30,19 +30,20 @@ from kernelweave.solvers.kmeans.global_search import Path, global_kernel_kmeans
 
 
 class GlobalKernelKMeans(CenterClusterer):
-    """Global kernel k-means: kernel k-means that does not depend on a start.
+    """Global kernel k-means: kernel k-means that needs no starting partition.
 
-    Solves for 1, 2, ..., ``n_clusters`` clusters in turn. Each stage keeps the clusters of the one before, tries
-    samples as the start of one more, runs kernel k-means from each and keeps the best: the same objective as
-    :class:`KernelKMeans`, usually lower, always the same for the same data, and a solution for every smaller number of
-    clusters on the way. Prefer it where restarts of kernel k-means disagree, or to choose the number of clusters.
+    Solves for 1, 2, ..., ``n_clusters`` clusters in turn. Each stage starts from the clusters of the
+    previous one, tries samples as the centre of one more cluster, runs kernel k-means from each and keeps the best
+    result. The objective is that of :class:`KernelKMeans` and usually ends lower; the result is deterministic, and
+    comes with a solution for every smaller number of clusters. Use it where restarts of kernel k-means disagree, or to
+    choose the number of clusters.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Largest number of clusters.
     search : {"fast", "exact", "exemplars"}, default="fast"
-        Which samples each stage tries: the one with the largest guaranteed gain (``"fast"``, one run a stage), every
+        Which samples each stage tries: the one with the largest guaranteed gain (``"fast"``, one run per stage), every
         sample (``"exact"``), or the ``n_exemplars`` most likely exemplars of a convex mixture (``"exemplars"``).
     n_exemplars : int, default=None
         Number of exemplars tried by ``search="exemplars"``; twice ``n_clusters`` by default.
@@ -51,30 +52,30 @@ class GlobalKernelKMeans(CenterClusterer):
     kernel_params : dict, default=None
         Parameters of a named kernel.
     max_iter : int, default=300
-        Most steps of one run of kernel k-means.
+        Maximum number of iterations of one run of kernel k-means.
     time_budget : float, default=None
-        Seconds after which no further candidate is tried. The stage at hand takes the best one so far, later stages
-        take one fast step each; ``converged_`` is then False and a warning says so.
+        Seconds after which no further candidate is tried. The current stage takes the best one so far, and later stages
+        take one fast step each; ``converged_`` is then False and a warning is issued.
     storage : {"auto", "dense", "blockwise"}, default="auto"
-        As in :class:`KernelKMeans`. The exact search is fast on a stored matrix only, and stores the matrix of a linear
-        kernel too where it fits.
+        As in :class:`KernelKMeans`. The exact search is fast only on a stored matrix, and also stores that of a
+        linear kernel if it fits.
     memory_limit : float, default=2048
-        MiB a stored kernel matrix may take, and the similarities among samples that ``search="exemplars"`` works on.
+        Memory in MiB for a stored kernel matrix, and for the similarities that ``search="exemplars"`` works on.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
         without an error.
     random_state : int, RandomState instance or None, default=None
-        Nothing is random here; accepted so that programs can pass it to every estimator.
+        Not used, since nothing here is random; present for consistency with other estimators.
     verbose : int, default=0
         1 shows a progress bar over the stages.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of every sample in the solution with ``n_clusters`` clusters.
+        Cluster label of every sample in the solution with ``n_clusters`` clusters.
     inertia_, objective_ : float
-        Its objective, that of kernel k-means; it is minimised.
+        Objective of that solution, as in kernel k-means; it is minimised.
     labels_path_ : ndarray of shape (n_clusters, n_samples)
         Labels of every solution; row ``k - 1`` has k clusters.
     inertia_path_ : ndarray of shape (n_clusters,)
@@ -82,19 +83,19 @@ class GlobalKernelKMeans(CenterClusterer):
     objective_path_ : ndarray
         Objective of every partition visited by the last run of kernel k-means.
     cluster_variances_ : ndarray of shape (n_clusters,)
-        The objective cluster by cluster.
+        Contribution of every cluster to the objective.
     exemplar_indices_ : ndarray
         The exemplars tried, most likely first (``search="exemplars"`` only).
     n_iter_ : int
-        Steps of the last run of kernel k-means.
+        Number of iterations of the last run of kernel k-means.
     converged_ : bool
-        Whether every stage tried all its candidates and its run ended by itself.
+        Whether every stage tried all its candidates and its run converged.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
@@ -103,9 +104,9 @@ class GlobalKernelKMeans(CenterClusterer):
 
     Notes
     -----
-    Cost: fast, one pass over the kernel and one run of kernel k-means a stage. Exact, n runs a stage; runs that meet a
-    partition visited by another are not followed further, which changes nothing in the result and makes the search some
-    hundred times faster than running each to its end. Of equally good candidates the first is taken.
+    Cost: the fast search takes one pass over the kernel and one run of kernel k-means per stage. The exact search takes
+    n runs per stage; a run that reaches a partition visited by another run is cut short, which does not change the
+    result and makes the search about a hundred times faster. Among equally good candidates the first is taken.
 
     Source: PhD 1.1.4 (Alg. 1.3), MSc Alg. 10, 11 and 12 and section 4.2 for weights; G. Tzortzis and A. Likas, "The
     global kernel k-means algorithm for clustering in feature space", IEEE TNN 2009.
@@ -169,11 +170,11 @@ class GlobalKernelKMeans(CenterClusterer):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples, or the kernel matrix with ``kernel="precomputed"``.
+            Samples, or the kernel matrix if ``kernel="precomputed"``.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label.
+            Sample weights; a sample of weight 2 counts as two equal samples, and one of weight 0 only gets a label.
 
         Returns
         -------
@@ -236,7 +237,7 @@ class GlobalKernelKMeans(CenterClusterer):
         if not path.complete:
             warn(
                 f"time_budget={self.time_budget} seconds ran out before every candidate was tried; the result is the "
-                "best found until then. Raise it, or use search='fast'.",
+                "best found so far. Raise it, or use search='fast'.",
                 ConvergenceWarning,
             )
 

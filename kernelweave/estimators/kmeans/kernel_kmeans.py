@@ -35,8 +35,9 @@ class KernelKMeans(CenterClusterer):
     """Kernel k-means, weighted or not: k-means in the feature space of a kernel.
 
     Minimises J = sum_i w_i ||phi(x_i) - m(labels_i)||^2 over partitions, with m the weighted mean of each cluster in
-    the feature space of the kernel. Use it when you have similarities instead of vectors, or clusters that straight
-    lines cannot separate; with ``kernel="linear"`` it is k-means. It finds a local minimum that depends on the start.
+    the feature space of the kernel. Use it for similarities instead of vectors, or for clusters that straight lines
+    cannot separate; with ``kernel="linear"`` it is k-means. It finds a local minimum that depends on the
+    initialisation.
 
     Parameters
     ----------
@@ -52,30 +53,30 @@ class KernelKMeans(CenterClusterer):
         Parameters of a named kernel, for instance ``{"sigma": 2.1}`` or ``{"gamma": "median"}`` for ``"rbf"``. The
         default width of ``"rbf"`` is ``gamma="scale"``, 1 / (n_features * X.var()).
     init : {"k-means++", "random", "random_partition", "minmax"} or array of shape (n_samples,), default="k-means++"
-        Start: centres drawn far apart, random samples as centres, random labels, the end of MinMax kernel k-means from
-        random samples (more expensive, but rarely poor), or these labels (one run).
+        Initialisation: centres drawn far apart, random samples as centres, random labels, the result of MinMax kernel
+        k-means from random samples (more expensive, but rarely poor), or given labels (one run).
     n_init : int, default=10
-        Number of starts; the run with the least objective is kept.
+        Number of starts; the run with the lowest objective is kept.
     max_iter : int, default=300
-        Most steps of one run.
+        Maximum number of iterations of one run.
     tol : float, default=0.0
-        A run ends when a step lowers the objective by at most ``tol`` times its value. With 0 it goes on until no
-        sample moves. Published figures of the authors' code correspond to 1e-4.
+        A run ends when an iteration lowers the objective by at most ``tol`` times its value. With 0 it continues until
+        no sample moves. The published results of the authors' code correspond to 1e-4.
     approximation : {"nystroem", "random_features"}, default=None
-        Replace the kernel by inner products of ``n_components`` explicit features: for very many samples.
+        Approximate the kernel by inner products of ``n_components`` explicit features, for very many samples.
     n_components : int, default=200
         Number of features of the approximation.
     storage : {"auto", "dense", "blockwise"}, default="auto"
-        Keep the kernel matrix, or compute it again tile by tile whenever it is needed. ``"auto"`` keeps it while it
-        fits into ``memory_limit``. Linear kernels and graphs never need either.
+        Store the kernel matrix, or recompute it tile by tile whenever it is needed. ``"auto"`` stores it if it fits
+        into ``memory_limit``. Linear kernels and graphs need neither.
     memory_limit : float, default=2048
-        MiB a stored kernel matrix may take.
+        Memory in MiB that a stored kernel matrix may take.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts. The same seed gives the same labels at any number of threads.
+        Seed for the starts. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar over the starts.
 
@@ -84,42 +85,42 @@ class KernelKMeans(CenterClusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters_-1.
     n_clusters_ : int
-        Number of clusters; with ``n_clusters="auto"`` 1 means that none were found.
+        Number of clusters; with ``n_clusters="auto"`` 1 means that no clusters were found.
     confidence_ : {"high", "moderate", "low", "none", "given"}
-        How sure a chosen number of clusters is.
+        How certain the chosen number of clusters is.
     verdict_ : str
-        The number of clusters and what speaks for it, in a sentence.
+        A sentence with the number of clusters and the evidence for it.
     inertia_, objective_ : float
         The objective at ``labels_``; it is minimised.
     objective_path_ : ndarray
         The objective of every partition the best run visited, ending with ``objective_``.
     cluster_variances_ : ndarray of shape (n_clusters,)
-        The objective cluster by cluster (sums, not means).
+        Contribution of every cluster to the objective (sums, not means).
     n_iter_ : int
-        Steps of the best run.
+        Number of iterations of the best run.
     converged_ : bool
-        Whether the best run ended by itself rather than at ``max_iter``.
+        Whether the best run converged before ``max_iter``.
     communication_ : dict
-        What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
+        Data transferred in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
         ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"``, ``"workers"`` and
-        ``"workers_lost"``, which died during the fit. Fits in memory have none.
+        ``"workers_lost"``, those that died during the fit. Absent after fits in memory.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
-    sklearn.cluster.KMeans : The same for plain vectors, faster there.
+    sklearn.cluster.KMeans : k-means on plain vectors, which is faster there.
 
     Notes
     -----
     Cost: one pass over the kernel per start (O(n^2), or O(n d k) for linear kernels), then only the rows of samples
-    that move. Memory: the kernel matrix (8 n^2 bytes) or, blockwise, O(n (d + k)). A cluster that runs empty gets the
-    sample farthest from its centre. With a kernel that is not positive semidefinite a
-    :class:`kernelweave.NotPSDWarning` is raised and the objective still never rises.
+    that move. Memory: the kernel matrix (8 n^2 bytes) or, blockwise, O(n (d + k)). A cluster that becomes empty
+    gets the sample farthest from its centre. A kernel that is not positive semidefinite raises a
+    :class:`kernelweave.NotPSDWarning`; the objective still never increases.
 
     Source: PhD 1.1.3 (Alg. 1.2), MSc 2.2 and 4.1; I. Dhillon, Y. Guan and B. Kulis, "Kernel k-means, spectral
     clustering and normalized cuts", KDD 2004.
@@ -187,12 +188,12 @@ class KernelKMeans(CenterClusterer):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples, or the kernel matrix with ``kernel="precomputed"``.
+            Samples, or the kernel matrix if ``kernel="precomputed"``.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label. Kernels of
-            neighbourhoods (``"nearest_neighbors"``, ``"self_tuning"``) look at all samples equally.
+            Sample weights; a sample of weight 2 counts as two equal samples, and one of weight 0 only gets a label.
+            Kernels of neighbourhoods (``"nearest_neighbors"``, ``"self_tuning"``) look at all samples equally.
 
         Returns
         -------

@@ -48,46 +48,48 @@ MINMAX_RULES: dict[str, list[Any]] = {
 
 
 class MinMaxKMeans(CenterClusterer):
-    """MinMax k-means: k-means that leaves bad starts behind by weighting clusters by their variance.
+    """MinMax k-means: k-means that recovers from poor starts by weighting clusters by their variance.
 
-    After a bad start k-means merges some groups and splits others. Here every cluster has a weight that grows with
+    From a poor start, k-means merges some groups and splits others. Here every cluster has a weight that grows with
     its variance V, the sum of the squared distances to its centre, and the squared distances to its centre are
-    multiplied by weight^p: clusters of large variance lose samples to the others. The exponent p begins at ``p_init``,
-    where this is k-means, and rises with every step, so that the variances become more similar; it goes back a step
-    when a cluster would be left without variance. Use it where k-means gives other results at every start, and with
-    ``refine=True`` as the start of k-means. Leave it where groups truly differ in variance: see the guide.
+    multiplied by weight^p: clusters of large variance lose samples to the others. The exponent p starts at ``p_init``,
+    where this is k-means, and increases in every iteration, so that the variances become more similar; it is reduced
+    again when a cluster would be left without variance. Use it where k-means gives different results from every start,
+    and with ``refine=True`` as an initialisation of k-means. Avoid it where groups truly differ in variance: see the
+    guide.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     p_init : float, default=0.0
-        Exponent at the first step, at least 0 and below 1. With 0 that step is one of k-means.
+        Exponent in the first iteration, at least 0 and below 1. With 0 that iteration is one of k-means.
     p_max : float, default=0.5
-        Largest exponent. It is lowered by itself where it would cost a cluster. With 0 every run is one of k-means.
+        Largest exponent. It is lowered automatically where a cluster would be lost. With 0 every run is one of k-means.
     p_step : float, default=0.01
-        How much the exponent rises at each step.
+        Increase of the exponent per iteration.
     memory : float, default=0.3
-        Share of the old weights kept at each step (the beta of the source), from 0 to 1. Some memory means fewer
-        clusters lost and more balance; 1 keeps all weights equal, which is k-means.
+        Share of the old weights kept in each iteration (the beta of the source), from 0 to 1. Some memory means fewer
+        lost clusters and more balance; 1 keeps all weights equal, which is k-means.
     refine : bool, default=False
         Whether to run k-means from the result.
     init : {"random", "k-means++"} or array of shape (n_clusters, n_features), default="random"
-        First centres: random samples, samples far apart, or these (one run).
+        Initial centres: random samples, samples far apart, or the given ones (one run).
     n_init : int, default=10
-        Number of starts. The run with the least largest variance is kept; with ``refine`` the one with the least
-        sum of variances. A start that leaves a cluster without variance at once is drawn again, up to ten times.
+        Number of starts. The run with the smallest maximum variance is kept; with ``refine`` the one with the
+        lowest sum of variances. A start that immediately leaves a cluster without variance is drawn again, up to ten
+        times.
     max_iter : int, default=500
-        Most steps of one run. A run need not come to rest: it may go round in a circle of partitions. It is then not
-        followed further, and ends where ``max_iter`` steps would have ended.
+        Maximum number of iterations of one run. A run need not converge: it may cycle through partitions. It is then
+        cut short, with the result that ``max_iter`` iterations would have given.
     tol : float, default=1e-6
-        A run ends when the objective changes by at most ``tol`` times its value in a step.
+        A run ends when the objective changes by at most ``tol`` times its value in an iteration.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts. The same seed gives the same labels at any number of threads.
+        Seed for the starts. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar over the starts.
 
@@ -110,21 +112,21 @@ class MinMaxKMeans(CenterClusterer):
     objective_ : float
         The objective, sum of weight^p * V over the clusters, or with ``refine`` that of k-means; it is minimised.
     objective_path_ : ndarray
-        The objective after every step; with ``refine`` that of the steps of k-means.
+        The objective after every iteration; with ``refine`` that of the iterations of k-means.
     n_iter_ : int
-        Steps of the best run, those of k-means included.
+        Number of iterations of the best run, including those of k-means.
     converged_ : bool
-        Whether the objective of the best run came to rest; with ``refine``, whether k-means ended by itself.
+        Whether the objective of the best run settled; with ``refine``, whether k-means converged.
     communication_ : dict
-        What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
+        Data transferred in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
         ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"``, ``"workers"`` and
-        ``"workers_lost"``, which died during the fit. Fits in memory have none.
+        ``"workers_lost"``, those that died during the fit. Absent after fits in memory.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
@@ -133,12 +135,12 @@ class MinMaxKMeans(CenterClusterer):
 
     Notes
     -----
-    Cost: O(n d k) a step, as for k-means, and about 60 to 150 steps a start, of which 50 go by while p rises. Starts
-    run side by side. Memory: a centred copy of X and the labels of each value of p.
+    Cost: O(n d k) per iteration, as for k-means, and about 60 to 150 iterations per start, of which 50 pass while p
+    rises. Starts run in parallel. Memory: a centred copy of X and the labels of each value of p.
 
-    ``predict`` multiplies distances by weight^p as the run did, so that training samples get the labels they have,
-    but for the few that would move in one more step; with ``refine`` it takes the nearest centre.
-    ``KMeans(k, init=model.cluster_centers_)`` of scikit-learn goes on from the result.
+    ``predict`` multiplies distances by weight^p as the run did, so that training samples keep their labels,
+    except for the few that would move in one more iteration; with ``refine`` it takes the nearest centre.
+    scikit-learn's ``KMeans(k, init=model.cluster_centers_)`` continues from the result.
 
     Source: PhD Alg. 2.1 and 2.2-2.3; G. Tzortzis and A. Likas, "The MinMax k-Means clustering algorithm", Pattern
     Recognition 47, 2014.
@@ -207,7 +209,7 @@ class MinMaxKMeans(CenterClusterer):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label.
+            Sample weights; a sample of weight 2 counts as two equal samples, and one of weight 0 only gets a label.
 
         Returns
         -------
@@ -239,23 +241,23 @@ class MinMaxKMeans(CenterClusterer):
 
 
 class MinMaxKernelKMeans(CenterClusterer):
-    """MinMax kernel k-means: kernel k-means that leaves bad starts behind by weighting clusters by their variance.
+    """MinMax kernel k-means: kernel k-means that recovers from poor starts by weighting clusters by their variance.
 
     :class:`MinMaxKMeans` in the feature space of a kernel: for similarities instead of vectors, and for clusters that
-    straight lines cannot separate. With ``refine=True`` it is kernel k-means from a good start.
+    straight lines cannot separate. With ``refine=True`` it is kernel k-means with a good initialisation.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     p_init : float, default=0.0
-        Exponent at the first step, at least 0 and below 1.
+        Exponent in the first iteration, at least 0 and below 1.
     p_max : float, default=0.5
-        Largest exponent. It is lowered by itself where it would cost a cluster; 0 is kernel k-means.
+        Largest exponent. It is lowered automatically where a cluster would be lost; 0 is kernel k-means.
     p_step : float, default=0.01
-        How much the exponent rises at each step.
+        Increase of the exponent per iteration.
     memory : float, default=0.3
-        Share of the old weights kept at each step (the beta of the source), from 0 to 1.
+        Share of the old weights kept in each iteration (the beta of the source), from 0 to 1.
     refine : bool, default=False
         Whether to run kernel k-means from the result.
     kernel : str, kernel object or callable, default="rbf"
@@ -263,29 +265,30 @@ class MinMaxKernelKMeans(CenterClusterer):
     kernel_params : dict, default=None
         Parameters of a named kernel, as in :class:`KernelKMeans`.
     init : {"random", "k-means++", "random_partition"} or array of shape (n_samples,), default="random"
-        Start: random samples as centres, centres drawn far apart, random labels, or these labels (one run).
+        Initialisation: random samples as centres, centres drawn far apart, random labels, or given labels (one run).
     n_init : int, default=10
-        Number of starts. The run with the least largest variance is kept; with ``refine`` the one with the least
-        sum of variances. A start that leaves a cluster without variance at once is drawn again, up to ten times.
+        Number of starts. The run with the smallest maximum variance is kept; with ``refine`` the one with the
+        lowest sum of variances. A start that immediately leaves a cluster without variance is drawn again, up to ten
+        times.
     max_iter : int, default=500
-        Most steps of one run; see :class:`MinMaxKMeans`.
+        Maximum number of iterations of one run; see :class:`MinMaxKMeans`.
     tol : float, default=1e-6
-        A run ends when the objective changes by at most ``tol`` times its value in a step.
+        A run ends when the objective changes by at most ``tol`` times its value in an iteration.
     approximation : {"nystroem", "random_features"}, default=None
-        Replace the kernel by inner products of ``n_components`` explicit features: for very many samples.
+        Approximate the kernel by inner products of ``n_components`` explicit features, for very many samples.
     n_components : int, default=200
         Number of features of the approximation.
     storage : {"auto", "dense", "blockwise"}, default="auto"
-        Keep the kernel matrix, or compute it again tile by tile whenever it is needed. ``"auto"`` keeps it while it
-        fits into ``memory_limit``. Linear kernels and graphs never need either.
+        Store the kernel matrix, or recompute it tile by tile whenever it is needed. ``"auto"`` stores it if it fits
+        into ``memory_limit``. Linear kernels and graphs need neither.
     memory_limit : float, default=2048
-        MiB a stored kernel matrix may take.
+        Memory in MiB that a stored kernel matrix may take.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts. The same seed gives the same labels at any number of threads.
+        Seed for the starts. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar over the starts.
 
@@ -307,33 +310,33 @@ class MinMaxKernelKMeans(CenterClusterer):
         The objective, sum of weight^p * V over the clusters, or with ``refine`` that of kernel k-means; it is
         minimised.
     objective_path_ : ndarray
-        The objective after every step; with ``refine`` that of the steps of kernel k-means.
+        The objective after every iteration; with ``refine`` that of the iterations of kernel k-means.
     n_iter_ : int
-        Steps of the best run, those of kernel k-means included.
+        Number of iterations of the best run, including those of kernel k-means.
     converged_ : bool
-        Whether the objective of the best run came to rest; with ``refine``, whether kernel k-means ended by itself.
+        Whether the objective of the best run settled; with ``refine``, whether kernel k-means converged.
     communication_ : dict
-        What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
+        Data transferred in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
         ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"``, ``"workers"`` and
-        ``"workers_lost"``, which died during the fit. Fits in memory have none.
+        ``"workers_lost"``, those that died during the fit. Absent after fits in memory.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
-    MinMaxKMeans : The same for plain vectors, which then gives centres too.
-    KernelKMeans : ``init="minmax"`` starts it from here.
+    MinMaxKMeans : The same for plain vectors; it also gives centres.
+    KernelKMeans : Uses this method as its initialisation with ``init="minmax"``.
 
     Notes
     -----
-    Cost: a pass over the kernel per start, then only the rows of samples that move; about 60 to 150 steps a start.
-    Memory: the kernel matrix (8 n^2 bytes) or, blockwise, O(n (d + k)); 8 n k bytes for every start that runs at the
-    same time. ``predict`` multiplies distances by weight^p as the run did; with ``refine`` it takes the nearest centre.
-    With a kernel that is not positive semidefinite a :class:`kernelweave.NotPSDWarning` is raised; clusters whose
+    Cost: a pass over the kernel per start, then only the rows of samples that move; about 60 to 150 iterations per
+    start. Memory: the kernel matrix (8 n^2 bytes) or, blockwise, O(n (d + k)); 8 n k bytes for every start that runs at
+    the same time. ``predict`` multiplies distances by weight^p as the run did; with ``refine`` it takes the nearest
+    centre. A kernel that is not positive semidefinite raises a :class:`kernelweave.NotPSDWarning`; clusters whose
     variance would be negative count as having none.
 
     Source: PhD 2.5 with Alg. 2.1; G. Tzortzis and A. Likas, "The MinMax k-Means clustering algorithm", Pattern
@@ -409,12 +412,12 @@ class MinMaxKernelKMeans(CenterClusterer):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples, or the kernel matrix with ``kernel="precomputed"``.
+            Samples, or the kernel matrix if ``kernel="precomputed"``.
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label. Kernels of
-            neighbourhoods (``"nearest_neighbors"``, ``"self_tuning"``) look at all samples equally.
+            Sample weights; a sample of weight 2 counts as two equal samples, and one of weight 0 only gets a label.
+            Kernels of neighbourhoods (``"nearest_neighbors"``, ``"self_tuning"``) look at all samples equally.
 
         Returns
         -------
@@ -481,7 +484,7 @@ def _best_run(
     """Run from every start and return the best run, with its refinement where asked for."""
     if estimator.p_init > estimator.p_max:
         raise ParameterError(
-            f"p_init={estimator.p_init} is above p_max={estimator.p_max}: p rises from the one to the other. Lower "
+            f"p_init={estimator.p_init} is above p_max={estimator.p_max}, but p rises from p_init to p_max. Lower "
             "p_init or raise p_max."
         )
     n_clusters = estimator.n_clusters

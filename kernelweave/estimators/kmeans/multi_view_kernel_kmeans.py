@@ -68,7 +68,7 @@ GRAPH = "graph"
 GRAPH_INSTEAD = "global_fast"
 # Starts on each subset of the samples that p="auto" looks at.
 DRAWS = 10
-# The share of the room beside kernels that the kernel of a search may take.
+# The share of the memory left by the kernels that the kernel of a search may take.
 SEARCHED = 0.8
 
 
@@ -85,17 +85,17 @@ class MultiViewKernelKMeans(CenterClusterer):
     n_clusters : int, default=8
         Number of clusters.
     p : float or "auto", default=2.0
-        Exponent of the weights, at least 1. 1 keeps one view alone, larger values make weights more similar; 1.5 and
-        2 did best in the source. ``"auto"`` takes the exponent whose clusters are the most stable under resampling, the
-        largest of equals.
+        Exponent of the weights, at least 1. 1 keeps only one view, larger values make weights more similar; 1.5 and
+        2 did best in the source. ``"auto"`` takes the exponent whose clusters are most stable under resampling, and the
+        largest one in case of ties.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
-        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
-        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
-        no matter of cells: the sample is absent from this view, and costs are summed over the others.
+        How to treat NaN cells. ``"error"`` refuses them, ``"drop"`` removes these samples from the view, and the other
+        options fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout does
+        not count as missing cells: the sample is absent from this view, and costs are summed over the others.
     view_weights : {"learned", "uniform"} or array-like or dict, default="learned"
-        Whether weights of the views are learned, all equal, or fixed at these values (scaled to add up to 1).
+        Whether view weights are learned, equal, or fixed at these values (scaled to add up to 1).
     init_view_weights : array-like or dict, default=None
-        Weights that learning starts from, for what is known of the views beforehand; None is equal weights.
+        Weights that learning starts from, if something is known about the views; None means equal weights.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
@@ -103,44 +103,44 @@ class MultiViewKernelKMeans(CenterClusterer):
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
     normalize : bool, default=True
-        Divide every kernel by the mean squared distance of the samples in its feature space. Without it views with
+        Divide every kernel by the mean squared distance of the samples in its feature space. Without it, views with
         large values lose their weight for that reason alone.
     init : {"global_fast", "global_exact", "global_exemplars", "graph", "k-means++", "random", "random_partition"} or \
 array of shape (n_samples,), default="global_fast"
-        Start: global kernel k-means on the views' weighted sum (``"global_exact"`` is more expensive and often
-        better), the clusters of the fused neighbour graph (see :class:`GraphFusionClustering`; weights of samples play
-        no part in it), centres drawn far apart, random samples as centres, random labels, or these labels. Where
-        samples are absent from views, ``"global_fast"`` stands for ``"graph"``, which did far better there, and the
-        others work on distances averaged over the views that two samples have in common.
+        Initialisation: global kernel k-means on the weighted sum of the views (``"global_exact"`` is more expensive and
+        often better), the clusters of the fused neighbour graph (see :class:`GraphFusionClustering`; it ignores sample
+        weights), centres drawn far apart, random samples as centres, random labels, or given labels. If samples are
+        absent from views, ``"global_fast"`` means ``"graph"``, which did far better there, and the others use
+        distances averaged over the views that two samples have in common.
     n_init : int, default=10
-        Number of starts of the drawn kinds; the run with the least objective is kept. With ``"global_fast"``, which can
-        end in poor clusters where there are many features, the search is the first of them and kernel k-means from
-        centres drawn far apart makes the others; the best of their partitions is the start. 1 is the search alone.
-        The clusters of a graph are the only start.
+        Number of random starts; the run with the lowest objective is kept. With ``"global_fast"``, which can
+        end in poor clusters where there are many features, the search counts as one of them and the others are kernel
+        k-means from centres drawn far apart; the best of their partitions is the start. 1 means the search alone. With
+        ``"graph"`` there is only one start.
     init_size : int, default=5000
-        Global search looks at no more samples than this (nor more than a stored kernel within ``memory_limit`` can
-        hold), drawn at random where there are more; the others begin in the cluster of the nearest centre. Graph
-        kernels are searched whole.
+        Largest number of samples that global search uses (and no more than a stored kernel within ``memory_limit`` can
+        hold), drawn at random if there are more; the others start in the cluster of the nearest centre. Graph kernels
+        are always searched in full.
     max_iter : int, default=300
-        Most outer steps, and most steps of kernel k-means within each.
+        Maximum number of outer iterations, and of iterations of kernel k-means within each.
     tol : float, default=0.0
-        The run ends when a step lowers the objective by at most ``tol`` times its value. With 0 it goes on until
-        neither labels nor weights change. Published figures of the authors' code correspond to 1e-4.
+        The run ends when an iteration lowers the objective by at most ``tol`` times its value. With 0 it continues
+        until neither labels nor weights change. The published results of the authors' code correspond to 1e-4.
     approximation : {"nystroem", "random_features"}, default=None
-        Replace every kernel by inner products of ``n_components`` explicit features: for very many samples.
+        Approximate every kernel by inner products of ``n_components`` explicit features, for very many samples.
     n_components : int, default=200
         Number of features of the approximation, in each view.
     storage : {"auto", "dense", "blockwise"}, default="auto"
         As in :class:`KernelKMeans`, for every view.
     memory_limit : float, default=2048
-        MiB the stored kernel matrices of all views may take together.
+        Memory in MiB that the stored kernel matrices of all views may take together.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of drawn starts, of the samples of a global search beyond ``init_size``, and of ``p="auto"``. The same seed
-        gives the same labels at any number of threads. Runs that stand beside a global search are the same without one.
+        Seed for random starts, for the samples of a global search beyond ``init_size``, and for ``p="auto"``. The same
+        seed gives the same labels with any number of threads. Runs beside a global search are the same without it.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -151,7 +151,7 @@ array of shape (n_samples,), default="global_fast"
     view_weights_ : ndarray of shape (n_views,)
         Weights of the views; they add up to 1.
     kernel_coefficients_ : ndarray of shape (n_views,)
-        Shares of the kernels in the sum, w_v^p scaled to add up to 1.
+        Coefficients of the kernels in the sum: w_v^p scaled to add up to 1.
     view_scatters_ : ndarray of shape (n_views,)
         D_v of the clusters, after normalisation; per unit of the weight of the view's samples where some are absent.
     view_names_ : list of str
@@ -163,25 +163,25 @@ array of shape (n_samples,), default="global_fast"
     inertia_, objective_ : float
         J at the end; it is minimised.
     objective_path_ : ndarray
-        J at the start and after every outer step; it never rises.
+        J at the start and after every outer iteration; it never increases.
     cluster_variances_ : ndarray of shape (n_clusters,)
-        The objective cluster by cluster (sums, not means).
+        Contribution of every cluster to the objective (sums, not means).
     n_iter_ : int
-        Outer steps of the best run.
+        Number of outer iterations of the best run.
     converged_ : bool
-        Whether the best run ended by itself rather than at ``max_iter``.
+        Whether the best run converged before ``max_iter``.
     observed_ : ndarray of shape (n_samples, n_views), bool
         Which samples each view had.
     communication_ : dict
-        What travelled in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
+        Data transferred in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
         ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"``, ``"workers"`` and
-        ``"workers_lost"``, which died during the fit. Fits in memory have none.
+        ``"workers_lost"``, those that died during the fit. Absent after fits in memory.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -190,21 +190,21 @@ array of shape (n_samples,), default="global_fast"
 
     Notes
     -----
-    Cost: that of :class:`KernelKMeans` on each view once. Sums of every view are kept, so that new weights take no pass
-    over the data: O(n d k) a step for linear kernels of d columns in all, and only the rows of samples that move for
-    others. Global search adds, for ``"global_fast"``, n_clusters passes over the kernels of ``init_size`` samples.
+    Cost: that of :class:`KernelKMeans` on each view once. Sums of every view are kept, so that new weights need no pass
+    over the data: O(n d k) per iteration for linear kernels of d columns in all, and only the rows of samples that move
+    for others. Global search adds, for ``"global_fast"``, n_clusters passes over the kernels of ``init_size`` samples.
     Memory: one copy of all features (linear), or V stored kernels, and O(V k n); the weighted sum is never formed,
     except among the samples of an exact search.
 
     Where samples are absent from views, J = sum_v w_v^p D_v / n_v, with D_v over the n_v samples that view v has (their
-    weights, where there are any): kernels are fitted, centred and normalised on these alone, nothing is filled in. A
-    cluster that none of them is in has the mean of the view as its centre there. New samples may lack views, too; they
-    go where they cost least over those they have, and ``transform`` returns the roots of these costs. A pass over the
-    kernels is added for every outer step, and k n_v numbers a view. A view of hardly more samples than clusters has no
-    scatter left and takes all the weight; leave it out.
+    weights, where there are any): kernels are fitted, centred and normalised on these only, and nothing is filled in.
+    A cluster that contains none of them has the mean of the view as its centre there. New samples may also lack views;
+    they go where they cost least over the views they have, and ``transform`` returns the roots of these costs. This
+    adds a pass over the kernels per outer iteration, and k n_v numbers per view. A view with hardly more samples than
+    clusters has no scatter left and takes all the weight; leave it out.
 
-    With a kernel that is not positive semidefinite a view's D_v can be negative; it then takes all the weight, since
-    that is where the minimum lies, and a :class:`kernelweave.NotPSDWarning` says so.
+    If a kernel is not positive semidefinite, D_v of its view can be negative; the view then takes all the weight, since
+    that is where the minimum lies, and a :class:`kernelweave.NotPSDWarning` is issued.
 
     Source: PhD 4.2, (4.4)-(4.10); G. Tzortzis and A. Likas, "Kernel-based weighted multi-view clustering", ICDM 2012.
 
@@ -290,12 +290,12 @@ array of shape (n_samples,), default="global_fast"
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices. A row of NaN is a sample that is
-            absent from the view (in a kernel matrix row and column).
+            The views; see ``views``. Kernel matrices if ``kernel="precomputed"``. A row of NaN means that the sample
+            is absent from the view (in a kernel matrix, its row and column).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label.
+            Sample weights; a sample of weight 2 counts as two equal samples, and one of weight 0 only gets a label.
 
         Returns
         -------
@@ -347,7 +347,7 @@ array of shape (n_samples,), default="global_fast"
         )
 
     def _store_views(self, best: MultiViewDescent, p: Exponent) -> None:
-        """Store what the best run says of the views."""
+        """Store what the best run says about the views."""
         self.view_weights_ = best.view_weights
         self.view_scatters_ = best.view_scatters
         self.kernel_coefficients_ = kernel_coefficients(best.view_weights, p)
@@ -385,7 +385,7 @@ array of shape (n_samples,), default="global_fast"
         meter.close()
 
     def _options(self, first: StartWeights, p: float) -> dict[str, Any]:
-        """Return what a run of multi-view kernel k-means is told, beside where it starts."""
+        """Return what a run of multi-view kernel k-means is told besides where it starts."""
         bounds = {"max_iter": self.max_iter, "max_steps": self.max_iter, "tol": self.tol}
         weights = {"p": p, "view_weights": first.values, "learned": first.learned}
         return {"n_clusters": self.n_clusters} | weights | bounds
@@ -437,7 +437,7 @@ array of shape (n_samples,), default="global_fast"
         size = self.init_size if op.explicit_features else min(self.init_size, _stored_samples(SEARCHED * room))
         chosen = self._search_samples(weights, size)
         if np.count_nonzero(weights) <= size and how != "exact":
-            # Samples that lie elsewhere are few enough to be searched here.
+            # Samples that are elsewhere are few enough to be searched here.
             return (op.take(everyone) if op.backend.one_run_at_a_time else op), everyone
         if op.explicit_features and how != "exact":
             return op.take(chosen), chosen

@@ -23,24 +23,25 @@ class PifsKMeans(CenterClusterer):
     """Partially incremental frequency-sensitive k-means: k-means with clusters of similar size.
 
     A sample goes to the cluster with the least size * squared distance, so that large clusters repel it. The sizes
-    follow every single sample, the centres every pass over all of them. A baseline for methods that balance clusters.
+    are updated after every sample, the centres after every pass over all samples. A baseline for methods that balance
+    clusters.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     init : {"random", "k-means++"} or array of shape (n_clusters, n_features), default="random"
-        First centres: random samples, samples far apart, or these (one run).
+        Initial centres: random samples, samples far apart, or the given ones (one run).
     n_init : int, default=10
-        Number of starts; the run with the least sum of squared distances is kept.
+        Number of starts; the run with the lowest sum of squared distances is kept.
     max_iter : int, default=300
-        Most passes of one run.
+        Maximum number of passes of one run.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts. The same seed gives the same labels at any number of threads.
+        Seed for the starts. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar over the starts.
 
@@ -57,19 +58,19 @@ class PifsKMeans(CenterClusterer):
     max_variance_ : float
         The largest of them.
     inertia_, objective_ : float
-        Their sum: the smaller the better, though the rule follows no known objective and this one may rise.
+        Their sum; lower is better, but the method follows no known objective and the sum may increase.
     objective_path_ : ndarray
-        That sum for the start and after every pass.
+        That sum at the start and after every pass.
     n_iter_ : int
-        Passes of the best run that changed a label.
+        Number of passes of the best run that changed a label.
     converged_ : bool
-        Whether the best run ended by itself rather than at ``max_iter``.
+        Whether the best run converged before ``max_iter``.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
@@ -77,7 +78,7 @@ class PifsKMeans(CenterClusterer):
 
     Notes
     -----
-    Cost: O(n d k) a pass; starts run side by side. The result depends on the order of the samples, and a sample of
+    Cost: O(n d k) per pass; starts run in parallel. The result depends on the order of the samples, and a sample of
     weight 2 is not quite two samples, which would be assigned one after the other. ``predict`` multiplies squared
     distances by the final sizes, as the passes do.
 

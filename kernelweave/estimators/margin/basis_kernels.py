@@ -24,7 +24,8 @@ from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import FLAT, feature_space_variance
 from kernelweave.partitions import algebra
 
-# Matrices beside the kernels: the first sum, the present one, and those that gradient steps and starts compare it with.
+# Matrices besides the kernels: the first sum, the present one, and those that gradient steps and starts compare it
+# with.
 BESIDE = 4
 
 
@@ -194,7 +195,7 @@ def _scale_factors(operators: Sequence[KernelOperator], names: Sequence[str], *,
     flat = spreads <= FLAT * np.array([op.scale() for op in operators])
     if flat.any() and not flat.all():
         raise KernelError(
-            f"All samples look alike to kernel {names[int(np.argmax(flat))]!r}: their variance in feature space is "
+            f"All samples look the same to kernel {names[int(np.argmax(flat))]!r}: their variance in feature space is "
             f"{spreads[flat][0]:.3g}. Drop the kernel or choose another."
         )
     return (1.0 / spreads).tolist() if normalize and not flat.any() else [1.0] * len(spreads)

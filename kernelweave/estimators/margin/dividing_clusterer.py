@@ -24,7 +24,7 @@ class DividingClusterer(Clusterer):
         """Return new samples, checked, view by view."""
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the signed distance from the border, in margins; positive for the second cluster of a division.
+        """Return the signed distance from the border, in margins; positive on the side of the second cluster.
 
         Parameters
         ----------

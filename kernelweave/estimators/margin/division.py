@@ -100,7 +100,7 @@ def _largest_scatter(K: Floats, labels: Ints, n_clusters: int, regularization: f
         inside = labels == cluster
         block = K[np.ix_(inside, inside)]
         scatter[cluster] = float(np.trace(block)) - float(block.sum()) / len(block)
-    # What a raised diagonal leaves of equal samples is no scatter.
+    # What a raised diagonal leaves of equal samples does not count as scatter.
     least = (FLAT + 2.0 * regularization) * float(np.trace(K))
     return int(np.argmax(scatter)) if scatter.max() > least else None
 

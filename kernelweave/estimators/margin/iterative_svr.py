@@ -53,12 +53,12 @@ class IterativeSVR(DividingClusterer):
     Parameters
     ----------
     n_clusters : int, default=2
-        Number of clusters. The method is one for two; more are found by dividing in two again the cluster of largest
-        scatter (experimental, not in the source).
+        Number of clusters. The method finds two; more are found by dividing the cluster with the largest scatter again
+        (experimental, not in the source).
     C : float, default=1.0
-        Price of errors of the regression.
+        Penalty of errors of the regression.
     balance : float, default=0.5
-        Most difference in size of the two clusters, as a share of the samples; the source sets 0.03 for balanced and
+        Largest difference in size of the two clusters, as a share of the samples; the source uses 0.03 for balanced and
         0.3 for unbalanced data.
     epsilon : float, default=0.0
         Errors of the regression below this cost nothing.
@@ -67,22 +67,22 @@ class IterativeSVR(DividingClusterer):
     kernel_params : dict, default=None
         Parameters of a named kernel.
     init : "k-means" or array-like of two clusters, default="k-means"
-        Start: kernel k-means from random samples as centres, or labels 0 and 1 for the first division.
+        Initialisation: kernel k-means from random samples as centres, or labels 0 and 1 for the first division.
     n_init : int, default=10
-        Number of starts; the run of least objective is kept.
+        Number of starts; the run with the lowest objective is kept.
     max_iter : int, default=100
-        Most steps of one run.
+        Maximum number of iterations of one run.
     tol : float, default=1e-5
         Violation of the optimality conditions at which a regression is solved; 1e-3, libsvm's own default, is much
         faster where ``C`` is large.
     storage : {"auto", "dense", "blockwise"}, default="auto"
         Accepted as in other estimators; the kernel matrix is always stored.
     memory_limit : float, default=2048
-        MiB the kernel matrix may take.
+        Memory in MiB that the kernel matrix may take.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
     verbose : int, default=0
@@ -93,19 +93,19 @@ class IterativeSVR(DividingClusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters-1.
     objective_ : float
-        Objective of the best step of the best run (of the first division), which is minimised.
+        Objective of the best iteration of the best run (of the first division), which is minimised.
     objective_path_ : ndarray
-        Objective after every step of that run; it may rise, the best step is kept.
+        Objective after every iteration of that run; it may increase, and the best iteration is kept.
     n_iter_ : int
-        Steps of the best run.
+        Number of iterations of the best run.
     converged_ : bool
         Whether labels repeated before ``max_iter``, every regression solved.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
@@ -113,9 +113,9 @@ class IterativeSVR(DividingClusterer):
 
     Notes
     -----
-    Takes four samples or more. Cost: one support vector regression a step, O(n^2) to O(n^3), and the kernel matrix. A
-    regression takes the longer, the larger ``C`` and the values of the kernel; one that is not solved after 25,000 n
-    steps ends its run, and a :class:`kernelweave.ConvergenceWarning` says so.
+    Needs at least four samples. Cost: one support vector regression per iteration, O(n^2) to O(n^3), and the kernel
+    matrix. A regression takes longer for larger ``C`` and kernel values; one that is not solved after 25,000 n steps
+    ends its run with a :class:`kernelweave.ConvergenceWarning`.
 
     There is no ``score``: the margin is that of the training samples.
 
@@ -183,7 +183,7 @@ class IterativeSVR(DividingClusterer):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples, or the kernel matrix with ``kernel="precomputed"``.
+            Samples, or the kernel matrix if ``kernel="precomputed"``.
         y : None
             Ignored.
 

@@ -39,18 +39,18 @@ class RatioMultipleKernelClustering(DividingClusterer):
     Minimises J = E(theta, y) ||w||^2 / 2 + C sum xi over labels y, kernel weights theta and the support vector machine
     (w, b, xi) trained on y: clusters that are compact (small variance E) and far apart (large margin 1 / ||w||) in the
     feature space of sum_v theta_v K_v. Scaling a kernel changes nothing, so no kernel wins by being large. Use it for
-    two clusters when several kernels or views are at hand and it is not known which of them tell the clusters apart.
+    two clusters when there are several kernels or views and it is not known which of them separate the clusters.
 
     Parameters
     ----------
     n_clusters : int, default=2
-        Number of clusters. The method is one for two; more are found by dividing in two again the cluster of largest
-        scatter (experimental, not in the source).
+        Number of clusters. The method finds two; more are found by dividing the cluster with the largest scatter again
+        (experimental, not in the source).
     C : float, default=1.0
-        Price of samples within the margin or beyond it; the source searches 0.01, 0.1, ..., 100.
+        Penalty of samples inside the margin or beyond it; the source searches 0.01, 0.1, ..., 100.
     balance : float, default=0.5
-        Most difference in size of the two clusters, as a share of the samples: 0 asks for equal sizes, 0.5 for no
-        cluster below a quarter.
+        Largest difference in size of the two clusters, as a share of the samples: 0 requires equal sizes, with 0.5
+        every cluster has at least a quarter of the samples.
     n_moves : int, default=30
         Samples that change clusters, one after the other, on each of the two paths of a label search.
     norm : {1, 2} or None, default=1
@@ -62,7 +62,7 @@ class RatioMultipleKernelClustering(DividingClusterer):
         Added to the diagonal of each kernel, times its mean: the solution of the support vector machine is then unique
         and the objective has a gradient.
     n_pairs : int, default=None
-        Number of pairs of samples among which ``init="pairs"`` looks for the start of a run; None is a quarter of the
+        Number of pairs of samples that ``init="pairs"`` tries for the start of a run; None means a quarter of the
         samples.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
@@ -75,22 +75,23 @@ class RatioMultipleKernelClustering(DividingClusterer):
         Divide every basis kernel by the variance of the samples in its feature space, so that equal weights mean equal
         shares.
     init : "pairs" or array-like of two clusters, default="pairs"
-        Start: samples go to the nearer of two drawn far apart, for ``n_pairs`` pairs, the best objective counts; or
-        labels 0 and 1 for the first division.
+        Initialisation: samples go to the nearer of two samples drawn far apart, for ``n_pairs`` pairs, of which the one
+        with the best objective is used; or labels 0 and 1 for the first division.
     n_init : int, default=1
-        Runs from starts drawn anew; the one of least objective is kept.
+        Number of runs from different starts; the one with the lowest objective is kept.
     max_iter : int, default=100
-        Most outer steps.
+        Maximum number of outer iterations.
     tol : float, default=1e-4
-        A run ends when labels stay and a step lowers the objective by at most ``tol`` times its value.
+        A run ends when labels no longer change and an iteration lowers the objective by at most ``tol`` times its
+        value.
     memory_limit : float, default=2048
-        MiB the basis kernels, which are stored, may take together.
+        Memory in MiB that the stored basis kernels may take together.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the pairs. The same seed gives the same labels at any number of threads.
+        Seed of the pairs. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar over the divisions.
 
@@ -111,19 +112,19 @@ class RatioMultipleKernelClustering(DividingClusterer):
     objective_ : float
         J at the end (of the first division), which is minimised.
     objective_path_ : ndarray
-        J at the start and after every outer step; it never rises.
+        J at the start and after every outer iteration; it never increases.
     optimality_gap_ : float
         How far J may be from the true optimum of the support vector machine at these labels and weights.
     n_iter_ : int
-        Outer steps.
+        Number of outer iterations.
     converged_ : bool
-        Whether the run ended by itself rather than at ``max_iter``.
+        Whether the run converged before ``max_iter``.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -132,10 +133,10 @@ class RatioMultipleKernelClustering(DividingClusterer):
 
     Notes
     -----
-    Takes four samples or more; a kernel that is not positive semidefinite is an error.
+    Needs at least four samples; a kernel that is not positive semidefinite is an error.
 
-    Cost: O(V n^2) memory and for each gradient step; up to 2 ``n_moves`` support vector machines an outer step, each
-    from the solution of the last, and a quarter of n of them for the start.
+    Cost: O(V n^2) memory, and as much time per gradient step; up to 2 ``n_moves`` support vector machines per outer
+    iteration, each warm-started from the last, and n / 4 of them for the initialisation.
 
     There is no ``score``: J weighs the variance of all training samples against their margin, and no new sample has
     either.
@@ -340,7 +341,7 @@ def _warn_if_flat(basis: FittedBasis, run: RatioRun) -> None:
     mean_diagonal = float(np.trace(basis.family.matrix(run.theta))) / basis.family.n
     if run.solution.variance <= NO_VARIANCE * mean_diagonal:
         warn(
-            "The clusters have no variance left under the kernel learned, so that any margin will do: samples take "
+            "The clusters have no variance left under the learned kernel, so that any margin is optimal: samples take "
             f"few values in {basis.names[int(np.argmax(run.theta))]!r}. If that is not what the clusters "
             "should follow, drop that kernel.",
             ConvergenceWarning,

@@ -26,11 +26,11 @@ from kernelweave.solvers.mixtures.priors import Priors, Solver, Stopping, solve_
 
 
 class ConvexMixture(MixtureClusterer):
-    """Convex mixture model: exemplars among the samples, without a start.
+    """Convex mixture model: exemplars among the samples, without initialisation.
 
     A mixture with one component at every sample, f_j(x) proportional to exp(-beta d(x, x_j)), of which only the shares
-    q_j, the priors, are learned. Their likelihood is concave, so the best priors are found for certain, and few of them
-    stay above zero: these samples are the exemplars. Use it when a cluster should be represented by one of its
+    q_j, the priors, are learned. Their likelihood is concave, so the best priors are certain to be found, and few of
+    them stay above zero: these samples are the exemplars. Use it when a cluster should be represented by one of its
     members, when only divergences between samples are known, or to find candidates for other methods.
 
     Parameters
@@ -46,20 +46,21 @@ class ConvexMixture(MixtureClusterer):
         Sharpness of the components; larger values give more clusters. ``"auto"`` is n^2 log n divided by the sum of all
         divergences.
     beta_scale : float, default=1.0
-        Factor of beta: values around 1 (0.5 to 4) are worth trying.
+        Factor that multiplies beta; values around 1 (0.5 to 4) are worth trying.
     smoothing : float, default=0.0
         Moves every component this share of the way to the mean of the samples, for families whose divergence is
-        infinite where a component has a 0 or 1 and the sample has not (``"bernoulli"`` and ``"poisson"``).
+        infinite where a component has a 0 or 1 and the sample does not (``"bernoulli"`` and ``"poisson"``).
     normalizer : {"gaussian"} or None, default=None
         Whether ``objective_`` and ``score`` are those of densities (``"gaussian"``: exp(-beta d) is multiplied by
-        (beta / pi)^(d / 2), for squared Euclidean divergences), which can be compared between values of beta. It
-        changes nothing else.
+        (beta / pi)^(d / 2), for squared Euclidean divergences), which are comparable between values of beta. It
+        has no other effect.
     solver : {"auto", "newton", "em"}, default="auto"
-        ``"newton"``: some steps of EM, then second-order steps on the priors above zero. ``"em"``: EM alone, with the
-        pruning of the source. ``"auto"``: ``"newton"`` while at most 4,000 priors are above zero, else EM.
+        ``"newton"``: some EM iterations, then second-order steps on the priors above zero. ``"em"``: only EM, with the
+        pruning of the source. ``"auto"``: ``"newton"`` if at most 4,000 priors are above zero, otherwise EM.
     stopping : {"gap", "order", "change"}, default="gap"
-        When EM stops: at an optimality gap of ``tol``; when the order of the largest ``n_clusters`` priors has held for
-        ten steps; or when the priors change by less than ``tol`` in all. Other solvers always stop at the gap.
+        When EM stops: at an optimality gap of ``tol``; when the order of the largest ``n_clusters`` priors has been
+        stable for ten iterations; or when the priors change by less than ``tol`` in total. Other solvers always stop at
+        the gap.
     refine : {"kernel_kmeans"} or None, default=None
         Run kernel k-means from the labels, with a linear kernel or that of ``divergence="kernel"``.
     kernel : str, kernel object or callable, default="rbf"
@@ -67,17 +68,17 @@ class ConvexMixture(MixtureClusterer):
     kernel_params : dict, default=None
         Parameters of a named kernel.
     max_iter : int, default=5000
-        Most steps.
+        Maximum number of iterations.
     tol : float, default=1e-6
         See ``stopping``.
     memory_limit : float, default=2048
-        MiB the n x n similarities may take; beyond it they are computed again at every step.
+        Memory in MiB that the n x n similarities may take; beyond it they are recomputed in every iteration.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
         without an error.
     random_state : int, RandomState instance or None, default=None
-        Nothing is random here; accepted so that programs can pass it to any estimator.
+        Not used, since nothing here is random; present for consistency with other estimators.
     verbose : int, default=0
         1 shows a progress bar with the optimality gap.
 
@@ -95,21 +96,21 @@ class ConvexMixture(MixtureClusterer):
         Mean log-likelihood of the samples, which is maximised. Without ``normalizer`` it leaves out the factor of the
         densities, which does not depend on the priors.
     objective_path_ : ndarray
-        Its value at the start and after every step; it never falls.
+        Its value at the start and after every iteration; it never decreases.
     optimality_gap_ : float
-        Proof of quality: no priors have a log-likelihood that is larger by more than this.
+        Certificate of optimality: no priors have a log-likelihood that is larger by more than this.
     n_iter_ : int
-        Steps taken.
+        Number of iterations.
     converged_ : bool
         Whether the stopping rule was met before ``max_iter``.
     inertia_ : float
         Objective of kernel k-means, with ``refine``.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
@@ -118,9 +119,9 @@ class ConvexMixture(MixtureClusterer):
 
     Notes
     -----
-    Cost: O(n^2 d) for the divergences, then a pass over n^2 numbers for each of about 25 steps, and O(n m^2 + m^3) for
-    each of about five second-order steps with m priors above zero. Memory: 8 n^2 bytes, or O(n m) beyond
-    ``memory_limit``. A sample of weight 0 is no component and only gets a label.
+    Cost: O(n^2 d) for the divergences, then O(n^2) per iteration for about 25 iterations, and O(n m^2 + m^3) for each
+    of about five second-order steps with m priors above zero. Memory: 8 n^2 bytes, or O(n m) beyond
+    ``memory_limit``. A sample of weight 0 is not a component and only gets a label.
 
     Source: PhD 1.1.5 and 3.1, MSc 3.2.2 and 4.2.3; D. Lashkari and P. Golland, "Convex clustering with exemplar-based
     models", NIPS 2007; second-order steps after Y. Wang, JRSS B 69, 2007.
@@ -201,7 +202,8 @@ class ConvexMixture(MixtureClusterer):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples, except that ``beta="auto"`` counts it once.
+            Sample weights; a sample of weight 2 counts as two equal samples, except that ``beta="auto"`` counts it
+            once.
 
         Returns
         -------

@@ -72,7 +72,7 @@ def equal_components(views: Sequence[FittedView], rows: Ints, cols: Ints) -> Boo
 
 
 class _Components:
-    """Samples that others are compared with, and what is known of them in every view."""
+    """Samples that others are compared with, and what is known about them in every view."""
 
     def __init__(self, views: Sequence[FittedView], samples: Ints) -> None:
         self._samples = samples

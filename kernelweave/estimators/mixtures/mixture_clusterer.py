@@ -172,7 +172,7 @@ class MixtureClusterer(Clusterer):
             unrelated = model.unrelated(observed)
             _warn_if_unrelated(int(np.count_nonzero(unrelated)))
             with np.errstate(divide="ignore"):
-                logs[unrelated] = np.log(model.exemplar_priors)  # nothing else is known of their cluster
+                logs[unrelated] = np.log(model.exemplar_priors)  # nothing else is known about their cluster
             excluded &= ~unrelated
         if excluded.any():
             raise ParameterError(
@@ -333,7 +333,8 @@ def _warn_if_unfinished(solution: Priors | ViewMixture, max_iter: int) -> None:
         return
     if solution.n_iter < max_iter:
         why = (
-            f"after {solution.n_iter} steps: no step raises the likelihood by more than rounding. Raise tol to accept "
+            f"after {solution.n_iter} steps: no step raises the likelihood by more than rounding errors. "
+            "Raise tol to accept "
             "this."
         )
     else:
@@ -350,7 +351,8 @@ def _warn_if_filled(exemplars: Exemplars, n_clusters: int | None) -> None:
     if n_filled:
         warn(
             f"Only {count - n_filled} samples have a prior above zero, fewer than n_clusters={count}; the other "
-            f"{n_filled} exemplars are those nearest to having one and hold themselves alone. Raise beta_scale for "
+            f"{n_filled} exemplars are those closest to having one and form clusters of their own. "
+            "Raise beta_scale for "
             "more clusters.",
             ConvergenceWarning,
         )

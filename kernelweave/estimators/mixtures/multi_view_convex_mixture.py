@@ -40,9 +40,10 @@ class MultiViewConvexMixture(MixtureClusterer):
     Every view has its own convex mixture, with its own divergence, and all share one set of priors: an exemplar is a
     sample, in all its views. With ``view_weights="learned"`` the views are components of a mixture themselves; their
     weights are learned, noisy views get small ones, and the likelihood reaches a local maximum. Such a weight says how
-    much likelier a view makes the samples than the other views do, which compares views of like dimension and scale.
-    With ``"uniform"`` or fixed weights the mean of the views' log-likelihoods is maximised, and the best priors are
-    found for certain. With one view all are :class:`ConvexMixture`.
+    much likelier a view makes the samples than the other views do, which is meaningful for views of similar dimension
+    and scale.
+    With ``"uniform"`` or fixed weights the mean of the views' log-likelihoods is maximised, and the best priors
+    are certain to be found. With one view all variants are :class:`ConvexMixture`.
 
     Parameters
     ----------
@@ -50,14 +51,14 @@ class MultiViewConvexMixture(MixtureClusterer):
         Number of clusters: that many samples of largest prior become exemplars. None keeps every sample whose prior is
         above zero.
     weighted : bool or None, default=None
-        Another way to say ``view_weights="learned"`` (True) or ``view_weights="uniform"`` (False). None leaves it to
-        ``view_weights``.
+        Equivalent to ``view_weights="learned"`` (True) or ``view_weights="uniform"`` (False). With None,
+        ``view_weights`` decides.
     divergence : str, list or dict, default="sqeuclidean"
         As in :class:`ConvexMixture`, one for all views or one per view; precomputed ones must be finite here.
     beta : float or "auto", list or dict, default="auto"
         Sharpness of the components, for all views or per view.
     beta_scale : float, default=1.0
-        Factor of every beta.
+        Factor that multiplies every beta.
     smoothing : float, default=0.0
         As in :class:`ConvexMixture`; views with kernels or precomputed divergences have no components to move and stay.
     normalizer : {"gaussian"} or None, default=None
@@ -68,14 +69,14 @@ class MultiViewConvexMixture(MixtureClusterer):
     refine : {"kernel_kmeans"} or None, default=None
         Run kernel k-means from the labels, on the sum of the views' kernels times the view weights.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
-        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
-        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
-        no matter of cells: the sample is absent from this view, and likelihoods are those of the others.
+        How to treat NaN cells. ``"error"`` refuses them, ``"drop"`` removes these samples from the view, and the other
+        options fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout does
+        not count as missing cells: the sample is absent from this view, and likelihoods are those of the others.
     view_weights : {"learned", "uniform"}, list or dict, default="learned"
         Weights of the views: learned, equal, or fixed, in the order of the views or by name. Fixed ones are scaled to
         add up to 1 and weigh the views' log-likelihoods; equal fixed ones are ``"uniform"``.
     init_view_weights : list or dict, default=None
-        Weights that learning starts from, for what is known of the views beforehand; None is equal weights.
+        Weights that learning starts from, if something is known about the views; None means equal weights.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
@@ -83,19 +84,19 @@ class MultiViewConvexMixture(MixtureClusterer):
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
     max_iter : int, default=5000
-        Most steps.
+        Maximum number of iterations.
     tol : float or None, default=None
-        With learned view weights, the rise of the mean log-likelihood in a step at which it ends, by default 1e-4:
-        noisy views have lost their weight by then, and the slow drift apart of equally good views has not begun. The
-        source's figures belong to about 0.015. With others the optimality gap, by default 1e-6.
+        With learned view weights, the run ends when an iteration raises the mean log-likelihood by less than this, by
+        default 1e-4: noisy views have lost their weight by then, and equally good views have not yet begun to drift
+        apart. The source's figures correspond to about 0.015. Otherwise the optimality gap, by default 1e-6.
     memory_limit : float, default=2048
-        MiB the similarities of one view may take; beyond it they are computed again at every step.
+        Memory in MiB that the similarities of one view may take; beyond it they are recomputed in every iteration.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
         without an error.
     random_state : int, RandomState instance or None, default=None
-        Nothing is random here; accepted so that programs can pass it to any estimator.
+        Not used, since nothing here is random; present for consistency with other estimators.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -117,12 +118,12 @@ class MultiViewConvexMixture(MixtureClusterer):
         Mean log-likelihood of the samples, which is maximised; without learned view weights also the weighted mean over
         the views. Without ``normalizer`` it leaves out the factors of the densities.
     objective_path_ : ndarray
-        Its value at the start and after every step; it never falls.
+        Its value at the start and after every iteration; it never decreases.
     optimality_gap_ : float
         No priors have a log-likelihood larger by more than this; with learned view weights the same for the priors of
         the last step at the views' posteriors.
     n_iter_ : int
-        Steps taken.
+        Number of iterations.
     converged_ : bool
         Whether ``tol`` was met before ``max_iter``.
     inertia_ : float
@@ -131,16 +132,16 @@ class MultiViewConvexMixture(MixtureClusterer):
     observed_ : ndarray of shape (n_samples, n_views), bool
         Which samples each view had.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     Notes
     -----
-    Cost: as :class:`ConvexMixture` for the views one below the other, V n rows; with learned view weights that for
-    every step of an outer loop, each from where the last one ended. Memory: 8 V n^2 bytes or, beyond ``memory_limit``,
+    Cost: that of :class:`ConvexMixture` on the stacked views, V n rows; with learned view weights, that per outer
+    iteration, each starting from the result of the last. Memory: 8 V n^2 bytes or, beyond ``memory_limit``,
     O(V n).
 
     Where samples are absent from views, the components of a view are the samples that it has; one that is absent
@@ -150,7 +151,7 @@ class MultiViewConvexMixture(MixtureClusterer):
     sample in one view alone says nothing about the weights. With fixed ones log-likelihoods are added up over the pairs
     of sample and view that are there, which is concave as before, and divided by the sum of their weights. A sample
     joins the exemplar with the largest posterior over the views that both have; one that shares no view with any
-    exemplar gets the first cluster, and a warning counts them. New samples may lack views, too.
+    exemplar gets the first cluster, and a warning counts them. New samples may also lack views.
 
     Source: PhD 3.2 and 3.3, Alg. 3.1; G. Tzortzis and A. Likas, "Multiple view clustering using a weighted combination
     of exemplar-based mixture models", IEEE Transactions on Neural Networks 21, 2010.
@@ -238,7 +239,8 @@ class MultiViewConvexMixture(MixtureClusterer):
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples, except that ``beta="auto"`` counts it once.
+            Sample weights; a sample of weight 2 counts as two equal samples, except that ``beta="auto"`` counts it
+            once.
 
         Returns
         -------

@@ -29,8 +29,9 @@ def keep_run(estimator: Any, samples: Matrix | Views, weights: Floats | None = N
     if estimator._draws and not isinstance(estimator.random_state, Integral):
         raise ParameterError(
             Argument("checkpoint", str(estimator.checkpoint)),
-            f" needs a whole number as random_state, not {estimator.random_state!r}: a run that goes on must draw what "
-            "it drew before. Set random_state=0, or any other number.",
+            f" needs an integer random_state, not {estimator.random_state!r}: "
+            "a resumed run must draw the same numbers as "
+            "before. Set random_state=0, or any other integer.",
         )
     keeper = open_checkpoint(estimator.checkpoint, _identity(estimator, samples, weights))
     estimator._keeper = keeper

@@ -54,7 +54,7 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         tags.sparse = True
 
     def _n_columns(self, method: str) -> int | None:
-        """Return the number of columns of what a method says of samples; None for one value of each."""
+        """Return the number of columns of what a method says about samples; None for one value of each."""
         return None if method == "predict" else int(self._n_features_out)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

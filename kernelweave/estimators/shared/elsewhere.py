@@ -69,7 +69,7 @@ def placed_views(estimator: Any, X: Any) -> Views:
 
 @contextmanager
 def letting_go(X: Any) -> Iterator[None]:
-    """Give back what lies elsewhere at the end, also where an error ends the block."""
+    """Give back what is elsewhere at the end, also where an error ends the block."""
     array: Any = X.blocks[0] if isinstance(X, Views) else X
     try:
         yield
@@ -95,7 +95,7 @@ def all_labels(estimator: Any, X: Any) -> Any:
 
 
 def store_communication(estimator: Any, op: Any) -> None:
-    """Store what travelled in a fit, where data lay elsewhere; ``op`` is a kernel or an array."""
+    """Store what travelled in a fit, where data were elsewhere; ``op`` is a kernel or an array."""
     vars(estimator).pop("communication_", None)
     places = getattr(getattr(op, "backend", None), "places", None)
     if places is None:
@@ -187,7 +187,8 @@ def _summed_scores(estimator: Any, X: Any, y: Any = None, sample_weight: Any = N
     check_is_fitted(estimator)
     if sample_weight is not None:
         raise ParameterError(
-            "sample_weight cannot be laid beside a Dask collection. Leave it out, or score blocks of samples in memory "
+            "sample_weight cannot be combined with a Dask collection. Leave it out, "
+            "or score blocks of samples in memory "
             "and add up the scores."
         )
     return float(map_rows(_block_score, copy(estimator), X, None, np.float64).sum().compute())

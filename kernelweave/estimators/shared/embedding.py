@@ -55,7 +55,7 @@ def relaxed_clusters(
 ) -> RelaxedClusters:
     """Return the leading eigenvectors of a sum of kernels, its coefficients learned or not.
 
-    ``room`` is what may be stored beside the kernels, in MiB.
+    ``room`` is what may be stored besides the kernels, in MiB.
     """
     result = multi_view_spectral(spectrum(op, weights, room), totals, **options)
     return RelaxedClusters(result, op.backend.host(result.embedding()), op.backend.host(result.sources()))
@@ -198,7 +198,7 @@ class EmbeddingModel:
 
 @answers_lazily("predict", "transform", "score")
 class EmbeddingClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """Base of estimators whose clusters are those of k-means on an embedding that new samples have, too.
+    """Base of estimators whose clusters are those of k-means on an embedding that new samples also have.
 
     ``fit`` calls ``_round``, which sets ``labels_``, ``embedding_`` and ``_model``.
     """

@@ -77,7 +77,7 @@ def warn_if_collapsed(collapsed: bool, p_init: float, *, drawn: bool) -> None:
     if collapsed:
         remedy = "Lower n_clusters, raise n_init, or remove outliers." if drawn else "Choose another init."
         warn(
-            "Every start left a cluster without variance (empty, a single sample, or equal samples) already at "
+            "Every start left a cluster without variance (empty, a single sample, or equal samples) at "
             f"p_init={p_init}, so the result is that of k-means. {remedy}",
             ConvergenceWarning,
         )
@@ -98,7 +98,7 @@ def warn_if_inexact(residual: float) -> None:
     """Warn that eigenvectors could not be separated."""
     if residual > LARGEST_RESIDUAL:
         warn(
-            f"The eigenvectors are known to a residual of {residual:.1g} only: many eigenvalues lie close together. "
+            f"The eigenvectors were found only to a residual of {residual:.1g}: many eigenvalues are close together. "
             "Clusters may be unclear; try another n_clusters or kernel.",
             ConvergenceWarning,
         )
@@ -120,7 +120,7 @@ def warn_if_one_view_decides(names: Sequence[str], view_weights: Floats, scatter
 def warn_if_clusters_follow_absence(labels: Ints, observed: Bools | None, random_state: int) -> None:
     """Warn of clusters that agree with who is absent from which view, more than chance allows.
 
-    Beyond ``AGREES_WITH_ABSENCE``, and beyond what the same patterns dealt anew reach.
+    Beyond ``AGREES_WITH_ABSENCE``, and beyond what the same patterns reach when shuffled.
     """
     if observed is None or len(np.unique(labels)) < 2:
         return

@@ -135,7 +135,7 @@ class MeanModel:
     factors: Floats | None = None  # (k,) what squared distances are multiplied by to assign; None for ones
 
     def assign(self, samples: Matrix) -> Ints:
-        """Return the cluster of every sample, the first of those equally near but for rounding."""
+        """Return the cluster of every sample, the first of those equally near except for rounding."""
         return nearest_centers(shifted_features(samples, self.offset), self._shifted, self.factors, self.filled)
 
     def squared_distances(self, samples: Matrix) -> Floats:
@@ -168,7 +168,7 @@ def shifted_features(X: Matrix, offset: Floats) -> FeatureKernel:
 
 
 def nearest_centers(op: FeatureKernel, centers: Floats, factors: Floats | None, filled: Bools | None = None) -> Ints:
-    """Return the nearest of the centres for every sample, the first of those equal but for rounding."""
+    """Return the nearest of the centres for every sample, the first of those equal except for rounding."""
     norms = np.einsum("ij,ij->i", centers, centers)
     norms = norms if filled is None else np.where(filled, norms, np.inf)
     factors = np.ones(len(norms)) if factors is None else factors

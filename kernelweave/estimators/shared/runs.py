@@ -46,7 +46,7 @@ def run_starts(
 def kept_run(
     keeper: Keeper, run: Callable[[Start, Keeper], Result], kind: type[Result] | None
 ) -> Callable[[tuple[int, Start]], Result]:
-    """Return the function of number and start that runs a start, or returns what is known of its end."""
+    """Return the function of number and start that runs a start, or returns what is known about its end."""
 
     def kept(task: tuple[int, Start]) -> Result:
         number, start = task

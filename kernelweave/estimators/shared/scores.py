@@ -196,8 +196,8 @@ class ScoreClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustere
     def kernel_row_sums(self, X: Any) -> Floats:
         """Return how much every sample resembles the training samples together: the sums of its kernel rows.
 
-        Scores of samples whose sum is next to nothing say nothing about them. The balanced line fit of two clusters
-        uses the sums, too.
+        Scores of samples whose sum is almost zero are meaningless. The balanced line fit of two clusters
+        also uses the sums.
 
         Parameters
         ----------
@@ -279,4 +279,4 @@ def joined(answers: Iterator[Any], axis: int = 0) -> Any:
 def refuse_iterators(X: Any) -> None:
     """Say that training needs arrays, where only new samples may come block by block."""
     if hasattr(X, "__next__"):
-        raise ParameterError("X is an iterator, which can be read once only; fit on arrays, and predict on iterators.")
+        raise ParameterError("X is an iterator, which can be read only once; fit on arrays, and predict on iterators.")

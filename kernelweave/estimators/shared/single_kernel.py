@@ -62,7 +62,7 @@ def read_kernel_input(estimator: Any, X: Any, *, reset: bool, whole: bool = Fals
 def room_beside_kernels(
     kernels: Sequence[FittedKernel], operators: Sequence[KernelOperator], memory_limit: float
 ) -> float:
-    """Return the MiB that a limit leaves beside stored kernels; a matrix that the caller gave is not counted."""
+    """Return the MiB left within a limit after the stored kernels; a matrix that the caller gave is not counted."""
     taken = 0
     for kernel, op in zip(kernels, operators, strict=True):
         matrix = op.stored_matrix()

@@ -86,7 +86,7 @@ class ViewKernels:
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.with_features(block)) for kernel, block in pairs))
 
     def kept_here(self, memory_limit: float) -> "ViewKernels":
-        """Return the kernels with the training samples in this process, where they lay elsewhere and fit."""
+        """Return the kernels with the training samples in this process, where they were elsewhere and fit."""
         share = memory_limit / len(self.kernels)
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.kept_here(share)) for kernel in self.kernels))
 
@@ -133,7 +133,7 @@ class FittedViewKernels:
         return operators
 
     def room_beside(self, operators: Sequence[KernelOperator], memory_limit: float) -> float:
-        """Return the MiB that a limit leaves beside these kernels among the training samples."""
+        """Return the MiB left within a limit after these kernels among the training samples."""
         return room_beside_kernels(self.kernels, operators, memory_limit)
 
     def new_samples(self) -> ViewKernels:
@@ -148,7 +148,7 @@ class SummedKernels:
     operator: MultiViewKernel
     new_samples: ViewKernels
     memory_limit: float  # MiB
-    room: float  # MiB of it that are left beside the kernels
+    room: float  # MiB of it that are left after the kernels
 
     def at_means(self, labels: Ints, weights: Floats, totals: Floats) -> tuple[ViewKernels, Ints, Floats]:
         """Return what new samples meet, with labels and weights: the training samples, or what stands for them."""
@@ -248,7 +248,7 @@ class NormalizedViews:
 
     among: ObservedViews
     new_samples: ViewKernels
-    room: float  # MiB that are left beside the kernels
+    room: float  # MiB that are left after the kernels
 
 
 def normalized_views(
@@ -305,8 +305,8 @@ def _factors(
     flat = np.abs(spreads) <= FLAT * np.array([op.scale() for op in operators])
     if flat.any() and not flat.all():
         raise ViewError(
-            f"All samples look alike in view {names[int(np.argmax(flat))]!r}: their mean squared distance in "
-            f"feature space is {spreads[flat][0]:.3g}. It can tell no clusters; drop it or choose another kernel."
+            f"All samples look the same in view {names[int(np.argmax(flat))]!r}: their mean squared distance in "
+            f"feature space is {spreads[flat][0]:.3g}. It shows no clusters; drop it or choose another kernel."
         )
     return (1.0 / np.abs(spreads)).tolist() if normalize and not flat.any() else [1.0] * len(operators)
 

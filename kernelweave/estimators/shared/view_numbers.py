@@ -26,8 +26,8 @@ def view_numbers(values: Any, names: Sequence[str], parameter: str, highest: flo
 
 def _number(value: Any) -> float:
     if isinstance(value, str | bool):
-        raise TypeError(f"{value!r} is no number")
+        raise TypeError(f"{value!r} is not a number")
     try:
         return float(value)
     except ValueError as error:
-        raise TypeError(f"{value!r} is no number") from error
+        raise TypeError(f"{value!r} is not a number") from error

@@ -19,7 +19,7 @@ class StartWeights:
 
     values: Floats
     learned: bool
-    uniform: bool = False  # asked for by name, so that the exponent plays no part
+    uniform: bool = False  # asked for by name, so that the exponent does not matter
 
 
 @dataclass(frozen=True)

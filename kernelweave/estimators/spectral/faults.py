@@ -15,14 +15,14 @@ def explained(names: Sequence[str] = (), where: str = "") -> Iterator[None]:
     except NoDegreesError as fault:
         raise ParameterError(
             f"The similarities of every sample{where} add up to zero, so no sample has a degree. Choose another "
-            "kernel; a linear one has no use on centred data here."
+            "kernel; a linear one does not work on centred data here."
         ) from fault
     except FlatViewError as fault:
         raise ParameterError(
-            f"All samples look alike in view {names[fault.view]!r}; drop it or choose another kernel."
+            f"All samples look the same in view {names[fault.view]!r}; drop it or choose another kernel."
         ) from fault
     except RegularizationError as fault:
         raise ParameterError(
             f"gamma={fault.gamma:g} of view {names[fault.view]!r} is at or above its limit of {fault.limit:.6g}, where "
-            "the problem stops being definite. Lower it."
+            "the problem is no longer definite. Lower it."
         ) from fault

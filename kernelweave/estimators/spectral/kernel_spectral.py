@@ -50,21 +50,21 @@ class KernelSpectralClustering(ScoreClusterer):
     n_clusters : int, default=8
         Number of clusters.
     n_train_samples : int, default=None
-        Number of samples to train on; the others are assigned afterwards. None takes all.
+        Number of samples to train on; the others are assigned afterwards. None means all.
     selection : {"random", "entropy"}, default="random"
         How these are chosen: at random, or spread out by swaps that raise their quadratic Renyi entropy.
     kernel : str, kernel object or callable, default="rbf"
-        As in :class:`KernelKMeans`; values must not be negative on the whole.
+        As in :class:`KernelKMeans`; its row sums must not be negative.
     kernel_params : dict, default=None
         Parameters of a named kernel. The width matters: see the guide for how to tune it without labels.
     storage : {"auto", "dense", "blockwise"}, default="auto"
         As in :class:`KernelKMeans`, for the training samples.
     memory_limit : float, default=2048
-        MiB a stored kernel matrix may take.
+        Memory in MiB that a stored kernel matrix may take.
     random_state : int, RandomState instance or None, default=None
-        Seed of the samples trained on.
+        Seed for the choice of training samples.
     verbose : int, default=0
-        Has no effect, as the only step is one eigenproblem; other estimators have it.
+        Not used, since the only step is one eigenproblem; present for consistency with other estimators.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class KernelSpectralClustering(ScoreClusterer):
     objective_ : float
         Their sum; it is maximised.
     objective_path_, n_iter_, converged_ : ndarray of one value, 1, True
-        There are no steps.
+        There are no iterations.
     dual_coef_ : ndarray of shape (n_train, n_clusters - 1)
         Coefficients alpha: scores are kernel rows times these, plus the bias.
     bias_ : ndarray of shape (n_clusters - 1,)
@@ -89,11 +89,11 @@ class KernelSpectralClustering(ScoreClusterer):
     train_indices_ : ndarray of shape (n_train,)
         Which samples these are.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str
-        Their names, where X had string column names.
+        Names of the features, if X had string column names.
 
     See Also
     --------
@@ -102,7 +102,7 @@ class KernelSpectralClustering(ScoreClusterer):
 
     Notes
     -----
-    Cost: some tens of products of the m x m kernel with n_clusters vectors, then O(n m) kernel values for the labels of
+    Cost: a few dozen products of the m x m kernel with n_clusters vectors, then O(n m) kernel values for the labels of
     all samples, a few thousand samples at a time. A sample whose kernel row is zero gets the scores of the bias. Fewer
     sign patterns than clusters are an error.
 
@@ -161,7 +161,7 @@ class KernelSpectralClustering(ScoreClusterer):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
-            Samples, or the kernel matrix with ``kernel="precomputed"``.
+            Samples, or the kernel matrix if ``kernel="precomputed"``.
         y : None
             Ignored.
 
@@ -215,8 +215,8 @@ class KernelSpectralClustering(ScoreClusterer):
     def kernel_row_sums(self, X: Any) -> Floats:
         """Return how much every sample resembles the training samples together: the sum of its kernel row.
 
-        Scores of samples whose sum is next to nothing say nothing about them. The balanced line fit of two clusters
-        uses the sums, too.
+        Scores of samples whose sum is almost zero are meaningless. The balanced line fit of two clusters
+        also uses the sums.
 
         Parameters
         ----------

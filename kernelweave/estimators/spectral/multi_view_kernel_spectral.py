@@ -46,7 +46,7 @@ from kernelweave.solvers.spectral.kernel_spectral import (
     kernel_spectral,
 )
 
-# Matrices beside kernels, centred kernels and eigenvectors: those that pass while a kernel is centred and decomposed.
+# Matrices besides kernels, centred kernels and eigenvectors: those that pass while a kernel is centred and decomposed.
 DECOMPOSED = 4
 # Those of the last view that are still there when the views are coupled.
 LAST = 2
@@ -74,10 +74,10 @@ class _Training:
 class MultiViewKernelSpectralClustering(ScoreClusterer):
     """Multi-view kernel spectral clustering (MVKSC): one kernel spectral model per view, made to agree.
 
-    Every view has scores as in kernel spectral clustering; a coupling term rewards scores of different views that go
-    together, so that all views are trained at once and every view still has a model. Clusters are sign patterns of the
-    scores, averaged over the views or view by view. New samples need no new eigenproblem: train on some of the samples
-    and assign the rest.
+    Every view has scores as in kernel spectral clustering; a coupling term rewards agreement
+    between the scores of different views, so that all views are trained jointly and every view still has a model.
+    Clusters are sign patterns of the scores, averaged over the views or view by view. New samples need no new
+    eigenproblem: train on some of the samples and assign the rest.
 
     Parameters
     ----------
@@ -85,11 +85,11 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         Number of clusters.
     gamma : float, list or dict, default=1.0
         Weight of the spread of each view's scores against agreement, for all views or one for each. It has an upper
-        limit, which ``gamma_limits_`` reports and the error gives when it is passed.
+        limit, which ``gamma_limits_`` reports and the error message states when it is exceeded.
     assignment : {"joint", "per_view"}, default="joint"
         Clusters from the averaged scores, or from those of each view (``view_labels_``).
     n_train_samples : int, default=None
-        Number of samples to train on; the others are assigned afterwards. None takes all.
+        Number of samples to train on; the others are assigned afterwards. None means all.
     selection : {"random", "entropy"}, default="random"
         How these are chosen: at random, or spread out by swaps that raise their quadratic Renyi entropy.
     view_weights : {"uniform", "silhouette"}, array-like or dict, default="uniform"
@@ -99,22 +99,22 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
-        Kernel of all views, as in :class:`KernelKMeans`, or one per view; values must not be negative on the whole.
+        Kernel of all views, as in :class:`KernelKMeans`, or one per view; its row sums must not be negative.
     kernel_params : dict, or list or dict of dicts, default=None
         Parameters of named kernels; a dict whose keys are the names of the views gives one for each.
     memory_limit : float, default=2048
-        MiB the kernel matrices of the training samples, which are stored, may take together.
+        Memory in MiB that the stored kernel matrices of the training samples may take together.
     random_state : int, RandomState instance or None, default=None
-        Seed of the samples trained on.
+        Seed for the choice of training samples.
     verbose : int, default=0
-        Has no effect, as the only step is one eigenproblem; other estimators have it.
+        Not used, since the only step is one eigenproblem; present for consistency with other estimators.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, most frequent pattern first; with ``assignment="per_view"`` those of ``best_view_``.
     view_labels_ : ndarray of shape (n_views, n_samples)
-        Clusters view by view, with ``assignment="per_view"``; each view numbers them by itself.
+        Clusters view by view, with ``assignment="per_view"``; each view has its own numbering.
     best_view_ : str
         The view whose clusters have the largest mean silhouette, with ``assignment="per_view"``; ``predict`` and
         ``transform`` follow it.
@@ -127,9 +127,9 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
     objective_ : float
         Their sum; it is maximised.
     objective_path_, n_iter_, converged_ : ndarray of one value, 1, True
-        There are no steps.
+        There are no iterations.
     gamma_limits_ : ndarray of shape (n_views,)
-        What gamma has to stay below; infinity for a single view, which nothing limits.
+        Upper limit of gamma; infinity for a single view, which has no limit.
     view_weights_ : ndarray of shape (n_views,)
         Weights of the views in the average.
     view_names_ : list of str
@@ -141,11 +141,11 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
     train_indices_ : ndarray of shape (n_train,)
         Which samples these are.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
@@ -155,7 +155,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
 
     Notes
     -----
-    Cost: some tens of products of every kernel with n_clusters vectors. Where a kernel has negative eigenvalues or
+    Cost: a few dozen products of every kernel with n_clusters vectors. Where a kernel has negative eigenvalues or
     gamma is above half of its limit, and for up to 1,200 samples, an eigenproblem of size m for each view and one of
     the size of their ranks together. Then O(n m) kernel values for the labels of all samples, a few thousand samples
     at a time. Memory: V m^2. Fewer sign patterns than clusters are an error.
@@ -224,7 +224,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices.
+            The views; see ``views``. Kernel matrices if ``kernel="precomputed"``.
         y : None
             Ignored.
 
@@ -326,7 +326,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         Returns
         -------
         labels : ndarray of shape (n_views, n_new)
-            Index of the codeword; each view numbers them by itself.
+            Index of the codeword; each view has its own numbering.
         """
         check_is_fitted(self)
         if not hasattr(self, "view_codebooks_"):

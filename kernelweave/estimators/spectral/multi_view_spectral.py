@@ -71,25 +71,25 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     Minimises sum_v w_v^p D_v over orthonormal Y and view weights, D_v = tr(K_v) - tr(Y^T K_v Y): the objective of
     :class:`MultiViewKernelKMeans` with the clusters relaxed to any orthonormal matrix. The best ones are the leading
     eigenvectors of the sum of the kernels w_v^p K_v; they are turned into clusters once, at the end, by k-means on
-    their rows scaled to unit length. Needs no start. With graphs of neighbours and ``normalize="degrees"`` it is a
-    normalized cut of several graphs at once.
+    their rows scaled to unit length. Needs no starting partition. With graphs of neighbours and ``normalize="degrees"``
+    it is a normalized cut of several graphs at once.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=8
         Number of clusters, and of eigenvectors; ``"auto"`` chooses it as :class:`GraphFusionClustering` does.
     p : float or "auto", default=2.0
-        Exponent of the weights, at least 1. 1 keeps one view alone, larger values bring the weights closer together,
-        and are safer here than in :class:`MultiViewKernelKMeans`. ``"auto"`` takes the exponent whose clusters are the
-        most stable under resampling, the largest of equals.
+        Exponent of the weights, at least 1. 1 keeps only one view, larger values bring the weights closer together,
+        and are safer here than in :class:`MultiViewKernelKMeans`. ``"auto"`` takes the exponent whose clusters are
+        most stable under resampling, and the largest one in case of ties.
     missing : {"error", "drop", "mean", "median", "knn"}, default="error"
-        What to do about cells that are NaN. ``"error"`` refuses them, ``"drop"`` takes these samples out of the view,
-        the others fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout is
-        no matter of cells: the sample is absent from this view, and the others decide.
+        How to treat NaN cells. ``"error"`` refuses them, ``"drop"`` removes these samples from the view, and the other
+        options fill them from the training samples, as scikit-learn's imputers do. A row that is NaN throughout does
+        not count as missing cells: the sample is absent from this view, and the others decide.
     view_weights : {"learned", "uniform"}, array-like or dict, default="learned"
-        Whether view weights are learned, all equal, or fixed numbers, one per view (scaled to add up to 1).
+        Whether view weights are learned, equal, or fixed at these numbers, one per view (scaled to add up to 1).
     init_view_weights : array-like or dict, default=None
-        Weights that learning starts from; None is equal weights.
+        Weights that learning starts from; None means equal weights.
     views : list or dict, default=None
         Columns of each view where X is one table: slices, column numbers or column names. None means one view.
     kernel : str, kernel object or callable, list or dict, default="rbf"
@@ -101,25 +101,25 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         ``"degrees"`` divides entries by the square roots of the samples' degrees, as is usual for graphs; D_v is then
         the number of clusters less tr(Y^T K_v Y), the view's relaxed normalized cut.
     n_init : int, default=10
-        Starts of the k-means that makes clusters of the eigenvectors.
+        Number of starts of k-means on the eigenvectors.
     max_iter : int, default=100
-        Most outer steps.
+        Maximum number of outer iterations.
     tol : float, default=1e-5
-        The run ends when a step lowers the objective by at most ``tol`` times its value.
+        The run ends when an iteration lowers the objective by at most ``tol`` times its value.
     approximation : {"nystroem", "random_features"}, default=None
-        Replace every kernel by inner products of ``n_components`` explicit features: for very many samples.
+        Approximate every kernel by inner products of ``n_components`` explicit features, for very many samples.
     n_components : int, default=200
         Number of features of the approximation, in each view.
     storage : {"auto", "dense", "blockwise"}, default="auto"
         As in :class:`KernelKMeans`, for every view.
     memory_limit : float, default=2048
-        MiB the stored kernel matrices of all views may take together.
+        Memory in MiB that the stored kernel matrices of all views may take together.
     checkpoint : str or path-like, default=None
-        File that keeps the state of the fit, written every few seconds. A fit that was stopped goes on from it when it
-        is repeated with the same data and parameters, and gives the same labels. The file is removed when a fit ends
-        without an error. Needs a whole number as ``random_state``.
+        File for the state of the fit, written every few seconds. A fit that was interrupted resumes from it when it is
+        repeated with the same data and parameters, and gives the same labels. The file is removed when the fit ends
+        without an error. Requires an integer ``random_state``.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means and of ``p="auto"``. The same seed gives the same labels at any number of threads.
+        Seed for k-means and for ``p="auto"``. The same seed gives the same labels with any number of threads.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -128,15 +128,15 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of every sample, 0..n_clusters_-1.
     n_clusters_ : int
-        Number of clusters; with ``n_clusters="auto"`` 1 means that none were found.
+        Number of clusters; with ``n_clusters="auto"`` 1 means that no clusters were found.
     confidence_ : {"high", "moderate", "low", "none", "given"}
-        How sure a chosen number of clusters is.
+        How certain the chosen number of clusters is.
     verdict_ : str
-        The number of clusters and what speaks for it, in a sentence.
+        A sentence with the number of clusters and the evidence for it.
     view_weights_ : ndarray of shape (n_views,)
         Weights of the views; they add up to 1.
     kernel_coefficients_ : ndarray of shape (n_views,)
-        Shares of the kernels in the sum, w_v^p scaled to add up to 1.
+        Coefficients of the kernels in the sum: w_v^p scaled to add up to 1.
     view_scatters_ : ndarray of shape (n_views,)
         D_v at the end; per unit of the weight of the view's samples where some are absent.
     view_names_ : list of str
@@ -151,44 +151,45 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     eigenvalues_ : ndarray of shape (n_vectors,)
         Leading eigenvalues of the weighted sum, largest first.
     embedding_ : ndarray of shape (n_samples, n_vectors)
-        Eigenvectors, rows scaled to unit length: what k-means worked on. ``n_vectors`` is ``n_clusters``, or fewer
+        Eigenvectors, rows scaled to unit length; the input of k-means. ``n_vectors`` is ``n_clusters``, or fewer
         where there are fewer features than that.
     objective_ : float
         The relaxed objective at the end; it is minimised.
     objective_path_ : ndarray
-        Its value after every outer step; it never rises.
+        Its value after every outer iteration; it never increases.
     n_iter_ : int
-        Outer steps.
+        Number of outer iterations.
     converged_ : bool
-        Whether the run ended by itself rather than at ``max_iter``.
+        Whether the run converged before ``max_iter``.
     observed_ : ndarray of shape (n_samples, n_views), bool
         Which samples each view had.
     warnings_ : tuple of str
-        Warnings of the fit, each once; empty where there were none.
+        Warnings issued during the fit, each listed once.
     n_features_in_ : int
         Number of features of all views.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a table with string column names.
+        Names of the features, if X was a table with string column names.
 
     See Also
     --------
-    MultiViewKernelKMeans : The same objective with clusters that stay clusters.
+    MultiViewKernelKMeans : The same objective without relaxation.
     GraphCut : Normalized cuts of one graph.
 
     Notes
     -----
-    Cost: for linear kernels of d columns in all, O(n d^2) once and O(d^3) an outer step; else some tens of products of
-    the kernels with n_clusters vectors an outer step, from where the last one ended. New samples are placed by the
-    Nystroem extension of the eigenvectors. Linear kernels are not centred here: the first eigenvector then follows the
-    mean of the samples; subtract the mean from every view first if it means nothing. A linear view of no more columns
-    than clusters can be explained whole and then takes all the weight, at any p; a warning says so.
+    Cost: for linear kernels of d columns in all, O(n d^2) once and O(d^3) per outer iteration; otherwise a few dozen
+    products of the kernels with n_clusters vectors per outer iteration, starting from the last eigenvectors. New
+    samples are placed by the Nystroem extension of the eigenvectors. Linear kernels are not centred here: the first
+    eigenvector then follows the mean of the samples; subtract the mean from every view first if it carries no
+    information. A linear view with no more columns than clusters can be explained completely and then takes all the
+    weight, for any p; a warning is issued.
 
     Where samples are absent from views, kernels are fitted and normalised on the samples that each view has. The sum is
     averaged over the views that two samples have in common, at their coefficients, and a pair without a common view
     gets the mean of all others. D_v is that of the eigenvectors' rows that view v has, made orthonormal, divided by the
     weight of its samples (not with ``normalize="degrees"``); a step that would raise the objective is not taken. The
-    averaged sum is stored, n^2 numbers within ``memory_limit``, unless all kernels are graphs; new samples may lack
-    views, too.
+    averaged sum is stored, n^2 numbers within ``memory_limit``, unless all kernels are graphs; new samples may
+    also lack views.
 
     Source: PhD 4.2.2, (4.8)-(4.10); G. Tzortzis and A. Likas, "Kernel-based weighted multi-view clustering", ICDM 2012;
     rounding after A. Ng, M. Jordan and Y. Weiss, NIPS 2001.
@@ -268,12 +269,12 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         Parameters
         ----------
         X : list, tuple or dict of arrays of shape (n_samples, n_features_v), or one table
-            The views; see ``views``. With ``kernel="precomputed"``, kernel matrices. A row of NaN is a sample that is
-            absent from the view (in a kernel matrix row and column).
+            The views; see ``views``. Kernel matrices if ``kernel="precomputed"``. A row of NaN means that the sample
+            is absent from the view (in a kernel matrix, its row and column).
         y : None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights; a sample of weight 2 counts as two equal samples, one of weight 0 only gets a label.
+            Sample weights; a sample of weight 2 counts as two equal samples, and one of weight 0 only gets a label.
 
         Returns
         -------

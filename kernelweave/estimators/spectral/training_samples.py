@@ -40,7 +40,7 @@ def training_samples(
     *,
     elsewhere: bool = False,
 ) -> Ints:
-    """Return the samples to train on: all (an error where they lie elsewhere), some at random, or some spread out.
+    """Return the samples to train on: all (an error where they are elsewhere), some at random, or some spread out.
 
     ``"entropy"`` swaps samples while the sum of their kernel values falls, which raises the quadratic Renyi entropy of
     the density they stand for.
@@ -48,8 +48,8 @@ def training_samples(
     if wanted is None or wanted >= n:
         if elsewhere:
             raise ParameterError(
-                f"n_train_samples={wanted} trains on all {n} samples, which lie in blocks elsewhere. Set it to some "
-                "thousand; all samples are assigned."
+                f"n_train_samples={wanted} trains on all {n} samples, which are in blocks elsewhere. Set it to a few "
+                "thousand; all samples are still assigned."
             )
         return np.arange(n)
     if wanted < n_clusters:

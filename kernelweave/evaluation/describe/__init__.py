@@ -10,7 +10,7 @@ results      cluster sizes, weights of views and kernels, the objective and its 
 names        names of the samples
 typical      samples that stand for a cluster
 references   distances of all samples to some of them
-samples      what the model says of every sample: silhouette, runner-up, confidence, the view that disagrees
+samples      what the model says about every sample: silhouette, runner-up, confidence, the view that disagrees
 description  all of it for one model
 
 The report, the criteria of searches, the plots and the command line ask here, so that they say the same.

@@ -48,7 +48,9 @@ def samples_for_final_step(estimator: Any, X: Any) -> Any:
 def labels_of(model: Any) -> Ints:
     """Return the labels of a fitted clusterer."""
     if not hasattr(model, "labels_"):
-        raise ParameterError(f"estimator={type(model).__name__}(...) has no labels_ once fitted: it clusters nothing.")
+        raise ParameterError(
+            f"estimator={type(model).__name__}(...) has no labels_ after fit, so it is not a clusterer."
+        )
     return np.asarray(model.labels_)
 
 

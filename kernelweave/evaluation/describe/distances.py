@@ -120,7 +120,7 @@ def _squares_by_kernel(view: View, rows: Ints, kernel: Any, params: Any) -> Floa
 def squares_of_kernel(K: Floats, least_norm: float = 0.0) -> Floats:
     """Turn a kernel matrix into the squared distances in its feature space, in its memory.
 
-    Rounding errors are set to 0: what is small beside the largest squared norm, or beside ``least_norm``.
+    Rounding errors are set to 0: what is small compared with the largest squared norm, or with ``least_norm``.
     """
     diag = np.diagonal(K).copy()
     K *= -2.0

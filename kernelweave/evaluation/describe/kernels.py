@@ -32,5 +32,5 @@ def kernel_among(model: Any, samples: Any, positions: Ints) -> Floats:
 
 
 def models_of_views(model: Any) -> Any:
-    """Return what a fitted multi-view kernel spectral model knows of every view: scores and kernel row sums."""
+    """Return what a fitted multi-view kernel spectral model knows about every view: scores and kernel row sums."""
     return model._model.views

@@ -1,4 +1,4 @@
-"""Distances of all samples to some of them, the reference samples: what is said of every sample costs O(n).
+"""Distances of all samples to some of them, the reference samples: what is said about every sample costs O(n).
 
 Up to :data:`~kernelweave.evaluation.sampling.MOST_JUDGED` samples all are references, and distances are those of
 :mod:`~kernelweave.evaluation.describe.distances`. Beyond, references are drawn, a few of every cluster at least, and

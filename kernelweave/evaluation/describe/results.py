@@ -1,4 +1,4 @@
-"""What a fitted model says of itself: cluster sizes, weights, the objective and its path, warnings."""
+"""What a fitted model says about itself: cluster sizes, weights, the objective and its path, warnings."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -43,7 +43,7 @@ def n_clusters_of(model: Any) -> int:
 
 
 def verdict_of(model: Any) -> str | None:
-    """Return what a model says of the number of clusters that it chose; None where it was given."""
+    """Return what a model says about the number of clusters that it chose; None where it was given."""
     return model.verdict_ if getattr(model, "confidence_", "given") != "given" else None
 
 
@@ -66,7 +66,7 @@ def weights_of(model: Any) -> list[Weights]:
 
 
 def progress_of(model: Any) -> Progress:
-    """Return objective, its path and what the path runs over, steps, and whether the run ended by itself."""
+    """Return the objective, its path and what the path runs over, the steps, and whether the run converged."""
     path = getattr(model, "objective_path_", None)
     adds_clusters = hasattr(model, "cut_path_") and getattr(model, "init", None) is None
     objective = getattr(model, "objective_", None)

@@ -1,4 +1,4 @@
-"""What a model says of every sample: silhouette, runner-up, confidence, and the view that disagrees.
+"""What a model says about every sample: silhouette, runner-up, confidence, and the view that disagrees.
 
 silhouette        as everywhere (:mod:`~kernelweave.evaluation.describe.silhouettes`): between the samples as they are
                   given, the mean over the views that have the sample; of a graph, in its spectral embedding. Up to
@@ -42,7 +42,7 @@ NO_CLUSTER = -1
 
 @dataclass(frozen=True, eq=False)
 class SampleDescriptions:
-    """What a model says of every sample.
+    """What a model says about every sample.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class SampleDescriptions:
     silhouettes : ndarray of shape (n_samples,)
         Silhouettes; NaN where there is one cluster.
     runners_up : ndarray of shape (n_samples,)
-        The clusters that samples would be in otherwise; -1 where there is no other.
+        The next best cluster of every sample; -1 if there is no other.
     confidences : ndarray of shape (n_samples,)
         Probabilities or margins; NaN where there is one cluster.
     confidence_is : {"probability", "margin"}
@@ -72,7 +72,7 @@ class SampleDescriptions:
 
 
 def describe_samples(estimator: Any, X: Any, *, random_state: RandomState = 0) -> SampleDescriptions:
-    """Return what a fitted model says of every sample of its fit.
+    """Return what a fitted model says about every training sample.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def describe_samples(estimator: Any, X: Any, *, random_state: RandomState = 0) -
     X : as in the fit
         The samples of the fit.
     random_state : int, default=0
-        Draws the reference samples where there are more than 2,000.
+        Seed for drawing reference samples if there are more than 2,000.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def describe_samples(estimator: Any, X: Any, *, random_state: RandomState = 0) -
     centres, medoids, embedding or scores, and the feature space of its kernel or metric for models without those.
 
     A view disagrees where the sample lies nearer to the mean of another cluster in it. For clusters that are not round
-    in a view this is a hint to look, and no verdict.
+    in a view this is only a hint.
 
     The cost is O(n) distances to at most 2,000 reference samples in every view.
 
@@ -161,7 +161,8 @@ def joint_coordinates(model: Any, samples: Any) -> Floats:
     if coordinates is None:
         raise ParameterError(
             f"{type(model).__name__} has no joint coordinates of its samples: it compares them by a kernel, by "
-            "distances or by probabilities. Spectral methods and graph fusion have them, as GraphFusionClustering."
+            "distances or by probabilities. Spectral methods and graph fusion have them, "
+            "for example GraphFusionClustering."
         )
     return coordinates
 

@@ -1,6 +1,6 @@
 """What makes a cluster, and what goes with it.
 
-rank_tests   columns inside clusters beside outside, from one sort for each column
+rank_tests   columns inside clusters compared with outside, from one sort for each column
 columns      the tables and the names of their columns, as the person knows them
 graphs       hubs, conductance and links
 records      as a data frame, and as CSV

@@ -1,4 +1,4 @@
-"""How columns that were not used for clustering go with the clusters.
+"""How columns that were not used for clustering are associated with the clusters.
 
 kind      test                                                              effect
 number    Kruskal-Wallis                                                    epsilon squared, H / (n - 1)
@@ -33,7 +33,10 @@ from kernelweave.preprocessing.table_encoder import MOST_CATEGORIES, named_colum
 
 AnnotationKind = Literal["number", "category", "date", "survival"]
 #: What p-values of these columns say.
-MEANING = "These columns were not used for clustering: small p-values are evidence that they go with the clusters."
+MEANING = (
+    "These columns were not used for clustering: small p-values are evidence that they are associated with the "
+    "clusters."
+)
 # Chi-squared is not trusted with fewer expected than this in a fifth of the cells, or fewer than 1 in any (Cochran).
 FEW_EXPECTED = 5.0
 FEWEST_EXPECTED = 1.0
@@ -44,7 +47,7 @@ _EVENTS = {"1": True, "0": False, "true": True, "false": False, "yes": True, "no
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """How one column goes with the clusters.
+    """How one column is associated with the clusters.
 
     Attributes
     ----------
@@ -80,7 +83,7 @@ class Association:
 
 @dataclass(frozen=True, eq=False)
 class AnnotationTable:
-    """How columns that were not used go with the clusters.
+    """How columns that were not used are associated with the clusters.
 
     Attributes
     ----------
@@ -120,7 +123,7 @@ class AnnotationTable:
         return write_atomically(path, self.csv_text())
 
     def summary(self) -> str:
-        """Return a line of plain words on every column, and what was left out."""
+        """Return a line of text about every column, and what was left out."""
         lines = [*(_in_words(row) for row in self.rows), *self.notes()]
         return "\n".join([*lines, MEANING] if self.rows else lines)
 
@@ -153,7 +156,7 @@ def explain_annotations(
     categorical: Sequence[str] = (),
     n_clusters: int | None = None,
 ) -> AnnotationTable:
-    """Say how columns that were not used for clustering go with the clusters.
+    """Test how columns that were not used for clustering are associated with the clusters.
 
     Parameters
     ----------
@@ -180,7 +183,7 @@ def explain_annotations(
 
     Notes
     -----
-    These columns had no say in the clusters, so that p-values mean what they say, other than those of
+    These columns had no influence on the clusters, so that p-values can be taken at face value, unlike those of
     :func:`explain_clusters`.
 
     Examples
@@ -190,7 +193,7 @@ def explain_annotations(
     >>> table = explain_annotations([0] * 5 + [1] * 5, {"age": age})
     >>> print(table.summary())
     age: adjusted p 0.009, epsilon squared 0.76 (Kruskal-Wallis, n = 10)
-    These columns were not used for clustering: small p-values are evidence that they go with the clusters.
+    These columns were not used for clustering: small p-values are evidence that they are associated with the clusters.
     """
     codes, k = encode_labels(labels, "labels", n_clusters=n_clusters)
     columns = dict(named_columns(table))
@@ -255,7 +258,7 @@ def _matched_rows(n: int, columns: Mapping[str, Any], table: Any, ids: Any, tabl
     place = {name: i for i, name in enumerate(names)}
     if len(place) < len(names):
         twice = next(name for i, name in enumerate(names) if place[name] != i)
-        raise ParameterError(f"table has several rows called {twice!r}; each sample has one row at most.")
+        raise ParameterError(f"table has several rows called {twice!r}; each sample has at most one row.")
     rows = np.array([place.get(str(name), -1) for name in ids], dtype=np.intp)
     if len(rows) != n:
         raise ParameterError(f"ids has {len(rows)} entries for {n} samples; give one name for each.")
@@ -278,7 +281,7 @@ def _of_samples(values: Array, rows: Ints, absent: Any) -> Array:
 
 
 def _association(name: str, column: Any, rows: Ints, codes: Ints, k: int, coded: bool) -> Association | str:
-    """Return how a column goes with the clusters, or why there is no test."""
+    """Return how a column is associated with the clusters, or why there is no test."""
     held = read_column(name, column)
     if held.kind == "date":
         dates = _of_samples(held.values, rows, np.datetime64("NaT"))
@@ -404,7 +407,7 @@ def _survival(columns: Mapping[str, Any], names: tuple[str, str], rows: Ints, co
     time_name, event_name = names
     held = read_column(time_name, columns[time_name])
     if held.kind != "number":
-        raise ParameterError(f"survival: column {time_name!r} holds no numbers, but a survival time is a number.")
+        raise ParameterError(f"survival: column {time_name!r} does not hold numbers, but a survival time is a number.")
     times = _of_samples(held.values, rows, np.nan)
     if (times < 0).any():
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""What sets the clusters of a fitted model apart."""
+"""What distinguishes the clusters of a fitted model."""
 
 from typing import Any
 
@@ -42,15 +42,15 @@ def explain_clusters(
     survival: tuple[str, str] | None = None,
     random_state: RandomState = 0,
 ) -> ClusterExplanation:
-    """Say what sets every cluster apart: columns, words, hubs, typical and borderline samples.
+    """Describe what distinguishes every cluster: columns, words, hubs, typical and borderline samples.
 
     Every column of every view is compared inside each cluster with outside: an effect that does not depend on outliers
     (Cliff's delta, from ranks), a difference of means, medians, and a Mann-Whitney test whose p-values are adjusted by
     Benjamini and Hochberg for all tests together. Values that are missing are left out. Sparse tables stay sparse.
 
     The clusters were made from these columns. Their p-values therefore describe how clearly a column separates a
-    cluster and are *no evidence that the clusters exist*: clusters of noise have small ones, too. It is different with
-    ``annotations``, columns that the model never saw: there a small p-value means what it says.
+    cluster and are *not evidence that the clusters exist*: clusters of noise have small ones as well. It is different
+    with ``annotations``, columns that the model never saw: there a small p-value can be taken at face value.
 
     Parameters
     ----------
@@ -71,23 +71,23 @@ def explain_clusters(
     survival : tuple of str, default=None
         Names of the columns of ``annotations`` with a survival time and its event (1 happened, 0 censored).
     random_state : int, default=0
-        Draws reference samples where there are more than 2,000.
+        Seed for drawing reference samples if there are more than 2,000.
 
     Returns
     -------
     explanation : ClusterExplanation
-        ``rows``, ``typical``, ``borderline``, ``graph``, ``annotations``; ``summary()`` puts it into words,
+        ``rows``, ``typical``, ``borderline``, ``graph``, ``annotations``; ``summary()`` describes it in words,
         ``to_frame()`` and ``to_csv(path)`` give the table.
 
     See Also
     --------
     explain_annotations : Columns that were not used.
-    kernelweave.plots.ClusterHeatmapDisplay : The columns as a picture.
+    kernelweave.plots.ClusterHeatmapDisplay : The columns as a plot.
 
     Notes
     -----
     One sort for every column serves all clusters: 20,000 columns of 1,000 samples take seconds. Kernels, distances and
-    divergences have no columns; of them there are typical and borderline samples. Graphs have hubs, conductance and
+    divergences have no columns, only typical and borderline samples. Graphs have hubs, conductance and
     links as well.
 
     Examples
@@ -132,7 +132,7 @@ def explain_clusters(
 def column_effects(
     tables: tuple[NamedView, ...], labels: Ints, n_clusters: int, n_columns: int | None = COLUMNS_KEPT
 ) -> tuple[tuple[ViewExplanation, ...], tuple[ColumnEffect, ...]]:
-    """Return all columns in all clusters, and of every cluster and view those that set it apart."""
+    """Return all columns in all clusters, and of every cluster and view those that distinguish it."""
     views = _views(tables, [column_statistics(view.block, labels, n_clusters) for view in tables])
     by_column = {each.name: sp.csc_array(each.block) if sp.issparse(each.block) else each.block for each in tables}
     rows = (
@@ -147,7 +147,7 @@ def column_effects(
 def _annotations(
     labels: Ints, k: int, table: Any, survival: tuple[str, str] | None, named: bool, names: tuple[str, ...]
 ) -> AnnotationTable:
-    """Return how columns that were not used go with the clusters; rows are matched by name where both have names."""
+    """Return how unused columns are associated with the clusters; rows are matched by name where both have names."""
     by_name = named and table_index(table) is not None
     return explain_annotations(labels, table, ids=names if by_name else None, survival=survival, n_clusters=k)
 
@@ -179,7 +179,7 @@ def _holds_counts(block: Matrix) -> bool:
 
 
 def _rows(view: ViewExplanation, block: Matrix, labels: Ints, c: int, n_columns: int | None) -> list[ColumnEffect]:
-    """Return the columns of a view that set a cluster apart most."""
+    """Return the columns of a view that distinguish a cluster most."""
     stats = view.statistics
     tested = np.flatnonzero(~np.isnan(stats.p_values[:, c]))
     keys = (

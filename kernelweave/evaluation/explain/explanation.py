@@ -1,4 +1,4 @@
-"""What sets clusters apart, as small records, a table, a file and plain words."""
+"""What distinguishes clusters, as small records, a table, a file and plain words."""
 
 import math
 import os
@@ -24,7 +24,7 @@ SIGNIFICANT = 0.05
 #: What p-values of these columns do not say.
 CAUTION = (
     "The clusters were made from these columns, so p-values describe how clearly a column separates a cluster; they "
-    "are no evidence that the clusters exist."
+    "are not evidence that the clusters exist."
 )
 # Columns, typical samples and hubs of a cluster that are put into words.
 WORDED = 5
@@ -33,7 +33,7 @@ NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class ColumnEffect:
-    """One column of one view inside a cluster beside outside.
+    """One column of one view, inside a cluster compared with outside.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class ColumnEffect:
         return self.adjusted_p < SIGNIFICANT
 
     def text(self, *, with_view: bool = False) -> str:
-        """Return it in words: ``high alcohol (median 13.2 against 12.3)``."""
+        """Return the effect in words: ``high alcohol (median 13.2 against 12.3)``."""
         name = f"{self.column} of {self.view}" if with_view else self.column
         return f"{self.direction} {name} ({self._values()})"
 
@@ -131,7 +131,7 @@ class ViewExplanation:
     adjusted_p: Floats
 
     def standardized_means(self) -> Floats:
-        """Return the mean of every cluster less that of the column, in deviations, shape (columns, clusters)."""
+        """Return cluster means minus the mean of the column, in standard deviations, shape (columns, clusters)."""
         stats = self.statistics
         gaps = stats.means_inside - stats.means[:, None]
         spread = stats.deviations[:, None]
@@ -140,21 +140,21 @@ class ViewExplanation:
 
 @dataclass(frozen=True, eq=False)
 class ClusterExplanation:
-    """What sets clusters apart.
+    """What distinguishes the clusters.
 
     :func:`~kernelweave.explain.explain_clusters` makes it.
 
     Attributes
     ----------
     rows : tuple of ColumnEffect
-        For every cluster and view the columns that set it apart: those with an adjusted p-value below 0.05 first, the
+        For every cluster and view the columns that distinguish it: those with an adjusted p-value below 0.05 first, the
         largest effect first.
     sizes : ndarray of shape (n_clusters,)
         Number of samples of every cluster.
     typical : tuple of ndarray
         For every cluster the samples nearest to its mean, nearest first.
     borderline : tuple of ndarray
-        For every cluster its samples of least confidence, least first.
+        For every cluster its samples of lowest confidence, lowest first.
     samples : SampleDescriptions
         Silhouette, runner-up, confidence and disagreeing view of every sample.
     views : tuple of ViewExplanation
@@ -162,7 +162,7 @@ class ClusterExplanation:
     graph : GraphExplanation or None
         Hubs, conductance and links, for graphs.
     annotations : AnnotationTable or None
-        How columns that were not used go with the clusters.
+        How columns that were not used are associated with the clusters.
     ids : tuple of str
         Names of the samples.
     values_taken : str
@@ -186,7 +186,7 @@ class ClusterExplanation:
         return len(self.sizes)
 
     def top(self, cluster: int, n: int = 5, view: str | None = None) -> tuple[ColumnEffect, ...]:
-        """Return the columns that set a cluster apart most, of all views or of one.
+        """Return the columns that distinguish a cluster most, from all views or from one.
 
         Parameters
         ----------
@@ -203,10 +203,12 @@ class ClusterExplanation:
             In the order of ``rows``: adjusted p-values below 0.05 first, the largest effect first.
         """
         if not 0 <= cluster < self.n_clusters:
-            raise ParameterError(f"cluster={cluster!r} is none of the {self.n_clusters} clusters; they are 0, 1, ...")
+            raise ParameterError(
+                f"cluster={cluster!r} is not one of the {self.n_clusters} clusters, which are 0, 1, ..."
+            )
         names = [each.name for each in self.views]
         if view is not None and view not in names:
-            raise ParameterError(f"view={view!r} is none of the views with columns: {names}.")
+            raise ParameterError(f"view={view!r} is not one of the views with columns: {names}.")
         chosen = [row for row in self.rows if row.cluster == cluster and view in (None, row.view)]
         return tuple(sorted(chosen, key=_rank)[:n])
 
@@ -223,7 +225,7 @@ class ClusterExplanation:
         return write_atomically(path, self.csv_text())
 
     def summary(self, *, samples: bool = True) -> str:
-        """Return plain words on every cluster; without ``samples``, one line each."""
+        """Return a description of every cluster in words; without ``samples``, one line each."""
         lines = [line for c in range(self.n_clusters) for line in self._cluster_lines(c)[: None if samples else 1]]
         if self.rows:
             lines.append(f"Values are those of the tables {self.values_taken}. {CAUTION}")
@@ -237,7 +239,7 @@ class ClusterExplanation:
         if not size:
             return [f"{head}: empty"]
         told = [row.text(with_view=self._in_several(row.column)) for row in self.top(c, WORDED) if row.separates]
-        about = ", ".join(told) if told else "no column sets it apart" if self.rows else ""
+        about = ", ".join(told) if told else "no column distinguishes it" if self.rows else ""
         if self.graph is not None:
             hubs = ", ".join(self.ids[i] for i in self.graph.hubs[c][:NAMED])
             about = f"hubs {hubs}; conductance {self.graph.conductance[c]:.3g}{self._strongest_link(c)}"

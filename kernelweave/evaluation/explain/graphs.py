@@ -1,4 +1,4 @@
-"""What the edges of a graph say of clusters: hubs, how separate each cluster is, and who is tied to whom."""
+"""What the edges of a graph say about clusters: hubs, how separate each cluster is, and who is tied to whom."""
 
 from dataclasses import dataclass
 
@@ -35,14 +35,14 @@ class GraphExplanation:
 
 
 def explain_graph(A: Matrix, labels: Ints, n_clusters: int) -> GraphExplanation:
-    """Return what the edges of a symmetric graph say of its clusters, in O(edges)."""
+    """Return what the edges of a symmetric graph say about its clusters, in O(edges)."""
     edges = sp.coo_array(A)
     rows = labels[edges.row]
     columns = labels[edges.col]
     ends = np.bincount(rows * n_clusters + columns, edges.data, minlength=n_clusters**2)
     ends = ends.reshape(n_clusters, n_clusters)
     loops = np.bincount(rows, np.where(edges.row == edges.col, edges.data, 0.0), minlength=n_clusters)
-    links = (ends + ends.T) / 2.0  # equal but for the order in which they were added
+    links = (ends + ends.T) / 2.0  # equal except for the order in which they were added
     degrees = links.sum(axis=1)
     leaving = degrees - np.diagonal(links)
     smaller = np.minimum(degrees, degrees.sum() - degrees)

@@ -1,4 +1,4 @@
-"""Every column inside each cluster beside outside: ranks, means and shares, for all clusters from one sort.
+"""Every column inside each cluster compared with outside: ranks, means and shares, for all clusters from one sort.
 
 Effect      Cliff's delta: the chance that a value inside is larger than one outside, less the chance that it is
             smaller. It is 2 U / (n m) - 1 with the Mann-Whitney statistic U, and for a column of two values the
@@ -29,7 +29,7 @@ HALF_A_COUNT = 0.5
 
 @dataclass(frozen=True, eq=False)
 class ColumnStatistics:
-    """Columns inside clusters beside outside: arrays of shape (columns, clusters), or (columns,) where noted.
+    """Columns inside clusters compared with outside: arrays of shape (columns, clusters), or (columns,) where noted.
 
     NaN where nothing was observed inside, or nothing outside.
     """

@@ -137,12 +137,12 @@ def average_entropy(labels_true: ArrayLike, labels_pred: ArrayLike, *, base: flo
 
 
 def clustering_accuracy(labels_true: ArrayLike, labels_pred: ArrayLike) -> float:
-    r"""Share of samples classified rightly by the best one-to-one match of clusters with classes.
+    r"""Share of samples classified correctly by the best one-to-one match of clusters with classes.
 
     .. math:: \mathrm{ACC} = \frac{1}{N} \max_\pi \sum_k n_{k, \pi(k)}
 
-    The match is the best there is (Hungarian method). With more clusters than classes the samples of the
-    clusters left over count as wrong; with fewer, those of the classes left over do.
+    The match is optimal (Hungarian method). With more clusters than classes, the samples of unmatched
+    clusters count as wrong; with fewer, those of unmatched classes do.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def balanced_line_fit(
     n_clusters: int | None = None,
     kernel_row_sums: ArrayLike | None = None,
 ) -> float:
-    r"""How close the scores of each cluster are to a line through the origin, and how equal the sizes.
+    r"""How close the scores of each cluster are to a line through the origin, and how equal the sizes are.
 
     .. math:: \mathrm{BLF} = \eta\, \frac{1}{k} \sum_c \frac{d}{d - 1}
               \Bigl( \frac{\zeta_1^{(c)}}{\sum_l \zeta_l^{(c)}} - \frac{1}{d} \Bigr)
@@ -50,8 +50,8 @@ def balanced_line_fit(
     eta : float, default=0.75
         Weight of the fit against the balance, from 0 to 1.
     n_clusters : int, default=None
-        None for the number of distinct labels. Give it when a cluster of the model may have got no
-        sample; the labels must then be integers 0..n_clusters-1.
+        None for the number of distinct labels. Give it if a cluster of the model may be empty; the
+        labels must then be integers 0..n_clusters-1.
     kernel_row_sums : array-like of shape (n_samples,), default=None
         Sum over the training samples of the kernel with each sample. Required for two clusters, not
         used for more.
@@ -95,7 +95,7 @@ def balanced_angular_fit(
     eta: float = 0.75,
     n_clusters: int | None = None,
 ) -> float:
-    r"""How well the scores of each cluster point the way of their mean, and how equal the sizes.
+    r"""How well the scores of each cluster point in the direction of their mean, and how equal the sizes are.
 
     .. math:: \mathrm{BAF} = \eta\, \frac{1}{k} \sum_c \frac{1}{n_c} \sum_{i \in c} \cos(e_i, \bar e_c)
               + (1 - \eta)\, \frac{\min_c n_c}{\max_c n_c}
@@ -111,8 +111,8 @@ def balanced_angular_fit(
     eta : float, default=0.75
         Weight of the fit against the balance, from 0 to 1.
     n_clusters : int, default=None
-        None for the number of distinct labels. Give it when a cluster of the model may have got no
-        sample; the labels must then be integers 0..n_clusters-1.
+        None for the number of distinct labels. Give it if a cluster of the model may be empty; the
+        labels must then be integers 0..n_clusters-1.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def balanced_angular_fit(
 
     See Also
     --------
-    balanced_line_fit : asks for a line through the origin, whichever way its points lie.
+    balanced_line_fit : fits a line through the origin, whichever side its points are on.
 
     References
     ----------
@@ -180,12 +180,12 @@ def _check_scores(scores: ArrayLike, labels: ArrayLike, n_clusters: int | None) 
     if k < 2:
         raise ParameterError(
             f"The number of clusters is {k}, taken from {'labels' if n_clusters is None else 'n_clusters'}. "
-            "The balanced fits compare at least two clusters; say n_clusters if some got no sample."
+            "The balanced fits compare at least two clusters; pass n_clusters if some are empty."
         )
     if points.shape[1] != k - 1:
         raise ParameterError(
             f"scores has {points.shape[1]} columns for {k} clusters. Give the {k - 1} scores of a model with "
-            f"{k} clusters, or say n_clusters={points.shape[1] + 1} if some clusters got no sample."
+            f"{k} clusters, or pass n_clusters={points.shape[1] + 1} if some clusters are empty."
         )
     return points, codes, k
 

@@ -45,7 +45,7 @@ def kernel_silhouette(
     sample_size : int, default=None
         Average over that many samples drawn without replacement, each still compared with all others:
         an unbiased estimate at the cost of ``sample_size`` rows of the kernel. None for all samples.
-        (:func:`sklearn.metrics.silhouette_score` drops the samples that were not drawn altogether.)
+        (:func:`sklearn.metrics.silhouette_score` ignores the samples that were not drawn.)
     random_state : int, RandomState or None, default=None
         Draws the samples.
 

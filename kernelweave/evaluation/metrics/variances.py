@@ -27,7 +27,7 @@ from kernelweave.inputs import read_weights
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions import algebra
 
-_HINT = ' For vectors say kernel="linear".'
+_HINT = ' For vectors pass kernel="linear".'
 
 
 def cluster_variances(
@@ -55,8 +55,8 @@ def cluster_variances(
     labels : array-like of shape (n_samples,)
         The clusters, integers or strings.
     kernel : {"precomputed", "linear"}, default="precomputed"
-        What ``X`` is: the kernel itself, or vectors measured as they are. A square array says
-        nothing of which it is, so it is never guessed.
+        What ``X`` is: the kernel itself, or vectors used as they are. This cannot be told from a
+        square array, so it is never guessed.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, not negative; None for ones.
     n_clusters : int, default=None
@@ -120,7 +120,7 @@ def sum_of_variances(
     labels : array-like of shape (n_samples,)
         The clusters, integers or strings.
     kernel : {"precomputed", "linear"}, default="precomputed"
-        What ``X`` is: the kernel itself, or vectors measured as they are.
+        What ``X`` is: the kernel itself, or vectors used as they are.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, not negative; None for ones.
 
@@ -158,7 +158,7 @@ def max_variance(
     labels : array-like of shape (n_samples,)
         The clusters, integers or strings.
     kernel : {"precomputed", "linear"}, default="precomputed"
-        What ``X`` is: the kernel itself, or vectors measured as they are.
+        What ``X`` is: the kernel itself, or vectors used as they are.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights, not negative; None for ones.
 

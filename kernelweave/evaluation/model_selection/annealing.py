@@ -30,7 +30,7 @@ from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import streams
 
-# Temperature to begin with: steps across the whole cube at first, a tenth of it after some hundred points.
+# Temperature to begin with: steps across the whole cube at first, a tenth of it after about a hundred points.
 TEMPERATURE = 1.0
 # Quantiles stay this far from 0 and 1, where unbounded distributions have none.
 EDGE = 1e-9
@@ -56,24 +56,24 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         ``{"gamma": [loguniform(0.1, 100), loguniform(0.1, 100)]}``. Whatever else such a dict or list holds is passed
         on as it is.
     criterion : {"silhouette", "blf", "baf"} or callable, default="silhouette"
-        What to make as large as possible; see :func:`score_clustering`.
+        The score to maximise; see :func:`score_clustering`.
     eta : float, default=0.75
         Weight of the fit against the balance of cluster sizes, for ``"blf"`` and ``"baf"``.
     metric : str, default="euclidean"
         Distance between samples for ``"silhouette"``.
     sample_size : int or None, default=2000
-        Number of samples drawn for ``"silhouette"``, once for all points; None takes all.
+        Number of samples drawn for ``"silhouette"``, once for all points; None means all.
     n_iter : int, default=100
-        Number of points to try, the first at the medians of the distributions. A point met again is not fitted again.
+        Number of points to try, the first at the medians of the distributions. A repeated point is not fitted again.
     random_state : int, RandomState instance or None, default=None
-        Seed of the moves and of the judged samples; that of the estimator is another one.
+        Seed for the moves and for the samples drawn; the estimator has its own.
     verbose : int, default=0
         1 shows a progress bar with the best score.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The fitted estimator with the best score, the first of equals.
+        The fitted estimator with the best score; the first in case of ties.
     best_params_ : dict
         Its parameters among those searched.
     best_score_ : float
@@ -84,18 +84,18 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         ``"params"`` (list of dicts), ``"score"`` (NaN where the fit failed), ``"failure"`` (the error, or ""),
         ``"seconds"``: one entry per point that was fitted, in order.
     n_features_in_ : int
-        As ``best_estimator_`` has it.
+        As in ``best_estimator_``.
 
     See Also
     --------
-    score_clustering : The criteria by themselves.
+    score_clustering : The criteria on their own.
     choose_n_clusters : A path over the number of clusters, everything else fixed.
     kernelweave.plots.SearchTraceDisplay : Draws ``trace_``.
 
     Notes
     -----
-    Points the estimator refuses (a gamma over its limit, fewer sign patterns than clusters) count as worst and are
-    kept in ``trace_``; where all are refused, the first error is raised. Warnings of single fits are not shown.
+    Points that the estimator refuses (a gamma above its limit, fewer sign patterns than clusters) count as worst and
+    are kept in ``trace_``; if all are refused, the first error is raised. Warnings of single fits are not shown.
 
     ``"silhouette"`` prefers round clusters of similar width, ``"blf"`` and ``"baf"`` sharp scores and, through eta,
     clusters of equal size. They need not agree; try more than one.
@@ -142,7 +142,7 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> "AnnealingSearch":
-        """Fit the estimator at point after point and keep the best.
+        """Fit the estimator at one point after another and keep the best.
 
         Parameters
         ----------
@@ -216,12 +216,12 @@ class AnnealingSearch(MetaEstimatorMixin, ClusterMixin, BaseEstimator):
         for name, spec in self.param_distributions.items():
             if isinstance(spec, rv_continuous | rv_discrete):
                 raise ParameterError(
-                    f"param_distributions[{name!r}] is a family of distributions; say which one, as in "
+                    f"param_distributions[{name!r}] is a family of distributions; choose one of them, as in "
                     "loguniform(0.1, 10)."
                 )
             if not _is_drawn(spec):
                 raise ParameterError(
-                    f"param_distributions[{name!r}]={spec!r} leaves nothing to choose; give a distribution of "
+                    f"param_distributions[{name!r}]={spec!r} leaves no choice; give a distribution of "
                     "scipy.stats or a list of choices, or set the parameter on the estimator."
                 )
         return sum(_count(spec) for spec in self.param_distributions.values())

@@ -33,8 +33,8 @@ class ChosenClusters:
     Attributes
     ----------
     n_clusters : int
-        The number with the best score, the smallest of equals; with ``criterion="clearness"`` 1 where no clusters were
-        found.
+        The number with the best score, the smallest in case of ties; with ``criterion="clearness"`` 1 if no clusters
+        were found.
     candidates : ndarray of int
         The numbers tried.
     scores : ndarray of float
@@ -44,7 +44,7 @@ class ChosenClusters:
     best_estimator : estimator
         The fitted estimator with the best score.
     confidence : {"high", "moderate", "low", "none"} or None
-        How sure the number is; only ``criterion="clearness"`` says.
+        How certain the number is; only with ``criterion="clearness"``.
     verdict : str or None
         The same in a sentence.
     """
@@ -81,9 +81,9 @@ def choose_n_clusters(
     n_clusters : iterable of int, default=range(2, 11)
         The numbers to try, each at least 2.
     criterion : str or callable, default="silhouette"
-        As in :func:`score_clustering`, or ``"clearness"``: how far the cut of a graph of neighbours stands out against
-        data without clusters, as :class:`~kernelweave.GraphFusionClustering` chooses. It looks at X alone, fits the
-        estimator once, tells noise from clusters, and is not misled by the silhouettes of one view.
+        As in :func:`score_clustering`, or ``"clearness"``: how much the cut of a neighbour graph stands out against
+        data without clusters, as in :class:`~kernelweave.GraphFusionClustering`. It uses only X, fits the estimator
+        once, distinguishes noise from clusters, and is not misled by the silhouettes of one view.
     eta, metric, sample_size, random_state
         As in :func:`score_clustering`.
     verbose : int, default=0
@@ -110,7 +110,7 @@ def choose_n_clusters(
     """
     check_clusterer(estimator)
     if not isinstance(n_clusters, Iterable):
-        raise ParameterError(f"n_clusters={n_clusters!r} is one number; give several, as range(2, 11).")
+        raise ParameterError(f"n_clusters={n_clusters!r} is one number; give several, such as range(2, 11).")
     candidates = list(n_clusters)
     bad = [k for k in candidates if isinstance(k, bool) or not isinstance(k, Integral) or k < 2]
     if bad or not candidates:

@@ -39,7 +39,7 @@ def score_clustering(
     sample_size: int | None = MOST_JUDGED,
     random_state: RandomState = None,
 ) -> float:
-    """Judge a fitted clustering without true labels.
+    """Score a fitted clustering without true labels.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def score_clustering(
     X : array-like or views
         The samples it was fitted on, in the same order.
     criterion : {"silhouette", "blf", "baf"} or callable, default="silhouette"
-        ``"silhouette"`` works with every estimator; the balanced line fit and the balanced angular fit judge the
+        ``"silhouette"`` works with every estimator; the balanced line fit and the balanced angular fit use the
         scores of kernel spectral clustering. A callable takes the fitted estimator and X and returns a number,
         larger for better.
     eta : float, default=0.75
@@ -57,7 +57,7 @@ def score_clustering(
         Distance between samples for ``"silhouette"``, one of :func:`sklearn.metrics.pairwise_distances`; ``"cosine"``
         suits text. Kernel matrices have the distances of their feature space.
     sample_size : int or None, default=2000
-        Number of samples drawn for ``"silhouette"``, whose cost grows with its square; None takes all.
+        Number of samples drawn for ``"silhouette"``, whose cost grows with its square; None means all.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw.
 
@@ -74,10 +74,10 @@ def score_clustering(
     change it either: scale X first where columns differ in scale.
 
     With two clusters the line fit pairs the only score with the row sums of the kernel. Eigenvectors have no
-    scale, so both are divided by their root mean square first; otherwise the larger one alone would be the line.
+    scale, so both are divided by their root mean square first; otherwise the larger one alone would determine the line.
 
-    With two clusters of one view, the angular fit is the balance alone: a single score always points the way of its
-    sign. Choose an eta near 1 where clusters may differ in size.
+    With two clusters of one view, the angular fit is the balance alone: a single score always points in the direction
+    of its sign. Choose an eta near 1 if clusters may differ in size.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def judge_for(
 ) -> Callable[[Any], float]:
     """Return the function that scores fitted copies of ``estimator``; what X alone decides is computed once."""
     if hasattr(X, "__next__"):
-        raise ParameterError("X is an iterator, which can be read once only; pass arrays.")
+        raise ParameterError("X is an iterator, which can be read only once; pass arrays.")
     if callable(criterion):
         return lambda model: _number(criterion(model, X))
     if criterion not in get_args(Criterion):
@@ -117,10 +117,10 @@ def judge_for(
 
 
 def check_clusterer(estimator: Any) -> None:
-    """Refuse what is no estimator, or a class instead of an object."""
+    """Refuse what is not an estimator, or a class instead of an object."""
     known = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     if isinstance(estimator, type) or not known:
-        raise ParameterError(f"estimator={estimator!r} is no estimator: pass one, such as KernelKMeans(3).")
+        raise ParameterError(f"estimator={estimator!r} is not an estimator: pass one, such as KernelKMeans(3).")
 
 
 def _refuse_graphs(final: Any) -> None:

@@ -32,12 +32,12 @@ EQUAL_TO_LINE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SuggestedClusters:
-    """A number of clusters read off an inertia path, with what speaks for every other one.
+    """A number of clusters read off an inertia path, with the scores of all other numbers.
 
     Attributes
     ----------
     n_clusters : int or None
-        The number suggested; None where the path decides none.
+        The suggested number; None if the path is inconclusive.
     method : {"elbow", "gap", "gap_max"}
         The rule that was used.
     scores : ndarray of shape (n_max,)
@@ -61,10 +61,10 @@ def suggest_n_clusters(
 ) -> SuggestedClusters:
     r"""Read a number of clusters off an inertia path.
 
-    Use ``"elbow"`` first: it needs the path alone, but it depends on where the path ends, and it finds an
-    elbow in data without clusters too. Where that matters, ``"gap"`` and ``"gap_max"`` compare the path with those of
+    Use ``"elbow"`` first: it needs only the path, but it depends on where the path ends, and it also finds
+    an elbow in data without clusters. Where that matters, ``"gap"`` and ``"gap_max"`` compare the path with those of
     data that have no clusters, and can answer 1. ``"gap"``, the rule of its authors, stops at the first peak of the
-    gap, which is too early where the first split of the data cuts through several groups. ``"gap_max"`` looks for the
+    gap, which is too early if the first split of the data cuts through several groups. ``"gap_max"`` looks for the
     highest peak.
 
     Parameters
@@ -75,12 +75,12 @@ def suggest_n_clusters(
     method : {"elbow", "gap", "gap_max"}, default="elbow"
         The rule.
     reference_paths : array-like of shape (n_references, n_max), default=None
-        Paths of data without clusters, from :func:`reference_inertia_paths`; for the gap alone, which needs them.
+        Paths of data without clusters, from :func:`reference_inertia_paths`; required for the gap, not used otherwise.
 
     Returns
     -------
     suggestion : SuggestedClusters
-        The number of clusters and the scores behind it. ``n_clusters`` is None where the path decides none: it has
+        The number of clusters and the scores behind it. ``n_clusters`` is None if the path is inconclusive: it has
         no point below the line (``"elbow"``), or the gap still rises at its end. A longer path or another kernel width
         may help.
 
@@ -139,13 +139,13 @@ def reference_inertia_paths(
 ) -> Floats:
     """Fit an estimator to data without clusters and return the inertia paths.
 
-    The data are uniform in a box around X, with as many samples. Pass the result to :func:`suggest_n_clusters` with
-    ``method="gap"``.
+    The data are uniform in a box around X, with the same number of samples. Pass the result to
+    :func:`suggest_n_clusters` with ``method="gap"``.
 
     Parameters
     ----------
     estimator : estimator
-        One that has ``inertia_path_`` once fitted, such as :class:`~kernelweave.GlobalKernelKMeans`. It is cloned,
+        One that has ``inertia_path_`` after ``fit``, such as :class:`~kernelweave.GlobalKernelKMeans`. It is cloned,
         never changed.
     X : array-like of shape (n_samples, n_features)
         The samples whose path is to be judged. A precomputed kernel has no box around it and is refused.
@@ -153,12 +153,12 @@ def reference_inertia_paths(
         Number of reference sets, at least 2.
     box : {"principal", "features"}, default="principal"
         Sides of the box: along the principal axes of X, which follow its shape, or along the features, which keeps
-        non-negative features so.
+        non-negative features non-negative.
     sample_weight : array-like of shape (n_samples,), default=None
         The weights X was fitted with. Samples of weight 0 do not widen the box; the samples of each reference set
         carry the same weights.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws. Reference b depends on the seed and on b alone, so more references keep the first ones.
+        Seed for the draws. Reference b depends only on the seed and on b, so more references keep the first ones.
 
     Returns
     -------
@@ -167,10 +167,10 @@ def reference_inertia_paths(
 
     Notes
     -----
-    Cost: ``n_references`` fits of the estimator. With ``search="exact"`` that is long; the fast search is a fair
-    stand-in if the path itself comes from the fast search too.
+    Cost: ``n_references`` fits of the estimator. With ``search="exact"`` this takes long; the fast search is an
+    acceptable substitute if the path itself also comes from the fast search.
 
-    A kernel width that follows the data (``gamma="scale"`` or ``"median"``) is computed anew on every reference set.
+    A kernel width that follows the data (``gamma="scale"`` or ``"median"``) is computed again on every reference set.
     Give it as a number to compare paths of one kernel.
 
     Source: Tibshirani, Walther and Hastie, J. R. Statist. Soc. B 2001, section 4: ``"features"`` is their choice (a),
@@ -283,7 +283,7 @@ def _as_floats(name: str, values: Any, *, ndim: int) -> Floats:
 
 def _read_features(estimator: Any, X: Any) -> Floats:
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
-        raise ParameterError(f"estimator={estimator!r} is no estimator: pass one, such as GlobalKernelKMeans(10).")
+        raise ParameterError(f"estimator={estimator!r} is not an estimator: pass one, such as GlobalKernelKMeans(10).")
     if get_tags(estimator).input_tags.pairwise:
         raise ParameterError(
             f"estimator={type(estimator).__name__}(...) takes a precomputed kernel, and reference data need features: "

@@ -30,7 +30,7 @@ class SilhouetteScorer:
     metric : str, default="euclidean"
         Distance between samples, one of :func:`sklearn.metrics.pairwise_distances`.
     sample_size : int or None, default=2000
-        Number of samples drawn, as the cost grows with its square; None takes all.
+        Number of samples drawn, as the cost grows with its square; None means all.
     random_state : int, RandomState instance or None, default=0
         Seed of the draw.
 
@@ -41,8 +41,9 @@ class SilhouetteScorer:
     Notes
     -----
     Steps of a pipeline do not change the distances: scale X first where columns differ in scale. Several views are
-    judged one by one, and the mean counts. Kernel matrices and graphs are refused: a search passes the similarities of
-    held-out samples to the training samples alone, which say nothing about distances between the former.
+    scored one by one, and the mean is used. Kernel matrices and graphs are refused: a search passes only the
+    similarities of held-out samples to the training samples, which say nothing about distances between held-out
+    samples.
 
     Examples
     --------
@@ -67,7 +68,7 @@ class SilhouetteScorer:
         name = type(model).__name__
         if not hasattr(estimator, "predict"):
             raise ParameterError(
-                f"{name} has no predict, so that held-out samples cannot be scored. Compare fits by score_clustering."
+                f"{name} has no predict, so held-out samples cannot be scored. Compare fits by score_clustering."
             )
         views = given_views(model, samples_for_final_step(estimator, X))
         other = [view.kind for view in views if view.kind not in COMPARABLE]

@@ -1,4 +1,4 @@
-"""Work and memory of rows that lie in blocks, on workers and in files.
+"""Work and memory of rows that are in blocks, on workers and in files.
 
 The constants are what a change of ``backends/blocks`` makes stale. They were fitted to runs on two worker processes and
 on mapped files; ``tests/evaluation/test_plan_promises.py`` holds them against new ones.
@@ -27,7 +27,7 @@ SLOWER_DRAWS = 1.5
 SLOWER_PAIRS = 3.0
 # Rows that travel together to meet all others.
 SOURCE_ROWS = 8192
-# Numbers of each sample that are kept beside rows and features, and those in this process.
+# Numbers of each sample that are kept besides rows and features, and those in this process.
 KEPT = 10
 HERE = 5
 # Blocks that a thread has in hand, with copies.

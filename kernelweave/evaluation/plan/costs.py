@@ -40,7 +40,7 @@ JUDGED = 1200
 JUDGED_EXPONENT = 1.1
 # Samples that take as long to be compared with one as that takes to be entered into an index and looked up.
 INDEX_PAIRS = 5000
-# Bytes a sample of each view takes in graphs of neighbours.
+# Bytes that a sample of each view takes in graphs of neighbours.
 GRAPH_SAMPLE = 8 * 300
 
 
@@ -71,7 +71,7 @@ def added(costs: Costs) -> tuple[float, float, float]:
 
 _WORDS = {
     STORED: "the kernel matrix is stored",
-    BLOCKWISE: "kernel values are computed again at every pass, tile by tile",
+    BLOCKWISE: "kernel values are recomputed in every pass, tile by tile",
     FEATURES: "inner products of explicit features; no kernel matrix",
     GRAPH: "a sparse graph of neighbours",
     GIVEN: "the kernel matrix that is given",
@@ -147,7 +147,7 @@ def _draw(costs: Costs, job: Job, found: list[Way], often: float, n: int) -> Non
 def steps_in_words(runs: Runs, starts: int) -> str:
     """Return how many steps are assumed."""
     usual, least, most = runs.steps
-    return f"about {usual:.0f} steps a start ({least:.0f} to {most:.0f}), {starts} start(s)"
+    return f"about {usual:.0f} iterations per start ({least:.0f} to {most:.0f}), {starts} start(s)"
 
 
 def named_start(job: Job) -> str:
@@ -180,7 +180,7 @@ def _kernel_kmeans(job: Job) -> Costs:
     if "minmax" in (named_start(job), type(job.estimator).__name__[:6].lower()):
         costs.spend("assignments", 2 * job.starts * rates.step_seconds(), runs.steps)  # weights, snapshots, digests
         costs.keep("labels of each p", at_once * 50.0 * job.n)
-        costs.assumptions.append("a run of MinMax may rest when p is at its largest, or go on until max_iter")
+        costs.assumptions.append("a run of MinMax may converge when p is at its largest, or continue until max_iter")
     return costs
 
 

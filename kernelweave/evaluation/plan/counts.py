@@ -1,4 +1,4 @@
-"""How often things happen in a fit: steps, sums computed anew, samples that move.
+"""How often things happen in a fit: steps, sums recomputed, samples that move.
 
 All of it depends on the data. The figures were counted on noise, on clusters that overlap and on clear ones; a
 ``Count`` holds the usual one and the two ends.
@@ -22,7 +22,7 @@ class Runs(NamedTuple):
     """What happens in a start of kernel k-means."""
 
     steps: Count
-    sweeps: Count  # sums of clusters computed anew
+    sweeps: Count  # sums of clusters recomputed
     moved: Count  # samples whose rows update the sums, as a share of all
 
 
@@ -35,7 +35,7 @@ STAGE = Runs(Count(8, 2, 35), Count(2, 2, 2.2), Count(0.15, 0.04, 0.5))
 # max_iter: of the steps left, this share for each power of ten in the number of samples above a hundred.
 RESTLESS = 0.1
 MOST_RESTLESS = 0.4
-# Sums computed anew and moved samples while p rises, and in each restless step: where features are summed, and where
+# Sums recomputed and moved samples while p rises, and in each restless step: where features are summed, and where
 # the rows of a kernel are. A pass over features is chosen more often, since it costs as much as the rows of a sixth.
 RISING_SWEEPS = Count(2, 1, 4)
 RISING_MOVED = Count(1.0, 0.3, 2)

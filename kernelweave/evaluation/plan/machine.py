@@ -30,7 +30,7 @@ class Tables:
     value_bytes: int = 8
     on_disk: bool = False
     folder: str | None = None  # where the files are; None for the folder of temporary files
-    disk_rate: float | None = None  # bytes a second; None: to be measured
+    disk_rate: float | None = None  # bytes per second; None: to be measured
 
 
 def machine_memory() -> int | None:
@@ -62,7 +62,7 @@ def workers(n_workers: int | None, worker_memory: float | None, worker_threads: 
             raise ParameterError(f"n_workers={n_workers!r} must be 1 or more; leave it out for a fit in this process.")
         return Workers(int(n_workers), int(worker_threads), worker_memory)
     if worker_memory is not None:
-        raise ParameterError(f"worker_memory={worker_memory!r} belongs to workers; say how many with n_workers.")
+        raise ParameterError(f"worker_memory={worker_memory!r} is for workers; give their number with n_workers.")
     client = get_config().client if client is None else client
     if client is None:
         return None

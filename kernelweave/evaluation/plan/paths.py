@@ -69,7 +69,7 @@ class Job:
 
     @property
     def in_blocks(self) -> bool:
-        """Whether rows lie in blocks: on workers, or in files larger than the memory limit."""
+        """Whether rows are in blocks: on workers, or in files larger than the memory limit."""
         return self.workers is not None or self.streams
 
     @property
@@ -119,7 +119,7 @@ class Way:
         return self.kind in (STORED, BLOCKWISE, GIVEN)
 
     def kernel_bytes(self, n: int) -> int:
-        """Return what keeping it takes beside the samples."""
+        """Return what keeping it takes besides the samples."""
         if self.kind == STORED:
             return 8 * n * n
         if self.kind == FEATURES:

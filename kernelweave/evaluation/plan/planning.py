@@ -35,11 +35,11 @@ def plan(
     disk_rate: float | None = None,
     value_bytes: int = 8,
 ) -> Plan:
-    """Say what a fit will need before it is run.
+    """Predict what a fit will need before it is run.
 
     The path is the one that ``fit`` takes. Memory follows from the shape. Time follows from the shape and from the
-    speed of this machine at the present number of threads, which is measured in a second or two; the number of steps
-    depends on the data, and is assumed.
+    speed of this machine with the current number of threads, which is measured in a second or two; the number of
+    iterations depends on the data and is assumed.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def plan(
         read in blocks where one is larger than ``memory_limit``. A path names the folder that they are in, whose disk
         is then measured.
     disk_rate : float, default=None
-        Bytes a second that are read from the disk, or by each worker; by default they are measured here and assumed
-        of workers.
+        Bytes per second read from the disk, or by each worker; by default it is measured here and assumed
+        for workers.
     value_bytes : int, default=8
         Bytes of a stored value: 4 in single precision.
 
@@ -77,7 +77,7 @@ def plan(
     >>> from kernelweave import KernelKMeans, plan
     >>> planned = plan(KernelKMeans(10), 1_000_000, 50)
     >>> planned.path.partition(": ")[2]
-    'kernel values are computed again at every pass, tile by tile'
+    'kernel values are recomputed in every pass, tile by tile'
     >>> planned.seconds > 600
     True
     """
@@ -94,7 +94,7 @@ def plan(
         "n_clusters": k if asked == k else None,
     }
     if name not in METHODS:
-        return Plan(**known, path=f"not known; there are estimates for {', '.join(METHODS)}")
+        return Plan(**known, path=f"unknown; there are estimates for {', '.join(METHODS)}")
     estimator._validate_params()
     faults = _faults(estimator, n, widths, k, there)
     spreadable = estimator._takes_blocks and name not in blocks.WITHOUT_ESTIMATE
@@ -124,7 +124,9 @@ def _why_loaded(job: Job) -> str:
 def _tables(from_disk: Any, disk_rate: float | None, value_bytes: int) -> Tables:
     """Return how samples are stored."""
     if disk_rate is not None and not disk_rate > 0:
-        raise ParameterError(f"disk_rate={disk_rate!r} must be above 0, in bytes a second; leave it out to measure it.")
+        raise ParameterError(
+            f"disk_rate={disk_rate!r} must be above 0, in bytes per second; leave it out to measure it."
+        )
     if not isinstance(value_bytes, Integral) or not 1 <= int(value_bytes) <= 8:
         raise ParameterError(f"value_bytes={value_bytes!r} must be 1 to 8: 4 for single precision, 8 for double.")
     folder = None if isinstance(from_disk, bool) else fspath(from_disk)
@@ -180,7 +182,7 @@ def _spread_plan(known: dict[str, Any], job: Job, there: Workers, faults: list[s
     warnings = list(faults)
     if there.memory is not None and memory[WORKER] > there.memory:
         need = spreading.enough_workers(job, there)
-        remedy = "Take workers with more memory" if need is None else f"Take {need:,} such workers"
+        remedy = "Use workers with more memory" if need is None else f"Use {need:,} such workers"
         needed = f"each worker needs {size(memory[WORKER])} and has {size(there.memory)}."
         single = "" if job.value_bytes < 8 else ", or tables in single precision (float32)"
         warnings.append(f"{needed} {remedy}{single}.")
@@ -219,17 +221,19 @@ def _faults(estimator: Any, n: int, widths: tuple[int, ...], k: int, there: Work
             "also where neighbours are searched on workers."
         )
     elif getattr(estimator, "storage", "auto") == "dense":
-        found.append("storage='dense' keeps all pairs of samples, which tables on workers cannot; leave it out.")
+        found.append(
+            "storage='dense' stores all pairs of samples, which is not possible for tables on workers; leave it out."
+        )
     return found
 
 
 def _without_sample(job: Job) -> list[str]:
-    """Return why a method that is trained on samples in memory refuses rows that lie elsewhere."""
+    """Return why a method that is trained on samples in memory refuses rows that are elsewhere."""
     if not trained.on_a_sample(job) or trained.training_samples(job) < job.n:
         return []
     wanted = job.setting("n_train_samples")
-    text = f"n_train_samples={wanted} trains on all samples, which lie elsewhere: the fit ends with an error."
-    return [f"{text} Train on some of them, as n_train_samples=5000."]
+    text = f"n_train_samples={wanted} trains on all samples, which are elsewhere: the fit ends with an error."
+    return [f"{text} Train on some of them, for example with n_train_samples=5000."]
 
 
 def _too_large(job: Job, needed: int) -> list[str]:
@@ -237,7 +241,7 @@ def _too_large(job: Job, needed: int) -> list[str]:
     there = machine_memory()
     if there is None or needed <= there:
         return []
-    text = f"this process needs {size(needed)}, and the machine has {size(there)}."
+    text = f"this process needs {size(needed)}, but the machine has {size(there)}."
     return [f"{text} {_remedy(job, there)}"]
 
 
@@ -246,7 +250,7 @@ def _remedy(job: Job, there: int) -> str:
     if job.workers is not None:
         return "Run the client on a machine with more memory: labels and weights of all samples are kept there."
     if job.streams:
-        return "Numbers of all samples are kept, as labels: spread the rows over workers, or fit on a sample of them."
+        return "Labels and other results of all samples stay in memory: use workers, or fit on a sample of the rows."
     square = 8.0 * job.n**2 * job.views
     if job.setting("storage", "auto") == "dense" and square > 0.5 * there:
         return f"storage='dense' keeps {size(square)}; use storage='auto', or approximation='nystroem'."
@@ -255,7 +259,7 @@ def _remedy(job: Job, there: int) -> str:
     if there < job.limit and getattr(job.estimator, "memory_limit", None) is not None:
         return f"Lower memory_limit, which allows {size(job.limit)}."
     if hasattr(job.estimator, "n_train_samples"):
-        return "Train on some of the samples, as n_train_samples=5000; the others are assigned."
+        return "Train on some of the samples, for example with n_train_samples=5000; the others are assigned."
     if hasattr(job.estimator, "approximation"):
         return "Use approximation='nystroem', or fit on a sample and predict the others."
     return "Fit on a sample of the data and predict the others."
@@ -273,7 +277,7 @@ def _too_long(job: Job, costs: Costs) -> list[str]:
 def _shortcut(job: Job) -> str:
     """Return how a fit takes less time."""
     if hasattr(job.estimator, "n_train_samples"):
-        return "Train on some of the samples, as n_train_samples=5000; the others are assigned."
+        return "Train on some of the samples, for example with n_train_samples=5000; the others are assigned."
     if getattr(job.estimator, "search", None) == "exact":
         return "Use search='fast', or set time_budget."
     if getattr(job.estimator, "approximation", "") is None:
@@ -282,5 +286,5 @@ def _shortcut(job: Job) -> str:
             return "Its time grows with n^2: use approximation='nystroem', or fit on a sample and predict the others."
         if kinds == {FEATURES}:
             more = "Run it on workers" if job.workers is None else "Take more workers"
-            return f"{more}, take fewer starts (n_init), or fit on a sample and predict the others."
+            return f"{more}, use fewer starts (n_init), or fit on a sample and predict the others."
     return "Fit on a sample of the data and predict the others."

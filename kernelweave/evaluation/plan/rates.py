@@ -37,7 +37,7 @@ MANY = 256
 # Seconds a measurement may go on being repeated.
 PATIENCE = 0.12
 PILOT_PATIENCE = 0.3
-# Samples of the measurement of what a step costs beside its arithmetic, of eigenvectors and of neighbours.
+# Samples of the measurement of what a step costs besides its arithmetic, of eigenvectors and of neighbours.
 FEW_ROWS = 60
 SPECTRAL_ROWS = 1500
 DECOMPOSED = 400
@@ -55,7 +55,7 @@ class KernelRates:
     """
 
     fill: float
-    sweep: float  # sums of all clusters, computed anew
+    sweep: float  # sums of all clusters, recomputed
     gains: float  # of all samples as new centres; always for each pair of samples
     move: float  # update of the sums; for each value in the rows of moved samples
     assign: float
@@ -171,7 +171,7 @@ def _gain_seconds(op: KernelOperator) -> float:
 
 @cache
 def step_seconds() -> float:
-    """Return what a step of a run costs beside its arithmetic."""
+    """Return what a step of a run costs besides its arithmetic."""
     op = FeatureKernel(noise(FEW_ROWS, 2))
     labels = np.arange(FEW_ROWS) % 5
     weights = np.ones(FEW_ROWS)
@@ -231,7 +231,7 @@ def map_seconds(method: Any, kernel: Any, params: tuple[tuple[str, Any], ...], w
 
 @cache
 def disk_rate(folder: str | None) -> float:
-    """Return the bytes a second that are read from a file in a folder, which the system does not have in memory."""
+    """Return the bytes per second read from a file in a folder that the system has not cached in memory."""
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".kernelweave-") as file:
         file.write(np.random.default_rng(0).bytes(DISK_BYTES))
         file.flush()
@@ -247,7 +247,7 @@ def disk_rate(folder: str | None) -> float:
 
 @cache
 def copy_rate() -> float:
-    """Return the bytes a second that are copied in memory."""
+    """Return the bytes per second copied in memory."""
     values = np.ones(2**20)
     return values.nbytes / mean_seconds(values.copy, PATIENCE / 4)
 

@@ -29,7 +29,7 @@ class Plan:
     memory_parts : dict of str to dict of str to int
         What they are made of.
     bytes_per_step, bytes_per_start : int
-        What travels between this process and all workers in a step of a run, and beside that once a start; 0 where
+        What travels between this process and all workers in a step of a run, and besides that once per start; 0 where
         everything is in one process.
     bytes_read_per_step : int
         What a step reads from files, where these are larger than the memory limit; 0 elsewhere.
@@ -77,9 +77,9 @@ class Plan:
         for process, total in self.memory.items():
             lines += _wrapped("memory", f"{size(total)} in {process}: {_shares(self.memory_parts[process], size)}")
         if self.bytes_per_step or self.bytes_per_start:
-            lines.append(f"travels   {size(self.bytes_per_step)} a step, and {size(self.bytes_per_start)} a start")
+            lines.append(f"traffic   {size(self.bytes_per_step)} per step, and {size(self.bytes_per_start)} per start")
         if self.bytes_read_per_step:
-            lines.append(f"reads     {size(self.bytes_read_per_step)} a step from files")
+            lines.append(f"reads     {size(self.bytes_read_per_step)} per step from files")
         lines += self._time()
         for assumption in self.assumptions:
             lines += _wrapped("assumed", assumption)
@@ -95,7 +95,7 @@ class Plan:
 
     def _time(self) -> list[str]:
         if self.seconds is None or self.seconds_range is None:
-            return ["time      no estimate exists for this method"]
+            return ["time      there is no estimate for this method"]
         low, high = self.seconds_range
         about = f"about {duration(self.seconds)} ({duration(low)} to {duration(high)})"
         return _wrapped("time", f"{about}: {_shares(self.seconds_parts, duration)}")

@@ -1,4 +1,4 @@
-"""Memory, work and traffic of fits on the workers of a cluster, where rows lie in blocks.
+"""Memory, work and traffic of fits on the workers of a cluster, where rows are in blocks.
 
 What travels was counted on small clusters: a step is five rounds to all workers; the means of clusters go to every
 worker, and sums of as many numbers come back. The constants are of Dask and of ``backends/blocks/dask_workers.py``.
@@ -26,10 +26,10 @@ BLOCK_BYTES = 150
 CLUSTER_ANSWER = 40
 # Blocks for each worker from which on neighbours lie together, and their sums travel as one.
 MANY = 8
-# Assumed where no client tells: seconds of a round, beside those for each worker.
+# Assumed where no client tells: seconds of a round, besides those for each worker.
 ROUND = 0.012
 ROUND_OF_WORKER = 0.001
-# Assumed: bytes a second through the scheduler, and from where each worker reads its rows.
+# Assumed: bytes per second through the scheduler, and from where each worker reads its rows.
 NETWORK = 125e6
 STORAGE = 200e6
 # Bytes of a client of Dask in this process.
@@ -69,7 +69,8 @@ def spread(job: Job, workers: Workers) -> Spread:
     costs.assumptions.insert(0, steps_in_words(runs, starts))
     how = "measured" if workers.round_seconds else "assumed"
     costs.assumptions.append(
-        f"threads of workers as fast as those here; {wait * 1000:.0f} ms a round ({how}), {size(NETWORK)}/s to workers"
+        f"threads of workers as fast as those here; {wait * 1000:.0f} ms per round ({how}), "
+        f"{size(NETWORK)}/s to workers"
     )
     per_start += blocks.search(costs, job)
     here = {"Python and libraries": float(PROCESS + CLIENT), "labels and weights": blocks.HERE * 8.0 * job.n}
@@ -96,7 +97,7 @@ def enough_workers(job: Job, workers: Workers) -> int | None:
 
 
 def _share(job: Job, way: Way, workers: Workers) -> blocks.Share:
-    """Return what a worker has; features are kept where they fit into the memory limit beside the rows."""
+    """Return what a worker has; features are kept where they fit into the memory limit together with the rows."""
     busy = used(job, workers)
     rows = math.ceil(job.n / busy)
     # Features of several views are kept side by side, if at all.
@@ -109,7 +110,7 @@ def _share(job: Job, way: Way, workers: Workers) -> blocks.Share:
 def _words(way: Way, workers: Workers, job: Job, share: blocks.Share) -> str:
     kind = "inner products of explicit features" if way.kind == FEATURES else "kernel values of all pairs, never stored"
     if not share.kept and not blocks.only_shifts(job, way):
-        kind += ", computed again at every pass (memory_limit)"
+        kind += ", recomputed in every pass (memory_limit)"
     busy = used(job, workers)
     idle = f"{busy:,} of " if busy < workers.count else ""
     many = f"{idle}{workers.count:,} worker(s) of {workers.threads} thread(s)"
@@ -136,7 +137,7 @@ def _answers(job: Job, workers: Workers) -> float:
 
 
 def _traffic(job: Job, way: Way, workers: Workers) -> tuple[float, float]:
-    """Return the bytes of a step, and of a start beside them."""
+    """Return the bytes of a step, and of a start besides them."""
     busy = used(job, workers)
     answers = _answers(job, workers)
     round_bytes = busy * ROUND_BYTES + blocks.n_blocks(job) * BLOCK_BYTES / STEP_ROUNDS

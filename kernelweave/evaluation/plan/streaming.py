@@ -59,5 +59,5 @@ def _read(costs: Costs, job: Job, first: float, in_steps: Count) -> None:
     again = rates.copy_rate() if cached else rate
     costs.spend("reading files", job.stored_bytes / rate + (first - 1) * job.stored_bytes / again)
     costs.spend("reading files", job.stored_bytes / again, in_steps)
-    what = "once, then the system has them in memory" if cached else "at every pass"
+    what = "once, then the system keeps them in memory" if cached else "at every pass"
     costs.assumptions.append(f"{size(job.stored_bytes)} in files are read at {size(rate)}/s ({known}) {what}")

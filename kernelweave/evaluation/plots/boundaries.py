@@ -1,4 +1,4 @@
-"""Where clusters end, as a picture: regions of the plane by cluster, one panel for each view."""
+"""Where clusters end, as a plot: regions of the plane by cluster, one panel for each view."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -32,23 +32,23 @@ TINT = 0.3
 
 
 class BoundaryDisplay:
-    """Regions of the plane by the cluster a sample there would get, with samples on top.
+    """Regions of the plane, coloured by the cluster that a sample there would get, with samples on top.
 
     A model of one view with two features has one panel, a multi-view kernel spectral model with views of two features
-    has one for each view. Of a point in one panel only that view is known, so the scores of that view alone decide: by
-    the codebook of the view with ``assignment="per_view"``, else by the joint one. Samples have the clusters that all
+    has one for each view. A point in a panel is known only in that view, so only the scores of that view decide: by the
+    codebook of the view with ``assignment="per_view"``, otherwise by the joint one. Samples have the clusters that all
     views together give them, or known classes.
 
-    Regions are grey where the model knows nothing: kernel rows vanish far from all training samples, and the scores
-    there are those of no sample at all.
+    Regions are grey where the model has no information: far from all training samples, kernel rows vanish and scores
+    are meaningless.
 
-    Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
+    Create one with :meth:`from_estimator`; redraw it elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
 
     Parameters
     ----------
     points : list of ndarray of shape (n_samples, 2)
-        Where the samples lie, panel by panel.
+        Positions of the samples, panel by panel.
     regions : list of ndarray of shape (n_grid, n_grid)
         Regions at the points of a grid, rows from bottom to top; -1 is grey.
     extents : list of ndarray of four float
@@ -71,9 +71,9 @@ class BoundaryDisplay:
     images_ : list of matplotlib AxesImage
         The regions, one image for each panel.
     legend_ : matplotlib Legend
-        The legend, beside the last panel. Of more than 12 clusters it lists the first ones.
+        The legend, beside the last panel. With more than 12 clusters it lists only the first ones.
     texts_ : list of matplotlib Annotation
-        Where there are more, the numbers or classes of the clusters, written on their samples.
+        If there are more, the numbers or classes of the clusters, written on their samples.
 
     See Also
     --------
@@ -133,8 +133,8 @@ class BoundaryDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            Anything with ``predict``, a pipeline too, for two features; for several views a
-            :class:`~kernelweave.MultiViewKernelSpectralClustering`. Of a search its best estimator is taken.
+            Anything with ``predict``, including a pipeline, for two features; for several views a
+            :class:`~kernelweave.MultiViewKernelSpectralClustering`. For a search, its best estimator is used.
         X : array-like or sparse matrix of shape (n_samples, 2), or views of two features each, as in ``fit``
             The samples to draw, new ones or those of ``fit``.
         labels : array-like of shape (n_samples,), default=None
@@ -144,8 +144,8 @@ class BoundaryDisplay:
         n_grid : int, default=200
             Points of the grid in each direction.
         least_degree : float, default=1e-3
-            Of kernel spectral models: points are grey whose kernel row adds up to less than this share of the median
-            degree of the training samples. 0 leaves none grey.
+            For kernel spectral models: points whose kernel row adds up to less than this share of the median degree of
+            the training samples are grey. With 0 none are grey.
         axes : matplotlib Axes or array of them, default=None
             Where to draw, one for each panel; a new figure by default.
         **scatter_kwargs : dict
@@ -157,7 +157,7 @@ class BoundaryDisplay:
             The display, drawn.
         """
         if isinstance(n_grid, bool) or not isinstance(n_grid, Integral) or n_grid < 2:
-            raise ParameterError(f"n_grid={n_grid!r} must be a whole number from 2 on.")
+            raise ParameterError(f"n_grid={n_grid!r} must be a whole number of at least 2.")
         if isinstance(least_degree, bool) or not isinstance(least_degree, Real) or not 0 <= float(least_degree) < 1:
             raise ParameterError(f"least_degree={least_degree!r} must be a number from 0 to below 1.")
         estimator = getattr(estimator, "best_estimator_", estimator)

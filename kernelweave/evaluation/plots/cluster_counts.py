@@ -1,4 +1,4 @@
-"""Scores over the number of clusters as a picture."""
+"""Scores over the number of clusters as a plot."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,9 +19,9 @@ BOTTOM = 0.03
 class ClusterCountDisplay:
     """Scores over the number of clusters, with the chosen number marked.
 
-    Numbers the estimator refused are crosses at the bottom.
+    Numbers that the estimator refused are shown as crosses at the bottom.
 
-    Make one with :meth:`from_estimator` or :meth:`from_choice`; draw it again elsewhere with :meth:`plot`. Drawing
+    Create one with :meth:`from_estimator` or :meth:`from_choice`; redraw it elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
 
     Parameters
@@ -111,7 +111,7 @@ class ClusterCountDisplay:
     def from_choice(
         cls, choice: ChosenClusters, *, name: str | None = None, ax: Any = None, **line_kwargs: Any
     ) -> "ClusterCountDisplay":
-        """Draw a choice made before.
+        """Draw an existing choice.
 
         Parameters
         ----------

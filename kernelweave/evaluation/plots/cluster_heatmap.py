@@ -1,4 +1,4 @@
-"""What sets clusters apart, as a picture."""
+"""What distinguishes clusters, as a plot."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ NUMBERED = 120
 
 
 class ClusterHeatmapDisplay:
-    """Columns that set clusters apart, by cluster: means in deviations from the mean of all samples.
+    """Columns that distinguish clusters: cluster means in standard deviations from the mean of all samples.
 
-    Red is above the mean, blue below. Columns are those with the largest effects in each cluster, and stand in the
-    order of the clusters that they set apart.
+    Red is above the mean, blue below. Columns are those with the largest effects in each cluster, in the
+    order of the clusters that they distinguish.
 
-    Make one with :meth:`from_estimator` or :meth:`from_explanation`; draw it again elsewhere with :meth:`plot`. Drawing
+    Create one with :meth:`from_estimator` or :meth:`from_explanation`; redraw it elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
 
     Parameters
@@ -87,7 +87,7 @@ class ClusterHeatmapDisplay:
         feature_names: Any = None,
         ax: Any = None,
     ) -> "ClusterHeatmapDisplay":
-        """Explain the clusters of a fitted estimator, and draw the columns that set them apart.
+        """Explain the clusters of a fitted estimator, and draw the columns that distinguish them.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class ClusterHeatmapDisplay:
     def from_explanation(
         cls, explanation: ClusterExplanation, *, n_columns: int = 4, view: str | None = None, ax: Any = None
     ) -> "ClusterHeatmapDisplay":
-        """Draw the columns of an explanation that is known.
+        """Draw the columns of an existing explanation.
 
         Parameters
         ----------

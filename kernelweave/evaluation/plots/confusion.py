@@ -1,4 +1,4 @@
-"""Clusters beside known classes, as a picture."""
+"""Clusters compared with known classes, as a plot."""
 
 from typing import Any
 
@@ -31,9 +31,9 @@ class ConfusionDisplay:
     """How many samples of every class lie in every cluster, with clusters in the order that matches the classes best.
 
     Unlike a classifier's, this table need not be square, and the names of clusters mean nothing: columns are ordered so
-    that the diagonal holds as much as it can (Hungarian method). Shades are shares of the class.
+    that the diagonal is as large as possible (Hungarian method). Shades are shares of the class.
 
-    Make one with :meth:`from_estimator` or :meth:`from_predictions`; draw it again elsewhere with :meth:`plot`. Drawing
+    Create one with :meth:`from_estimator` or :meth:`from_predictions`; redraw it elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Two clusters of a method with learned kernels as a picture: kernel weights and decision values."""
+"""Two clusters of a method with learned kernels as a plot: kernel weights and decision values."""
 
 import re
 from typing import Any
@@ -37,7 +37,7 @@ class DecisionDisplay:
     Decision values are 0 at the border between the clusters and -1 and 1 at the margin, which is shaded in between. The
     legend counts the samples of each cluster and those inside the margin.
 
-    Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
+    Create one with :meth:`from_estimator`; redraw it elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
 
     Parameters
@@ -132,7 +132,7 @@ class DecisionDisplay:
         decisions = np.asarray(model.decision_function(samples_for_final_step(estimator, X)))
         if decisions.ndim != 1:
             raise ParameterError(
-                f"The picture shows one border, but the estimator has {decisions.shape[1]} (n_clusters="
+                f"The plot shows one border, but the estimator has {decisions.shape[1]} (n_clusters="
                 f"{model.n_clusters}). Fit it with n_clusters=2, on samples that differ."
             )
         sides = (decisions > 0).astype(np.intp) if labels is None else _two_clusters(labels, len(decisions))

@@ -26,20 +26,20 @@ LEAST_ROOM = 0.035
 
 
 class ObjectivePathDisplay:
-    """The objective after every outer step of a fit.
+    """The objective after every outer iteration of a fit.
 
-    A path that is still moving at its end shows that ``max_iter`` was too small; one that ends at once, that the start
-    decided everything.
+    A path that is still moving at its end shows that ``max_iter`` was too small; one that ends at once shows that the
+    start decided everything.
 
-    Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
+    Create one with :meth:`from_estimator`; redraw it elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
 
     Parameters
     ----------
     path : ndarray of shape (n_steps,)
-        The objective after every step.
+        The objective after every iteration.
     converged : bool or None, default=None
-        Whether the fit ended by itself; None leaves it out.
+        Whether the fit converged; None leaves it out.
     first : int, default=1
         Number of the first entry: 0 where it is the objective of the start.
     name : str, default="objective"
@@ -80,7 +80,7 @@ class ObjectivePathDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            Any of this library, or a pipeline that ends in one.
+            Any estimator of this library, or a pipeline that ends in one.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
         **line_kwargs : dict
@@ -119,13 +119,13 @@ class ObjectivePathDisplay:
             line_kwargs, color=shades_of(ax).line, linewidth=1.8, marker="o" if len(steps) <= 50 else "", markersize=4
         )
         (self.line_,) = ax.plot(steps, self.path, **style)
-        ax.set_xlabel("step")
+        ax.set_xlabel("iteration")
         ax.set_ylabel(self.name)
         counts(ax.xaxis)
         numbers(ax.yaxis)
         if self.converged is not None:
-            ends = "ended by itself" if self.converged else "stopped by max_iter"
-            ax.set_title(f"{steps[-1]:,} step{'' if steps[-1] == 1 else 's'}, {ends}")
+            ends = "converged" if self.converged else "stopped by max_iter"
+            ax.set_title(f"{ends} after {steps[-1]:,} iteration{'' if steps[-1] == 1 else 's'}")
         dress(ax, grid="both")
         self.ax_ = ax
         self.figure_ = ax.figure
@@ -135,12 +135,12 @@ class ObjectivePathDisplay:
 class SilhouetteDisplay:
     """Silhouettes of the samples, sorted within their clusters.
 
-    A silhouette near 1 belongs to a sample deep in its cluster, near 0 to one between two, below 0 to one that lies
-    nearer to another cluster. Distances are those between the samples as they are given, whatever kernel the model has,
-    and of several views the mean over the views is drawn: the mean is that of
+    A silhouette near 1 belongs to a sample deep inside its cluster, one near 0 to a sample between two clusters, and
+    one below 0 to a sample that is nearer to another cluster. Distances are those between the samples as they are
+    given, whatever kernel the model has, and of several views the mean over the views is drawn: the mean is that of
     :func:`~kernelweave.model_selection.score_clustering` and of the report.
 
-    Make one with :meth:`from_estimator` or :meth:`from_predictions`; draw it again elsewhere with :meth:`plot`. Drawing
+    Create one with :meth:`from_estimator` or :meth:`from_predictions`; redraw it elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
 
     Parameters
@@ -194,14 +194,14 @@ class SilhouetteDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            Any of this library but for graphs, or a pipeline that ends in one.
+            Any estimator of this library except those for graphs, or a pipeline that ends in one.
         X : array-like or views, as in ``fit``
             The training samples, or the kernel matrix; of a pipeline, what goes into its first step, and what its last
             step receives is measured.
         metric : str, default="euclidean"
             Distance between samples.
         sample_size : int or None, default=2000
-            Number of samples drawn, as silhouettes cost the square of it; None takes all.
+            Number of samples drawn, since the cost grows with its square; None means all.
         random_state : int, RandomState instance or None, default=0
             Seed of the draw.
         ax : matplotlib Axes, default=None
@@ -228,7 +228,7 @@ class SilhouetteDisplay:
 
     @classmethod
     def from_predictions(cls, silhouettes: Any, labels: Any, *, ax: Any = None) -> "SilhouetteDisplay":
-        """Draw silhouettes that are known, such as those of :func:`kernelweave.metrics.kernel_silhouette_samples`.
+        """Draw existing silhouettes, such as those of :func:`kernelweave.metrics.kernel_silhouette_samples`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Samples of any kernel in the plane, by cluster, as a picture."""
+"""Samples of any kernel in the plane, by cluster, as a plot."""
 
 from numbers import Integral
 from typing import Any
@@ -38,16 +38,16 @@ NEIGHBOUR_GRAPH = "nearest_neighbors"
 class EmbeddingDisplay:
     """The samples in the plane of the two leading kernel principal components, by cluster.
 
-    Near points have similar kernel rows. The plane does not show distances in full. Where the axes are principal
+    Nearby points have similar kernel rows. The plane does not show distances completely. Where the axes are principal
     components of the data they give their shares of the variance; shares of a kernel's or a graph's spectrum say little
-    about the data and are not written.
+    about the data and are not shown.
 
     Regions of the clusters are drawn on request, by the clusters of the nearest samples in the picture, not by
     ``predict``: points of the plane are not samples, and most of the plane holds none.
 
     Clusters beyond 12 are named on their samples, and the legend lists the first ones.
 
-    Make one with :meth:`from_estimator` or :meth:`from_predictions`; draw it again elsewhere with :meth:`plot`. Drawing
+    Create one with :meth:`from_estimator` or :meth:`from_predictions`; redraw it elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
 
     Parameters
@@ -115,11 +115,11 @@ class EmbeddingDisplay:
         estimator : fitted estimator
             A kernel method of this library (of several views, the weighted sum of kernels is used), or any other
             clusterer: of distances or divergences the axes are those of classical scaling, of a graph two eigenvectors
-            of its random walk, and of several views without a sum of kernels every view counts the same.
+            of its random walk, and several views without a sum of kernels have equal weight.
         X : array-like or views, as in ``fit``
             The training samples.
         max_samples : int, default=2000
-            So many are drawn at random where there are more: the cost grows with the cube of it.
+            Largest number of samples, drawn at random if there are more; the cost grows with its cube.
         regions : bool, default=False
             Whether to colour the regions of the clusters.
         random_state : int, RandomState instance or None, default=0
@@ -136,7 +136,7 @@ class EmbeddingDisplay:
         if not hasattr(final, "labels_"):
             raise ParameterError(f"estimator={type(final).__name__}(...) has no labels_. Fit it first.")
         if isinstance(max_samples, bool) or not isinstance(max_samples, Integral) or int(max_samples) < 2:
-            raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 2 on.")
+            raise ParameterError(f"max_samples={max_samples!r} must be a whole number of at least 2.")
         clustering = read_clustering(estimator, X)
         rows = draw(clustering.n_samples, int(max_samples), random_state, "displayed samples")
         points, shares, name = _plane(clustering, rows)
@@ -166,7 +166,7 @@ class EmbeddingDisplay:
         matrix = np.asarray(K, dtype=np.float64)
         codes = np.asarray(labels)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] != len(codes):
-            raise ParameterError(f"K of shape {matrix.shape} and {len(codes)} labels do not belong together.")
+            raise ParameterError(f"K of shape {matrix.shape} and {len(codes)} labels do not match.")
         if not np.isfinite(matrix).all():
             raise ParameterError("K holds values that are not finite.")
         points, shares = kernel_components(matrix, 2)

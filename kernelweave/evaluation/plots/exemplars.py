@@ -1,4 +1,4 @@
-"""Convex mixtures as a picture: samples with their priors, and the exemplars."""
+"""Convex mixtures as a plot: samples with their priors, and the exemplars."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,13 +36,13 @@ class ExemplarDisplay:
     one is a dot, others have a thin outline, exemplars a thick one. The number beside an exemplar is its cluster, as in
     ``labels_``; no more than 40 are written, and none that would cover another.
 
-    Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
+    Create one with :meth:`from_estimator`; redraw it elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
 
     Parameters
     ----------
     points : ndarray of shape (n_samples, 2)
-        Where the samples lie in the picture.
+        Positions of the samples in the plot.
     labels : ndarray of shape (n_samples,)
         Their clusters.
     priors : ndarray of shape (n_samples,)
@@ -61,7 +61,7 @@ class ExemplarDisplay:
     exemplars_ : list of matplotlib PathCollection
         The outlined markers, one for each exemplar.
     texts_ : list of matplotlib Annotation
-        The numbers beside them.
+        The numbers next to them.
 
     See Also
     --------
@@ -107,7 +107,7 @@ class ExemplarDisplay:
             put side by side for that, each brought to variance 1, and sparse ones are not centred. May be None where
             ``embedding`` is passed.
         embedding : array-like of shape (n_samples, 2), default=None
-            Where the samples lie instead, for instance from t-SNE. Needed where X holds divergences or kernel values,
+            Positions of the samples, for instance from t-SNE. Needed where X holds divergences or kernel values,
             and where samples are absent from views.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.

@@ -40,7 +40,7 @@ class ExponentDisplay:
 
     :meth:`from_estimator` fits a multi-view method, or several, for a number of exponents. It draws a panel of bars for
     each method, one bar for each view, and a panel with the NMI where classes are known. :meth:`from_path` shows what
-    ``p="auto"`` went by. :meth:`plot` draws again elsewhere. Drawing needs matplotlib, which ``kernelweave[plots]``
+    ``p="auto"`` went by. :meth:`plot` redraws it elsewhere. Drawing needs matplotlib, which ``kernelweave[plots]``
     installs.
 
     Parameters
@@ -54,7 +54,7 @@ class ExponentDisplay:
     nmi : dict of str to ndarray of shape (n_exponents,), default=None
         Agreement with known classes, by name of the method.
     stability : ndarray of shape (n_exponents,), default=None
-        How well clusters survive resampling.
+        How stable clusters are under resampling.
     chosen : float, default=None
         The exponent to mark beside its stability.
 
@@ -131,7 +131,7 @@ class ExponentDisplay:
         X : views, as in ``fit``
             The samples.
         p : sequence of float or "uniform", default=(1, 1.5, 2, 3, 4, 5, 6, "uniform")
-            Exponents; ``"uniform"`` stands for equal weights. Every one is another fit. To pay for a costly start
+            Exponents; ``"uniform"`` stands for equal weights. Every one is another fit. To compute a costly start only
             once, pass its labels as ``init``.
         y : array-like of shape (n_samples,), default=None
             Known classes, to draw the NMI as well. No fit uses them.
@@ -345,7 +345,7 @@ def _exponents(p: Any) -> Floats:
     numbers = [np.inf if isinstance(value, str) and value == UNIFORM else value for value in p]
     bad = [value for value in numbers if not (isinstance(value, int | float | np.number) and value >= 1)]
     if bad:
-        raise ParameterError(f"p has {bad[0]!r}; exponents are numbers from 1 on, or 'uniform' for equal weights.")
+        raise ParameterError(f"p has {bad[0]!r}; exponents are numbers of at least 1, or 'uniform' for equal weights.")
     return np.array(numbers, dtype=np.float64)
 
 

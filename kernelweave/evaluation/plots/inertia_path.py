@@ -1,4 +1,4 @@
-"""The inertia path as a picture: objective over the number of clusters, the suggested number marked."""
+"""The inertia path as a plot: objective over the number of clusters, the suggested number marked."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ RULES = {"elbow": "elbow", "gap": "gap", "gap_max": "largest gap"}
 class InertiaPathDisplay:
     """Inertia over the number of clusters, with a suggested number marked.
 
-    Make one with :meth:`from_estimator` or :meth:`from_path`; draw it again elsewhere with :meth:`plot`. Drawing needs
+    Create one with :meth:`from_estimator` or :meth:`from_path`; redraw it elsewhere with :meth:`plot`. Drawing needs
     matplotlib, which ``kernelweave[plots]`` installs.
 
     Parameters

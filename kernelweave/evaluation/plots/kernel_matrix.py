@@ -1,4 +1,4 @@
-"""The kernel matrix as a picture, ordered by cluster."""
+"""The kernel matrix as a plot, ordered by cluster."""
 
 from collections.abc import Mapping
 from numbers import Integral
@@ -36,7 +36,7 @@ BINS = 60
 class KernelMatrixDisplay:
     """A kernel matrix with its samples ordered by cluster: dark squares along the diagonal are clusters.
 
-    Of several views the sum is drawn that the clusters were formed in: the kernels, normalised as in ``fit``, times
+    For several views, it shows the sum that the clusters were formed in: the kernels, normalised as in ``fit``, times
     ``kernel_coefficients_``. A square with lighter areas may be more than one cluster; two squares with a dark
     rectangle between them may be one. The colours leave out the few largest and smallest values, so that these do not
     flatten the rest; pointed ends of the colour bar show it.
@@ -44,7 +44,7 @@ class KernelMatrixDisplay:
     In a sparse graph most pairs of samples have no link, and single links are finer than the eye can see. There the
     picture is divided into bins, and a bin has the share of its pairs that are linked.
 
-    Make one with :meth:`from_estimator`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
+    Create one with :meth:`from_estimator`; redraw it elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
 
     Parameters
@@ -125,8 +125,8 @@ class KernelMatrixDisplay:
         X : array-like, sparse matrix or views, as in ``fit``
             The training samples; of a pipeline, what goes into its first step.
         max_samples : int, default=1000
-            Where there are more samples, so many are drawn: the same share of every cluster, evenly spaced in the order
-            of X, and at least one of each. No more of the kernel is computed.
+            Largest number of samples; if there are more, the same share of every cluster is drawn, evenly spaced in the
+            order of X, and at least one of each. Only this part of the kernel is computed.
         binned : bool, default=None
             Whether to draw the density of links by bins; by default that is done for sparse graphs.
         ax : matplotlib Axes, default=None
@@ -146,7 +146,7 @@ class KernelMatrixDisplay:
                 "for kernel k-means, its variants, and the multi-view methods on kernels."
             )
         if not isinstance(max_samples, Integral) or max_samples < 1:
-            raise ParameterError(f"max_samples={max_samples!r} must be a whole number from 1 on.")
+            raise ParameterError(f"max_samples={max_samples!r} must be a whole number of at least 1.")
         labels = np.asarray(model.labels_)
         samples = samples_for_final_step(estimator, X)
         _check_length(samples, len(labels))

@@ -89,8 +89,8 @@ def _several(estimator: Any, X: Any, least: float) -> list[Panel]:
         )
     if not hasattr(estimator, "transform_views"):
         raise ParameterError(
-            f"estimator={name}(...) places a sample by all of its views together, and a point of the plane lies in "
-            "one. Of several views this picture shows MultiViewKernelSpectralClustering alone."
+            f"estimator={name}(...) assigns a sample by all of its views together, but a point of the plane belongs to "
+            "one. Of the methods for several views, this plot supports only MultiViewKernelSpectralClustering."
         )
     if not hasattr(estimator, "codebook_"):
         raise ParameterError(f"estimator={name}(...) is not fitted yet. Fit it first.")
@@ -125,7 +125,7 @@ def _several(estimator: Any, X: Any, least: float) -> list[Panel]:
 
 
 def _clusters(estimator: Any, X: Any) -> Ints:
-    """Return the clusters of samples by ``predict``, some thousand samples at a time."""
+    """Return the clusters of samples by ``predict``, a few thousand samples at a time."""
     clusters = np.concatenate([np.asarray(estimator.predict(block)) for block in chunks(X)])
     if clusters.ndim != 1 or clusters.dtype.kind not in "iu" or clusters.min() < 0:
         raise ParameterError(
@@ -136,7 +136,7 @@ def _clusters(estimator: Any, X: Any) -> Ints:
 
 
 def _vanishes(sums: Floats, degrees: Floats, least: float) -> Any:
-    """Return which kernel rows add up to next to nothing beside those of the training samples."""
+    """Return which kernel rows are negligible compared with those of the training samples."""
     positive = degrees[degrees > 0]
     return np.abs(sums) < least * (float(np.median(positive)) if len(positive) else 0.0)
 

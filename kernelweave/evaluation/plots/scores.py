@@ -1,4 +1,4 @@
-"""Scores of kernel spectral clustering as a picture: where samples lie, and which signs make a cluster."""
+"""Scores of kernel spectral clustering as a plot: where samples lie, and which signs make a cluster."""
 
 from numbers import Integral
 from typing import Any
@@ -37,7 +37,7 @@ class ScoreDisplay:
     A joint model of several views has one panel with the averaged scores, one with ``assignment="per_view"`` has a
     panel for each view.
 
-    Make one with :meth:`from_estimator` or :meth:`from_scores`; draw it again elsewhere with :meth:`plot`. Drawing
+    Create one with :meth:`from_estimator` or :meth:`from_scores`; redraw it elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
 
     Parameters
@@ -60,7 +60,7 @@ class ScoreDisplay:
     figure_ : matplotlib Figure
         Figure with the panels.
     points_ : list of ndarray of shape (n_samples, 2)
-        Where every sample lies, panel by panel.
+        Position of every sample, panel by panel.
     texts_ : list of matplotlib Annotation
         Numbers of the clusters on their samples, where there are more than the legends list.
 
@@ -102,7 +102,7 @@ class ScoreDisplay:
         estimator : fitted KernelSpectralClustering or MultiViewKernelSpectralClustering
             The model, or a pipeline or a search that ends in one.
         X : array-like or views, as in ``fit``, default=None
-            Samples to score; None takes the scores of the training samples.
+            Samples to score; None means the scores of the training samples.
         components : pair of int, default=(0, 1)
             Which scores to draw where there are more than two. Clusters may lie on top of each other if the signs of
             these two do not separate them.
@@ -148,7 +148,7 @@ class ScoreDisplay:
         axes: Any = None,
         **scatter_kwargs: Any,
     ) -> "ScoreDisplay":
-        """Draw scores that are known.
+        """Draw existing scores.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a search without labels tried, as a picture: scores in order, and over a parameter."""
+"""What a search without labels tried, as a plot: scores in order, and over a parameter."""
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -30,12 +30,12 @@ LEVEL = 40
 
 
 class SearchTraceDisplay:
-    """Scores of all points that a search tried, in order, with the best so far as a line.
+    """Scores of all points tried by a search, in order, with the best score so far as a line.
 
-    Points the estimator refused are crosses at the bottom. The best point has a ring. With ``param`` a second panel
-    has the scores over one of the parameters, on a logarithmic axis where its values span decades.
+    Points that the estimator refused are shown as crosses at the bottom. The best point has a ring. With ``param``, a
+    second panel shows the scores over one of the parameters, on a logarithmic axis where its values span decades.
 
-    Make one with :meth:`from_estimator` or :meth:`from_trace`; draw it again elsewhere with :meth:`plot`. Drawing needs
+    Create one with :meth:`from_estimator` or :meth:`from_trace`; redraw it elsewhere with :meth:`plot`. Drawing needs
     matplotlib, which ``kernelweave[plots]`` installs.
 
     Parameters
@@ -105,7 +105,7 @@ class SearchTraceDisplay:
         search : fitted AnnealingSearch
             The search, or anything with ``trace_``.
         param : str, default=None
-            A parameter to draw the scores over, such as ``"n_clusters"``. A full stop leads into dicts and lists:
+            A parameter to draw the scores over, such as ``"n_clusters"``. A dot reaches into dicts and lists:
             ``"kernel_params.sigma"``, ``"gamma.0"``.
         axes : matplotlib Axes or array of them, default=None
             Where to draw, two with ``param``; a new figure by default.
@@ -133,7 +133,7 @@ class SearchTraceDisplay:
         axes: Any = None,
         **scatter_kwargs: Any,
     ) -> "SearchTraceDisplay":
-        """Draw a trace by itself, such as one kept from an earlier search.
+        """Draw a trace, such as one kept from an earlier search.
 
         Parameters
         ----------
@@ -277,10 +277,10 @@ def _value(setting: Any, param: str) -> Any:
             value = value[int(step)]
         else:
             has = sorted(map(str, value)) if isinstance(value, Mapping) else value
-            raise ParameterError(f"param={param!r} leads nowhere at {step!r}: the points tried have {has}.")
+            raise ParameterError(f"param={param!r} cannot be found at {step!r}: the points tried have {has}.")
     if isinstance(value, Mapping | list | tuple):
         raise ParameterError(
-            f"param={param!r} is {value!r}, not one value. Lead into it with a full stop, as in 'kernel_params.sigma'."
+            f"param={param!r} is {value!r}, not one value. Reach into it with a dot, as in 'kernel_params.sigma'."
         )
     return value
 

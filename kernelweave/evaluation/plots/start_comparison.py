@@ -1,4 +1,4 @@
-"""A start as a picture, beside the results of k-means and MinMax k-means from it."""
+"""A start as a plot, next to the results of k-means and MinMax k-means from it."""
 
 from typing import Any
 
@@ -20,11 +20,11 @@ from kernelweave.inputs import read_centers
 class StartComparisonDisplay:
     """A start, and the clusters of k-means and of MinMax k-means from that start, side by side.
 
-    Samples have the colour and the marker of their cluster. Large markers are the centres, and a line leads to each
-    from where it started. A cluster keeps its colour and marker in all panels. Titles give the largest variance of a
-    cluster, E_max in the guide, and the sum of all, E_sum.
+    Samples have the colour and the marker of their cluster. Large markers are the centres, and a line connects each
+    with its starting position. A cluster keeps its colour and marker in all panels. Titles give the largest variance of
+    a cluster, E_max in the guide, and the sum of all, E_sum.
 
-    Make one with :meth:`from_start`; draw it again elsewhere with :meth:`plot`. Drawing needs matplotlib, which
+    Create one with :meth:`from_start`; redraw it elsewhere with :meth:`plot`. Drawing needs matplotlib, which
     ``kernelweave[plots]`` installs.
 
     Parameters
@@ -32,7 +32,7 @@ class StartComparisonDisplay:
     X : ndarray of shape (n_samples, n_features)
         Samples, two features or more. More than two are projected on the first two principal axes of X.
     init : ndarray of shape (n_clusters, n_features)
-        First centres.
+        Initial centres.
     kmeans : KMeans
         scikit-learn's k-means, fitted from ``init``.
     minmax : MinMaxKMeans
@@ -47,7 +47,7 @@ class StartComparisonDisplay:
     figure_ : matplotlib Figure
         Figure with the panels.
     start_labels_ : ndarray of shape (n_samples,)
-        The first centre nearest to each sample.
+        The initial centre nearest to each sample.
 
     See Also
     --------
@@ -94,7 +94,7 @@ class StartComparisonDisplay:
         X : array-like of shape (n_samples, n_features)
             Samples, two features or more.
         init : array-like of shape (n_clusters, n_features)
-            First centres.
+            Initial centres.
         p_max, memory : float
             As in :class:`~kernelweave.MinMaxKMeans`.
         feature_names : sequence of two str, default=None

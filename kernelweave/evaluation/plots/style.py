@@ -192,7 +192,7 @@ def new_axes(display: object, columns: int = 1, **options: Any) -> Any:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError(
-            f"{type(display).__name__} needs matplotlib to draw, and it is not installed: install kernelweave[plots]."
+            f"{type(display).__name__} needs matplotlib, which is not installed: install kernelweave[plots]."
         ) from error
     options = {"figsize": (SIZE[0] if columns == 1 else 4.2 * columns + 0.4, SIZE[1]), **options}
     return pyplot.subplots(1, columns, layout="constrained", **options)[1]

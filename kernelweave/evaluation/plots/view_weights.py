@@ -1,4 +1,4 @@
-"""Weights of views as a picture."""
+"""Weights of views as a plot."""
 
 from typing import Any
 
@@ -24,9 +24,9 @@ LONGEST_LINE = 24
 
 
 class ViewWeightsDisplay:
-    """Weights of views as bars, with a line where all views would count the same.
+    """Weights of views as bars, with a line at equal weights.
 
-    Make one with :meth:`from_estimator` or :meth:`from_weights`; draw it again elsewhere with :meth:`plot`. Drawing
+    Create one with :meth:`from_estimator` or :meth:`from_weights`; redraw it elsewhere with :meth:`plot`. Drawing
     needs matplotlib, which ``kernelweave[plots]`` installs.
 
     Parameters
@@ -36,7 +36,7 @@ class ViewWeightsDisplay:
     weights : ndarray of shape (n_views,)
         Their weights, or the means over several runs.
     errors : ndarray of shape (n_views,), default=None
-        Deviations, drawn as lines about the ends of the bars.
+        Deviations, drawn as lines around the ends of the bars.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class ViewWeightsDisplay:
     def from_weights(
         cls, names: Any, weights: Any, errors: Any = None, *, ax: Any = None, **bar_kwargs: Any
     ) -> "ViewWeightsDisplay":
-        """Draw weights that are known, for instance means and deviations over runs.
+        """Draw existing weights, for instance means and deviations over several runs.
 
         Parameters
         ----------

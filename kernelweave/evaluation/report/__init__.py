@@ -2,7 +2,7 @@
 
 The page answers first, in two sentences; then come clusters, views, samples and warnings, and the rest is folded up.
 
-facts      everything it says as numbers, from what evaluation/describe and evaluation/explain know of the model
+facts      everything it says as numbers, from what evaluation/describe and evaluation/explain know about the model
 clearness  how clearly clusters stand apart               trust      what carries them, and what to distrust
 measures   typical and doubtful samples and the like      picture    samples in a plane
 names      names of samples and views                     text       numbers and parameters as text
@@ -49,13 +49,13 @@ def write_report(
     file_format: str | None = None,
     random_state: RandomState = 0,
 ) -> Path:
-    """Write what there is to know about a fitted clustering to one HTML file, or to a PDF.
+    """Write a report on a fitted clustering to one HTML file, or to a PDF.
 
     Parameters
     ----------
     path : str or path
-        File to write; an existing one is replaced once the new one is complete. One that ends in ``.pdf`` becomes a
-        PDF, which Chromium prints: found on the path, or where ``KERNELWEAVE_CHROMIUM`` says.
+        File to write; an existing one is replaced once the new one is complete. A name that ends in ``.pdf`` gives
+        a PDF, printed by Chromium: found on the path, or named by ``KERNELWEAVE_CHROMIUM``.
     estimator : estimator
         A fitted estimator of the library, or a pipeline that ends in one.
     X : array-like, sparse matrix, views or graph, as in ``fit``
@@ -63,21 +63,21 @@ def write_report(
     ids : sequence, default=None
         Names of the samples; the row labels of a DataFrame by default, else numbers from 0 on.
     labels_true : array-like of shape (n_samples,), default=None
-        Known classes to compare with; samples whose class is None are left out of the comparison.
+        Known classes, for comparison; samples whose class is None are left out of the comparison.
     title : str, default=None
         Heading of the page.
     code : str, default=None
         Code to show for repeating the result; made from the estimator's parameters by default.
     command : str, default=None
-        Command line to show, where there was one.
+        Command line to show, if there was one.
     sources : str, list or dict, default=None
         Where the data came from: for all, or one for each view, in a dict by their names. A dict of one source also
         names the view of a single table.
     warnings : iterable of str or of warnings, default=()
-        Warnings to show beside those the model kept (``warnings_``), such as a list of
+        Warnings to show in addition to those of the model (``warnings_``), such as a list from
         ``warnings.catch_warnings(record=True)``.
     reading : iterable of str, default=()
-        What was done to the data before: rows matched or left out, cells filled, columns turned into numbers.
+        What was done to the data beforehand: rows matched or left out, cells filled, columns turned into numbers.
     feature_names : sequence of str, or dict of view to sequence of str, default=None
         Names of the columns, as in :func:`~kernelweave.explain.explain_clusters`; those of data frames are known.
     tried : dict of int to float, default=None
@@ -87,9 +87,9 @@ def write_report(
     left_out : int, default=0
         Number of samples of the input that were not clustered; ``reading`` can say why.
     file_format : {"html", "pdf"}, default=None
-        What to write; by default what the end of ``path`` says.
+        What to write; by default decided by the extension of ``path``.
     random_state : int, RandomState instance or None, default=0
-        Seed of the samples drawn where there are many, and of k-means on single views. The same seed and data give the
+        Seed for drawing samples if there are many, and for k-means on single views. The same seed and data give the
         same file.
 
     Returns
@@ -105,14 +105,14 @@ def write_report(
     Notes
     -----
     The silhouette is that of :func:`~kernelweave.model_selection.score_clustering`, with distances between the samples
-    as they are given (after the steps of a pipeline). Model silhouettes, the picture and the typical samples go by the
-    distances the model works with: of its kernel's feature space, of its metric, or Euclidean; of a graph, those of its
-    spectral embedding. Views count the same, whatever weights the model gave them. Where a model has a joint embedding,
-    model silhouettes and the picture go by that.
+    as they are given (after the steps of a pipeline). Model silhouettes, the picture and the typical samples use the
+    distances that the model works with: of its kernel's feature space, of its metric, or Euclidean; of a graph, those
+    of its spectral embedding. All views have equal weight, whatever weights the model gave them. Where a model has a
+    joint embedding, model silhouettes and the picture use it.
 
     Silhouettes are computed on at most 2,000 samples, 3,000 are drawn, and columns are compared on at most 20,000;
     these numbers bound the cost, which beyond them does not grow with the number of samples except for fitting the
-    kernel and for one look at every edge of a graph. The file loads nothing from elsewhere and holds no date.
+    kernel and for one pass over the edges of a graph. The file loads nothing from elsewhere and holds no date.
 
     Examples
     --------

@@ -1,12 +1,14 @@
 """How clearly clusters stand apart, in a word.
 
 confidence   of a model that chose the number of clusters: it compared the data with data without clusters itself
-silhouettes  the mean silhouette beside that of one cloud without clusters: normally distributed, with the covariance
+silhouettes  the mean silhouette compared with that of one cloud without clusters: normally distributed, with the
+covariance
              of the samples, cut by k-means into as many parts. A silhouette by itself says little. Such a cloud cut
              into four has 0.33 in two dimensions and 0.03 in thirty, so that no bound serves both. Silhouettes of the
              samples as they are given and those of the model's kernels are both compared, and the better one counts:
              rings stand apart by a kernel alone.
-edges        of a graph: the weight of edges between clusters beside what chance would put there, with the same degrees
+edges        of a graph: the weight of edges between clusters compared with what is expected by chance, with the same
+             degrees
 
 Twice the silhouette of the cloud is clear, and less than 1.25 times is faint: noise stays below that bound. Of edges, a
 quarter of chance is clear and more than half is faint. These are round numbers, settled after a look at 16 tables and

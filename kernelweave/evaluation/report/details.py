@@ -29,7 +29,7 @@ def silhouette(facts: ReportFacts) -> str:
     """Return the silhouettes, sorted within clusters."""
     if facts.graph is not None or (facts.silhouettes is None and facts.model_silhouettes is None):
         return ""  # edges judge a graph, and one cluster has none
-    explained = "A sample near 1 lies well within its cluster, one below 0 nearer to another."
+    explained = "A sample near 1 lies well within its cluster; one below 0 is nearer to another cluster."
     text = []
     if facts.silhouettes is not None:
         mean = f"The mean silhouette is <strong>{fixed(facts.mean_silhouette)}</strong> (dashed)."
@@ -41,7 +41,7 @@ def silhouette(facts: ReportFacts) -> str:
             mean = f"{mean} {explained}{_drawn(facts)}"
         else:
             text.append("<h3>Model silhouettes</h3>")
-            mean += " It tells samples of this model apart; models with other kernels are compared by the silhouette."
+            mean += " It compares samples of this model; to compare models with different kernels, use the silhouette."
         text.append(f"<p>{mean}</p>{_chart(facts, facts.model_silhouettes, 'Model silhouettes')}")
         text.append(f'<p class="note">{_distances_of_model(facts)}</p>')
     return "".join(text)
@@ -58,7 +58,7 @@ def _drawn(facts: ReportFacts) -> str:
         return ""
     shown = facts.silhouettes if facts.silhouettes is not None else facts.model_silhouettes
     added = 0 if shown is None else len(shown.rows) - facts.n_judged
-    more = f" {count(added, 'sample')} of small clusters are shown beside them." if added else ""
+    more = f" {count(added, 'sample')} of small clusters are shown as well." if added else ""
     return f" Computed on {count(facts.n_judged, 'sample')} of {facts.n_samples:,}, drawn at random.{more}"
 
 
@@ -67,11 +67,11 @@ def _distances_as_given(facts: ReportFacts) -> str:
     kinds = sorted({view.kind for view in facts.views})
     text = f"Distances between the samples are {' or '.join(DISTANCES[kind] for kind in kinds)}."
     if facts.method.steps:
-        text += " Samples are measured after the steps before the method."
+        text += " They are measured after the preceding steps of the pipeline."
     if len(facts.views) > 1:
-        text += " Every view is measured by itself; a sample has the mean over the views."
+        text += " Every view is measured separately; a sample has the mean over the views."
     if facts.two_silhouettes:
-        text += " The model's kernel or metric does not matter for it."
+        text += " They do not depend on the model's kernel or metric."
     return text
 
 
@@ -86,7 +86,7 @@ def _distances_of_model(facts: ReportFacts) -> str:
     elif len(measures) == 1:
         text = MEASURES[measures.pop()]
     if len(facts.views) > 1:
-        text += " They are the mean over the views, each divided by its mean size so that all count the same."
+        text += " They are the mean over the views, each divided by its mean size so that all have equal weight."
     return text
 
 
@@ -119,11 +119,11 @@ def convergence(facts: ReportFacts) -> str:
         over = f"in {count(len(path) - 1, 'recorded step')}" if facts.path_of == "steps" else "as clusters were added"
         sentences.append(f"The objective {way} {ends} {over}.")
     elif facts.objective is not None:
-        sentences.append(f"The objective is {number(facts.objective)}; there are no steps to show.")
+        sentences.append(f"The objective is {number(facts.objective)}; there are no iterations to show.")
     if facts.n_iter is not None and len(path) > 1:
         sentences.append(f"<code>n_iter_</code> is {facts.n_iter:,}.")
     ended = {
-        True: "The run ended by itself: it converged.",
+        True: "The run converged.",
         False: '<strong class="neg">The run stopped before it converged.</strong>',
         None: "The method does not say whether it converged.",
     }

@@ -94,7 +94,7 @@ class MethodFacts:
 
 @dataclass(frozen=True, eq=False)
 class ReportFacts:
-    """What a report says of a fitted clustering.
+    """What a report says about a fitted clustering.
 
     Make it with :meth:`from_estimator`; :func:`write_report` turns it into a page.
 
@@ -113,15 +113,15 @@ class ReportFacts:
     weights : dict of str to list of (str, float)
         Weights of views or kernels by what they are; empty where the method has none.
     objective, objective_path, n_iter, converged : float, ndarray, int, bool
-        As the estimator has them; None where it has not.
+        As in the estimator; None if it does not have them.
     path_of : {"steps", "clusters"}
         What ``objective_path`` runs over.
     silhouettes : Silhouettes or None
         ``rows``, ``values`` and the next best cluster (``others``) of samples, with distances between the samples as
-        they are given; None for one cluster and for graphs. ``judged`` says which of them the mean is taken over: at
+        given; None for one cluster and for graphs. ``judged`` says which of them the mean is taken over: at
         most 2,000, drawn at random. The others are members of clusters with few among those.
     mean_silhouette : float or None
-        The mean over the judged samples: the number that the command line prints and searches go by.
+        The mean over the judged samples: the number that the command line prints and searches maximise.
     n_judged : int
         Number of judged samples.
     model_silhouettes : Silhouettes or None
@@ -133,7 +133,7 @@ class ReportFacts:
     cluster_silhouettes, cluster_model_silhouettes : ndarray of shape (n_clusters,)
         Means of both over every cluster.
     negative_shares : ndarray of shape (n_clusters,)
-        Share of samples of every cluster that lie nearer to another, by their model silhouette.
+        Share of samples of every cluster that are nearer to another one, by their model silhouette.
     picture : Picture
         Where at most 3,000 samples are drawn.
     typical : list of ndarray
@@ -154,14 +154,14 @@ class ReportFacts:
     stored_warnings : tuple of str
         Warnings the estimator kept (``warnings_``).
     verdict : str or None
-        What the estimator says of the number of clusters, where it chose it (``verdict_``).
+        What the estimator says about the number of clusters, if it chose it (``verdict_``).
     view_agreement : list of float
-        How far each view follows the joint clusters, where the estimator says (``view_agreement_``).
+        How well each view supports the joint clusters, if the estimator reports it (``view_agreement_``).
     clearness : Clearness or None
-        How clearly the clusters stand apart: ``level`` is "clear", "overlapping", "faint" or "none", ``judged_by`` says
-        what by, ``value`` and ``reference`` are the figures. None where there are too few samples, or one cluster.
+        How clearly the clusters are separated: ``level`` is "clear", "overlapping", "faint" or "none", ``judged_by``
+        says what by, ``value`` and ``reference`` are the figures. None where there are too few samples, or one cluster.
     confidence : {"high", "moderate", "low", "none"} or None
-        How sure the estimator is of the number of clusters; None where it was given.
+        How certain the estimator is about the number of clusters; None if it was given.
     tried : Tried or None
         The numbers of clusters that were tried, with their scores.
     carrying, against : tuple of int
@@ -178,17 +178,17 @@ class ReportFacts:
     left_out : int
         Samples of the input that were not clustered.
     effects : tuple of tuple of ColumnEffect
-        For every cluster the four columns that set it apart most, of those that do.
+        For every cluster the columns that distinguish it most, at most four.
     has_columns : bool
         Whether there are columns to describe clusters by; kernels, distances and graphs have none.
     n_explained : int
         Number of samples whose columns were compared, at most 20,000.
     values_taken : str
-        Which values of the tables effects are told in: "as passed", or "after" a step of the pipeline.
+        Which values of the tables effects are given in: "as passed", or "after" a step of the pipeline.
     graph : GraphExplanation or None
         Hubs, conductance and links of the clusters of a graph.
     view_pictures : tuple of Picture
-        For several views, where at most 300 samples lie in each alone.
+        For several views, the positions of at most 300 samples in each view alone.
 
     Examples
     --------
@@ -384,7 +384,7 @@ class ReportFacts:
 def _explained(
     estimator: Any, X: Any, clustering: Clustering, feature_names: Any, random_state: RandomState
 ) -> dict[str, Any]:
-    """Return the columns that set every cluster apart, and what they were computed from."""
+    """Return the columns that distinguish every cluster, and what they were computed from."""
     tables = named_tables(estimator, X, feature_names)
     k = clustering.n_clusters
     rows = draw(clustering.n_samples, MOST_EXPLAINED, random_state, "displayed samples")

@@ -42,7 +42,7 @@ def find_chromium() -> str:
         found = shutil.which(named)
         if found is None:
             raise MissingPackageError(
-                f"A PDF needs Chromium, and {VARIABLE}={named} is no program; correct or unset it."
+                f"A PDF needs Chromium, and {VARIABLE}={named} is not a program; correct or unset it."
             )
         return found
     found = next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -25,8 +25,8 @@ from kernelweave.inputs import take_rows
 
 SCORES = "scores of the model"
 LAID_FLAT = (
-    "the centres of the clusters keep their distances as well as a plane can. Clusters that touch here may lie apart "
-    "there; gaps prove no clusters, as the clusters chose this view"
+    "the centres of the clusters keep their distances as well as a plane allows. Clusters that touch here may be "
+    "apart there; gaps do not prove clusters, because the clusters determine this view"
 )
 # Two main axes show this many clusters: their centres lie in a plane.
 MOST_IN_A_PLANE = 3

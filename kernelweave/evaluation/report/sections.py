@@ -61,7 +61,7 @@ def _map(facts: ReportFacts) -> str:
     across, up = picture.axes
     axes = f" Across: {across}; up: {up}." if across else " The directions have no meaning."
     text = f"{made_by}.{axes}{drawn}"
-    hint = f"Point at a {facts.noun}, or tap it, for its name; press a cluster's name to pick it out."
+    hint = f"Point at a {facts.noun}, or tap it, for its name; press a cluster's name to highlight it."
     rows = 2 if facts.has_columns else 4  # of cards, about as high as the map
     if facts.n_clusters <= FEW_CARDS:
         rows = -(-facts.n_clusters // 2) + 1
@@ -73,7 +73,7 @@ def _map(facts: ReportFacts) -> str:
 
 
 def _card(facts: ReportFacts, c: int) -> str:
-    """Return what there is to say of a cluster: size, what sets it apart, typical samples, how sure it is."""
+    """Return what there is to say about a cluster: size, what distinguishes it, typical samples, how sure it is."""
     size = int(facts.sizes[c])
     share = size / facts.n_samples
     figures = f"{count(size, facts.noun)}, {percent(share)}" if size else "empty"
@@ -89,7 +89,7 @@ def _traits(facts: ReportFacts, c: int) -> str:
     effects = facts.effects[c]
     if not effects:
         none = facts.has_columns and facts.n_clusters > 1
-        return '<p class="quiet">No column sets it apart.</p>' if none else ""
+        return '<p class="quiet">No column distinguishes it.</p>' if none else ""
     items = "".join(_trait(effect, with_view=len(facts.views) > 1) for effect in effects)
     return f'<ul class="traits">{items}</ul>'
 
@@ -134,16 +134,17 @@ def _about_cards(facts: ReportFacts) -> str:
     if any(facts.effects):
         of = "" if facts.n_explained == facts.n_samples else f" of {facts.n_explained:,} samples drawn at random"
         notes.append(
-            f"High and low: inside a cluster beside outside, in values{of} {facts.values_taken}. The clusters were "
-            "made from these columns, so that their differences are no evidence that the clusters exist."
+            f"High and low: inside a cluster compared with outside, in values{of} {facts.values_taken}. "
+            "The clusters were "
+            "made from these columns, so that their differences are not evidence that the clusters exist."
         )
     if facts.graph is not None:
         notes.append(
-            "Hubs are the nodes with most ties within their cluster. Conductance is the share of a cluster's ties that "
-            "lead out of it: 0 stands alone."
+            "Hubs are the nodes with the most ties within their cluster. Conductance is the share of a cluster's ties "
+            "that lead out of it; 0 means that the cluster is isolated."
         )
     else:
-        notes.append("Typical samples are nearest to the mean of their cluster.")
+        notes.append("Typical samples are those nearest to the mean of their cluster.")
     empty = int((facts.sizes == 0).sum())
     if empty:
         notes.append(f"{count(empty, 'cluster')} stayed empty.")
@@ -153,8 +154,8 @@ def _about_cards(facts: ReportFacts) -> str:
 #: What scores of numbers of clusters are, in words.
 SCORES = {
     "silhouette": "the mean silhouette of each",
-    "clearness": "how far the cut into so many clusters stands out against data without clusters",
-    "modularity": "the share of edges within clusters, less what chance would put there",
+    "clearness": "how much the cut into this many clusters stands out against data without clusters",
+    "modularity": "the share of edges within clusters, minus the share expected by chance",
     "blf": "the balanced line fit of the scores",
     "baf": "the balanced angular fit of the scores",
 }
@@ -173,11 +174,11 @@ def counts(facts: ReportFacts) -> str:
         values = tried.scores[known]
         text += line_chart(values, tried.counts[known], "number of clusters", tried.score, tried.chosen)
     what = SCORES.get(tried.score, tried.score)
-    return f'{text}<p class="note">The higher the better: {what}. {tried.chosen:,} was chosen.</p>'
+    return f'{text}<p class="note">Higher is better: {what}. {tried.chosen:,} was chosen.</p>'
 
 
 def views(facts: ReportFacts) -> str:
-    """Return weights of views and kernels, what single views say of the clusters, and a small map of each."""
+    """Return weights of views and kernels, what single views say about the clusters, and a small map of each."""
     several = len(facts.views) > 1
     text = [_table_of_views(facts)] if several else []
     for title, rows in facts.weights.items():
@@ -204,9 +205,9 @@ def _table_of_views(facts: ReportFacts) -> str:
         ]
         for v, view in enumerate(facts.views)
     ]
-    notes = ["Follows: how far a view shows the joint clusters, 0 to 1."] if follows else []
-    notes.append("Silhouette: how well the clusters stand apart in a view by itself.")
-    notes.append("NMI: how far k-means on that view alone, with as many clusters, finds the same ones.")
+    notes = ["Follows: how well a view shows the joint clusters, from 0 to 1."] if follows else []
+    notes.append("Silhouette: how well the clusters are separated in a single view.")
+    notes.append("NMI: how well k-means on that view alone, with the same number of clusters, finds the same clusters.")
     return f'{table(head, rows)}<p class="note">{" ".join(notes)}</p>'
 
 
@@ -220,12 +221,12 @@ def _small_maps(facts: ReportFacts) -> str:
     made_by = sorted({picture.made_by for picture in facts.view_pictures})
     n = max((len(picture.rows) for picture in facts.view_pictures), default=0)
     some = "" if n == facts.n_samples else f", of {count(n, 'sample')} drawn at random"
-    note = f"Every view by itself: {' or '.join(made_by)}{some}."
+    note = f"Every view on its own: {' or '.join(made_by)}{some}."
     return f'<div class="small-maps">{maps}</div><p class="note">{esc(note)}</p>'
 
 
 def edges(facts: ReportFacts) -> str:
-    """Return what the edges of a graph say of its clusters: the cut, and who is tied to whom."""
+    """Return what the edges of a graph say about its clusters: the cut, and who is tied to whom."""
     graph = facts.graph
     if graph is None or facts.n_clusters < 2:
         return ""
@@ -238,7 +239,8 @@ def edges(facts: ReportFacts) -> str:
     beside = edges_beside_chance(graph)
     text = (
         f"Edges between clusters have weight {number(between)} of {number(total)} "
-        f"({percent(between / total if total else np.nan)}), {percent(beside)} of what chance would give with the same "
+        f"({percent(between / total if total else np.nan)}), "
+        f"{percent(beside)} of what is expected by chance with the same "
         f"degrees. The normalized cut is {number(cut)}."
     )
     if facts.n_clusters > MOST_LINKED:
@@ -317,7 +319,7 @@ def samples(facts: ReportFacts, reading: Sequence[str] = ()) -> str:
         ]
         for view in views
     ]
-    absent = '<p class="note">Absent: samples that a view lacks; the other views judge them.</p>' if lacking else ""
+    absent = '<p class="note">Absent: samples that a view lacks; the other views decide on them.</p>' if lacking else ""
     return f"<p>{text}</p>{table(head, rows)}{absent}{_reading(reading)}{_doubtful(facts)}"
 
 
@@ -347,7 +349,7 @@ def _doubtful(facts: ReportFacts) -> str:
         for i in facts.doubtful
     ]
     return (
-        f'<h3>Most doubtful</h3><p class="note">The lowest {name}s: what may belong elsewhere.</p>'
+        f'<h3>Most doubtful</h3><p class="note">The lowest {name}s: samples that may belong to another cluster.</p>'
         f"{table(['sample', 'cluster', 'next best', f'#{name}'], lines)}"
     )
 

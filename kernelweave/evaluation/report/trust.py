@@ -60,7 +60,7 @@ def numbers_tried(
 
 
 def tiny_clusters(sizes: Ints) -> tuple[int, ...]:
-    """Return the clusters that are small by themselves or beside an equal share."""
+    """Return the clusters that are small in absolute terms or compared with an equal share."""
     least = max(TINY, TINY_SHARE * sizes.sum() / len(sizes))
     return tuple(np.flatnonzero((sizes > 0) & (sizes < least)).tolist()) if len(sizes) > 1 else ()
 

@@ -30,13 +30,13 @@ def answer(facts: ReportFacts) -> str:
     clearness = facts.clearness
     if facts.n_clusters == 1:
         if clearness is None:
-            return f"All {n} are in one cluster, as asked for."
+            return f"All {n} are in one cluster, as requested."
         why = (facts.verdict or "").partition(": ")[2]
         return f"No clear clusters were found in {n}: {why or 'nothing stands out against data without clusters.'}"
     found = f"{facts.n_clusters:,} clusters in {n}"
     chosen = "" if facts.confidence is None else f"the model chose their number, with {_sure(facts)} confidence"
     if clearness is None:
-        told = f"{found}; there are too few {facts.noun}s to say how clearly they stand apart"
+        told = f"{found}; there are too few {facts.noun}s to say how clearly they are separated"
     elif clearness.judged_by == "confidence":
         told = f"{found} {SURE[clearness.level]} ({chosen})"
     else:
@@ -51,7 +51,7 @@ def _sure(facts: ReportFacts) -> str:
 def _because(clearness: Clearness, facts: ReportFacts) -> str:
     """Return the figures that the word on clearness comes from."""
     if clearness.judged_by == "edges":
-        return f"edges between them have {percent(clearness.value)} of the weight that chance would give them"
+        return f"edges between them have {percent(clearness.value)} of the weight expected by chance"
     return (
         f"{clearness.judged_by} {fixed(clearness.value)}, where one cloud without clusters, cut into "
         f"{facts.n_clusters:,}, has {fixed(clearness.reference)}"
@@ -65,7 +65,7 @@ def _carried(facts: ReportFacts) -> str:
     if len(facts.carrying) == len(names):
         return f", and {'both' if len(names) == 2 else f'all {len(names)}'} views carry them"
     if not facts.carrying:
-        return ", and no view carries them by itself"
+        return ", and no single view carries them"
     carrying = [names[v] for v in facts.carrying]
     return f", and {listed(carrying, 'view')} {'carries' if len(carrying) == 1 else 'carry'} them"
 
@@ -75,7 +75,7 @@ def distrust(facts: ReportFacts, n_warnings: int) -> str:
     doubts = [*_doubts(facts), *_doubts_of_fit(facts, n_warnings)]
     given = "their number was given, not found" if facts.number_given and facts.n_clusters > 1 else ""
     if not doubts:
-        return f"Nothing here speaks against them, but {given}." if given else "Nothing here speaks against that."
+        return f"There is no evidence against them, but {given}." if given else "There is no evidence against this."
     return f"Distrust {'; '.join(doubts)}{f' (and {given})' if given else ''}."
 
 
@@ -86,7 +86,7 @@ def _doubts(facts: ReportFacts) -> list[str]:
     if level == "none" or (level == "faint" and facts.confidence is None):
         doubts.append("the clusters as a whole, which may be parts of one cloud")
     elif facts.confidence == "low":
-        doubts.append("their number, of which the model is not sure")
+        doubts.append("their number, which the model is not sure of")
     if facts.doubtful_share >= MANY_DOUBTFUL:
         lie = "lie nearer to" if facts.graph is None else "have stronger ties to"
         doubts.append(f"the {percent(facts.doubtful_share)} of {facts.noun}s that {lie} another cluster")
@@ -107,7 +107,7 @@ def _doubts(facts: ReportFacts) -> list[str]:
         verb = "does" if len(names) == 1 else "do"
         doubts.append(f"{listed(names, 'view')}, which {verb} not show these clusters")
     if facts.absence is not None:
-        doubts.append("what the clusters mean, as they follow which views samples are in")
+        doubts.append("what the clusters mean, because they follow which views samples are in")
     return doubts
 
 
@@ -115,7 +115,9 @@ def _doubts_of_fit(facts: ReportFacts, n_warnings: int) -> list[str]:
     """Return doubts about what was read and how the fit went."""
     doubts = []
     if facts.left_out:
-        doubts.append(f"what is said of all, as {count(facts.left_out, facts.noun)} of the input were left out")
+        doubts.append(
+            f"conclusions about all samples, because {count(facts.left_out, facts.noun)} of the input were left out"
+        )
     if facts.converged is False:
         doubts.append("the fit, which stopped before it converged")
     if n_warnings:

@@ -46,7 +46,7 @@ class Holes:
 def find_holes(block: Array, known_columns: Bools | None = None) -> Holes | None:
     """Return what is not there in a view, None where it is complete.
 
-    ``known_columns`` says of the values with training samples, which a kernel's new rows hold, which are there.
+    ``known_columns`` says for the values with training samples, which a kernel's new rows hold, which are there.
     """
     if sp.issparse(block):
         return _sparse_holes(block)
@@ -62,7 +62,7 @@ def find_holes(block: Array, known_columns: Bools | None = None) -> Holes | None
 
 
 def _columns_of_absent(nan: Bools, absent: Bools, known_columns: Bools | None) -> Bools | None:
-    """Return the columns that are NaN because a sample of a kernel is absent, None where the view is no such kernel."""
+    """Return the columns that are NaN because a sample of a kernel is absent, None where it is not a kernel."""
     if known_columns is not None and len(known_columns) == nan.shape[1]:
         return ~known_columns if nan[:, ~known_columns].all() else None
     if nan.shape[0] == nan.shape[1] and absent.any() and nan[:, absent].all():
@@ -94,8 +94,8 @@ class CellFiller:
         empty = np.flatnonzero(np.isnan(rows).all(axis=0))
         if len(empty):
             raise ViewError(
-                f"View {name!r} has no value at all in column {empty[0]} ({len(empty)} such columns in all): nothing "
-                f"can be filled in there by missing={kind!r}. Leave these columns out."
+                f"View {name!r} has no value at all in column {empty[0]} ({len(empty)} such columns in all), so "
+                f"missing={kind!r} cannot fill it. Remove these columns."
             )
         if kind == "knn":
             return cls(kind, rows.copy())
@@ -119,8 +119,8 @@ def without_cells(
         rows = int(np.count_nonzero(holes.cells))
         raise ViewError(
             f"View {name!r} contains NaN in {int(holes.cells.sum()):,} cells of {rows:,} rows. A row that is NaN "
-            "throughout means that the sample is absent; cells are filled with missing='mean', 'median' or 'knn', and "
-            "missing='drop' takes these samples out of the view."
+            "throughout means that the sample is absent; missing='mean', 'median' or 'knn' fills single cells, and "
+            "missing='drop' removes these samples from the view."
         )
     if missing == "drop":
         present &= holes.cells == 0
@@ -163,8 +163,8 @@ def check_observed(observed: Bools, names: Sequence[str]) -> None:
     if len(nowhere):
         shown = ", ".join(map(str, nowhere[:5].tolist())) + (", ..." if len(nowhere) > 5 else "")
         raise ViewError(
-            f"{len(nowhere)} of {len(observed)} samples are absent from every view (rows {shown}): NaN is all they "
-            "have. Leave them out."
+            f"{len(nowhere)} of {len(observed)} samples are absent from every view (rows {shown}): all their values "
+            "are NaN. Remove them."
         )
     counts = observed.sum(axis=0)
     for name, count in zip(names, counts.tolist(), strict=True):
@@ -177,8 +177,8 @@ def check_observed(observed: Bools, names: Sequence[str]) -> None:
     if len(parts) > 1:
         told = " and ".join("{" + ", ".join(repr(names[v]) for v in part) + "}" for part in parts[:3])
         raise ViewError(
-            f"The views fall apart into {told}, which share no sample: nothing says how their samples belong together. "
-            "Cluster them one by one, or add samples that are in both."
+            f"The views split into {told}, which share no sample, so their clusters cannot be matched. "
+            "Cluster them separately, or add samples that are in both."
         )
 
 
@@ -188,7 +188,7 @@ def check_new_samples(observed: Bools) -> None:
     if len(nowhere):
         raise ViewError(
             f"{len(nowhere)} of {len(observed)} samples are absent from every view (the first is row {nowhere[0]}): "
-            "nothing is known of them. Leave them out."
+            "nothing is known about them. Remove them."
         )
 
 
@@ -204,7 +204,7 @@ def weak_links(observed: Bools, names: Sequence[str]) -> list[str]:
         nearest = int(others.max())
         if nearest < max(FEW_SHARED, SMALL_SHARE * counts[v]) and nearest < counts[v]:
             messages.append(
-                f"View {name!r} shares {nearest} of its {counts[v]} samples with any other view at most: its clusters "
+                f"View {name!r} shares at most {nearest} of its {counts[v]} samples with any other view: its clusters "
                 "can hardly be matched with theirs."
             )
     return messages

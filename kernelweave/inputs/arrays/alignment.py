@@ -1,4 +1,4 @@
-"""Data frames of different samples brought to one index: what a frame lacks becomes rows of NaN, or is left out.
+"""Data frames of different samples brought to one index: samples that a frame lacks become rows of NaN, or are dropped.
 
 Nothing here imports pandas: the frames bring what is needed.
 """
@@ -26,7 +26,7 @@ def align(tables: Mapping[Any, Any], rows: str = "all") -> dict[str, Any]:
     Returns
     -------
     aligned : dict of str to DataFrame
-        New frames with the same index; the ones passed stay as they are.
+        New frames with the same index; the input is not changed.
 
     See Also
     --------
@@ -64,7 +64,7 @@ def align(tables: Mapping[Any, Any], rows: str = "all") -> dict[str, Any]:
 
 
 def _check_frame(name: str, frame: Any) -> None:
-    """Refuse what is no data frame, and ids that are missing or occur twice."""
+    """Refuse what is not a data frame, and ids that are missing or occur twice."""
     if not (hasattr(frame, "reindex") and hasattr(frame, "columns")):
         raise ViewError(
             f"Table {name!r} is of type {type(frame).__name__}; give a data frame whose index holds the ids of the "
@@ -72,12 +72,12 @@ def _check_frame(name: str, frame: Any) -> None:
         )
     index = frame.index
     if index.nlevels == 1 and index.hasnans:
-        raise ViewError(f"Table {name!r} has a row without an id in its index; fill it in or leave the row out.")
+        raise ViewError(f"Table {name!r} has a row without an id in its index; fill it in or remove the row.")
     if not index.is_unique:
         twice = index[index.duplicated()].tolist()[0]
         count = index.tolist().count(twice)
         raise ViewError(
-            f"The id {twice!r} occurs {count} times in table {name!r}; keep one row for each sample, as in "
+            f"The id {twice!r} occurs {count} times in table {name!r}; keep one row per sample, as in "
             "table[~table.index.duplicated()], or the mean of them, as in table.groupby(level=0).mean()."
         )
 
@@ -95,7 +95,7 @@ def _check_shared(frames: Mapping[str, Any]) -> None:
         examples = " and ".join(f"{each.index[:1].tolist()[0]!r} in {at!r}" for at, each in compared)
         raise ViewError(
             f"Table {name!r} shares no id with any other table, so its samples cannot be matched: compare "
-            f"{examples or 'the tables, which are empty'}. Write ids in the same way and of the same type in all "
+            f"{examples or 'the tables, which are empty'}. Write ids the same way and with the same type in all "
             "tables, as in table.set_axis(table.index.astype(str))."
         )
 

@@ -142,7 +142,7 @@ def has_dask(X: Any) -> bool:
 
 
 def refuse_dask(X: Any, reader: str) -> None:
-    """Say what to do with a Dask table where all of it is needed in memory, instead of loading it unasked."""
+    """Say what to do with a Dask table where all of it is needed in memory, instead of loading it silently."""
     if has_dask(X):
         raise ParameterError(
             f"X is a Dask collection, and {reader} needs all samples in memory. Pass X.compute() if they fit, or fit "
@@ -247,7 +247,7 @@ def _split(rows: Sequence[int], most: int) -> list[tuple[int, int, int]]:
 def _chunks(table: Any, name: str, blocks: Sequence[tuple[int, int, int]]) -> Chunks:
     sizes = tuple(hi - lo for _, lo, hi in blocks)
     if table.dtype.kind not in "fiub":
-        raise ParameterError(f"{name} holds values of type {table.dtype} where numbers belong.")
+        raise ParameterError(f"{name} holds values of type {table.dtype} where numbers are expected.")
     known = Chunks(sizes, int(table.shape[1]), np.dtype(table.dtype), ())
     if is_dask(table):
         parts = table.to_delayed().ravel()
@@ -356,7 +356,7 @@ def _followed(table: Any, rows: tuple[Any, ...], label: str) -> Any:
         return table  # rows of chunks of unknown size are compared when they are there
     if unknown:
         raise ParameterError(
-            f"The rows of view {label!r} cannot be laid beside those of the first Dask view: the sizes of chunks are "
+            f"The rows of view {label!r} cannot be matched with those of the first Dask view: its chunk sizes are "
             "unknown. Give all views as Dask collections with the same partitions, or as arrays, for instance with "
             "to_dask_array(lengths=True)."
         )

@@ -27,7 +27,7 @@ def raise_if_not_finite(
     infinite = np.isinf(values)
     if infinite.any():
         raise kind(
-            f"{name} contains infinity in {_counted(X, infinite)}. Replace these values, or leave the rows out."
+            f"{name} contains infinity in {_counted(X, infinite)}. Replace these values, or remove the rows."
         ) from error
     missing = np.isnan(values)
     if missing.any():

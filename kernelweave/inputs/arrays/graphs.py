@@ -24,7 +24,7 @@ def read_affinity(estimator: Any, X: Any, *, min_nodes: int = 2) -> sp.csr_array
         X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=min_nodes)
     except ValueError as error:
         raise_if_text(error, "X")
-        raise_if_not_finite(error, given, "X", "Leave out edges whose weight is not known.")
+        raise_if_not_finite(error, given, "X", "Remove edges whose weight is unknown.")
         raise
     if X.shape[0] != X.shape[1]:
         raise KernelError(

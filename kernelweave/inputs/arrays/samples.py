@@ -14,7 +14,7 @@ from kernelweave.inputs.arrays.finiteness import raise_if_not_finite, refuse_lar
 
 #: What to do about missing cells of one table.
 FILL_CELLS = (
-    "Fill the cells (scikit-learn's SimpleImputer in a pipeline), leave the rows out, or use "
+    "Fill the cells (scikit-learn's SimpleImputer in a pipeline), remove the rows, or use "
     "GraphFusionClustering(missing='median')."
 )
 
@@ -33,7 +33,7 @@ def read_samples(
     """Return X as a checked float array or CSR matrix; records the number of features when ``reset``.
 
     Features become float64 (every sum is kept in it); kernel matrices may stay float32. ``dense`` refuses sparse X;
-    ``allow_nan`` takes cells that were not measured, but no row of them alone. ``checked_later`` leaves it to the
+    ``allow_nan`` accepts missing cells, but no row without any value. ``checked_later`` leaves it to the
     caller to look for values that are not finite. ``features`` says that X is compared by squares of its values, so
     that very large ones are refused; a kernel matrix is not.
     """
@@ -72,7 +72,7 @@ def raise_if_text(error: ValueError, name: str, kind: type[ValueError] = Paramet
     if "could not convert string to float" in str(error):
         text = str(error).split(":", 1)[-1].strip()
         raise kind(
-            f"{name} holds text ({text}) where numbers belong. Encode it first, for instance with scikit-learn's "
+            f"{name} holds text ({text}) where numbers are expected. Encode it first, for instance with scikit-learn's "
             "OneHotEncoder or TfidfVectorizer, or drop the column."
         ) from error
 

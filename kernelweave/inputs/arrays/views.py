@@ -496,7 +496,7 @@ def _with_absent_views(views: Views, names: Sequence[str], widths: Sequence[int]
     return Views(tuple(names), tuple(blocks))
 
 
-_FILL = "Fill the cells first, for instance with scikit-learn's SimpleImputer, or leave the rows out."
+_FILL = "Fill the cells first, for instance with scikit-learn's SimpleImputer, or remove the rows."
 
 
 def _checked(table: Any, name: str, allow_nan: bool = False) -> Array:

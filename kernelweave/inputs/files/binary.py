@@ -74,14 +74,14 @@ def _saved_array(path: str, name: str, content: io.BytesIO) -> Any:
         remedy = (
             "save ids.astype(str)"
             if name == "ids"
-            else f"save {name}.astype(float), take it out, or name the table that is wanted, as {path}:NAME"
+            else f"save {name}.astype(float), remove it, or name the table to read, as in {path}:NAME"
         )
-        raise DataError(f"{path}: the array {name!r} is of type object, which is not read; {remedy}.") from error
+        raise DataError(f"{path}: the array {name!r} is of type object, which cannot be read; {remedy}.") from error
 
 
 def _refuse_key(path: str, key: str, names: list[str]) -> NoReturn:
     there = ", ".join(map(short, names[:MOST_NAMES])) + (" ..." if len(names) > MOST_NAMES else "")
-    raise DataError(f"{path}: there is no table called {key!r} in it; there is {there or 'nothing'}.")
+    raise DataError(f"{path}: there is no table called {key!r} in it; it has {there or 'nothing'}.")
 
 
 def _saved_sparse(path: str) -> Any:
@@ -100,7 +100,7 @@ def read_mat(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
         with _sparse_matrices_allowed():
             arrays = loadmat(path)
     except NotImplementedError as error:
-        raise DataError(f"{path}: MATLAB files of version 7.3 are not read; save with -v7.") from error
+        raise DataError(f"{path}: MATLAB files of version 7.3 cannot be read; save with -v7.") from error
     except Exception as error:
         raise unreadable(path, "MATLAB file", error) from error
     known = {name: array for name, array in arrays.items() if not name.startswith("__")}
@@ -145,12 +145,12 @@ def _arrays(
         if not is_table(array):
             example = next((each for each in wanted if is_table(arrays[each])), None)
             cells = [each for each in wanted if arrays[each].dtype.kind == "O"] if vectors_are_matrices else []
-            remedy = "" if example is None else f", or name the tables that are wanted, as {path}:{example}"
+            remedy = "" if example is None else f", or name the tables to read, as in {path}:{example}"
             if example is None and cells:
                 remedy = f", and save every matrix in the cells of {cells[0]!r} as a variable of its own"
             raise DataError(
-                f"{path}: the array {name!r} of shape {np.shape(array)} and type {array.dtype} is no table of numbers; "
-                f"take it out{remedy}."
+                f"{path}: the array {name!r} of shape {np.shape(array)} and type {array.dtype} is not a table of "
+                f"numbers; remove it{remedy}."
             )
         table = _numbers(path, name, array, text)
         if ids is not None and len(ids) != table.n_samples:
@@ -166,7 +166,8 @@ def _id_list(path: str, array: Any) -> tuple[str, ...]:
         flat = np.array([np.squeeze(each) if np.size(each) == 1 else np.nan for each in flat])
     if flat.ndim != 1 or flat.dtype.kind not in "UiuS":
         raise DataError(
-            f"{path}: the array 'ids' of shape {stored.shape} and type {stored.dtype} holds no ids; make it a list of "
+            f"{path}: the array 'ids' of shape {stored.shape} and type {stored.dtype} does not hold ids; "
+            "make it a list of "
             "text or of whole numbers."
         )
     return unique_ids(path, [name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in flat])
@@ -190,7 +191,7 @@ def _numbers(
         numbers = values.data
     else:
         if np.asarray(array).dtype.kind not in "fiub":
-            raise DataError(f"{shown}: this array holds {np.asarray(array).dtype}, no numbers.")
+            raise DataError(f"{shown}: this array holds {np.asarray(array).dtype}, not numbers.")
         values = np.ascontiguousarray(array, dtype=np.float64)
         numbers = values
     if not all(values.shape):
@@ -199,7 +200,7 @@ def _numbers(
     if refused.any():
         row = int(np.argwhere(refused)[0][0]) + 1 if not sp.issparse(values) else None
         where = f" in row {row}" if row else ""
-        raise DataError(f"{shown}: there are missing or infinite values{where}; fill them in or leave the rows out.")
+        raise DataError(f"{shown}: there are missing or infinite values{where}; fill them in or remove the rows.")
     return Table(name, values, ids, columns, path, raw=raw)
 
 
@@ -220,7 +221,7 @@ def read_parquet(path: str, text: TextFormat, key: str | None) -> Iterator[Table
         if frame.dtypes.iloc[j].kind not in "fiub" or (text.mixed and frame.dtypes.iloc[j].kind == "b"):
             texts[j] = frame.iloc[:, j]
             if not text.mixed:
-                raise DataError(f"{path}: column {short(str(name))} holds {frame.dtypes.iloc[j]}, no numbers.")
+                raise DataError(f"{path}: column {short(str(name))} holds {frame.dtypes.iloc[j]}, not numbers.")
     if not len(frame.columns):
         raise DataError(f"{path}: there is no column of numbers.")
     values = np.full(frame.shape, np.nan)
@@ -266,7 +267,7 @@ def _present_ids(path: str, names: Any) -> tuple[str, ...]:
     missing = np.flatnonzero(np.asarray(names.isna()))
     if len(missing):
         called = "" if names.name is None else f" ({short(str(names.name))})"
-        raise DataError(f"{path}: the id of row {missing[0] + 1}{called} is missing; fill it in or leave the row out.")
+        raise DataError(f"{path}: the id of row {missing[0] + 1}{called} is missing; fill it in or remove the row.")
     return unique_ids(path, [str(name) for name in names])
 
 
@@ -290,7 +291,9 @@ def read_xlsx(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     shown = path if len(sheets) == 1 else f"{path}:{chosen}"
     notes: list[Note] = []
     if len(sheets) > 1 and key is None:
-        notes.append((f"there are {len(sheets)} sheets, and the first is read; name another as {path}:{sheets[1]}",))
+        notes.append(
+            (f"there are {len(sheets)} sheets, of which the first is read; name another with {path}:{sheets[1]}",)
+        )
     table = table_of_cells(shown, name, cells, text, notes)
     yield replace(table, source=path)
 
@@ -316,7 +319,7 @@ def _filled_part(rows: list[list[str]]) -> list[tuple[int, list[str]]]:
 def read_h5ad(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     """Yield the table of an AnnData file."""
     if key not in (None, Path(path).stem):
-        raise DataError(f"{path}: there is no table called {key!r} in it; there is one, so give {path} alone.")
+        raise DataError(f"{path}: there is no table called {key!r} in it; there is only one, so give {path} alone.")
     anndata = _package("anndata", path)
     _check_hdf5(path, "AnnData", ("obs", "var"))
     try:
@@ -355,7 +358,7 @@ def _check_hdf5(path: str, kind: str, groups: tuple[str, ...]) -> None:
     except Exception as error:
         raise unreadable(path, f"{kind} file", error) from error
     if missing:
-        raise DataError(f"{path}: this is no {kind} file: there is no {missing[0]!r} in it.")
+        raise DataError(f"{path}: this is not a {kind} file: there is no {missing[0]!r} in it.")
 
 
 def _annotated(path: str, shown: str, name: str, data: Any, text: TextFormat) -> Table:

@@ -45,12 +45,12 @@ def decoded(shown: str, raw: bytes) -> tuple[str, list[Note]]:
         try:
             text = raw.decode("utf-16")
         except UnicodeDecodeError as error:
-            raise DataError(f"{shown}: this is no text file, though it begins like one in UTF-16.") from error
+            raise DataError(f"{shown}: this is not a text file, though it begins like one in UTF-16.") from error
         _refuse_control(shown, text)
         return text, [("the text is in UTF-16",)]
     if b"\0" in raw:
         line = raw[: raw.index(b"\0")].count(b"\n") + 1
-        raise DataError(f"{shown}:{line}: this is no text file: it holds a zero byte; save it as text in UTF-8.")
+        raise DataError(f"{shown}:{line}: this is not a text file: it holds a zero byte; save it as text in UTF-8.")
     try:
         return raw.decode("utf-8-sig"), []
     except UnicodeDecodeError as error:
@@ -59,16 +59,16 @@ def decoded(shown: str, raw: bytes) -> tuple[str, list[Note]]:
         try:
             text = raw.decode("cp1252")
         except UnicodeDecodeError:
-            raise DataError(f"{shown}:{line}: byte {byte:#04x} is no UTF-8 text; save it as such.") from error
+            raise DataError(f"{shown}:{line}: byte {byte:#04x} is not valid UTF-8; save the file as UTF-8.") from error
         _refuse_control(shown, text)
-    return text, [(f"byte {byte:#04x} in line {line} is no UTF-8, so the text is taken for that of Windows (cp1252)",)]
+    return text, [(f"byte {byte:#04x} in line {line} is not valid UTF-8, so the text is read as cp1252 (Windows)",)]
 
 
 def _refuse_control(shown: str, text: str) -> None:
     found = CONTROL.search(text)
     if found is not None:
         line = text[: found.start()].count("\n") + 1
-        raise DataError(f"{shown}:{line}: this is no text file: it holds {found[0]!r}; save it as text in UTF-8.")
+        raise DataError(f"{shown}:{line}: this is not a text file: it holds {found[0]!r}; save it as text in UTF-8.")
 
 
 # Delimiter
@@ -89,7 +89,7 @@ def delimiter_of(lines: str, usual: str, *, blanks: bool = True) -> str:
 
 
 def _most_regular(head: str, usual: str, *, blanks: bool) -> str:
-    """Return the mark that splits all lines alike, the usual one before others; else that of most lines."""
+    """Return the delimiter that splits all lines the same way, usual ones first; else that of most lines."""
     orders = {mark: _regularity(head, mark) for mark in (usual, *MARKS)}
     best = max((mark for mark in MARKS if mark != usual), key=lambda mark: orders[mark])
     if orders[best][0] > orders[usual][0]:
@@ -181,7 +181,7 @@ def decimal_of(shown: str, rows: TextRows) -> str:
         return "."
     if grouped:
         raise DataError(
-            f"{shown}:{example[0]}: {example[1]!r} may have a decimal comma, or one between thousands; say ",
+            f"{shown}:{example[0]}: {example[1]!r} may have a decimal comma, or one between thousands; use ",
             Argument("decimal", ","),
             " or ",
             Argument("decimal", "."),

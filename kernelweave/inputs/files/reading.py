@@ -1,6 +1,6 @@
 """Views from files: tables of numbers with the ids of their rows, checked.
 
-What was assumed of a file is among the notes of its table. Nothing is repaired: a cell that is no number, a row of
+What was assumed of a file is among the notes of its table. Nothing is repaired: a cell that is not a number, a row of
 another length, an id that occurs twice is an error that names file and line.
 """
 
@@ -54,10 +54,10 @@ def read_tables(place: str, text: TextFormat | None = None) -> list[Table]:
     if reader is None:
         known = ", ".join(sorted(set(_READERS) - {"-"}))
         if not suffix:
-            raise DataError(f"{path}: its name has no ending to say what it holds; give it one of {known}.")
+            raise DataError(f"{path}: its name has no extension that says what it holds; use one of {known}.")
         if suffix.lower().removesuffix(".gz") in GRAPHS:
             raise DataError(f"{path}: this is a graph, not a table. ", Remedy("graph", "Read it with load_graphml."))
-        raise DataError(f"{path}: files of type {suffix!r} are not read; use one of {known}.")
+        raise DataError(f"{path}: files of type {suffix!r} are not supported; use one of {known}.")
     text = text or TextFormat()
     if isinstance(text.transpose, tuple) and reader in _CELLS:
         stem = "stdin" if path == "-" else Path(path.removesuffix(".gz")).stem
@@ -86,7 +86,7 @@ def read_tables(place: str, text: TextFormat | None = None) -> list[Table]:
 def _turned(table: Table) -> Table:
     """Return a table of numbers with its columns as samples."""
     if table.raw is not None and table.raw.texts:
-        raise DataError(f"{table.place}: there is text in it, so it cannot be transposed; save its numbers alone.")
+        raise DataError(f"{table.place}: there is text in it, so it cannot be transposed; save only its numbers.")
     values: Any = table.values.T
     values = sp.csr_array(values) if sp.issparse(values) else np.ascontiguousarray(values)
     ids = None if table.columns is None else unique_ids(table.place, table.columns)

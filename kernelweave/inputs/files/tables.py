@@ -27,7 +27,7 @@ Rows = Literal["same", "common", "all"]
 
 @dataclass(frozen=True)
 class RawCells:
-    """What a table holds beside numbers, and where in its file."""
+    """What a table holds besides numbers, and where in its file."""
 
     texts: dict[int, Any] = field(default_factory=dict)  # columns that are not of numbers, by their place in the table
     lines: Sequence[int] = ()  # of the rows in a text file
@@ -96,7 +96,10 @@ class TextFormat:
             )
         if mark is not None and mark == self.decimal:
             raise ParameterError(
-                Argument("decimal", self.decimal), " does not go with ", Argument("delimiter", mark), "; change one."
+                Argument("decimal", self.decimal),
+                " cannot be combined with ",
+                Argument("delimiter", mark),
+                "; change one.",
             )
 
     def is_transposed(self, name: str) -> bool:
@@ -127,7 +130,7 @@ def align_tables(tables: Sequence[Table], rows: Rows = "same") -> list[Table]:
     if len(named) < len(tables):
         bare = next(table for table in tables if table.ids is None)
         raise DataError(
-            f"{named[0].place} has ids and {bare.place} has none, so their rows cannot be matched: that takes ids in "
+            f"{named[0].place} has ids and {bare.place} has none, so their rows cannot be matched: this needs ids in "
             "all files. ",
             *_how_to_add_ids(bare),
         )
@@ -164,8 +167,9 @@ def _check_same_ids(first: Table, second: Table) -> None:
         if missing:
             examples = ", ".join(map(short, missing[:EXAMPLES]))
             raise DataError(
-                f"{len(missing)} id(s) of {table.place} are missing in {other.place}, such as {examples}; complete the "
-                "files, keep what all have with ",
+                f"{len(missing)} id(s) of {table.place} are missing from {other.place}, "
+                f"such as {examples}; complete the "
+                "files, keep the samples they have in common with ",
                 Argument("rows", "common"),
                 ", or keep all samples with ",
                 Argument("rows", "all"),
@@ -203,7 +207,7 @@ def _check_shared(tables: Sequence[Table]) -> None:
             raise DataError(
                 f"{table.place} shares no id with any other file, so its samples cannot be matched: it begins with "
                 f"{short((table.ids or ('',))[0])}, and {others[0].place} with {short((others[0].ids or ('',))[0])}. "
-                "Write ids in the same way in all files."
+                "Write ids the same way in all files."
             )
 
 
@@ -269,7 +273,7 @@ def unique_ids(path: str, ids: Sequence[str]) -> tuple[str, ...]:
 def unreadable(path: str, kind: str, error: Exception) -> DataError:
     """Return the error for a file that its reader refused; parsers of other projects raise many kinds."""
     reason = " ".join(str(error).split())[:120]
-    return DataError(f"{path}: this is no readable {kind} ({reason}); write or copy it again.")
+    return DataError(f"{path}: this is not a readable {kind} ({reason}); write or copy it again.")
 
 
 def short(text: str, most: int = 40) -> str:

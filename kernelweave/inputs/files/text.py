@@ -55,7 +55,7 @@ SUMMARIES = frozenset({"total", "totals", "sum", "sums", "subtotal", "mean", "av
 # Labels that mean that there is none.
 NO_LABEL = frozenset({"", "na", "n/a", "nan", "null"})
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": "\t", "-": ","}
-NO_NUMBER = ", which is no finite number"
+NO_NUMBER = ", which is not a finite number"
 # A line that begins with a quoted cell, and the mark after it.
 QUOTED = re.compile(r'\s*"(?:[^"]|"")*"([;,\t| ])')
 # Numbers with a percent sign, or with blanks or apostrophes between thousands: meant as numbers.
@@ -67,7 +67,7 @@ AMOUNT = re.compile(
     r"(?P<sign>[$\u20ac\u00a3\u00a5]?)\s*[+-]?[0-9]+([.,][0-9]{3})*([.,][0-9]+)?\s*"
     r"(?P<unit>[^\W\d_][\w/\u00b0\u00b2\u00b3]{0,7}|[$\u20ac\u00a3\u00a5\u00b0]\w?|)"
 )
-# A first line that counts at least this many cells is no sample; with fewer it may be one.
+# A first line that counts at least this many cells is not a sample; with fewer it may be one.
 COUNTED = 8
 # With fewer than this it may well be a sample, and nobody can tell.
 SURELY_COUNTED = 3
@@ -122,7 +122,7 @@ def read_text(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
 def table_of_cells(shown: str, name: str, rows: TextRows, text: TextFormat, notes: Sequence[Note] = ()) -> Table:
     """Return the table of cells that another kind of file holds as text."""
     if not rows:
-        raise DataError(f"{shown}: there is nothing in it.")
+        raise DataError(f"{shown}: it is empty.")
     return _table(_TextFile(shown, "", rows, list(notes), False), name, text)
 
 
@@ -131,7 +131,7 @@ def _text_file(path: str, text: TextFormat, *, blanks: bool = True) -> _TextFile
     shown = "standard input" if path == "-" else path
     raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     if path == "-" and not raw.strip():
-        raise DataError(f"{shown}: there is nothing in it; note that it can be given once.")
+        raise DataError(f"{shown}: it is empty; note that it can be used only once.")
     if path.endswith(".gz"):
         try:
             raw = gzip.decompress(raw)
@@ -143,10 +143,10 @@ def _text_file(path: str, text: TextFormat, *, blanks: bool = True) -> _TextFile
     if text.delimiter is None and delimiter == " ":
         lines = "\n".join(line.strip(" ") for line in lines.splitlines())
     if delimiter != usual and text.delimiter is None:
-        notes.append((f"cells are separated by {MARK_NAMES[delimiter]}; if not, say ", Argument("delimiter", usual)))
+        notes.append((f"cells are separated by {MARK_NAMES[delimiter]}; if not, use ", Argument("delimiter", usual)))
     rows = _cells(shown, lines, delimiter)
     if not rows:
-        raise DataError(f"{shown}:1: the file is empty; write a table into it.")
+        raise DataError(f"{shown}:1: the file is empty; give a table.")
     commas = "," in lines and (delimiter != "," or '"' in lines)
     return _TextFile(shown, delimiter, rows, notes, commas)
 
@@ -179,14 +179,14 @@ def _cells(shown: str, lines: str, delimiter: str) -> TextRows:
         quoted = _open_quote(lines, delimiter, begun, reader.line_num)
         if quoted is not None:
             raise DataError(
-                f"{shown}:{quoted}: a quoted cell begins here and does not end; close its quote."
+                f"{shown}:{quoted}: a quoted cell starts here and is never closed; add the closing quote."
             ) from error
         after = QUOTED.match(last[0])
         mark = delimiter if after is None or (after[1] == " " and delimiter in last[0]) else after[1]
         if mark != delimiter:
             raise DataError(
                 f"{shown}:{reader.line_num}: there is {mark!r} after a quoted cell, where {delimiter!r} separates "
-                "cells; say so with ",
+                "cells; if that is the delimiter, use ",
                 Argument("delimiter", mark),
                 ".",
             ) from error
@@ -226,13 +226,13 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
     if text.header is None and len(rows) > 1 and _is_title(first):
         raise DataError(
             f"{shown}:{line}: the first line has one cell, {short(first[0].strip())}, and {len(first) - 1} empty "
-            "ones; if it is a title, take it out, and if it is a sample, say ",
+            "ones; if it is a title, remove it, and if it is a sample, use ",
             _NO_HEADER,
             ".",
         )
     if text.header is None and len(first) < SURELY_COUNTED and _counts(first):
         raise DataError(
-            f"{shown}:{line}: the first line counts its cells (0, 1, ...): say ",
+            f"{shown}:{line}: the first line counts its cells (0, 1, ...): use ",
             Argument("header", True),
             " if it names the columns, or ",
             Argument("header", False),
@@ -240,7 +240,7 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
         )
     header = _is_header(first, text.ids) if text.header is None else text.header
     if text.header is None and len(first) < COUNTED and _counts(first):
-        notes.append(("the first line counts the columns and is no sample; if it is one, say ", _NO_HEADER))
+        notes.append(("the first line numbers the columns and is not a sample; if it is one, use ", _NO_HEADER))
     names = [cell.strip() for cell in first] if header else None
     body = rows[1:] if header else rows
     if not body:
@@ -248,7 +248,9 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
     width = len(first)
     for line, row in body:
         if len(row) != width:
-            comments = "take out the lines that begin with '#'" if first[0].startswith("#") else "write as many in all"
+            comments = (
+                "remove the lines that begin with '#'" if first[0].startswith("#") else "give all rows the same number"
+            )
             raise DataError(
                 f"{shown}:{line}: this row has {len(row)} cell(s), the first one has {width}; {comments}, and put "
                 "cells that hold a delimiter in quotes."
@@ -260,7 +262,7 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
     keep = [column for column in range(width) if column != place]
     if not keep:
         raise DataError(
-            f"{shown}:{body[0][0]}: there is a column of ids and no column of numbers; add some, or say ",
+            f"{shown}:{body[0][0]}: there is a column of ids and no column of numbers; add some, or use ",
             Argument("ids", "none"),
             " if it is data.",
         )
@@ -270,15 +272,17 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
     notes += more
     if width == 1 and not any(_is_number(row[0]) or row[0].strip().lower() in MISSING for _, row in body):
         raise DataError(
-            f"{shown}:{body[0][0]}: there is no column of numbers: the only one holds {short(body[0][1][0])}; say "
-            "what separates cells with ",
+            f"{shown}:{body[0][0]}: there is no column of numbers: the only one holds {short(body[0][1][0])}; name the "
+            "separator with ",
             Argument("delimiter", "," if file.delimiter == ";" else ";"),
             ", or add numbers.",
         )
     columns = None if names is None else tuple(names[column] for column in keep)
     over_ids = "" if names is None or place is None else names[place]
     if ids is not None and not text.is_transposed(name) and _are_features(over_ids, ids):
-        notes.append((f"its rows seem to be features, as {ids[0]!r}; if samples are the columns, say ", _TRANSPOSE))
+        notes.append(
+            (f"its rows seem to be features, such as {ids[0]!r}; if samples are the columns, use ", _TRANSPOSE)
+        )
     notes += _doubtful_names(ids, columns)
     if text.mixed:
         values, texts = _mixed_values(body, keep)
@@ -291,10 +295,10 @@ def _table(file: _TextFile, name: str, text: TextFormat) -> Table:
 
 
 def _doubtful_names(ids: Sequence[str] | None, columns: Sequence[str] | None) -> list[Note]:
-    """Return notes on names that suggest that a row is no sample, or that a column is there twice."""
+    """Return notes on names that suggest that a row is not a sample, or that a column occurs twice."""
     notes: list[Note] = []
     if ids is not None and ids[-1].lower().strip(" :") in SUMMARIES:
-        notes.append((f"the last row is called {ids[-1]!r} and counts as a sample; if it is none, take it out",))
+        notes.append((f"the last row is called {ids[-1]!r} and counts as a sample; if it is not one, remove it",))
     twice = next((name for i, name in enumerate(columns or ()) if name in (columns or ())[:i]), None)
     if twice is not None:
         notes.append((f"several columns are called {twice!r}, and all of them count",))
@@ -321,9 +325,9 @@ def _of_one_width(rows: TextRows, text: TextFormat) -> tuple[TextRows, list[Note
         last = [row[-1].strip() for row in body]
         if not any(last):
             trimmed = [(line, row if short_header and i == 0 else row[:-1]) for i, (line, row) in enumerate(rows)]
-            return trimmed, [("all lines end in a delimiter, and the empty column after it is left out",)]
+            return trimmed, [("all lines end in a delimiter, so the empty column after it is ignored",)]
     if short_header and any(not _is_number(cell) for cell in cells[0]):
-        note = ("the first line lacks a name for the first column, which is taken for ids; if not, say ", _NO_IDS)
+        note = ("the first line lacks a name for the first column, which is read as ids; if not, use ", _NO_IDS)
         return [(rows[0][0], ["", *cells[0]]), *rows[1:]], [note]
     return rows, []
 
@@ -377,13 +381,13 @@ def _with_decimal_points(
                     where = f"column {column + 1}" + (f" ({short(names[column])})" if names is not None else "")
                     raise DataError(
                         f"{file.shown}:{line}: {where} holds {short(row[column])}, which has a decimal point; write a "
-                        "comma, or say ",
+                        "comma, or use ",
                         Argument("decimal", "."),
                         ".",
                     )
         kept = set(keep)
         changed.append((line, [cell if i in kept else row[i] for i, cell in enumerate(cells)]))
-    return changed, [] if asked else [("numbers have a decimal comma; if not, say ", Argument("decimal", "."))]
+    return changed, [] if asked else [("numbers have a decimal comma; if not, use ", Argument("decimal", "."))]
 
 
 def _are_features(name: str, ids: Sequence[str]) -> bool:
@@ -394,7 +398,7 @@ def _are_features(name: str, ids: Sequence[str]) -> bool:
 
 
 def _numbers(shown: str, body: TextRows, place: int | None, keep: list[int], names: list[str] | None) -> Floats:
-    """Return the numbers of all rows, or raise at the first cell that is none."""
+    """Return the numbers of all rows, or raise at the first cell that is not a number."""
     values = np.empty((len(body), len(keep)))
     for i, (line, row) in enumerate(body):
         cells = row if place is None else [row[column] for column in keep]
@@ -449,7 +453,7 @@ def _check_header(shown: str, line: int, columns: Sequence[str], values: Floats,
         if again or (_is_fraction(name) and j not in texts and not np.isnan(values[:, j]).all()):
             why = f"{short(name)} occurs again below" if again else f"{short(name)} is a number like those below"
             raise DataError(
-                f"{shown}:{line}: the first line may be a sample, as {why}; say ",
+                f"{shown}:{line}: the first line may be a sample, because {why}; use ",
                 Argument("header", True),
                 " if it names the columns, or ",
                 Argument("header", False),
@@ -470,10 +474,10 @@ def check_text_columns(table: Table, taken: Collection[int]) -> None:
         fault = _fault(cells[row])
         pieces: Note = (f"{table.cell(row, j)} holds {short(cells[row])}", *fault)
         if fault == (NO_NUMBER,) and cells[row].lower().lstrip("+-") in ("inf", "infinity"):
-            pieces += ("; leave the cell empty and say ", Argument("missing", "median"))
+            pieces += ("; leave the cell empty and use ", Argument("missing", "median"))
         elif fault == (NO_NUMBER,):
             name = str(j + 1) if table.columns is None else table.columns[j]
-            pieces += ("; leave the cell empty if its value is missing; if the column holds categories, say ",)
+            pieces += ("; leave the cell empty if its value is missing; if the column holds categories, use ",)
             pieces += (Argument("categorical", name),)
         raise DataError(*pieces, ".")
 
@@ -490,7 +494,7 @@ def _check_units(table: Table, j: int, cells: Any) -> None:
     row = next(i for i, cell in enumerate(cells) if not _is_missing(cell))
     name = str(j + 1) if table.columns is None else table.columns[j]
     raise DataError(
-        f"{table.cell(row, j)} holds {short(cells[row])}, a number with a unit; write the numbers alone, or say ",
+        f"{table.cell(row, j)} holds {short(cells[row])}, a number with a unit; write only the numbers, or use ",
         Argument("drop", name),
         " or ",
         Argument("categorical", name),
@@ -560,7 +564,7 @@ def _id_column(
     if names is not None and names[0] in text.data_columns:
         return None
     named = names is not None and is_id_name(names[0])
-    if named and names is not None and not is_id_name(names[0], known=True):  # body_mass_index is no id
+    if named and names is not None and not is_id_name(names[0], known=True):  # body_mass_index is not an id
         named = len(row) > 1 and not any(_is_fraction(each[0]) for each in rows)
     if len(row) == 1:
         return 0 if named else None
@@ -577,7 +581,7 @@ def _ids(shown: str, cells: Sequence[tuple[int, str]]) -> tuple[str, ...]:
     for line, cell in cells:
         name = cell.strip()
         if not name:
-            raise DataError(f"{shown}:{line}: the id of this row is empty; fill it in, or take the row out.")
+            raise DataError(f"{shown}:{line}: the id of this row is empty; fill it in, or remove the row.")
         if name in origins:
             before, other = origins[name]
             spaces = "" if cell == other else "; spaces around ids do not count"
@@ -596,15 +600,15 @@ def _refuse_cell(shown: str, line: int, row: list[str], columns: Iterable[int], 
             continue
         where = f"column {column + 1}" + (f" ({short(names[column])})" if names is not None else "")
         if cell.strip().lower() in MISSING:
-            raise DataError(f"{shown}:{line}: {where} has no value; fill it in or leave the row out.")
+            raise DataError(f"{shown}:{line}: {where} has no value; fill it in or remove the row.")
         raise DataError(f"{shown}:{line}: {where} holds {short(cell)}", *_fault(cell), ".")
 
 
 def _fault(cell: str) -> Note:
-    """Return what is wrong with a cell that is no number, and what to do about it, in pieces."""
+    """Return what is wrong with a cell that is not a number, and what to do about it, in pieces."""
     if COMMAS.fullmatch(cell):
         return (
-            "; write a point for the decimal comma and nothing between thousands, or say ",
+            "; write a point for the decimal comma and nothing between thousands, or use ",
             Argument("decimal", ","),
             " or ",
             Argument("decimal", "."),
@@ -614,7 +618,7 @@ def _fault(cell: str) -> Note:
     if SPACED.fullmatch(cell):
         return ("; write nothing between thousands",)
     if _is_number(cell) and "_" in cell:
-        return (f"; write it without '_', as {cell.strip().replace('_', '')}",)
+        return (f"; write it without '_', as in {cell.strip().replace('_', '')}",)
     if _is_number(cell) and not cell.isascii():
         return ("; write numbers in the digits 0 to 9, with '-' for minus",)
     return (NO_NUMBER,)
@@ -647,8 +651,8 @@ def read_label_lines(place: str, text: TextFormat, n_samples: int) -> LabelLines
     for line, row in rows:
         if width not in (1, 2) or len(row) != width:
             raise DataError(
-                f"{shown}:{line}: lines of true labels are 'label' or 'id,label', all of the same kind; take other "
-                "columns out."
+                f"{shown}:{line}: lines of true labels are 'label' or 'id,label', all of the same kind; remove other "
+                "columns."
             )
     header = _is_label_header(rows, n_samples) if text.header is None else text.header
     body = rows[1:] if header else rows
@@ -692,7 +696,7 @@ def _check_label_delimiter(shown: str, rows: TextRows, delimiter: str) -> None:
     if delimiter != " " and len({pair[0] for pair in pairs if len(pair) == 2}) == len(rows) > 1:
         raise DataError(
             f"{shown}:{rows[0][0]}: there is no {delimiter!r} in the first line, and a blank seems to separate id and "
-            "label in all of them; say so with ",
+            "label in all of them; use ",
             Argument("delimiter", " "),
-            f", which holds for all text files, or separate them by {delimiter!r}.",
+            f", which applies to all text files, or separate them with {delimiter!r}.",
         )

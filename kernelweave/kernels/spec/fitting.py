@@ -59,7 +59,7 @@ class FittedKernel(ABC):
         return self
 
     def kept_here(self, memory_limit: float) -> "FittedKernel":
-        """Return it with the training samples in this process, where they lay elsewhere and fit into so many MiB."""
+        """Return it with the training samples in this process, where they were elsewhere and fit into so many MiB."""
         return self
 
     def at_means(self, op: Any, labels: Ints, weights: Floats, totals: Floats) -> tuple["FittedKernel", Ints, Floats]:
@@ -90,7 +90,7 @@ class FormulaKernel(FittedKernel):
         if there is not None:
             return there
         if computed:
-            # Half of the limit is for tiles, the rest for what solvers keep beside them.
+            # Half of the limit is for tiles, the rest for what solvers keep besides them.
             return BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(memory_limit / 2))
         passing = max(PASSING * memory_limit, memory_limit - n**2 * 8 / 2**20)
         K = BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(passing)).dense()
@@ -263,7 +263,7 @@ def fit_kernel(
         function = _with_params(kernel, params)
         return FormulaKernel(formulas.Given(function), X)
     raise ParameterError(
-        f"kernel={kernel!r} is not understood. Give one of {sorted(KERNELS)}, a scikit-learn kernel object, or a "
+        f"kernel={kernel!r} is not valid. Give one of {sorted(KERNELS)}, a scikit-learn kernel object, or a "
         "function of two sample arrays that returns the matrix between them."
     )
 
@@ -468,7 +468,7 @@ KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
 }
 
 
-#: What a kernel has to know beside its parameters.
+#: What a kernel has to know besides its parameters.
 CONTEXT: dict[Callable[..., FittedKernel], tuple[str, ...]] = {
     _linear: ("centre_features",),
     _rbf: ("weights",),

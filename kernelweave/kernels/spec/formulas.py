@@ -245,10 +245,10 @@ class ChiSquared(Formula):
 
 @dataclass(frozen=True)
 class Gower(Formula):
-    """The mean over columns of how alike two values are: 1 - |x - y| / range, or whether they are the same.
+    """The mean over columns of how similar two values are: 1 - |x - y| / range, or whether they are the same.
 
-    Columns in which either value is NaN are left out of the mean; samples without a common column are half alike. New
-    samples may lie beyond the range, and are then not alike at all. Positive semidefinite where nothing is missing.
+    Columns in which either value is NaN are left out of the mean; samples without a common column have similarity 1/2.
+    New samples may lie beyond the range; their similarity is then 0. Positive semidefinite where nothing is missing.
 
     Source: Gower, Biometrics 1971.
     """
@@ -276,7 +276,7 @@ class Gower(Formula):
         return np.asarray(np.maximum(1.0 - np.abs(x - y) / self.ranges[column], 0.0))
 
     def diag(self, X: Matrix) -> Floats:
-        """Return ones: a sample is as alike to itself as can be."""
+        """Return ones: a sample is as similar to itself as possible."""
         return np.ones(X.shape[0])
 
     def bound(self, X: Matrix) -> float:

@@ -1,1 +1,1 @@
-"""Methods of others, to compare with."""
+"""Methods by others, as baselines."""

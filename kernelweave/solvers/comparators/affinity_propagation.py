@@ -2,7 +2,7 @@
 
 Objective   sum_i ||phi(x_i) - phi(e_i)||^2 - p |E|, e_i the exemplar of sample i in E and p the preference, below zero
 Input       the squared distances of all pairs
-Cost        some hundred steps of O(m^2) for each preference tried, m the number of distinct samples
+Cost        about a hundred iterations of O(m^2) per preference tried, m the number of distinct samples
 Guarantee   none: messages on a graph with cycles. A run that converges is a good, not always the best, solution
 Source      MSc 1.3.3, Alg. 7; Frey and Dueck, Science 315, 2007; the messages are those of scikit-learn
 

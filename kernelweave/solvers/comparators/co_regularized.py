@@ -40,7 +40,7 @@ class Placement:
     n_vectors: int
 
     def spread(self, vectors: Floats, view: int) -> Floats:
-        """Return the vectors of a view with rows of zeros for absent samples; columns that it lacks are zero, too."""
+        """Return the vectors of a view with rows of zeros for absent samples; missing columns are zero as well."""
         full = np.zeros((self.n_samples, self.n_vectors))
         full[self.samples[view], : vectors.shape[1]] = vectors
         return full
@@ -88,7 +88,7 @@ def co_regularized(
     """Sweep over the views, from the eigenvectors of each by itself, until the objective rises by ``tol`` or less.
 
     ``tol`` is a share of the objective. ``samples`` says which samples the rows of every view are, None that all views
-    have all; every sample must be in a view. ``room`` MiB of matrices may be stored beside the kernels.
+    have all; every sample must be in a view. ``room`` MiB of matrices may be stored besides the kernels.
     """
     room = room / len(ops)
     ops = [stored_if_small(op, room) for op in ops]

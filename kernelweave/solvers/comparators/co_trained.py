@@ -37,7 +37,7 @@ class CoTrained:
     vectors: tuple[Floats, ...]  # V of shape (n, k)
     history: tuple[float, ...]  # mean agreement at the start and after every round
     converged: bool
-    residual: float  # of the first eigenvectors; later ones are exact but for rounding
+    residual: float  # of the first eigenvectors; later ones are exact except for rounding
 
     @property
     def embedding(self) -> Floats:
@@ -63,7 +63,7 @@ def co_trained(
 ) -> CoTrained:
     """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before.
 
-    ``room`` MiB may be taken beside the kernels.
+    ``room`` MiB may be used besides the kernels.
     """
     known = keeper.known()
     if known is None:

@@ -2,7 +2,7 @@
 
 Objective   J(M) = sum_i w_i min over m in M of d(x_i, m), M being k of the samples
 Input       a function that gives the distances of all samples to some of them, and starting medoids
-Cost        O(n) for a candidate, whatever k: O(n^2) a pass; a swap O(n) beside it; memory O(n k) and the distances
+Cost        O(n) per candidate whatever k, so O(n^2) per pass; O(n) more per swap; memory O(n k) and the distances
 Guarantee   J falls with every swap. A run that converges ends where no exchange of one medoid for one sample lowers J
 Source      PhD 1.1.1 (1.1); Kaufman and Rousseeuw, 1987 (PAM, BUILD); Schubert and Rousseeuw, Information Systems 101,
             2021 (FastPAM1, FasterPAM: the change of J for all k removals from one pass over a candidate's distances)
@@ -132,7 +132,7 @@ class Medoids:
         losses = np.bincount(places, lost.ravel(), k * n_candidates).reshape(n_candidates, k)
         changes = won[:, None] + losses
         least = changes.min(axis=1)
-        slots = (changes <= least[:, None] + self.noise).argmax(axis=1)  # the first of those equal but for rounding
+        slots = (changes <= least[:, None] + self.noise).argmax(axis=1)  # the first of those equal except for rounding
         return least, slots
 
     def losses(self) -> Floats:
@@ -159,7 +159,7 @@ class Medoids:
         self._find_nearest(touched)
 
     def labels(self) -> Ints:
-        """Return the nearest medoid of every sample, the first of those equal but for rounding."""
+        """Return the nearest medoid of every sample, the first of those equal except for rounding."""
         return np.asarray((self.rows <= self.near_distance + self.slack).argmax(axis=0))
 
     def _find_nearest(self, touched: np.ndarray) -> None:
@@ -211,7 +211,7 @@ def build_medoids(distances: Distances, weights: Floats, k: int, most_distances:
 
 
 def _first_least(costs: Floats) -> int:
-    """Return the first of the least costs, equal but for rounding."""
+    """Return the first of the least costs, equal except for rounding."""
     low = costs.min()
     return int(np.argmax(costs <= low + TIE_TOLERANCE * abs(low)))
 

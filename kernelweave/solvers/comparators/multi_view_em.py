@@ -4,7 +4,7 @@ Objective   none is maximised for certain; L = mean over samples and views of lo
             posteriors of the view before, is what rounds are compared by
 Input       the features of every view, which samples it has, its kind of distribution, and a starting partition, that
             of the first view
-Cost        O(n k d) a round, d the features of all views
+Cost        O(n d k) per iteration, d the features of all views
 Guarantee   L of the result is the largest of all rounds. With one view this is EM: L rises, but for what the floor of
             variances and the smoothing of probabilities take
 Source      PhD 1.2.3; Bickel and Scheffer, ICDM 2004, for two views; here any number, each handing on to the next
@@ -70,7 +70,7 @@ class ViewModel(ABC):
         self.weights = weights
 
     def fit(self, posteriors: Floats) -> Density:
-        """Return the mixture that the posteriors lead to; samples without any (zeros) play no part."""
+        """Return the mixture that the posteriors lead to; samples without any (zeros) are ignored."""
         shares = posteriors * self.weights[:, None]
         totals = shares.sum(axis=0)
         alive = totals > LOST * totals.sum()
@@ -167,7 +167,7 @@ class ExchangedMixtures:
     densities: tuple[Density, ...]  # per view
     history: tuple[float, ...]  # L of every round up to the one kept
     n_iter: int  # rounds taken
-    converged: bool  # ended by itself
+    converged: bool  # before max_iter
 
     @property
     def objective(self) -> float:
@@ -302,5 +302,5 @@ def mean_log_likelihood(densities: Sequence[Density], blocks: Sequence[Matrix], 
 
 
 def likeliest(proba: Floats) -> Ints:
-    """Return the first cluster of largest posterior, equal but for rounding."""
+    """Return the first cluster of largest posterior, equal except for rounding."""
     return np.asarray((proba >= proba.max(axis=1, keepdims=True) - EQUAL_POSTERIORS).argmax(axis=1))

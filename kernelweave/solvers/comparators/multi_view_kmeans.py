@@ -3,12 +3,12 @@
 Objective   none is minimised for certain; J = sum over the views of the squared distances to the means of the partition
             that came from the view before is what rounds are compared by
 Input       the features of every view, which samples it has, and a starting partition, that of the first view
-Cost        O(n k d) a round, d the features of all views
+Cost        O(n d k) per iteration, d the features of all views
 Guarantee   J of the result is the least of all rounds. With one view this is k-means, and J falls
 Source      PhD 1.2.3; Bickel and Scheffer, ICDM 2004, for two views; here any number, each handing on to the next
 
-Samples that a view lacks keep the cluster that the last view that has them gave them, and are no part of its scatter. A
-view cannot choose a cluster that none of its samples came in with; where distances are added up over the views, the
+Samples that a view lacks keep the cluster that the last view that has them gave them, and are not part of its scatter.
+A view cannot choose a cluster that none of its samples came in with; where distances are added up over the views, the
 centre of such a cluster is the mean of the view. Samples without a starting cluster (-1) get one before the first
 round, that of the nearest mean in a view that has them.
 """
@@ -41,7 +41,7 @@ class ExchangedMeans:
     history: tuple[float, ...]  # J of every round up to the one kept
     view_scatters: Floats  # (V,) share of every view in J of that round
     n_iter: int  # rounds taken
-    converged: bool  # ended by itself
+    converged: bool  # before max_iter
     totals: Floats  # (k,) weight of each cluster
 
     @property
@@ -204,7 +204,7 @@ def joint_slack(ops: Sequence[FeatureKernel]) -> float:
 
 
 def nearest_joint(distances: Floats, slack: float) -> Ints:
-    """Return the first of the least distances, equal but for rounding."""
+    """Return the first of the least distances, equal except for rounding."""
     return np.asarray((distances <= distances.min(axis=1, keepdims=True) + slack).argmax(axis=1))
 
 

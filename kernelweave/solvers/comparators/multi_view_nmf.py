@@ -2,10 +2,10 @@
 
 Objective   sum_v ||X_v - V_v U_v^T||^2 + lambda_v ||V_v Q_v - V*_v||^2 with all factors >= 0, Q_v = diag of the column
             sums of U_v, which makes the V_v of different views comparable. X_v and V_v have the samples of view v, and
-            V*_v their rows of V*: nothing is said of samples that are absent from a view
+            V*_v their rows of V*: nothing is said about samples that are absent from a view
 Input       the non-negative features of every view among its samples, of sum 1, or n_v / n where it has n_v of n, so
             that a sample is as heavy in one view as in another; a starting partition
-Cost        O((entries of X + n k + d k) k) a round; sparse views stay sparse
+Cost        O((nnz + n k + d k) k) per iteration, nnz the entries of X that are not zero; sparse views stay sparse
 Guarantee   no update raises the objective: those of U_v and V_v minimise a bound that touches it (both are Lee and
             Seung's for a quadratic form with non-negative coefficients), row i of V* is the mean over the views that
             have sample i, weighted by lambda_v

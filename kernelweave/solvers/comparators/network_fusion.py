@@ -41,7 +41,7 @@ class Neighborhoods:
 def neighborhoods(D: Floats, n_neighbors: int, *, among: bool) -> Neighborhoods:
     """Return how far the nearest columns of every row are; ``among`` says that rows and columns are the same samples.
 
-    A sample is no neighbour of itself.
+    A sample is not its own neighbour.
     """
     n = len(D)
     means = np.empty(n)

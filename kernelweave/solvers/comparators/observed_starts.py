@@ -62,7 +62,7 @@ def masked_start(distances: SharedDistances, n_clusters: int, rng: np.random.Gen
 def around_drawn(
     distances: Distances, slack: float, weights: Floats, n_clusters: int, rng: np.random.Generator
 ) -> Ints:
-    """Return for every sample the nearest of some drawn far apart, the first of those equal but for rounding."""
+    """Return for every sample the nearest of some drawn far apart, the first of those equal except for rounding."""
     medoids = start_medoids(distances, "k-medoids++", weights, n_clusters, rng)
     to_medoids = distances(medoids)
     return np.asarray((to_medoids <= to_medoids.min(axis=0) + slack).argmax(axis=0))

@@ -1,4 +1,4 @@
-"""The number of clusters of a graph: how clear its cuts are beside those of graphs without clusters.
+"""The number of clusters of a graph: how clear its cuts are compared with those of graphs without clusters.
 
 Clearness   q(k) = Q(k) / (1 - 1/k), Q the modularity of the k clusters: 0 for a random split, 1 if no edge is cut
 Gap         G(k) = mean log(1 - q0(k) + e) - log(1 - q(k) + e) over null graphs, which the caller makes from data of
@@ -42,7 +42,7 @@ SAME_CUT = 0.002
 SPREADS: dict[Measure, float] = {"cut": 3.0, "valley": 2.7}
 FLOORS: dict[Measure, float] = {"cut": 0.03, "valley": 0.55}
 # A gap must be this many times its limit. The less it is above it, the more it counts only as far as there are valleys
-# between clusters; from the second number on they play no part.
+# between clusters; from the second number on they do not matter.
 CLEAR = 1.2
 SURE = 4.0
 # The finest number is taken whose clusters all lie in valleys no shallower than this (splitting a cluster leaves a
@@ -305,7 +305,7 @@ def _compared(whole: Sweep, nulls: Sequence[Sweep], measure: Measure) -> _Eviden
 
 
 def _neighbors_mean(values: Floats) -> Floats:
-    """Return the mean of every entry and those beside it; nulls are few, and alike at numbers close together."""
+    """Return the mean of every entry and those beside it; nulls are few, and similar at numbers close together."""
     padded = np.concatenate([values[1:2], values[1:], values[-1:]])  # one cluster has no spread
     middle = (padded[:-2] + padded[1:-1] + padded[2:]) / 3.0
     return np.concatenate([middle[:1], middle]) if len(values) > 1 else values

@@ -66,7 +66,7 @@ class Eigenvectors:
 
 @dataclass(frozen=True)
 class Background:
-    """The affinity of samples that no view has together: that of an average pair, since nothing is known of them.
+    """The affinity of samples that no view has together: that of an average pair, since nothing is known about them.
 
     Without it, pairs that were never compared would count as strangers, and clusters would say who was measured where.
     """

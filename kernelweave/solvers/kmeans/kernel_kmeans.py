@@ -29,7 +29,7 @@ class Descent:
 
     labels: Ints  # (n,)
     history: tuple[float, ...]  # J of every partition visited, J(labels) last
-    converged: bool  # ended by itself: at a fixed point, within tol, or where no step lowers J
+    converged: bool  # at a fixed point, within tol, or where no step lowers J
     rose: bool  # a full step would have raised J: the kernel is not positive semidefinite
     scatter: Floats  # (k,) J cluster by cluster
     totals: Floats  # (k,) weight of each cluster
@@ -101,7 +101,7 @@ def descend_from(
 
 @dataclass
 class DescentPath:
-    """How a descent went: J of every partition visited, whether it ended by itself and whether J would have risen."""
+    """How a descent went: J of every partition visited, whether it converged and whether J would have risen."""
 
     history: list[float]
     converged: bool = False

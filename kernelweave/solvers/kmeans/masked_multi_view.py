@@ -4,7 +4,7 @@ Objective   J(labels, w) = sum_v w_v^p D_v / W_v, D_v = sum_{i in v} s_i ||phi_v
             view v has, s_i their weights and W_v the sum of these; w on the simplex. The centre of a cluster that
             nobody of a view is in is the mean of the view
 Input       the kernel of every view among its samples (ObservedViews), a starting partition and view weights
-Cost        as without absence: one pass over each kernel at the start, where labels come to rest and where as many
+Cost        as without absence: one pass over each kernel at the start, where labels settle and where as many
             samples have moved as there are, otherwise the rows of samples that move; O(k n_v) memory beside each kernel
 Guarantee   J never rises: a sample moves to the cluster that costs least over the views it is in, and every centre is
             then a mean again; without ``tol`` the run ends where neither labels nor weights change

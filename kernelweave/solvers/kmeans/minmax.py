@@ -36,7 +36,7 @@ class MinMaxRun:
 
     labels: Ints  # (n,)
     history: tuple[float, ...]  # E_w after every step
-    converged: bool  # E_w came to rest
+    converged: bool  # E_w converged
     circling: bool  # the partitions came round again: more steps would find nothing new
     collapsed: bool  # a cluster had no variance at p_init already: the solution of k-means
     rose: bool  # see Descent; only where collapsed
@@ -167,7 +167,7 @@ def coefficients(shares: Floats, p: float) -> Floats:
 
 
 def _assign(partition: Partition, coefs: Floats) -> BackendArray:
-    """Return the labels of least weighted distance, from sums computed anew where rounding could decide."""
+    """Return the labels of least weighted distance, from sums recomputed where rounding could decide."""
     scaled = None if (coefs == 1.0).all() else coefs
     assignment = partition.nearest(scaled)
     if not partition.certain(assignment.lead) and partition.moves_to(assignment.labels).count == 0:
@@ -232,7 +232,7 @@ class _Cycle:
 
 @dataclass
 class _Progress:
-    """Where a run stands, beside its partition."""
+    """Where a run stands besides its partition."""
 
     shares: Floats  # (k,) the weights of clusters
     last: int  # the step at which the run ends

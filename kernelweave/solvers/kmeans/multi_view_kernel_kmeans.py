@@ -106,7 +106,7 @@ def alternate(
             path.idle = path.idle + 1 if fall <= partition.noise else 0  # clusters may change their names for ever
             path.converged = path.idle >= PATIENCE or (tol > 0 and fall <= tol * abs(partition.objective))
         history.append(partition.objective)
-        if keeper is not NOTHING:  # labels that lie elsewhere stay there
+        if keeper is not NOTHING:  # labels that are elsewhere stay there
             keeper.store(
                 {
                     "labels": partition.host_labels(),

@@ -51,7 +51,7 @@ def random_samples(op: KernelOperator, weights: Floats, n_clusters: int, rng: np
     backend = op.backend
     chosen = backend.draw_distinct(backend.array(weights), n_clusters, rng)
     distances = algebra.distances_to_samples(op, chosen, op.diag())
-    # The first of those equal but for rounding, so that the storage of the kernel does not decide.
+    # The first of those equal except for rounding, so that the storage of the kernel does not decide.
     return backend.first_nearest(distances, TIE_TOLERANCE * op.scale())
 
 
@@ -63,7 +63,7 @@ def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng
     backend = op.backend
     weights = backend.array(sample_weights)
     diag = op.diag()
-    # Distances that are equal but for rounding leave a sample where it is, so that storage and device do not decide.
+    # Distances that are equal except for rounding leave a sample where it is, so that storage and device do not decide.
     tie = TIE_TOLERANCE * op.scale()
     trials = 2 + int(np.log(n_clusters))
     first = backend.draw(weights, rng.random(1))

@@ -39,6 +39,6 @@ def exemplars(
     priors = solve_priors(S, shares[counted], tol=RANKING_GAP, deadline=deadline, keeper=keeper).values
     # Rounded, so that equal priors keep the order of the samples.
     ranked = np.argsort(-np.round(priors, 12), kind="stable")
-    # A sample of next to no weight may keep a prior for itself alone; it is no candidate.
+    # A sample of almost no weight may keep a prior for itself alone; it is not a candidate.
     likely = np.count_nonzero(priors >= DROPPED_SHARE / len(counted))
     return counted[ranked[: min(count, likely)]]

@@ -240,7 +240,7 @@ def _second_order(run: _Run, *, uniform: bool, limit: int, min_gain: float) -> b
             if run.solved or run.out_of_time:
                 break
         if run.point.likelihood - before <= NEGLIGIBLE_RISE * max(1.0, abs(before)):
-            break  # a row of next to no weight keeps the gap open; what it could still add is below rounding
+            break  # a row of almost no weight keeps the gap open; what it could still add is below rounding
         run.keeper.keep(run.state)
     return run.solved
 

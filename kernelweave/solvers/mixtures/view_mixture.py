@@ -176,6 +176,6 @@ def _posteriors(logs: Floats, weights: Floats) -> Floats:
 
 def _likelihood(logs: Floats, weights: Floats, shares: Floats) -> float:
     values = logsumexp(logs, axis=0, b=weights)
-    # The priors leave out samples of next to no share, and no component may be left that explains them.
+    # The priors leave out samples of almost no share, and no component may be left that explains them.
     values[(shares < NEGLIGIBLE_SHARE) & ~np.isfinite(values)] = 0.0
     return float(shares @ values)

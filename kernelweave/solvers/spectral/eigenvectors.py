@@ -39,22 +39,22 @@ DEPTH = 12
 RESTARTS = 60
 # Blocks of the first basis where the search starts from eigenvectors of other weights.
 SHORT_DEPTH = 2
-# Matrices of fewer rows than this, or than so many a vector, are decomposed anew for every weights.
+# Matrices of fewer rows than this, or than so many per vector, are decomposed again for every weights.
 FEWEST_TRACKED = 300
 ROWS_A_VECTOR = 4
-# Blocks of the basis in which nearby vectors are searched before the search starts anew, and those of it that are kept
+# Blocks of the basis in which nearby vectors are searched before the search starts again, and those of it that are kept
 # for the next weights.
 NEARBY_BLOCKS = 5
 KEPT_BLOCKS = 3
 # Arrays of the size of a whole basis that are alive at the end of a restart.
 WORK_BLOCKS = 6
-# Matrices beside those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
+# Matrices besides those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
 SUMS = 2
 DECOMPOSED = 5
 
 
 class Eigenpairs(Protocol):
-    """Leading eigenvalues, largest first, and what they say of samples and views."""
+    """Leading eigenvalues, largest first, and what they say about samples and views."""
 
     @property
     def values(self) -> Floats:
@@ -109,7 +109,7 @@ def decomposed_whole(op: KernelOperator, copies: int, room: float) -> bool:
 def spectrum(op: MultiViewKernel, weights: Floats, room: float = np.inf) -> Spectrum:
     """Return the cheapest way to the leading eigenvectors of W^1/2 (sum_v c_v K_v) W^1/2.
 
-    ``room`` is what may be stored beside the kernels, in MiB: without it the sum is applied view by view.
+    ``room`` is what may be stored besides the kernels, in MiB: without it the sum is applied view by view.
     """
     if op.gram_size is not None and op.gram_size <= op.n_samples:
         return GramSpectrum(op, weights)  # type: ignore[arg-type]
@@ -155,7 +155,7 @@ class GramSpectrum:
     def leading(
         self, coefficients: Floats, count: int, tol: float, start: Eigenpairs | StoredBlock | None = None
     ) -> GramPairs:
-        """Return the leading pairs from a matrix of the size of the features; exact but for rounding."""
+        """Return the leading pairs from a matrix of the size of the features; exact except for rounding."""
         op = self._op.with_weights(coefficients)
         root = np.sqrt(op.column_weights)
         inner = root[:, None] * self._gram * root

@@ -3,7 +3,7 @@
 Objective   one view: leading eigenvectors alpha of D^-1 M_D Omega (MVKSC 6). Several: leading eigenvectors of the
             coupled problem (15), in which the scores of the views are made to agree
 Input       kernel matrices of the training samples; for several views a regularisation gamma for each
-Cost        one view: some tens of products with the kernel. Several: as many with each kernel, within subspaces; one
+Cost        one view: a few dozen products with the kernel. Several: as many with each kernel, within subspaces; one
             whole eigenproblem per view and one of size V r, r the numerical rank, where samples are few, a kernel
             is indefinite, or gamma is close to its limit
 Guarantee   (15) is solved in its symmetric-definite form: real eigenvalues, largest first
@@ -46,7 +46,7 @@ SERIES_END = 1e-2
 KEPT = 4
 # Scores below this share of the largest are zero.
 ZERO_SCORE = 1e-10
-# Matrices beside the kernel where it is decomposed: the unit matrix, projected and scaled copies, and those of LAPACK.
+# Matrices besides the kernel where it is decomposed: the unit matrix, projected and scaled copies, and those of LAPACK.
 DECOMPOSED = 7
 
 
@@ -109,7 +109,7 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "", room: fl
     """Solve (6) through the symmetric matrix P D^-1/2 Omega D^-1/2 P, P without the direction D^-1/2 1.
 
     Its eigenvalues are at most 1. Vectors whose eigenvalue is zero or less say nothing and get no coefficients.
-    ``room`` is what may be stored beside the kernel, in MiB.
+    ``room`` is what may be stored besides the kernel, in MiB.
     """
     n = op.n_samples
     backend = op.backend
@@ -206,9 +206,9 @@ def coupled_kernel_spectral(
 
     With W = D^-1/2 Omega_c^1/2 = Q S (thin), the symmetric form has blocks W_v^T W_u beside zeros on the diagonal and
     I - gamma / N S^2 on the right; scaled by the root of the latter it is an ordinary eigenproblem of size sum_v r_v. A
-    small one is decomposed as a matrix where ``room`` MiB hold that beside kernels and bases. Negative eigenvalues of a
-    kernel are left out; ``definite`` says which kernels are known to have none. ``backend`` computes the products with
-    kernels, which are most of the work.
+    small one is decomposed as a matrix where ``room`` MiB hold that besides kernels and bases. Negative eigenvalues of
+    a kernel are left out; ``definite`` says which kernels are known to have none. ``backend`` computes the products
+    with kernels, which are most of the work.
     """
     backend = get_backend() if backend is None else backend
     known = [False] * len(kernels) if definite is None else definite
@@ -281,7 +281,7 @@ def _searched_bases(views: Sequence[_View], n_vectors: int) -> tuple[list[Floats
     with sum_{u != v} M_u f_u = lambda (f_v - gamma_v / n M_v f_v); its best approximation among F_v in every view is
     the solution for the bases M_v F_v, scaled so that F_v^T (M_v - gamma_v / n M_v^2) F_v is the identity. None where
     this does not serve: negative eigenvalues cannot be left out without knowing them, and a gamma close to its limit
-    needs many products a step.
+    needs many products per step.
     """
     n = len(views[0].root)
     largest = [float(leading_vectors(view.product, n, 1, LIMIT_RESIDUAL)[0][0]) for view in views]

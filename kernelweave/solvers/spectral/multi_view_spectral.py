@@ -117,7 +117,7 @@ def multi_view_spectral(
             converged = True
         elif len(history) > 1:
             fall = history[-2] - history[-1]
-            known = rough * float(view_weights**p @ np.abs(totals))  # less is not known of J on the way
+            known = rough * float(view_weights**p @ np.abs(totals))  # less is not known about J on the way
             converged = fall <= tol * max(abs(history[-1]), known) or move <= algebra.EPS
         if learned:
             keeper.keep(state_of, view_weights, history, converged, start, move)

@@ -21,7 +21,7 @@ from kernelweave.solvers.spectral.eigenvectors import (
 
 # Relative residual of eigenvectors found by products; values are right to about its square.
 RESIDUAL = 1e-5
-# Matrices beside the kernel where it is decomposed: as stored, as changed with a term of that size, and two of LAPACK.
+# Matrices besides the kernel where it is decomposed: as stored, as changed with a term of that size, and two of LAPACK.
 DECOMPOSED = 5
 
 
