@@ -1,7 +1,7 @@
 """Move the fragments of changelog.d into CHANGELOG.md, under a version that is about to be released.
 
-``python scripts/changelog.py 0.2.0`` dates the version today, ``--date 2027-01-31`` on another day. Entries are grouped by
-their headings, those of the latest fragment first, and the fragments are deleted. If the version is already there,
+``python scripts/changelog.py 0.2.0`` dates the version today, ``--date 2027-01-31`` on another day. Entries are grouped
+by their headings, those of the latest fragment first, and the fragments are deleted. If the version is already there,
 entries are added to it. Read the result as somebody who has not followed the work, and reword it by hand.
 """
 
