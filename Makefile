@@ -65,9 +65,10 @@ test: $(VENV)/.dev
 # or commands tried; `make test` tries everything with the newest versions.
 MINIMUM := .venv-minimum
 MINIMUM_EXTRAS := plots io
-MINIMUM_TESTS := tests/kernels/test_operators.py tests/partitions tests/kmeans/test_kernel_kmeans.py tests/kmeans/test_minmax.py \
-	tests/spectral/test_embedding.py tests/margin/test_dual.py tests/graph/test_graph_moves.py \
-	tests/estimators/test_conformance.py tests/persistence tests/cli
+MINIMUM_TESTS := tests/kernels/test_operators.py tests/partitions tests/kmeans/test_kernel_kmeans.py \
+	tests/spectral/test_multi_view_spectral.py tests/mixtures/test_priors.py tests/margin/test_dual.py \
+	tests/graph/test_graph_moves.py tests/graph/test_graph_fusion_estimator.py tests/estimators/test_conformance.py \
+	tests/persistence tests/cli
 empty :=
 space := $(empty) $(empty)
 comma := ,

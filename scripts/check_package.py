@@ -35,11 +35,10 @@ def run(command: list, folder: Path, environment: dict[str, str] | None = None) 
 
 def build(folder: Path) -> list[Path]:
     """Build both distributions into a folder and check what a package index would show of them."""
-    before = set(folder.glob("kernelweave-*"))
-    for old in before:
+    for old in folder.glob("kernelweave-*"):
         old.unlink()
     run([sys.executable, "-m", "build", "--outdir", folder, ROOT], ROOT)
-    files = sorted(folder.glob("kernelweave-*"), reverse=True)  # .whl before .tar.gz
+    files = sorted(folder.glob("kernelweave-*"))
     print(run([sys.executable, "-m", "twine", "check", "--strict", *files], ROOT).strip())
     for file in files:
         print(f"{file.name}: {file.stat().st_size / 1000:,.0f} kB")
