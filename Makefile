@@ -66,9 +66,9 @@ test: $(VENV)/.dev
 MINIMUM := .venv-minimum
 MINIMUM_EXTRAS := plots io
 MINIMUM_TESTS := tests/kernels/test_operators.py tests/partitions tests/kmeans/test_kernel_kmeans.py \
-	tests/spectral/test_multi_view_spectral.py tests/mixtures/test_priors.py tests/margin/test_dual.py \
-	tests/graph/test_graph_moves.py tests/graph/test_graph_fusion_estimator.py tests/estimators/test_conformance.py \
-	tests/persistence tests/cli
+	tests/kmeans/test_kernel_kmeans_estimator.py tests/spectral/test_multi_view_spectral.py tests/margin/test_dual.py \
+	tests/graph/test_graph_moves.py tests/graph/test_graph_fusion_estimator.py tests/persistence \
+	tests/cli/test_cli.py tests/cli/test_cluster.py
 empty :=
 space := $(empty) $(empty)
 comma := ,
