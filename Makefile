@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint compiled uncompiled bench mutants docs clean
+.PHONY: demo test lint compiled uncompiled minimum package bench mutants docs clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelweave needs Python 3.11 or newer; set PYTHON=...")'
@@ -61,6 +61,45 @@ test: $(VENV)/.dev
 	$(PYTEST) -n auto --dist loadscope $(addprefix --ignore=,$(COMPILED) $(UNCOMPILED))
 	$(BIN)/python -m pytest -m timing tests/test_promises.py tests/evaluation/test_plan_promises.py
 
+# The lowest versions that pyproject.toml declares, of the core and of the extras that these tests use, in an environment
+# with its own compiled loops. Test tools are the newest: users do not install them. Each room has its solvers, operators
+# or commands tried; `make test` tries everything with the newest versions.
+MINIMUM := .venv-minimum
+MINIMUM_EXTRAS := plots io
+MINIMUM_TESTS := tests/kernels/test_operators.py tests/partitions tests/kmeans/test_kernel_kmeans.py \
+	tests/kmeans/test_kernel_kmeans_estimator.py tests/spectral/test_multi_view_spectral.py tests/margin/test_dual.py \
+	tests/graph/test_graph_moves.py tests/graph/test_graph_fusion_estimator.py tests/persistence \
+	tests/cli/test_cli.py tests/cli/test_cluster.py
+empty :=
+space := $(empty) $(empty)
+comma := ,
+
+# No --clear: it would take the compiled loops along.
+$(MINIMUM)/.installed: pyproject.toml scripts/lowest.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)) and "The lowest versions have wheels for Python 3.11 and 3.12 alone; set PYTHON=python3.11.")'
+	$(PYTHON) -m venv $(MINIMUM)
+	$(PYTHON) scripts/lowest.py $(MINIMUM_EXTRAS) >$(MINIMUM)/lowest.txt
+	$(MINIMUM)/bin/python -m pip --quiet --disable-pip-version-check install --constraint $(MINIMUM)/lowest.txt \
+		-e '.[$(subst $(space),$(comma),$(MINIMUM_EXTRAS))]' pytest pytest-xdist hypothesis psutil
+	@touch $@
+
+# Old versions warn of what newer ones beside them have deprecated: matplotlib 3.9 calls names of an older pyparsing.
+minimum: export PYTHONDONTWRITEBYTECODE :=
+minimum: $(MINIMUM)/.installed
+	$(MINIMUM)/bin/python scripts/lowest.py --check $(MINIMUM_EXTRAS)
+	NUMBA_CACHE_DIR=$(abspath $(MINIMUM))/numba SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 \
+		$(MINIMUM)/bin/python -m pytest -q -n auto --dist loadscope -m 'not timing' -W ignore::DeprecationWarning \
+		-p no:cacheprovider $(MINIMUM_TESTS)
+
+# Wheel and source distribution, checked, and each used from an empty environment of every Python in PYTHONS.
+PYTHONS ?= $(PYTHON)
+package: $(VENV)/.package
+	$(BIN)/python scripts/check_package.py --python $(PYTHONS)
+
+$(VENV)/.package: | $(BIN)/python
+	$(PIP) install build twine
+	@touch $@
+
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
@@ -72,4 +111,4 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MINIMUM) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,7 +14,7 @@ MAY_SKIP = ("there is one core only", "torch is not installed: no build for the 
 
 #: Modules whose examples cannot be collected where what they import is missing: the programs of a GPU need Triton.
 collect_ignore_glob = [
-    *([] if find_spec("torch") else ["kernelweave/backends/torch/*"]),
+    *([] if find_spec("torch") else ["kernelweave/backends/torch/*", "tests/backends/watched_torch.py"]),
     *([] if find_spec("triton") else ["kernelweave/backends/torch/triton_kernels.py"]),
 ]
 

@@ -25,7 +25,7 @@ from tempfile import mkdtemp
 
 ROOT = Path(__file__).parents[1]
 IMPORTED_FIRST = (
-    *("numba", "pandas", "rich.progress", "tqdm", "typer._adapters"),
+    *("numba", "pandas", "rich.progress", "tqdm", "typer"),
     *("scipy.cluster.hierarchy", "scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.stats"),
     *("sklearn.cluster", "sklearn.decomposition", "sklearn.gaussian_process", "sklearn.impute", "sklearn.metrics"),
     *("sklearn.kernel_approximation", "sklearn.multiclass", "sklearn.neighbors", "sklearn.pipeline"),

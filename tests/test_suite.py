@@ -152,13 +152,14 @@ def test_markers_that_are_named_exist():
 
 @pytest.fixture
 def ci(tmp_path):
-    """Return a function that runs .ci/run in a bare checkout, where `make test` prints a line, and its surroundings."""
+    """Return a function that runs .ci/run in a bare checkout, whose targets print a line, and its surroundings."""
     checkout = tmp_path / "checkout"
     tools = tmp_path / "tools"
     (checkout / ".ci").mkdir(parents=True)
     tools.mkdir()
     shutil.copy(ROOT / ".ci/run", checkout / ".ci/run")
-    (checkout / "Makefile").write_text("test:\n\t@echo tests in $(KERNELWEAVE_DATA), CI $(KERNELWEAVE_CI)\n")
+    targets = "%:\n\t@echo $@ with $(KERNELWEAVE_DATA), CI $(KERNELWEAVE_CI)\n"
+    (checkout / "Makefile").write_text(targets)
     folder = tmp_path / "data"
     for name in ("bash", "dirname", "echo", "make", "sh"):
         (tools / name).symlink_to(shutil.which(name))
@@ -186,7 +187,7 @@ def test_continuous_integration_ends_where_data_or_browser_are_missing(ci):
     assert missing.stdout == blind.stdout == ""
     whole, folder = ci(browser=True, data=True)
     assert (whole.returncode, whole.stderr) == (0, "")
-    assert whole.stdout == f"tests in {folder}, CI 1\n"
+    assert whole.stdout == f"test with {folder}, CI 1\nminimum with {folder}, CI 1\n"
 
 
 def test_continuous_integration_counts_a_skipped_test_as_failed(tmp_path):

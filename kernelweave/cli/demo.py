@@ -99,7 +99,7 @@ def methods(views: dict[str, Array]) -> dict[str, Callable[[], Any]]:
 
 def _run(views: dict[str, Array], target: Any, quiet: bool) -> Iterator[Row]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as progress:
+    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True, disable=quiet) as progress:
         task = progress.add_task("")
         for name, fit in methods(views).items():
             progress.update(task, description=name)

@@ -222,6 +222,7 @@ def fit_all(
     screen = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     hidden = quiet or not screen.is_terminal
+    screen.quiet = hidden  # rich before 14.3 ends a hidden bar with an empty line
     with (
         Interrupt() as interrupt,
         Progress(*columns, TimeElapsedColumn(), console=screen, disable=hidden, transient=True) as bar,

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from kernelweave.datasets.digests import array_digest
 from kernelweave.datasets.metis import load_metis
 from kernelweave.foundation.errors import DataError
+from kernelweave.inputs.files.binary import sparse_matrices_allowed
 
 Arrays = dict[str, np.ndarray]
 _SPARSE_PARTS = ("data", "indices", "indptr")
@@ -174,7 +175,8 @@ def _codes(entries: Sequence[str], labels: Sequence[str]) -> np.ndarray:
 
 def _matlab_arrays(blob: bytes) -> Iterator[Any]:
     """Yield all arrays of numbers in the order of the file, those in cells and structures too."""
-    content = scipy.io.loadmat(io.BytesIO(blob), appendmat=False)
+    with sparse_matrices_allowed():
+        content = scipy.io.loadmat(io.BytesIO(blob), appendmat=False)
     for name, value in content.items():
         if not name.startswith("__"):
             yield from _inside(value)

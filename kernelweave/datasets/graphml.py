@@ -17,6 +17,7 @@ from sklearn.utils import Bunch
 
 from kernelweave.datasets.graphs import Edge, describe_graph, edge_weight, number_nodes, symmetric_graph
 from kernelweave.foundation.errors import DataError
+from kernelweave.inputs.files.binary import sparse_matrices_allowed
 
 _GZIP = b"\x1f\x8b"
 _WEIGHT = "weight"
@@ -221,7 +222,8 @@ def load_market_graph(path):
     """
     path = Path(path)
     try:
-        entries = sp.coo_array(mmread(path))
+        with sparse_matrices_allowed():
+            entries = sp.coo_array(mmread(path))
     except Exception as error:
         reason = " ".join(str(error).split())[:120]
         raise DataError(f"{path}: this is not a readable Matrix Market file ({reason}); write it again.") from error

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from inspect import cleandoc
 
 import numpy as np
 import pandas as pd
@@ -166,7 +167,7 @@ def test_an_embedding_that_a_method_does_not_have_is_refused_before_the_fit(fold
 def test_the_methods_said_to_have_an_embedding_are_those_that_document_one():
     for method in METHODS:
         cls = estimator_of(method)
-        has = "    embedding_ : " in (cls.__doc__ or "") or issubclass(cls, ScoreClusterer)
+        has = "\nembedding_ : " in cleandoc(cls.__doc__ or "") or issubclass(cls, ScoreClusterer)
         assert method.embeds == has, method.name
 
 

@@ -2,6 +2,7 @@
 
 import re
 from functools import partial
+from inspect import cleandoc
 from types import SimpleNamespace
 
 import numpy as np
@@ -117,8 +118,9 @@ def test_every_estimator_with_iterations_or_restarts_has_checkpoints(case):
 
 @for_keepers()
 def test_the_parameter_is_described_in_the_same_words(case):
-    entry = re.search(r"^    checkpoint : str or path-like, default=None\n((?:        .*\n)+)", case.cls.__doc__, re.M)
-    text = re.search(r"^    checkpoint : .*\n((?:        .*\n)+)", KernelKMeans.__doc__, re.M)[1]
+    own = cleandoc(case.cls.__doc__)
+    entry = re.search(r"^checkpoint : str or path-like, default=None\n((?:    .*\n)+)", own, re.M)
+    text = re.search(r"^checkpoint : .*\n((?:    .*\n)+)", cleandoc(KernelKMeans.__doc__), re.M)[1]
     random = "nothing here is random" not in case.cls.__doc__
     assert entry[1] == (text if random else text.replace(" Requires an integer ``random_state``.", ""))
     assert case.cls._draws == random

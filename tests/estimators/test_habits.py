@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from inspect import cleandoc
 
 import numpy as np
 import pytest
@@ -165,7 +166,8 @@ def numbers_in(value):
 
 def explained(case, attribute):
     """Whether the entry of an attribute in the docstring says what NaN or infinity mean there."""
-    entry = re.search(rf"^    {attribute} :.*?(?=^    \w+ :|\Z|^    [A-Z])", case.cls.__doc__, re.DOTALL | re.MULTILINE)
+    text = cleandoc(case.cls.__doc__)
+    entry = re.search(rf"^{attribute} :.*?(?=^\w+ :|\Z|^[A-Z])", text, re.DOTALL | re.MULTILINE)
     return entry is not None and re.search(r"\bNaN\b|\binf\b|infinit", entry.group(0)) is not None
 
 

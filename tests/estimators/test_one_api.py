@@ -3,6 +3,7 @@
 import inspect
 import re
 from functools import cache
+from inspect import cleandoc
 from pathlib import Path
 
 import numpy as np
@@ -85,9 +86,8 @@ def methods():
 
 def described(cls, attribute):
     """Return the description of a fitted attribute in a class docstring."""
-    entry = re.search(
-        rf"^    (?:\w+, )*{attribute}(?:, \w+)* : .*\n((?:        .*\n)+)", cls.__doc__, flags=re.MULTILINE
-    )
+    text = cleandoc(cls.__doc__) + "\n"
+    entry = re.search(rf"^(?:\w+, )*{attribute}(?:, \w+)* : .*\n((?:    .*\n)+)", text, flags=re.MULTILINE)
     return entry.group(1) if entry else None
 
 
@@ -132,8 +132,8 @@ def test_parameters_of_the_method_come_first_and_shared_ones_in_one_order(case):
 
 @for_estimators()
 def test_parameters_are_documented_in_the_order_of_the_signature(case):
-    section = case.cls.__doc__.split("Parameters\n    ----------\n")[1].split("\n    Attributes\n")[0]
-    entries = re.findall(r"^    (\w+(?:, \w+)*) : ", section, flags=re.MULTILINE)
+    section = cleandoc(case.cls.__doc__).split("Parameters\n----------\n")[1].split("\nAttributes\n")[0]
+    entries = re.findall(r"^(\w+(?:, \w+)*) : ", section, flags=re.MULTILINE)
     assert ", ".join(entries).split(", ") == case.parameters
 
 

@@ -352,7 +352,7 @@ def test_folders_and_missing_folders_are_refused_at_once(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "fault"),
-    [("a\0b", r"is not a file name \(embedded null byte\)"), ("n" * 300, r"cannot be read \(File name too long\)")],
+    [("a\0b", r"is not a file name \(.*embedded null .*\)"), ("n" * 300, r"cannot be read \(File name too long\)")],
 )
 def test_a_name_that_no_file_can_have_is_refused(tmp_path, name, fault):
     with pytest.raises(ParameterError, match=rf"^checkpoint=.* {fault}\. Choose another name\.$"):

@@ -62,7 +62,7 @@ STEPS = {
     "union": ("numbers", [FeatureUnion([("few", PCA(1)), ("all", RobustScaler())])]),
     "powers": ("numbers", [PowerTransformer(), PolynomialFeatures(), VarianceThreshold()]),
     "quantiles": ("numbers", [QuantileTransformer(n_quantiles=10)]),
-    "bins": ("numbers", [KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf")]),
+    "bins": ("numbers", [KBinsDiscretizer(3, strategy="uniform")]),
     "logarithms": ("positive", [FunctionTransformer(np.log1p)]),
     "nothing, then two values": ("numbers", [FunctionTransformer(), Binarizer()]),
     "words": ("texts", [TfidfVectorizer(dtype=np.float32)]),

@@ -97,7 +97,7 @@ def read_mat(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     from scipy.io import loadmat
 
     try:
-        with _sparse_matrices_allowed():
+        with sparse_matrices_allowed():
             arrays = loadmat(path)
     except NotImplementedError as error:
         raise DataError(f"{path}: MATLAB files of version 7.3 cannot be read; save with -v7.") from error
@@ -112,7 +112,7 @@ def read_mtx(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
     from scipy.io import mmread
 
     try:
-        with _sparse_matrices_allowed():
+        with sparse_matrices_allowed():
             matrix = mmread(path)
     except Exception as error:
         raise unreadable(path, "Matrix Market file", error) from error
@@ -120,7 +120,7 @@ def read_mtx(path: str, text: TextFormat, key: str | None) -> Iterator[Table]:
 
 
 @contextmanager
-def _sparse_matrices_allowed() -> Iterator[None]:
+def sparse_matrices_allowed() -> Iterator[None]:
     """Take sparse matrices or sparse arrays, whichever this version of SciPy returns, without its advice on them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning)
