@@ -111,4 +111,4 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(MINIMUM) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MINIMUM) build dist docs/_build docs/gallery docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis

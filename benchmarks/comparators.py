@@ -1,4 +1,4 @@
-"""Methods to compare with, each beside what it cannot do without: a plain loop, scikit-learn, or its eigenvectors."""
+"""Methods for comparison, each beside what it cannot do without: a plain loop, scikit-learn, or its eigenvectors."""
 
 import json
 import time
@@ -37,7 +37,7 @@ from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.metrics import normalized_mutual_info
 from kernelweave.solvers.comparators import optimized_kernel_kmeans as fusion
 
-SUITE = "methods to compare with"
+SUITE = "baselines"
 K = 10
 
 # Fits one method to three views (the first alone where it takes one table), of few samples and then of n. Leaves the

@@ -67,7 +67,7 @@ def speed(n_clusters=10, per_stage=12):
     theirs = seconds.mean(axis=1).sum() * n
     ratio = theirs / spent
     note = (
-        f"{ratio:.0f} x faster ({spent:.1f} s for {tried:,} candidates, {tried / spent:,.0f} a second; plain "
+        f"{ratio:.0f} x faster ({spent:.1f} s for {tried:,} candidates, {tried / spent:,.0f} per second; plain "
         f"{theirs / 3600:.1f} h by {seconds.size} runs, {steps.mean():.1f} steps each, "
         f"{'SOME OF THEM LOWER' if below else 'none lower'})"
     )

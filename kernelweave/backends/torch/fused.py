@@ -3,7 +3,7 @@
 Columns are sorted by the cluster they count for, so that no indicators of clusters are multiplied: a program of the GPU
 takes some rows, forms a tile of inner products on the tensor cores, takes the exponentials and adds along the rows.
 Sums over all pairs take each pair once, and add along the columns, too. Sums of a tile are added in double precision.
-``add_plain`` is the same in plain torch, for a processor and as a twin to compare with.
+``add_plain`` is the same in plain torch, for a processor and to check the GPU against.
 
 For the Gaussian kernel samples are scaled so that it is 2^(x.y - |x|^2 / 2 - |y|^2 / 2). All terms of a sum are
 positive, so that it is off by no larger a share than its terms are. Other kernels are summed in double precision alone.
