@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from kernelweave.backends import BACKENDS, Assignment, Backend, get_backend, host
+from kernelweave.backends import BACKENDS, Assignment, Backend, get_backend, host, tiling
 from kernelweave.backends.host import HostBackend
 from kernelweave.foundation import threads
 from tests.strategies import generators, indefinite_kernels, moves, partitions, psd_kernels, sample_weights, samples
@@ -726,3 +726,10 @@ def test_results_are_bit_identical_on_any_number_of_threads(name, monkeypatch):
     for other in results[1:]:
         for one, again in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, again)
+
+
+def test_few_moved_samples_are_shared_out_to_16_cores():
+    wide = host._ranges(None, 3, 15_000)["width"]
+    assert -(-15_000 // wide) == 16
+    assert host._ranges(None, 10**6, 15_000)["width"] == tiling.MOST_COLUMNS
+    assert host._ranges(None, 3, 10**6)["width"] == tiling.WIDEST

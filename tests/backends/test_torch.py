@@ -142,7 +142,38 @@ def test_features_are_padded_to_what_tiles_take(width, padded):
     assert fused.FusedSums(torch.zeros(3, width, dtype=torch.float64)).high.shape == (3, padded)
 
 
+@few
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.sampled_from([1, 16, 32]))
+def test_groups_are_padded_to_whole_tiles(counts, multiple):
+    labels = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+    labels = labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))]
+    groups = fused.Groups.by_cluster(labels, len(counts))
+    padded = fused.Padded(groups, multiple)
+    assert padded.starts.tolist() == [0, *np.cumsum([-(-count // multiple) * multiple for count in counts])]
+    values = torch.arange(1.0, len(labels) + 1)
+    there = padded.padded(values, -1.0)
+    assert len(there) == padded.size == padded.starts[-1]
+    owners = padded.groups_of_blocks().repeat_interleave(multiple)
+    for c, count in enumerate(counts):
+        own = there[owners == c]
+        assert sorted(own[own > 0].tolist()) == sorted(values[labels == c].tolist())
+        assert len(own) - int((own > 0).sum()) == -count % multiple
+
+
 # Sums in fixed point
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
+def test_first_digits_are_off_by_no_more_than_they_say(scale):
+    rng = np.random.default_rng(0)
+    K = torch.tensor(scale * rng.uniform(-1.0, 1.0, (60, 60)))
+    matrix = digits.DigitMatrix(K, torch.ones(60, dtype=torch.float64), whole=False)
+    rows = torch.tensor(rng.random((20, 60)) < 0.5).to(torch.int8)
+    off = (matrix.sums(rows, digits.FIRST) - matrix.sums(rows)).abs()
+    counts = rows.sum(dim=1, keepdim=True)
+    assert (off <= counts * matrix.error).all()
+    assert float(off.max()) > 0.01 * matrix.error
+    assert digits.DigitMatrix(K, torch.ones(60, dtype=torch.float64), whole=True).error == 0.0
 
 
 @few
@@ -252,6 +283,34 @@ def test_most_runs_meet_another_one():
     runs = partition.run_candidates(np.arange(80), 300)
     assert len(np.unique(runs.ends)) < 20
     assert np.isfinite(runs.objectives[np.unique(runs.ends)]).all()
+
+
+def test_partitions_are_found_again_by_who_came_first():
+    rng = np.random.default_rng(0)
+    visited = candidates.Visited(4, 2, torch.device("cpu"))
+    known = {}
+    for step in range(30):
+        keys = np.unique(rng.integers(-(2**40), 2**40, (int(rng.integers(0, 9)), 2)), axis=0)
+        keys = keys[rng.permutation(len(keys))]
+        assert (visited.find(keys) == -1).all()
+        owners = rng.integers(100, size=len(keys))
+        visited.enter(keys, owners, step, owners / 7.0)
+        known |= {tuple(key): (owner, step) for key, owner in zip(keys.tolist(), owners, strict=True)}
+        every = np.array(list(known), dtype=np.int64).reshape(-1, 2)
+        found = visited.find(every)
+        wanted = np.array(list(known.values())).reshape(-1, 2)
+        np.testing.assert_array_equal(visited.owners[found], wanted[:, 0])
+        np.testing.assert_array_equal(visited.steps[found], wanted[:, 1])
+        np.testing.assert_array_equal(visited.objectives[found], wanted[:, 0] / 7.0)
+        assert (visited.find(every + np.array([0, 1])) == -1).all()
+
+
+def test_of_equal_partitions_the_first_goes_on():
+    keys = np.array([[5, 1], [3, 0], [5, 1], [3, 1], [3, 0], [5, 1], [9, 9]])
+    going, waiting, leaders = candidates._first_of_equal(keys, np.array([0, 1, 2, 3, 4, 5]))
+    assert going.tolist() == [0, 1, 3]
+    assert sorted(zip(waiting.tolist(), leaders.tolist(), strict=True)) == [(2, 0), (4, 1), (5, 0)]
+    assert [len(part) for part in candidates._first_of_equal(keys, np.empty(0, dtype=np.intp))] == [0, 0, 0]
 
 
 def test_runs_after_the_deadline_are_left_out():
