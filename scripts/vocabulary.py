@@ -114,7 +114,7 @@ PHRASES = (
     Phrase(r"\b(?:has|have) no way to\b", "'cannot'", "NEMO has no way to run on device='cuda'"),
     Phrase(
         r"(?:^|[.!?:] |[-*|] )\[(?!`|The |This |These |Our |Its |Decision |Section |Table |Figure )[^\]]+\]\([^)]+\) "
-        r"(?:has|have|goes|go|explains?|shows?|tells?|says?|lists?|compares?|holds?|gives?|describes?|measures?|begins?)\b",
+        r"(?:has|have|goes|go|explains?|shows?|tells?|says?|lists?|leads?|helps?|compares?|holds?|gives?|describes?|measures?|begins?)\b",
         "a subject of its own: 'The guide to ... explains', '... is explained in [title]'",
         "[Choosing a method](choosing.md) has a chart",
     ),
