@@ -62,6 +62,17 @@ def notebook(path):
     return path
 
 
+def fewer_colours(whole):
+    """Return a picture in its most frequent colours, so that grounds and marks keep theirs.
+
+    The ways of Pillow give the colours of small marks to the ground, or tint the ground.
+    """
+    counted = sorted(whole.getcolors(whole.width * whole.height), reverse=True)[:COLOURS]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([value for _, colour in counted for value in colour])
+    return whole.quantize(palette=palette, dither=Image.Dither.NONE)
+
+
 def main():
     """Draw them all."""
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
@@ -72,9 +83,7 @@ def main():
             view = context.new_page()
             view.goto(pages[page].as_uri())
             whole = Image.open(BytesIO(view.screenshot())).convert("RGB")
-            # The usual way of Pillow gives the colours of small marks to the ground.
-            picture = whole.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-            picture.save(FOLDER / file, optimize=True)
+            fewer_colours(whole).save(FOLDER / file, optimize=True)
             print(file, (FOLDER / file).stat().st_size)
             context.close()
         browser.close()
