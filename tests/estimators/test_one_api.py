@@ -216,7 +216,7 @@ def defaults():
 
 
 def test_defaults_of_the_bounds_on_a_run_are_those_of_the_decision():
-    rows = table_under("Defaults of `max_iter` and `tol`")[1:]
+    rows = table_under("The defaults of `max_iter` and `tol`")[1:]
     written = {(row[1], row[2]) for row in rows}
     for name, max_iter, tol in defaults():
         if max_iter is None:
