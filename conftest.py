@@ -15,7 +15,7 @@ MAY_SKIP = ("there is one core only", "torch is not installed: no build for the 
 #: Modules whose examples cannot be collected where what they import is missing: the programs of a GPU need Triton.
 collect_ignore_glob = [
     *([] if find_spec("torch") else ["kernelweave/backends/torch/*", "tests/backends/watched_torch.py"]),
-    *([] if find_spec("triton") else ["kernelweave/backends/torch/triton_kernels.py"]),
+    *([] if find_spec("triton") else ["kernelweave/backends/torch/triton_*.py"]),
 ]
 
 #: Files whose tests share nothing, and some of which take long: any worker takes the next one.

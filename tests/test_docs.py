@@ -150,6 +150,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 def test_an_example_draws_one_picture_that_is_not_empty(example, tmp_path, monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("Agg")
+    pyplot.close("all")  # what another test has left open
     monkeypatch.chdir(tmp_path)
     if example.name in QUICK:
         runpy.run_path(str(example))["draw"](**QUICK[example.name])
