@@ -17,7 +17,7 @@ from kernelweave.backends.torch.array import DTYPES, TorchArray, as_tensor, rang
 from kernelweave.backends.torch.shapes import MEANS_TILE, STORED_TILE
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
-# Numbers of a temporary: 2^24 of float64 are 128 MiB.
+# Numbers of a temporary: 2^26 of float64 are 512 MiB.
 HELD = 2**26
 # Columns up to which a product with a kernel in single precision is fused: it reads the kernel once.
 MOST_FUSED = 64
