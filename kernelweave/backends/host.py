@@ -269,7 +269,7 @@ class HostBackend:
 
     def cluster_sums(self, K: Array, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
         """Return the cluster sums in one pass over the matrix."""
-        order = np.argsort(labels, kind="stable")
+        order = _order_of(labels, n_clusters)
         groups = labels[order]
         ordered = weights[order]
         sums = np.zeros((n_clusters, K.shape[0]))
@@ -284,7 +284,7 @@ class HostBackend:
     def move_sums(self, sums: Floats, K: Array, moves: Moves, weights: Floats) -> None:
         """Update cluster sums from the rows of the moved samples."""
         move = self._loops.move_rows
-        order = np.lexsort((moves.new, moves.old))
+        order = _order_of_ways(moves, len(sums))
         rows = moves.samples[order]
         carried = weights[rows]
         old = moves.old[order]
@@ -350,7 +350,7 @@ class HostBackend:
             values = tile(sources, slice(lo, hi))
             scatter(values, np.arange(len(sources)), labels[sources], weights[sources], sums, lo, hi, lo)
 
-        _over_tiles(np.argsort(labels, kind="stable"), shape[0], add, tiling)
+        _over_tiles(_order_of(labels, n_clusters), shape[0], add, tiling)
         return sums
 
     def tiled_move_sums(
@@ -359,7 +359,7 @@ class HostBackend:
         """Update cluster sums; computes the rows of the moved samples only."""
         move = self._loops.move_rows
         carried = weights[moves.samples]
-        order = np.lexsort((moves.new, moves.old))
+        order = _order_of_ways(moves, len(sums))
 
         def add(places: Ints, lo: int, hi: int) -> None:
             values = tile(moves.samples[places], slice(lo, hi))
@@ -389,8 +389,9 @@ class HostBackend:
 
     def within_sums(self, sums: Floats, labels: Ints, weights: Floats) -> Floats:
         """Return the kernel summed over the pairs inside each cluster."""
-        inside = sums[labels, np.arange(len(labels))]
-        return self.segment_sums(labels, weights * inside, len(sums))
+        within = np.zeros(len(sums))
+        self._loops.add_within(sums, labels, weights, within)
+        return within
 
     def cluster_products(self, sums: Floats, labels: Ints, weights: Floats) -> Floats:
         """Return the kernel summed over the pairs of two clusters."""
@@ -660,6 +661,16 @@ class HostBackend:
 def indices(index: Index, n: int) -> Ints:
     """Return a slice or an integer array as integers below ``n``."""
     return np.arange(n)[index] if isinstance(index, slice) else np.asarray(index, dtype=np.intp)
+
+
+def _order_of(values: Ints, count: int) -> Ints:
+    """Return the order of integers below ``count``, equal ones as they stand; small ones are sorted much faster."""
+    return np.argsort(values.astype(np.uint16) if count <= 2**16 else values, kind="stable")
+
+
+def _order_of_ways(moves: Moves, n_clusters: int) -> Ints:
+    """Return moves ordered by the cluster that they leave and the one that they lead to."""
+    return _order_of(moves.old * n_clusters + moves.new, n_clusters**2)
 
 
 def _slopes(totals: Floats) -> Floats:

@@ -26,6 +26,11 @@ def move_rows(
         out[target, lo:hi] += part
 
 
+def add_within(sums: Floats, labels: Ints, weights: Floats, out: Floats) -> None:
+    """Add weights[i] * sums[labels[i], i] to out[labels[i]]."""
+    out += np.bincount(labels, weights * sums[labels, np.arange(len(labels))], len(out))
+
+
 def nearest(
     sums: Floats,
     slopes: Floats,

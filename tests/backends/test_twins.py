@@ -15,6 +15,7 @@ dtypes = st.sampled_from([np.float32, np.float64])
 LOOPS = (
     "scatter_rows",
     "move_rows",
+    "add_within",
     "nearest",
     "nearest_scaled",
     "nearest_means",
@@ -92,6 +93,18 @@ def test_move_rows_equals_its_twin_and_stays_in_its_range(case):
     outside = np.ones(out.shape[1], dtype=bool)
     outside[lo:hi] = False
     np.testing.assert_array_equal(fast[:, outside], out[:, outside])
+
+
+@quick
+@given(row_cases())
+def test_add_within_equals_its_twin_and_the_sum_of_a_block(case):
+    rng, k, _, _, _, sums, *_ = case
+    labels, weights = rng.integers(k, size=sums.shape[1]), rng.random(sums.shape[1])
+    fast, plain = np.full(k, 2.0), np.full(k, 2.0)
+    row_loops.add_within(sums, labels, weights, fast)
+    numpy_loops.add_within(sums, labels, weights, plain)
+    close(fast, plain)
+    close(fast, [2.0 + (weights * sums[c])[labels == c].sum() for c in range(k)])
 
 
 @st.composite
@@ -335,6 +348,21 @@ def test_worst_asymmetry_equals_its_twin_and_its_definition(K, dtype, rng, noise
         assert lo <= i < hi
         assert j >= i
         assert differences[i - lo, j] == pytest.approx(difference, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_entry_that_differs_is_found_in_every_part_of_a_tile(dtype):
+    # Rows that are no multiple of a tile or of a block; every entry of a block, and the rest beside whole ones.
+    values = np.random.default_rng(0).standard_normal((141, 141))
+    K = (values + values.T).astype(dtype)
+    places = [(i, j) for i in range(64, 72) for j in range(128, 136)]
+    for i, j in [*places, *[(j, i) for i, j in places], (140, 3), (3, 140), (139, 138), (70, 140), (0, 1), (63, 64)]:
+        K[i, j] += 1e-3
+        difference, _, row, col = row_loops.worst_asymmetry(K, 0, 141)
+        assert (row, col) == (min(i, j), max(i, j))
+        assert difference == pytest.approx(1e-3, rel=1e-2)
+        K[i, j] = K[j, i]
+    assert row_loops.worst_asymmetry(K, 0, 141)[0] == 0.0
 
 
 @pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])

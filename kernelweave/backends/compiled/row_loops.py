@@ -1,4 +1,4 @@
-"""Compiled loops, each the fast twin of the function of the same name in ``_numpy``.
+"""Compiled loops, each the fast twin of the function of the same name in ``numpy_loops``.
 
 Plain serial functions that release the interpreter lock: threads are laid over ranges by the caller, which
 compiles in a fraction of the time of numba's own parallel mode. Sums are kept in float64 for every input type.
@@ -8,14 +8,11 @@ Importing this module compiles nothing; the first call does, and the result is k
 import numpy as np
 from numba import njit
 
+from kernelweave.backends.compiled.symmetry import worst_asymmetry as worst_asymmetry
 from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Samples handled together in `nearest`: their running minima stay in the first-level cache.
 TILE = 256
-# Rows and columns of the tiles that are compared with their mirror images: they fit into the second-level cache, and
-# so do their rows into few pages of memory; the small ones are compared there.
-MIRRORED = 128
-MICRO = 16
 
 
 @njit(nogil=True, cache=True)
@@ -96,6 +93,14 @@ def move_rows(
                 source[i] -= part
                 target[i] += part
             t += 1
+
+
+@njit(nogil=True, cache=True)
+def add_within(sums: Floats, labels: Ints, weights: Floats, out: Floats) -> None:
+    """Add weights[i] * sums[labels[i], i] to out[labels[i]], one sample after the other."""
+    for i in range(labels.size):
+        label = labels[i]
+        out[label] += weights[i] * sums[label, i]
 
 
 @njit(nogil=True, cache=True)
@@ -289,74 +294,6 @@ def _choose(values: Floats, labels: Ints, tolerance: float, out: Ints, nearest_v
             nearest_values[i] = values[c]
             break
     return np.inf
-
-
-def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
-    """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi from the diagonal on, and their mirror images.
-
-    Entries are read as integers, tile by tile: bits of a positive number grow with it, and equal bits are equal
-    numbers. Tiles with different bits are looked at once more. See the twin.
-    """
-    return _worst_asymmetry(K, K.view(np.int64 if K.itemsize == 8 else np.int32), lo, hi)
-
-
-@njit(nogil=True, cache=True)
-def _worst_asymmetry(K: Array, bits: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
-    n = K.shape[0]
-    largest = np.zeros(1, bits.dtype)
-    gap = -1.0
-    row = lo
-    col = lo
-    for top in range(lo, hi, MIRRORED):
-        bottom = min(top + MIRRORED, hi)
-        for left in range(top, n, MIRRORED):
-            right = min(left + MIRRORED, n)
-            for i in range(top, bottom):
-                _largest(bits[i, left:right], largest)
-            for j in range(left, right):
-                _largest(bits[j, top:bottom], largest)
-            finite = largest.view(K.dtype)[0] < np.inf
-            if finite and gap >= 0.0 and _mirrored(bits, top, bottom, left, right):
-                continue
-            for i in range(top, bottom):
-                for j in range(max(i, left), right):
-                    here = float(K[i, j])
-                    there = float(K[j, i])
-                    if not abs(here) < np.inf:
-                        return np.inf, np.inf, i, j
-                    if not abs(there) < np.inf:
-                        return np.inf, np.inf, j, i
-                    if abs(here - there) > gap:
-                        gap = abs(here - there)
-                        row = i
-                        col = j
-    return gap, float(largest.view(K.dtype)[0]), row, col
-
-
-@njit(nogil=True, cache=True)
-def _largest(bits: Array, largest: Array) -> None:
-    """Raise ``largest`` to the bits of the largest absolute value."""
-    mask = np.iinfo(bits.dtype).max
-    most = largest[0]
-    for t in range(bits.size):
-        size = bits[t] & mask
-        most = size if size > most else most
-    largest[0] = most
-
-
-@njit(nogil=True, cache=True)
-def _mirrored(bits: Array, top: int, bottom: int, left: int, right: int) -> bool:
-    """Whether a tile equals its mirror image bit by bit."""
-    different = bits[top, left] ^ bits[left, top]
-    for first in range(top, bottom, MICRO):
-        last = min(first + MICRO, bottom)
-        for start in range(left, right, MICRO):
-            line_stop = min(start + MICRO, right)
-            for i in range(first, last):
-                line = bits[i, start:line_stop]
-                for j in range(line_stop - start):
-                    different |= line[j] ^ bits[start + j, i]
-    return different == 0
 
 
 @njit(nogil=True, cache=True)

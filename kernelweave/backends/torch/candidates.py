@@ -17,7 +17,7 @@ import torch
 from kernelweave.backends.meetings import ENDED, LEFT, MET, UNDONE, ends_of_runs
 from kernelweave.backends.protocol import CandidateRuns
 from kernelweave.backends.torch.array import TorchArray, ranges
-from kernelweave.backends.torch.digits import FIRST, DigitMatrix
+from kernelweave.backends.torch.digits import DIGITS, FIRST, DigitMatrix
 from kernelweave.foundation.array_types import Floats, Ints
 
 # The sums of a batch may take this share of the memory that is free on a GPU, or so many bytes on a processor.
@@ -40,12 +40,14 @@ class Rules:
     deadline: float
     open_lead: float  # leads of clusters that errors of the first digits leave open
     open_fall: float  # falls of the objective that they leave open
+    held: int  # bytes of temporaries
 
 
 class Visited:
     """Partitions that runs have come to: by whom, in which step, and with which objective."""
 
-    def __init__(self, n: int, n_clusters: int, device: torch.device) -> None:
+    def __init__(self, n: int, n_clusters: int, device: torch.device, held: int = CHUNK_BYTES) -> None:
+        self._held = held
         generator = torch.Generator().manual_seed(0)
         span = torch.iinfo(torch.int64)
         marks = torch.randint(span.min, span.max, (2, n_clusters * n), generator=generator, dtype=torch.int64)
@@ -59,7 +61,7 @@ class Visited:
     def keys(self, labels: torch.Tensor) -> Ints:
         """Return the keys of partitions, a row of labels each; sums wrap around."""
         parts = []
-        for lo, hi in _chunks(len(labels), 32 * labels.shape[1], labels.device):
+        for lo, hi in ranges(len(labels), max(1, self._held // (32 * labels.shape[1]))):
             places = labels[lo:hi].to(torch.int64) * labels.shape[1]
             places += torch.arange(labels.shape[1], device=labels.device)
             parts.append(torch.stack([marks[places].sum(dim=1) for marks in self._marks], dim=1))
@@ -124,7 +126,7 @@ class Batch:
             totals = torch.where(held, totals, torch.nan)
             self.norms[runs] = within / totals**2
             return self.rules.mass - (within / totals).sum(dim=1)
-        for lo, hi in _chunks(len(runs), 32 * self.sums.shape[2], runs.device):
+        for lo, hi in self._chunks(len(runs), 32):
             some = runs[lo:hi]
             labels = self.labels[some].to(torch.int64)
             own = self.sums[some[:, None], labels, torch.arange(labels.shape[1], device=runs.device)]
@@ -137,7 +139,7 @@ class Batch:
         """Return the objectives of partitions, a row of labels each, by all digits."""
         parts = [torch.empty(0, dtype=torch.float64, device=labels.device)]
         k = self.sums.shape[1]
-        for lo, hi in _chunks(len(labels), 32 * labels.shape[1], labels.device):
+        for lo, hi in self._chunks(len(labels), 32):
             some = labels[lo:hi].to(torch.int64)
             own = torch.empty(some.shape, dtype=torch.float64, device=labels.device)
             totals = torch.empty(len(some), k, dtype=torch.float64, device=labels.device)
@@ -161,23 +163,23 @@ class Batch:
         return within, torch.where(held, totals, torch.nan)
 
     def steps(self, runs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the labels that some runs would have after a step, and how many samples would move."""
+        """Return the labels that some runs would have after a step, and which of their clusters would change."""
         new = []
-        moved = []
+        changed = []
         # In plain torch, temporaries are as large as the sums.
         each = 4 if self.sums.is_cuda else 32 * self.sums.shape[1]
-        for lo, hi in _chunks(len(runs), each * self.sums.shape[2], runs.device):
+        for lo, hi in self._chunks(len(runs), each):
             some = runs[lo:hi]
-            labels, count, left_open = self._decisions(some, self.rules.open_lead)
+            labels, touched, left_open = self._decisions(some, self.rules.open_lead)
             if self.rules.open_lead and bool(left_open.any()):
                 self.refine(some[left_open])
-                labels[left_open], count[left_open], _ = self._decisions(some[left_open], 0.0)
+                labels[left_open], touched[left_open], _ = self._decisions(some[left_open], 0.0)
             new.append(labels)
-            moved.append(count)
-        return torch.cat(new), torch.cat(moved)
+            changed.append(touched)
+        return torch.cat(new), torch.cat(changed)
 
     def _decisions(self, some: torch.Tensor, open_lead: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return new labels, how many samples move, and whether errors leave anything open."""
+        """Return new labels, which clusters change, and whether errors leave anything open."""
         tolerance = self.rules.tolerance
         if self.sums.is_cuda:
             from kernelweave.backends.torch.triton_sums import decide_runs
@@ -190,34 +192,42 @@ class Batch:
         low = values.amin(dim=1)
         moves = low < kept - tolerance
         first = (values <= (low + tolerance)[:, None]).to(torch.uint8).argmax(dim=1)
+        new = torch.where(moves, first, labels[:, 0])
+        clusters = range(self.sums.shape[1])
+        changed = torch.stack([((new == c) != (labels[:, 0] == c)).any(dim=1) for c in clusters], dim=1)
         left_open = torch.zeros(len(some), dtype=torch.bool, device=some.device)
         if open_lead:
             several = (values <= (low + tolerance + open_lead)[:, None]).sum(dim=1) > 1
             unclear = (low - (kept - tolerance)).abs() <= open_lead
             left_open = (unclear | (moves & several)).any(dim=1)
-        return torch.where(moves, first, labels[:, 0]).to(self.labels.dtype), moves.sum(dim=1), left_open
+        return new.to(self.labels.dtype), changed, left_open
 
     def refine(self, runs: torch.Tensor) -> torch.Tensor:
         """Compute sums and norms of some runs by all digits; returns their objectives."""
-        for c in range(self.sums.shape[1]):
-            for lo, hi in _chunks(len(runs), 32 * self.sums.shape[2], runs.device):
-                some = runs[lo:hi]
-                self._digits.write_sums(self.sums, some, c, (self.labels[some] == c).to(torch.int8))
+        k = self.sums.shape[1]
+        every = torch.arange(k, device=runs.device)
+        self._write_sums(runs.repeat_interleave(k), every.repeat(len(runs)), DIGITS)
         return self.objectives(runs)
 
-    def move(self, runs: torch.Tensor, labels: torch.Tensor) -> None:
+    def move(self, runs: torch.Tensor, labels: torch.Tensor, changed: torch.Tensor) -> None:
         """Let some runs take their step: sums of the clusters that changed are computed anew, by their first digits."""
-        n = labels.shape[1]
-        for c in range(self.sums.shape[1]):
-            inside = labels == c
-            changed = torch.nonzero((inside != (self.labels[runs] == c)).any(dim=1))[:, 0]
-            for lo, hi in _chunks(len(changed), 32 * n, runs.device):
-                some = changed[lo:hi]
-                members = inside[some]
-                self._digits.write_sums(self.sums, runs[some], c, members.to(torch.int8), FIRST)
-                if not self.sums.is_cuda:  # there, they are taken together with objectives
-                    self.totals[runs[some], c] = members.to(torch.float64) @ self.rules.weights
         self.labels[runs] = labels
+        rows, clusters = torch.nonzero(changed, as_tuple=True)
+        self._write_sums(runs[rows], clusters, FIRST)
+
+    def _write_sums(self, runs: torch.Tensor, clusters: torch.Tensor, count: int) -> None:
+        """Compute the sums over a cluster of a run, for pairs of both, and its weight."""
+        for lo, hi in self._chunks(len(runs), 32):
+            some = runs[lo:hi]
+            there = clusters[lo:hi]
+            self._digits.write_sums(self.sums, self.labels, some, there, count)
+            if not self.sums.is_cuda:  # there, weights are taken together with objectives
+                members = self.labels[some] == there[:, None].to(self.labels.dtype)
+                self.totals[some, there] = members.to(torch.float64) @ self.rules.weights
+
+    def _chunks(self, count: int, bytes_each: int) -> list[tuple[int, int]]:
+        """Return ranges of runs of which what is held at a time stays small, so many bytes for every sample of each."""
+        return ranges(count, max(1, self.rules.held // (bytes_each * self.sums.shape[2])))
 
     def falls(self, old: torch.Tensor, new: torch.Tensor, before: Floats, after: Floats) -> Any:
         """Return for steps from old to new labels whether they lower the objective; all digits decide what is open."""
@@ -234,7 +244,7 @@ class Batch:
         """Return of some runs whether two centres lie within the tolerance of each other."""
         k = self.sums.shape[1]
         parts = [torch.empty(0, dtype=torch.bool, device=runs.device)]
-        for lo, hi in _chunks(len(runs), 32 * k * self.sums.shape[2], runs.device):
+        for lo, hi in self._chunks(len(runs), 32 * k):
             some = runs[lo:hi]
             indicators = torch.nn.functional.one_hot(self.labels[some].to(torch.int64), k).to(torch.float64)
             indicators *= self.rules.weights[:, None]
@@ -268,9 +278,10 @@ def run_candidates(
     carried = weights.tensor[weights.tensor > 0]
     lead = 6.0 * digits.error / float(carried.min()) if len(carried) else 0.0
     fall = 2.0 * digits.error * len(K)
-    rules = Rules(weights.tensor, mass, tolerance, noise, max_iter, deadline, lead, fall)
+    held = _temporary_bytes(device)
+    rules = Rules(weights.tensor, mass, tolerance, noise, max_iter, deadline, lead, fall, held)
     base = (labels.tensor, sums.tensor, torch.as_tensor(totals, device=device))
-    visited = Visited(len(K), len(totals) + 1, device)
+    visited = Visited(len(K), len(totals) + 1, device, held)
     count = len(candidates)
     states = np.full(count, UNDONE)
     meetings = np.full((count, 3), -1)
@@ -310,8 +321,8 @@ def _follow(
         if time.monotonic() > rules.deadline:
             states[places[active.cpu().numpy()]] = UNDONE
             return
-        labels, moved = batch.steps(active)
-        resting = moved == 0
+        labels, changed = batch.steps(active)
+        resting = ~changed.any(dim=1)
         at_rest = active[resting]
         if len(at_rest):
             here = places[at_rest.cpu().numpy()]
@@ -319,6 +330,7 @@ def _follow(
             states[here] = np.where(batch.coincide(at_rest).cpu().numpy(), LEFT, ENDED)
         active = active[~resting]
         labels = labels[~resting]
+        changed = changed[~resting]
         if len(active) == 0:
             return
         at = places[active.cpu().numpy()]
@@ -330,7 +342,7 @@ def _follow(
             return
         chosen = torch.as_tensor(going, device=device)
         old = batch.labels[active[chosen]]
-        batch.move(active[chosen], labels[chosen])
+        batch.move(active[chosen], labels[chosen], changed[chosen])
         now = batch.objectives(active[chosen]).cpu().numpy()
         # Those that come in this very step to the partition of one of these meet it there.
         others = torch.as_tensor(waiting, device=device)
@@ -399,9 +411,8 @@ def _room(device: torch.device) -> float:
     return BATCH_SHARE * torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else HOST_BYTES
 
 
-def _chunks(count: int, bytes_each: int, device: torch.device) -> list[tuple[int, int]]:
-    """Return ranges of runs of which what is held at a time stays small."""
-    held = CHUNK_BYTES
+def _temporary_bytes(device: torch.device) -> int:
+    """Return the bytes that temporaries may take."""
     if device.type == "cuda":
-        held = min(held, int(CHUNK_SHARE * torch.cuda.mem_get_info(device)[0]))
-    return ranges(count, max(1, held // max(bytes_each, 1)))
+        return min(CHUNK_BYTES, int(CHUNK_SHARE * torch.cuda.mem_get_info(device)[0]))
+    return CHUNK_BYTES

@@ -59,32 +59,42 @@ class DigitMatrix:
         return total[:rows, : self.n] * self._unit(count)
 
     def write_sums(
-        self, sums: torch.Tensor, runs: torch.Tensor, cluster: int, indicators: torch.Tensor, count: int = DIGITS
+        self,
+        sums: torch.Tensor,
+        labels: torch.Tensor,
+        runs: torch.Tensor,
+        clusters: torch.Tensor,
+        count: int = DIGITS,
     ) -> None:
-        """Write these sums into those of a cluster of some runs, shape (runs, k, n)."""
+        """Write the sums over some clusters of some runs into their places; ``sums`` is (runs, k, n)."""
         if self._whole is not None or not sums.is_cuda:
-            sums[runs, cluster] = self.sums(indicators, count)
+            indicators = labels[runs] == clusters[:, None].to(labels.dtype)
+            sums[runs, clusters] = self.sums(indicators.to(torch.int8), count)
             return
-        from kernelweave.backends.torch.triton_sums import write_digits
+        from kernelweave.backends.torch.triton_sums import write_digits, write_indicators
 
-        padded = self._padded(indicators)
-        shape = (count, len(padded), len(self.digits[0]))
-        products = torch.empty(shape, dtype=torch.int32, device=sums.device)
-        for place, d in enumerate(reversed(range(DIGITS - count, DIGITS))):
-            torch._int_mm(padded, self.digits[d].T, out=products[place])
-        rows = runs * sums.shape[1] + cluster
-        write_digits(products, rows, sums.view(-1, self.n), self._unit(count), 2.0**BITS)
+        side = len(self.digits[0])
+        indicators = torch.zeros(_height(len(runs)), side, dtype=torch.int8, device=sums.device)
+        write_indicators(labels, runs, clusters, indicators)
+        taken = self.digits[DIGITS - count :].view(count * side, side)
+        products = torch._int_mm(indicators, taken.T)  # with all digits at once
+        rows = runs * sums.shape[1] + clusters
+        write_digits(products, rows, sums.view(-1, self.n), self._unit(count), 2.0**BITS, count)
 
     def _padded(self, indicators: torch.Tensor) -> torch.Tensor:
         """Return indicators in a matrix whose sides are as integer products take them."""
-        height = max(32, -(-len(indicators) // MULTIPLE) * MULTIPLE)
-        padded = torch.zeros(height, len(self.digits[0]), dtype=torch.int8, device=indicators.device)
+        padded = torch.zeros(_height(len(indicators)), len(self.digits[0]), dtype=torch.int8, device=indicators.device)
         padded[: len(indicators), : self.n] = indicators
         return padded
 
     def _unit(self, count: int) -> float:
         """Return what the last of so many digits counts in."""
         return self.unit * 2.0 ** (BITS * (DIGITS - count))
+
+
+def _height(rows: int) -> int:
+    """Return how many rows integer products take for so many."""
+    return max(32, -(-rows // MULTIPLE) * MULTIPLE)
 
 
 def _largest(K: torch.Tensor, weights: torch.Tensor) -> float:

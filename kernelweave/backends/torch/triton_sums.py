@@ -142,14 +142,14 @@ def _decide_runs(  # type: ignore[no-untyped-def]
     runs,
     limits,
     new,
-    moved,
+    changed,
     left_open,
     n,
     n_clusters,
     blocks,
     BLOCK: tl.constexpr,
 ):
-    """Write the labels that BLOCK samples of a run have after a step, how many move, and whether anything is open."""
+    """Write the labels that BLOCK samples of a run have after a step, which clusters change, and what is left open."""
     row = tl.program_id(0)
     run = tl.load(runs + row)
     o = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -177,8 +177,10 @@ def _decide_runs(  # type: ignore[no-untyped-def]
     unclear = (tl.abs(low - (kept - tolerance)) <= open_lead) | (moves & (near > 1))
     tl.store(new + row.to(tl.int64) * n + o, tl.where(moves, first, own), mask=there)
     place = row.to(tl.int64) * blocks + tl.program_id(1)
-    tl.store(moved + place, tl.sum((moves & there).to(tl.int32), axis=0))
     tl.store(left_open + place, tl.sum((unclear & there).to(tl.int32), axis=0))
+    for c in range(n_clusters):
+        touched = moves & there & ((own == c) | (first == c))
+        tl.store(changed + place * n_clusters + c, tl.sum(touched.to(tl.int32), axis=0))
 
 
 def decide_runs(
@@ -190,19 +192,20 @@ def decide_runs(
     tolerance: float,
     open_lead: float,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return the labels of some runs after a step, how many samples move, and whether errors leave anything open."""
+    """Return the labels of some runs after a step, which clusters change, and whether errors leave anything open."""
     _, k, n = sums.shape
     blocks = triton.cdiv(n, BLOCK)
     device = sums.device
     new = torch.empty(len(runs), n, dtype=labels.dtype, device=device)
-    counts = torch.empty(2, len(runs), blocks, dtype=torch.int32, device=device)
+    left_open = torch.empty(len(runs), blocks, dtype=torch.int32, device=device)
+    changed = torch.empty(len(runs), blocks, k, dtype=torch.int32, device=device)
     if len(runs):
         limits = torch.tensor([tolerance, open_lead], dtype=torch.float64, device=device)
         _decide_runs[(len(runs), blocks)](
-            sums, norms, totals, labels, runs, limits, new, *counts, n, k, blocks, BLOCK, num_warps=WARPS
+            sums, norms, totals, labels, runs, limits, new, changed, left_open, n, k, blocks, BLOCK, num_warps=WARPS
         )
-    moved, left_open = counts.sum(dim=2)
-    return new, moved, (left_open > 0) if open_lead else torch.zeros_like(left_open, dtype=torch.bool)
+    unclear = left_open.sum(dim=1) > 0 if open_lead else torch.zeros(len(runs), dtype=torch.bool, device=device)
+    return new, changed.sum(dim=1) > 0, unclear
 
 
 @triton.jit
@@ -248,6 +251,34 @@ def within_runs(
 
 
 @triton.jit
+def _write_indicators(  # type: ignore[no-untyped-def]
+    labels,
+    runs,
+    clusters,
+    out,
+    n,
+    side,
+    BLOCK: tl.constexpr,
+):
+    """Write a one for BLOCK samples of a run that are in a cluster, zero for others and beyond the last sample."""
+    row = tl.program_id(0).to(tl.int64)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    label = tl.load(labels + tl.load(runs + row) * n + i, mask=i < n, other=0).to(tl.int32)
+    inside = (label == tl.load(clusters + row).to(tl.int32)) & (i < n)
+    tl.store(out + row * side + i, inside.to(tl.int8), mask=i < side)
+
+
+def write_indicators(labels: torch.Tensor, runs: torch.Tensor, clusters: torch.Tensor, out: torch.Tensor) -> None:
+    """Write for pairs of a run and a cluster which samples are in it, one row of ``out`` each."""
+    n = labels.shape[1]
+    side = out.shape[1]
+    if len(runs):
+        _write_indicators[(len(runs), triton.cdiv(side, BLOCK))](
+            labels, runs, clusters, out, n, side, BLOCK, num_warps=WARPS
+        )
+
+
+@triton.jit
 def _write_digits(  # type: ignore[no-untyped-def]
     products,
     rows,
@@ -255,25 +286,25 @@ def _write_digits(  # type: ignore[no-untyped-def]
     unit,
     n,
     side,
-    height,
     base,
     DIGITS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Put the digits of BLOCK sums together, the highest first."""
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     there = i < n
     total = tl.zeros((BLOCK,), tl.float64)
     for d in tl.static_range(DIGITS):
-        digit = tl.load(products + (d * height + row).to(tl.int64) * side + i, mask=there, other=0)
+        digit = tl.load(products + (row * DIGITS + (DIGITS - 1 - d)) * side + i, mask=there, other=0)
         total = total * base + digit.to(tl.float64)
     tl.store(sums + tl.load(rows + row) * n + i, total * tl.load(unit), mask=there)
 
 
-def write_digits(products: torch.Tensor, rows: torch.Tensor, sums: torch.Tensor, unit: float, base: float) -> None:
-    """Write sums, given digit by digit (the highest first), into rows of a matrix."""
-    digits, height, side = products.shape
+def write_digits(
+    products: torch.Tensor, rows: torch.Tensor, sums: torch.Tensor, unit: float, base: float, digits: int
+) -> None:
+    """Write sums, given digit by digit side by side (the lowest first), into rows of a matrix."""
     n = sums.shape[1]
     _write_digits[(len(rows), triton.cdiv(n, BLOCK))](
         products,
@@ -281,8 +312,7 @@ def write_digits(products: torch.Tensor, rows: torch.Tensor, sums: torch.Tensor,
         sums,
         torch.full((1,), unit, dtype=torch.float64, device=sums.device),
         n,
-        side,
-        height,
+        products.shape[1] // digits,
         base,
         digits,
         BLOCK,
