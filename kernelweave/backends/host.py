@@ -18,7 +18,7 @@ from scipy.linalg import qr
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Tile
 from kernelweave.backends.tiling import MOST_COLUMNS, PIECES, ROWS, WIDEST, Tiling
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
-from kernelweave.foundation.threads import for_ranges, single_threaded_blas
+from kernelweave.foundation.threads import for_ranges, share_pieces, single_threaded_blas
 
 # Rows of a stored kernel multiplied together, and entries from which on BLAS could use threads of its own.
 PRODUCT_ROWS = 512
@@ -273,26 +273,26 @@ class HostBackend:
         groups = labels[order]
         ordered = weights[order]
         sums = np.zeros((n_clusters, K.shape[0]))
-        scatter = self._loops.scatter_rows
-        for_ranges(
-            lambda lo, hi: scatter(K, order, groups, ordered, sums, lo, hi, 0),
-            K.shape[0],
+        take = self._loops.scatter_pieces
+        share_pieces(
+            lambda tickets, width, waits: take(K, order, groups, ordered, sums, tickets, width, waits),
+            sums.shape[1],
             elements=K.size,
         )
         return sums
 
     def move_sums(self, sums: Floats, K: Array, moves: Moves, weights: Floats) -> None:
         """Update cluster sums from the rows of the moved samples."""
-        move = self._loops.move_rows
+        take = self._loops.move_pieces
         order = _order_of_ways(moves, len(sums))
         rows = moves.samples[order]
         carried = weights[rows]
         old = moves.old[order]
         new = moves.new[order]
-        for_ranges(
-            lambda lo, hi: move(K, rows, old, new, carried, sums, lo, hi, 0),
-            K.shape[0],
-            elements=3 * moves.count * K.shape[0],
+        share_pieces(
+            lambda tickets, width, waits: take(K, rows, old, new, carried, sums, tickets, width, waits),
+            sums.shape[1],
+            elements=3 * moves.count * sums.shape[1],
         )
 
     def candidate_gains(self, K: Array, diag: Floats, distances: Floats, weights: Floats) -> Floats:

@@ -4,10 +4,15 @@ Shapes: K (m, n) holds one row per source sample; out and sums are (k, n), one r
 update runs along contiguous memory.
 """
 
+import threading
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
+
+_TAKING = threading.Lock()  # while a piece is taken
 
 
 def scatter_rows(K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, lo: int, hi: int, left: int) -> None:
@@ -24,6 +29,41 @@ def move_rows(
         part = weight * K[row, lo - left : hi - left].astype(np.float64)
         out[source, lo:hi] -= part
         out[target, lo:hi] += part
+
+
+def scatter_pieces(
+    K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, tickets: Ints, width: int, waits: bool
+) -> bool:
+    """Take pieces of ``scatter_rows``, each ``width`` columns, as long as there are any that nobody has begun.
+
+    ``tickets`` counts the pieces that are begun and those that are done. Returns whether all are done, for which
+    whoever ``waits`` looks for a short while.
+    """
+    for lo, hi in _pieces(tickets, out.shape[1], width):
+        scatter_rows(K, rows, groups, weights, out, lo, hi, 0)
+    return waits and tickets[1] * width >= out.shape[1]
+
+
+def move_pieces(
+    K: Array, rows: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, tickets: Ints, width: int, waits: bool
+) -> bool:
+    """Take pieces of ``move_rows`` likewise."""
+    for lo, hi in _pieces(tickets, out.shape[1], width):
+        move_rows(K, rows, old, new, weights, out, lo, hi, 0)
+    return waits and tickets[1] * width >= out.shape[1]
+
+
+def _pieces(tickets: Ints, n: int, width: int) -> Iterator[tuple[int, int]]:
+    """Yield pieces that nobody has begun."""
+    while True:
+        with _TAKING:
+            lo = int(tickets[0]) * width
+            tickets[0] += 1
+        if lo >= n:
+            return
+        yield lo, min(lo + width, n)
+        with _TAKING:
+            tickets[1] += 1
 
 
 def add_within(sums: Floats, labels: Ints, weights: Floats, out: Floats) -> None:

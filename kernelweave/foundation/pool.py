@@ -43,11 +43,11 @@ class _Job:
             if self._work is None and self._joined == 0:
                 self._left.release()
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """Let nobody join any more and wait for those who have."""
         with self._lock:
             self._work = None  # who comes too late holds on to nothing
-            waits = self._joined > 0
+            waits = wait and self._joined > 0
         if waits:
             self._left.acquire()
 
@@ -122,6 +122,21 @@ def run(work: Callable[[Task], Result], tasks: Sequence[Task], threads: int) -> 
     if job.error is not None:
         raise job.error
     return results
+
+
+def run_together(work: Callable[[bool], bool], threads: int) -> None:
+    """Call ``work(True)`` here and ``work(False)`` on up to ``threads - 1`` of the pool at the same time.
+
+    Where the first returns True nothing is left to be done, and nobody is waited for.
+    """
+    job = _POOL.share(lambda: work(False), threads - 1)
+    done = False
+    try:
+        done = work(True)
+    finally:
+        job.close(wait=not done)
+    if job.error is not None:
+        raise job.error
 
 
 def mapped(work: Callable[[Task], Result], tasks: Sequence[Task], threads: int) -> Iterator[Result]:

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TypeVar
 
+import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from kernelweave.foundation import pool
+from kernelweave.foundation.array_types import Ints
 from kernelweave.foundation.sklearn_internals import openmp_threads
 
 # Below this many touched elements waking threads costs more than it saves: measured on 16 cores, where ranges of moved
@@ -24,6 +26,10 @@ from kernelweave.foundation.sklearn_internals import openmp_threads
 WORTH_A_THREAD = 1_600_000
 # Narrower ranges than this make the strides of a row loop too short.
 MIN_WIDTH = 256
+# Pieces that threads take from within compiled loops, as narrow as this and so many for each of them: who comes late
+# finds fewer of them left.
+PIECE_WIDTH = 512
+PIECES_EACH = 4
 
 
 Task = TypeVar("Task")
@@ -115,6 +121,22 @@ def for_ranges(
             _inside.ranges = outer
 
     return pool.run(part, ranges, threads)
+
+
+def share_pieces(work: Callable[[Ints, int, bool], bool], n: int, *, elements: int) -> None:
+    """Have threads take pieces of ``range(n)`` from within a compiled loop until none is left.
+
+    ``work(tickets, width, waits)`` takes pieces of ``width`` that nobody has begun, counted by ``tickets``. It returns
+    whether all are done, for which the caller, who ``waits``, looks for a short while. What is written for a place must
+    not depend on the pieces. For work of a millisecond and less, which threads of the interpreter would wait for.
+    """
+    tickets = np.zeros(2, dtype=np.int64)
+    threads = _worthwhile(elements)
+    if threads <= 1:
+        work(tickets, max(n, 1), True)
+        return
+    width = max(PIECE_WIDTH, -(-n // (PIECES_EACH * threads)))
+    pool.run_together(lambda waits: work(tickets, width, waits), threads)
 
 
 def _worthwhile(elements: int) -> int:

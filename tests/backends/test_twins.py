@@ -15,6 +15,8 @@ dtypes = st.sampled_from([np.float32, np.float64])
 LOOPS = (
     "scatter_rows",
     "move_rows",
+    "scatter_pieces",
+    "move_pieces",
     "add_within",
     "nearest",
     "nearest_scaled",
@@ -93,6 +95,33 @@ def test_move_rows_equals_its_twin_and_stays_in_its_range(case):
     outside = np.ones(out.shape[1], dtype=bool)
     outside[lo:hi] = False
     np.testing.assert_array_equal(fast[:, outside], out[:, outside])
+
+
+@pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
+@quick
+@given(case=row_cases(), width=st.integers(1, 31), begun=st.integers(0, 3))
+def test_pieces_are_taken_from_the_first_that_nobody_has_begun(loops, case, width, begun):
+    rng, k, K, rows, weights, out, *_ = case
+    K = rng.standard_normal((len(K), out.shape[1]))
+    n = out.shape[1]
+    count = -(-n // width)
+    groups, new = np.sort(rng.integers(k, size=len(rows))), rng.integers(k, size=len(rows))
+    for take, loop, ways in (
+        (loops.scatter_pieces, loops.scatter_rows, (groups,)),
+        (loops.move_pieces, loops.move_rows, (groups, new)),
+    ):
+        wanted, found, tickets = out.copy(), out.copy(), np.array([begun, begun])
+        if begun < count:
+            loop(K, rows, *ways, weights, wanted, begun * width, n, 0)
+        assert take(K, rows, *ways, weights, found, tickets, width, True)
+        np.testing.assert_array_equal(found, wanted)
+        assert tickets[1] == max(begun, count)
+        # Pieces that another thread has begun and not ended: the one who waits gives up, the others do not look.
+        tickets[1] = 0
+        assert not take(K, rows, *ways, weights, found, tickets, width, True)
+        tickets[1] = count
+        assert not take(K, rows, *ways, weights, found, tickets, width, False)
+        np.testing.assert_array_equal(found, wanted)
 
 
 @quick

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from kernelweave.backends import get_backend
 from kernelweave.foundation import pool
 from kernelweave.foundation import threads as threads_module
 from kernelweave.foundation.threads import (
@@ -21,6 +22,7 @@ from kernelweave.foundation.threads import (
     WORTH_A_THREAD,
     for_ranges,
     parallel_map,
+    share_pieces,
     single_threaded_blas,
     thread_count,
 )
@@ -240,6 +242,89 @@ def test_the_caller_waits_for_begun_tasks_alone_and_sees_their_errors():
         with pytest.raises(ZeroDivisionError, match="of a helper"):
             pool.run(work, range(2), 2)
         assert ended == [1]
+
+
+def test_pieces_are_shared_by_as_many_threads_as_are_worth_it(threads):
+    calls = []
+    together = threading.Barrier(threads, timeout=10)
+
+    def work(tickets, width, waits):
+        together.wait()  # passes only where so many come
+        calls.append((width, waits, threading.get_ident()))
+        return False  # so that all are waited for
+
+    share_pieces(work, 30_000, elements=MUCH)
+    assert len({ident for *_, ident in calls}) == threads
+    assert [ident for _, waits, ident in calls if waits] == [threading.get_ident()]
+    assert {width for width, *_ in calls} == {30_000 if threads == 1 else 30_000 // (4 * threads)}
+    calls.clear()
+    together = threading.Barrier(1)
+    share_pieces(work, 30_000, elements=WORTH_A_THREAD - 1)
+    assert calls == [(30_000, True, threading.get_ident())]
+
+
+def test_pieces_are_not_too_narrow_and_nothing_is_one_piece(monkeypatch):
+    widths = []
+    for threads, n in ((1, 0), (1, 5), (16, 0), (16, 5)):
+        monkeypatch.setattr(threads_module, "thread_count", lambda threads=threads: threads)
+        share_pieces(lambda tickets, width, waits: not waits or not widths.append(width), n, elements=MUCH)
+    assert widths == [1, 5, 512, 512]
+
+
+def test_who_takes_part_is_waited_for_unless_all_is_done():
+    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def work(waits, done):
+        if waits:
+            assert begun.wait(10)
+            return done
+        begun.set()
+        assert release.wait(10)
+        time.sleep(0.02)
+        ended.set()
+        return False
+
+    pool.run_together(lambda waits: work(waits, done=True), 2)
+    assert not ended.is_set()  # who still has to return holds nobody up
+    release.set()
+    assert ended.wait(10)
+    begun.clear()
+    ended.clear()
+    pool.run_together(lambda waits: work(waits, done=False), 2)
+    assert ended.is_set()
+
+
+def test_an_error_of_who_takes_part_reaches_the_caller():
+    begun = threading.Event()
+
+    def work(waits):
+        if waits:
+            assert begun.wait(10)
+            return False
+        begun.set()
+        raise ZeroDivisionError("of a helper")
+
+    with pytest.raises(ZeroDivisionError, match="of a helper"):
+        pool.run_together(work, 2)
+
+
+def test_every_column_is_added_once_however_many_threads_take_pieces(monkeypatch):
+    rng = np.random.default_rng(0)
+    K = rng.standard_normal((40, 5000))
+    backend = get_backend()
+    moved = np.arange(40)
+    before = np.zeros(5000, dtype=np.intp)
+    after = before.copy()
+    after[moved] = 1
+    moves = backend.moves(before, after)
+    wanted = np.zeros((2, 5000))
+    backend.move_sums(wanted, K, moves, np.ones(5000))
+    monkeypatch.setattr(threads_module, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads_module, "thread_count", lambda: 6)
+    for _ in range(100):
+        sums = np.zeros((2, 5000))
+        backend.move_sums(sums, K, moves, np.ones(5000))
+        np.testing.assert_array_equal(sums, wanted)
 
 
 def test_finished_work_is_not_held_on_to():

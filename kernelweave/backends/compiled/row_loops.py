@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from kernelweave.backends.compiled.symmetry import worst_asymmetry as worst_asymmetry
+from kernelweave.backends.compiled.tickets import all_done, next_piece, piece_is_done
 from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Samples handled together in `nearest`: their running minima stay in the first-level cache.
@@ -96,6 +97,38 @@ def move_rows(
 
 
 @njit(nogil=True, cache=True)
+def scatter_pieces(
+    K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, tickets: Ints, width: int, waits: bool
+) -> bool:
+    """Take pieces of ``scatter_rows``, each some columns wide, as long as there are any; see the twin."""
+    n = out.shape[1]
+    count = -(-n // width)
+    piece = next_piece(tickets)
+    while piece < count:
+        lo = piece * width
+        scatter_rows(K, rows, groups, weights, out, lo, min(lo + width, n), 0)
+        piece_is_done(tickets)
+        piece = next_piece(tickets)
+    return waits and all_done(tickets, count)
+
+
+@njit(nogil=True, cache=True)
+def move_pieces(
+    K: Array, rows: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, tickets: Ints, width: int, waits: bool
+) -> bool:
+    """Take pieces of ``move_rows`` likewise."""
+    n = out.shape[1]
+    count = -(-n // width)
+    piece = next_piece(tickets)
+    while piece < count:
+        lo = piece * width
+        move_rows(K, rows, old, new, weights, out, lo, min(lo + width, n), 0)
+        piece_is_done(tickets)
+        piece = next_piece(tickets)
+    return waits and all_done(tickets, count)
+
+
+@njit(nogil=True, cache=True)
 def add_within(sums: Floats, labels: Ints, weights: Floats, out: Floats) -> None:
     """Add weights[i] * sums[labels[i], i] to out[labels[i]], one sample after the other."""
     for i in range(labels.size):
@@ -115,37 +148,47 @@ def nearest(
     lo: int,
     hi: int,
 ) -> float:
-    """Write the nearest cluster and its value for lo <= i < hi; see the twin for the rule on ties."""
+    """Write the nearest cluster and its value for lo <= i < hi; see the twin for the rule on ties.
+
+    The two least values of every sample tell the least among the other clusters, whichever is its own: no label is
+    looked at in the loop over clusters.
+    """
     low = np.empty(TILE)
+    second = np.empty(TILE)
     lead = np.inf
     for start in range(lo, hi, TILE):
         width = min(TILE, hi - start)
         low[:] = np.inf
-        here = labels[start : start + width]
+        second[:] = np.inf
         for c in range(norms.size):
-            if np.isinf(norms[c]):
-                continue
             norm = norms[c]
+            if np.isinf(norm):
+                continue
             slope = slopes[c]
             row = sums[c, start : start + width]
             for t in range(width):
-                value = np.inf if here[t] == c else norm - slope * row[t]
-                low[t] = min(low[t], value)
+                value = norm - slope * row[t]
+                least = low[t]
+                larger = value if value > least else least
+                second[t] = larger if larger < second[t] else second[t]
+                low[t] = value if value < least else least
         for t in range(width):
             i = start + t
-            label = here[t]
+            label = labels[i]
             kept = np.inf
             if not np.isinf(norms[label]):
                 kept = norms[label] - slopes[label] * sums[label, i]
+            other = second[t] if kept == low[t] else low[t]
             out[i] = label
             nearest_values[i] = kept
-            if not low[t] < kept - tolerance:
-                lead = min(lead, low[t] - kept + tolerance)
+            if not other < kept - tolerance:
+                gap = other - kept + tolerance
+                lead = gap if gap < lead else lead
                 continue
             for c in range(norms.size):
                 if c != label and not np.isinf(norms[c]):
                     value = norms[c] - slopes[c] * sums[c, i]
-                    if value <= low[t] + tolerance:
+                    if value <= other + tolerance:
                         out[i] = c
                         nearest_values[i] = value
                         break

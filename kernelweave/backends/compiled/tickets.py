@@ -1,0 +1,53 @@
+"""Pieces of work that threads take from within compiled loops, without the interpreter.
+
+Tickets are two counts: of pieces that were begun and of pieces that are done. Python's threads take turns at the
+interpreter when they begin and when they return; with tickets the first of them works until the others arrive, and goes
+on as soon as the last piece is done, whoever still has to return.
+"""
+
+from typing import Any
+
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from kernelweave.foundation.array_types import Array
+
+# Looks at the pieces that others have begun before their end is waited for asleep: some tens of microseconds.
+LOOKS = 20_000
+
+_codegen: Any = cgutils  # its functions carry no types
+_intrinsic: Any = intrinsic  # takes one argument less than what it decorates
+
+
+@njit(nogil=True, cache=True)
+def next_piece(tickets: Array) -> int:
+    """Return the number of a piece that nobody has begun."""
+    return int(_counted_up(tickets, 0, 1))
+
+
+@njit(nogil=True, cache=True)
+def piece_is_done(tickets: Array) -> None:
+    """Count a piece as done; what it has written can be seen by whoever sees the count."""
+    _counted_up(tickets, 1, 1)
+
+
+@njit(nogil=True, cache=True)
+def all_done(tickets: Array, count: int) -> bool:
+    """Wait for a short while until so many pieces are done; returns whether they are."""
+    looks = 0
+    while _counted_up(tickets, 1, 0) < count and looks < LOOKS:
+        looks += 1
+    return looks < LOOKS
+
+
+@_intrinsic
+def _counted_up(context: Any, tickets: Any, place: Any, by: Any) -> Any:
+    """Add to a count at once for all threads; returns what it was."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = _codegen.create_struct_proxy(signature.args[0])(context, builder, args[0])
+        cell = builder.gep(array.data, [args[1]])
+        return builder.atomic_rmw("add", cell, args[2], "seq_cst")
+
+    return types.int64(tickets, types.intp, types.int64), generate
