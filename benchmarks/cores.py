@@ -139,12 +139,15 @@ def stored(threads, sizes, dtype):
         raise subprocess.CalledProcessError(process.returncode, command)
 
 
-def stored_line(found):
+def stored_line(found, alone):
+    """Return a line on a fit; ``alone`` is what was found with the first number of threads."""
     ours, theirs, read = (found[name] for name in ("ours", "theirs", "read"))
+    share = alone["threads"] * alone["ours"] / (found["threads"] * ours)
     return (
         f"{found['name']} {found['n']} {found['threads']} threads: ours {1e3 * ours:.0f} ms, "
         f"textbook {1e3 * theirs:.0f} ms, ratio {theirs / ours:.1f}, {ours / read:.1f} times K.sum() "
-        f"({1e3 * read:.1f} ms), {found['steps']} steps, {'same' if found['same'] else 'another'} end"
+        f"({1e3 * read:.1f} ms), efficiency {share:.2f}, {found['steps']} steps, "
+        f"{'same' if found['same'] else 'another'} end"
     )
 
 
@@ -232,9 +235,11 @@ def main():
     counts = available(options.threads)
     if len(counts) < len(options.threads):
         print(f"this machine has {os.cpu_count()} threads")
+    alone = {}
     for threads in counts if "stored" in options.what else ():
         for found in stored(threads, options.sizes, options.dtype):
-            print(stored_line(found), flush=True)
+            first = alone.setdefault((found["name"], found["n"]), found)
+            print(stored_line(found, first), flush=True)
     for what in options.what:
         for found in efficiency(what, counts) if what in CASES else ():
             print(case_line(found), flush=True)

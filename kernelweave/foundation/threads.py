@@ -29,7 +29,7 @@ MIN_WIDTH = 256
 # Pieces that threads take from within compiled loops, as narrow as this and so many for each of them: who comes late
 # finds fewer of them left.
 PIECE_WIDTH = 512
-PIECES_EACH = 4
+PIECES_EACH = 2
 
 
 Task = TypeVar("Task")

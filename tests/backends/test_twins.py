@@ -381,7 +381,7 @@ def test_worst_asymmetry_equals_its_twin_and_its_definition(K, dtype, rng, noise
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_one_entry_that_differs_is_found_in_every_part_of_a_tile(dtype):
-    # Rows that are no multiple of a tile or of a block; every entry of a block, and the rest beside whole ones.
+    # 141 rows do not fill whole tiles or blocks: every entry of a block is tried, and some of the rest.
     values = np.random.default_rng(0).standard_normal((141, 141))
     K = (values + values.T).astype(dtype)
     places = [(i, j) for i in range(64, 72) for j in range(128, 136)]

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from kernelweave.foundation.array_types import Array
 
-# Looks at the pieces that others have begun before their end is waited for asleep: some tens of microseconds.
+# Looks at the pieces that others have begun before their end is waited for asleep: about 100 microseconds.
 LOOKS = 20_000
 
 _codegen: Any = cgutils  # its functions carry no types
