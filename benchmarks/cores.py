@@ -96,7 +96,7 @@ def gaussian(X):
     return np.exp(-D / (2.0 * np.median(D[:500, :500])))
 
 
-def best_seconds(function, repeats=3):
+def best_seconds(function, repeats=7):
     """Return the least seconds and the last result; what takes seconds is not repeated."""
     taken = []
     while len(taken) < repeats and sum(taken) < 2.0:
