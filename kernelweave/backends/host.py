@@ -156,6 +156,10 @@ class HostBackend:
         chosen = values[samples]
         return chosen.toarray() if sp.issparse(chosen) else np.asarray(chosen)
 
+    def take(self, values: Array, samples: Ints) -> Array:
+        """Return the values of many samples."""
+        return values[samples]
+
     def draw(self, mass: Floats, uniforms: Floats) -> Ints:
         """Return samples by their cumulated mass."""
         cumulative = np.cumsum(mass)
@@ -434,6 +438,10 @@ class HostBackend:
     def add_to_clusters(self, sums: Floats, clusters: Ints, values: Floats) -> None:
         """Add to the sums of some clusters."""
         sums[clusters] += values
+
+    def add_to_samples(self, sums: Floats, samples: Ints, values: Floats) -> None:
+        """Add to the columns of some samples."""
+        sums[:, samples] += values
 
     def stack(self, arrays: list[Array]) -> Array:
         """Return arrays along a new first axis."""

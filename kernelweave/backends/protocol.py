@@ -119,6 +119,9 @@ class Backend(Protocol):
     def at(self, values: BackendArray, samples: Ints) -> Any:
         """Return the values of a few samples as NumPy."""
 
+    def take(self, values: BackendArray, samples: BackendArray) -> BackendArray:
+        """Return the values of many samples, given as an array of the backend, where the data live."""
+
     def draw(self, mass: BackendArray, uniforms: Floats) -> Ints:
         """Return the samples at which the cumulated mass passes each of ``uniforms`` times its total."""
 
@@ -264,6 +267,9 @@ class Backend(Protocol):
 
     def add_to_clusters(self, sums: BackendArray, clusters: Ints, values: BackendArray) -> None:
         """Add to the sums of some clusters in place."""
+
+    def add_to_samples(self, sums: BackendArray, samples: BackendArray, values: BackendArray) -> None:
+        """Add ``values`` of shape (k, m) in place to the columns of m different samples."""
 
     def stack(self, arrays: list[BackendArray]) -> Any:
         """Return arrays of one shape as one thing that can be indexed; what it yields may be changed in place."""
