@@ -207,6 +207,21 @@ class Backend(Protocol):
     ) -> BackendArray:
         """Return the same for the samples of some rows of a kernel, the first of which is ``start``."""
 
+    # Kernels of several views that lack samples; ``pattern`` numbers samples by the views that they are in
+
+    def sum_of_pairs(
+        self,
+        kernels: list[BackendArray],
+        samples: list[BackendArray],
+        coefficients: Floats,
+        pattern: BackendArray,
+        factors: Floats,
+    ) -> BackendArray:
+        """Return the (n, n) sum of coefficients[v] K_v, each among its samples, times factors of pairs of patterns."""
+
+    def add_to_pairs(self, K: BackendArray, pattern: BackendArray, values: Floats) -> None:
+        """Add values of pairs of patterns to all entries of a matrix, in place."""
+
     # Kernels computed tile by tile: ``tile(sources, rows)`` returns the kernel between columns and rows, sources first;
     # ``tiling`` bounds the memory that tiles take
 

@@ -289,7 +289,7 @@ class TorchBackend:
         right = self.tensor(H, torch.float64)
         if K.tensor.dtype == torch.float64 and not self._streams(K):
             return TorchArray(K.tensor @ right)
-        if K.tensor.is_cuda and right.shape[1] <= MOST_FUSED:
+        if K.tensor.is_cuda and K.tensor.is_contiguous() and right.shape[1] <= MOST_FUSED:
             from kernelweave.backends.torch.triton_kernels import stored_products
 
             return TorchArray(stored_products(K.tensor, right, STORED_TILE))
@@ -328,6 +328,35 @@ class TorchBackend:
         own = diag.tensor[start : start + len(values), None]
         won = distances.tensor - (own + diag.tensor - 2.0 * values)
         return TorchArray(won.clamp_(min=0.0) @ weights.tensor)
+
+    # Kernels of several views that lack samples
+
+    def sum_of_pairs(
+        self,
+        kernels: list[TorchArray],
+        samples: list[TorchArray],
+        coefficients: Floats,
+        pattern: TorchArray,
+        factors: Floats,
+    ) -> TorchArray:
+        """Return the weighted sum of kernels, each among its samples, some rows at a time."""
+        n = len(pattern)
+        total = torch.zeros(n, n, dtype=torch.float64, device=self.device)
+        for K, known, c in zip(kernels, samples, coefficients.tolist(), strict=True):
+            for lo, hi in ranges_within(len(known) if c != 0.0 else 0, len(known)):
+                rows = torch.zeros(hi - lo, n, dtype=torch.float64, device=self.device)
+                rows[:, known.tensor] = c * self._rows(K, lo, hi)
+                total[known.tensor[lo:hi]] += rows
+        table = self.tensor(factors, torch.float64)
+        for lo, hi in ranges_within(n, n):
+            total[lo:hi] *= table[pattern.tensor[lo:hi]][:, pattern.tensor]
+        return TorchArray(total)
+
+    def add_to_pairs(self, K: TorchArray, pattern: TorchArray, values: Floats) -> None:
+        """Add values of pairs of patterns, some rows at a time."""
+        table = self.tensor(values, torch.float64)
+        for lo, hi in ranges_within(len(K), len(K)):
+            K.tensor[lo:hi] += table[pattern.tensor[lo:hi]][:, pattern.tensor]
 
     # Cluster sums
 
