@@ -200,7 +200,7 @@ class HostBackend:
         labels[moves.samples[chosen]] = moves.new[chosen]
         return labels
 
-    def relabel(self, labels: Ints, target: Ints) -> Ints:
+    def relabel(self, labels: Ints, target: Array) -> Array:
         """Return target[labels]."""
         return target[labels]
 

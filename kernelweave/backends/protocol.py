@@ -148,7 +148,7 @@ class Backend(Protocol):
         Gains, one for every sample, are compared after rounding to nine digits.
         """
 
-    def relabel(self, labels: BackendArray, target: Ints) -> BackendArray:
+    def relabel(self, labels: BackendArray, target: Any) -> BackendArray:
         """Return target[labels]."""
 
     def replace(self, labels: BackendArray, samples: Ints, new: Ints) -> BackendArray:

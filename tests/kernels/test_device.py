@@ -132,6 +132,40 @@ class TestFeatures(DeviceContract):
         return X @ X.T
 
 
+class SparseContract(DeviceContract):
+    """Features that are given as entries, some of them absent: small values are none."""
+
+    def make(self, X):
+        op = placed(sp.csr_array(self.cut(X)), self.kernel, self.params, self.storage)
+        assert op.backend is get_device_backend("cpu")
+        return Hosted(op)
+
+    def cut(self, X):
+        return np.where(np.abs(X) > 0.5, X, 0.0)
+
+
+class TestSparseFeatures(SparseContract):
+    kernel = "linear"
+    params = None
+
+    def dense(self, X):
+        return self.cut(X) @ self.cut(X).T
+
+
+class TestSparseGaussian(SparseContract):
+    def dense(self, X):
+        return rbf_kernel(self.cut(X), gamma=0.3)
+
+
+class TestStoredSparsePolynomial(SparseContract):
+    kernel = "poly"
+    params = {"gamma": 0.5, "coef0": 1.0, "degree": 2}  # noqa: RUF012
+    storage = "dense"
+
+    def dense(self, X):
+        return polynomial_kernel(self.cut(X), gamma=0.5, coef0=1.0, degree=2)
+
+
 class TestGraph(DeviceContract):
     """Entries below a tenth are not edges."""
 

@@ -212,7 +212,7 @@ class TorchBackend:
         labels[samples[chosen]] = moves.new.tensor[chosen]
         return TorchArray(labels)
 
-    def relabel(self, labels: TorchArray, target: Ints) -> TorchArray:
+    def relabel(self, labels: TorchArray, target: Array) -> TorchArray:
         """Return target[labels]."""
         return TorchArray(self.tensor(target)[labels.tensor])
 
@@ -446,14 +446,14 @@ class TorchBackend:
         """Return Phi @ vectors."""
         right = self.tensor(vectors, torch.float64)
         if isinstance(Phi, SparseTable):
-            return TorchArray(Phi.rows.times(right.contiguous()))
+            return TorchArray(Phi.rows.times(right))
         return TorchArray(torch.cat([self._rows(Phi, lo, hi) @ right for lo, hi in ranges_within(*Phi.shape)]))
 
     def spread_rows(self, Phi: Features, vectors: Floats) -> TorchArray:
         """Return vectors @ Phi^T."""
         left = self.tensor(vectors, torch.float64)
         if isinstance(Phi, SparseTable):
-            return TorchArray(Phi.rows.times(left.T.contiguous()).T.contiguous())
+            return TorchArray(Phi.rows.times(left.T).T.contiguous())
         return TorchArray(torch.cat([left @ self._rows(Phi, lo, hi).T for lo, hi in ranges_within(*Phi.shape)], dim=1))
 
     def feature_sums(self, Phi: Features, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
@@ -661,7 +661,7 @@ class TorchBackend:
             for weights, clusters in signed:
                 here = (clusters >= lo) & (clusters < hi)
                 indicators[places, torch.where(here, clusters - lo, hi - lo)] = weights
-            parts.append(Phi.columns.times(indicators[:, :-1].contiguous()))
+            parts.append(Phi.columns.times(indicators[:, :-1]))
         return _small(torch.cat(parts, dim=1).T.contiguous())
 
     def _column(self, values: Floats) -> torch.Tensor:

@@ -39,7 +39,7 @@ class PairForm:
     coef0: float = 0.0
     degree: float = 1.0
 
-    def values(self, X: torch.Tensor | Rows, Y: torch.Tensor | Rows) -> torch.Tensor:
+    def values(self, X: Any, Y: Any) -> torch.Tensor:
         """Return the kernel between rows of X and rows of Y, a new tensor."""
         if self.kind == "laplacian":
             return torch.cdist(X, Y, p=1.0).mul_(-self.gamma).exp_()
@@ -47,12 +47,13 @@ class PairForm:
             half = 0.5 * _squared_lengths(X)[:, None] + 0.5 * _squared_lengths(Y)
             exponents = half.neg_().add_(X.inner(Y)) if isinstance(X, Rows) else torch.addmm(half.neg_(), X, Y.T)
             return exponents.clamp_(max=0.0).exp_()
-        products = (X.inner(Y) if isinstance(X, Rows) else X @ Y.T).mul_(self.gamma).add_(self.coef0)
+        products = X.inner(Y) if isinstance(X, Rows) else X @ Y.T
+        products.mul_(self.gamma).add_(self.coef0)
         if self.kind == "sigmoid":
             return products.tanh_()
         return products.pow_(int(self.degree) if float(self.degree).is_integer() else self.degree)
 
-    def diagonal(self, X: torch.Tensor | Rows) -> torch.Tensor:
+    def diagonal(self, X: Any) -> torch.Tensor:
         """Return the kernel of every row with itself."""
         if self.kind in ("gaussian", "laplacian"):
             return torch.ones(len(X), dtype=torch.float64, device=X.device)
@@ -207,7 +208,7 @@ class Pairs:
         return out
 
 
-def _squared_lengths(X: torch.Tensor | Rows) -> torch.Tensor:
+def _squared_lengths(X: Any) -> torch.Tensor:
     return X.squared_lengths() if isinstance(X, Rows) else X.square().sum(dim=1)
 
 

@@ -1,4 +1,4 @@
-"""Sparse features on a device: tables of few entries in a row, as texts have them. They are never made dense as a whole.
+"""Sparse features on a device: few entries in a row, as texts have them. A table is never made dense as a whole.
 
 Products with thin dense blocks go by the entries alone. Kernels between pairs of rows need inner products of sparse
 rows with sparse rows: some of the rows at a time are made dense for that.
@@ -32,8 +32,9 @@ class Rows:
     @classmethod
     def of(cls, entries: Any, device: torch.device) -> "Rows":
         """Return a table of the host on a device."""
-        parts = [as_tensor(part, device, torch.int64) for part in (entries.indptr, entries.indices)]
-        return cls(*parts, as_tensor(entries.data, device, torch.float64), entries.shape[1])
+        ends = as_tensor(entries.indptr, device, torch.int64)
+        columns = as_tensor(entries.indices, device, torch.int64)
+        return cls(ends, columns, as_tensor(entries.data, device, torch.float64), entries.shape[1])
 
     @property
     def device(self) -> torch.device:
@@ -51,7 +52,9 @@ class Rows:
     def __getitem__(self, rows: slice | torch.Tensor) -> "Rows":
         """Return a range of rows, or chosen ones."""
         if isinstance(rows, slice):
-            lo, hi, _ = rows.indices(len(self))
+            lo, hi, step = rows.indices(len(self))
+            if step != 1:
+                return self[torch.arange(lo, hi, step, device=self.device)]
             first = int(self._host_ends[lo])
             last = int(self._host_ends[max(lo, hi)])
             ends = self._ends[lo : max(lo, hi) + 1] - first
@@ -69,7 +72,7 @@ class Rows:
 
     def times(self, right: torch.Tensor) -> torch.Tensor:
         """Return the product with a dense matrix."""
-        return self._csr(self._values) @ right
+        return self._csr(self._values) @ right.contiguous()
 
     def inner(self, others: "Rows") -> torch.Tensor:
         """Return the inner products with other rows; some of these at a time are made dense."""
