@@ -82,6 +82,9 @@ SEVERAL = {
         K, kernel="nearest_neighbors", normalize="degrees", n_init=2, random_state=0
     ),
     "spectral, linear": kw.MultiViewSpectralClustering(K, kernel="linear", n_init=2, random_state=0),
+    "spectral, degrees, exponent chosen": kw.MultiViewSpectralClustering(
+        K, normalize="degrees", p="auto", n_init=2, random_state=0
+    ),
 }
 
 
@@ -213,7 +216,7 @@ ABSENT = {
     "mixture": kw.MultiViewConvexMixture(K),
     "spectral": kw.MultiViewSpectralClustering(K, n_init=2, random_state=0),
     "spectral, never stored, degrees": kw.MultiViewSpectralClustering(
-        K, storage="blockwise", normalize="degrees", p="auto", n_init=2, random_state=0
+        K, storage="blockwise", normalize="degrees", n_init=2, random_state=0
     ),
     "spectral, linear": kw.MultiViewSpectralClustering(K, kernel="linear", n_init=2, random_state=0),
     "spectral, graphs": kw.MultiViewSpectralClustering(
