@@ -188,6 +188,15 @@ def test_sparse_features_without_room_on_the_device_are_not_placed(monkeypatch):
 # Views that lack samples
 
 
+def test_samples_of_a_view_are_taken_and_added_to():
+    backend = get_device_backend("cpu")
+    known = backend.labels(np.array([2, 0]))
+    assert backend.host(backend.take(backend.array(np.array([3.0, 4.0, 5.0])), known)).tolist() == [5.0, 3.0]
+    sums = backend.array(np.ones((2, 3)))
+    backend.add_to_samples(sums, known, backend.array(np.array([[1.0, 2.0], [3.0, 4.0]])))
+    assert backend.host(sums).tolist() == [[3.0, 1.0, 2.0], [5.0, 1.0, 4.0]]
+
+
 @few
 @given(generators(), st.integers(3, 12), st.sampled_from([2**26, 20]))
 def test_sums_over_pairs_there_are_those_of_the_host(rng, n, held):
