@@ -41,6 +41,8 @@ SEQUENTIAL_ROWS = 4096
 GAIN_ROWS = 256
 # Rows looked at together for asymmetry.
 MIRRORED_ROWS = 128
+# Rows of a sum of kernels that are made together: they stay near the caches.
+PAIR_ROWS = 256
 # With fewer samples than this a kernel matrix is decomposed as a whole.
 DIRECT_LIMIT = 1200
 # Digits to which gains and distances are compared: equal ones then keep the order of the samples.
@@ -156,6 +158,10 @@ class HostBackend:
         chosen = values[samples]
         return chosen.toarray() if sp.issparse(chosen) else np.asarray(chosen)
 
+    def take(self, values: Array, samples: Ints) -> Array:
+        """Return the values of many samples."""
+        return values[samples]
+
     def draw(self, mass: Floats, uniforms: Floats) -> Ints:
         """Return samples by their cumulated mass."""
         cumulative = np.cumsum(mass)
@@ -194,7 +200,7 @@ class HostBackend:
         labels[moves.samples[chosen]] = moves.new[chosen]
         return labels
 
-    def relabel(self, labels: Ints, target: Ints) -> Ints:
+    def relabel(self, labels: Ints, target: Array) -> Array:
         """Return target[labels]."""
         return target[labels]
 
@@ -385,6 +391,27 @@ class HostBackend:
             for_ranges(work, shape[0], width=TILE_ROWS, elements=out.size, most_at_once=most)
         return out
 
+    # Kernels of several views that lack samples
+
+    def sum_of_pairs(
+        self, kernels: list[Array], samples: list[Ints], coefficients: Floats, pattern: Ints, factors: Floats
+    ) -> Floats:
+        """Return the weighted sum of kernels, each among its samples, some rows at a time."""
+        n = len(pattern)
+        total = np.zeros((n, n))
+        for K, known, c in zip(kernels, samples, coefficients.tolist(), strict=True):
+            for lo in range(0, len(known) if c != 0.0 else 0, PAIR_ROWS):
+                rows = slice(lo, lo + PAIR_ROWS)
+                total[np.ix_(known[rows], known)] += c * K[rows].astype(np.float64, copy=False)
+        for lo in range(0, n, PAIR_ROWS):
+            total[lo : lo + PAIR_ROWS] *= factors[np.ix_(pattern[lo : lo + PAIR_ROWS], pattern)]
+        return total
+
+    def add_to_pairs(self, K: Floats, pattern: Ints, values: Floats) -> None:
+        """Add values of pairs of patterns, some rows at a time."""
+        for lo in range(0, len(K), PAIR_ROWS):
+            K[lo : lo + PAIR_ROWS] += values[np.ix_(pattern[lo : lo + PAIR_ROWS], pattern)]
+
     # Cluster sums
 
     def within_sums(self, sums: Floats, labels: Ints, weights: Floats) -> Floats:
@@ -435,6 +462,10 @@ class HostBackend:
     def add_to_clusters(self, sums: Floats, clusters: Ints, values: Floats) -> None:
         """Add to the sums of some clusters."""
         sums[clusters] += values
+
+    def add_to_samples(self, sums: Floats, samples: Ints, values: Floats) -> None:
+        """Add to the columns of some samples."""
+        sums[:, samples] += values
 
     def stack(self, arrays: list[Array]) -> Array:
         """Return arrays along a new first axis."""

@@ -119,6 +119,9 @@ class Backend(Protocol):
     def at(self, values: BackendArray, samples: Ints) -> Any:
         """Return the values of a few samples as NumPy."""
 
+    def take(self, values: BackendArray, samples: BackendArray) -> BackendArray:
+        """Return the values of many samples, given as an array of the backend, where the data live."""
+
     def draw(self, mass: BackendArray, uniforms: Floats) -> Ints:
         """Return the samples at which the cumulated mass passes each of ``uniforms`` times its total."""
 
@@ -145,7 +148,7 @@ class Backend(Protocol):
         Gains, one for every sample, are compared after rounding to nine digits.
         """
 
-    def relabel(self, labels: BackendArray, target: Ints) -> BackendArray:
+    def relabel(self, labels: BackendArray, target: Any) -> BackendArray:
         """Return target[labels]."""
 
     def replace(self, labels: BackendArray, samples: Ints, new: Ints) -> BackendArray:
@@ -203,6 +206,21 @@ class Backend(Protocol):
         self, rows: BackendArray, start: int, diag: BackendArray, distances: BackendArray, weights: BackendArray
     ) -> BackendArray:
         """Return the same for the samples of some rows of a kernel, the first of which is ``start``."""
+
+    # Kernels of several views that lack samples; ``pattern`` numbers samples by the views that they are in
+
+    def sum_of_pairs(
+        self,
+        kernels: list[BackendArray],
+        samples: list[BackendArray],
+        coefficients: Floats,
+        pattern: BackendArray,
+        factors: Floats,
+    ) -> BackendArray:
+        """Return the (n, n) sum of coefficients[v] K_v, each among its samples, times factors of pairs of patterns."""
+
+    def add_to_pairs(self, K: BackendArray, pattern: BackendArray, values: Floats) -> None:
+        """Add values of pairs of patterns to all entries of a matrix, in place."""
 
     # Kernels computed tile by tile: ``tile(sources, rows)`` returns the kernel between columns and rows, sources first;
     # ``tiling`` bounds the memory that tiles take
@@ -264,6 +282,9 @@ class Backend(Protocol):
 
     def add_to_clusters(self, sums: BackendArray, clusters: Ints, values: BackendArray) -> None:
         """Add to the sums of some clusters in place."""
+
+    def add_to_samples(self, sums: BackendArray, samples: BackendArray, values: BackendArray) -> None:
+        """Add ``values`` of shape (k, m) in place to the columns of m different samples."""
 
     def stack(self, arrays: list[BackendArray]) -> Any:
         """Return arrays of one shape as one thing that can be indexed; what it yields may be changed in place."""

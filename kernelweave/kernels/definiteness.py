@@ -60,7 +60,7 @@ def _lanczos(op: KernelOperator, n_steps: int) -> Array:
         if length <= 1e-10 * size:
             break
         basis[step] = vector / length
-        images[step] = op.matmat(basis[step][:, None])[:, 0]
+        images[step] = op.backend.host(op.matmat(op.backend.array(basis[step][:, None])))[:, 0]
         vector = images[step].copy()
         size = float(np.linalg.norm(vector))
         used = step + 1

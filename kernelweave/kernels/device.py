@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.backends import Backend, BackendArray, Moves, get_device_backend
-from kernelweave.foundation.array_types import Array, Floats, Index, Ints
+from kernelweave.foundation.array_types import Array, Floats, Index, Ints, Matrix
 from kernelweave.foundation.config import get_config
 from kernelweave.foundation.logged_warnings import warn
 from kernelweave.kernels.blockwise import BlockwiseKernel
@@ -32,11 +32,11 @@ def place_matrix(K: Array, *, psd: bool | None, largest: float | None = None) ->
     return DenseKernel(backend.kept(K), psd=psd, backend=backend, largest=largest)
 
 
-def warn_of_processor(what: str) -> None:
-    """Say that a kernel stays on the processor, where the settings name a device."""
+def warn_of_processor(what: str, why: str) -> None:
+    """Say that something stays on the processor, where the settings name a device."""
     device = get_config().device
     if device is not None:
-        warn(f"{what} stay on the processor: device={str(device)!r} takes dense kernels and features.", UserWarning)
+        warn(f"{what} stay on the processor: device={str(device)!r} {why}.", UserWarning)
 
 
 def place_features(features: Any) -> FeatureKernel | None:
@@ -44,10 +44,19 @@ def place_features(features: Any) -> FeatureKernel | None:
     backend = device_backend()
     if backend is None:
         return None
-    if sp.issparse(features):
-        warn_of_processor("Sparse features")
-        return None
-    return FeatureKernel(backend.kept(features), backend=backend)
+    if not sp.issparse(features):
+        return FeatureKernel(backend.kept(features), backend=backend)
+    table = _kept_sparse(backend, features)
+    return None if table is None else FeatureKernel(table, backend=backend)
+
+
+def _kept_sparse(backend: Any, features: Any) -> Any:
+    """Return sparse features on a device, None where it has no room for them."""
+    table = backend.kept_sparse(sp.csr_array(features))
+    if table is None:
+        entries = f"Sparse features of {features.nnz:,} entries"
+        warn_of_processor(entries, "has no room for them. Features of fewer columns, or fewer samples, may fit")
+    return table
 
 
 def place_graph(op: KernelOperator) -> KernelOperator:
@@ -70,14 +79,19 @@ def place_formula(formula: formulas.Formula, prepared: Any, *, stored: bool) -> 
     backend = device_backend()
     if backend is None:
         return None
-    form = None if sp.issparse(prepared) else _pair_form(formula, prepared)
+    form = _pair_form(formula, prepared)
     if form is None:
         if not stored:  # a stored one is computed here and then placed
-            warn_of_processor(f"Kernels of {type(formula).__name__} that are not stored")
+            kind = "sparse features" if sp.issparse(prepared) else "this kind"
+            what = f"Kernels of {type(formula).__name__} that are not stored"
+            warn_of_processor(what, f"computes none of {kind}; storage='dense' stores the kernel there")
         return None
     from kernelweave.backends.torch.pairs import Pairs
 
-    pairs = Pairs(backend, *form)
+    samples = _samples_there(backend, form[1])
+    if samples is None:
+        return None
+    pairs = Pairs(backend, form[0], samples)
     if stored:
         return DenseKernel(pairs.matrix(), psd=formula.psd, backend=backend)
     return DeviceKernel(pairs, formula.psd, formula.bound(prepared), get_config().precision)
@@ -89,7 +103,7 @@ def place_cross(cross: KernelOperator) -> KernelOperator:
     Others are returned as they are: what is stored of them is small, or lies on the host.
     """
     backend = device_backend()
-    if backend is None or not isinstance(cross, BlockwiseKernel) or sp.issparse(cross.X):
+    if backend is None or not isinstance(cross, BlockwiseKernel):
         return cross
     form = _pair_form(cross.formula, cross.X)
     sources = _pair_form(cross.formula, cross.Y)
@@ -97,16 +111,28 @@ def place_cross(cross: KernelOperator) -> KernelOperator:
         return cross
     from kernelweave.backends.torch.pairs import Pairs
 
-    return DeviceKernel(Pairs(backend, *form, sources[1]), None, cross.scale(), get_config().precision)
+    rows = _samples_there(backend, form[1])
+    columns = _samples_there(backend, sources[1])
+    if rows is None or columns is None:
+        return cross
+    return DeviceKernel(Pairs(backend, form[0], rows, columns), None, cross.scale(), get_config().precision)
 
 
-def _pair_form(formula: formulas.Formula, prepared: Array) -> tuple[Any, Array] | None:
+def _samples_there(backend: Any, samples: Any) -> Any:
+    """Return samples as pairs take them: sparse ones as rows on the device, None where it has no room for these."""
+    if not sp.issparse(samples):
+        return samples
+    table = _kept_sparse(backend, samples)
+    return None if table is None else table.rows
+
+
+def _pair_form(formula: formulas.Formula, prepared: Matrix) -> tuple[Any, Matrix] | None:
     """Return a formula as the device computes it, with the samples that it takes; None where it cannot."""
     from kernelweave.backends.torch.pairs import PairForm
 
     if isinstance(formula, formulas.Gaussian):
         return PairForm("gaussian"), prepared[:, :-2]
-    if isinstance(formula, formulas.Laplacian):
+    if isinstance(formula, formulas.Laplacian) and not sp.issparse(prepared):  # differences of sparse rows are dense
         return PairForm("laplacian", formula.gamma), prepared
     if isinstance(formula, formulas.NormalizedPolynomial):
         return PairForm("polynomial", 1.0, 0.0, formula.degree), prepared
@@ -220,7 +246,7 @@ class DeviceKernel(KernelOperator):
         return self.pairs.within_change(moves, weights, n_clusters)
 
     def _is_rough(self) -> bool:
-        return self.pairs.form.has_rough_sums and self.precision != "float64" and self.n_samples >= self.rough_from
+        return self.pairs.has_rough_sums and self.precision != "float64" and self.n_samples >= self.rough_from
 
     def _rough_pairs(self) -> Any:
         if self._rough is None:

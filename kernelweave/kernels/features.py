@@ -52,7 +52,13 @@ class FeatureKernel(KernelOperator):
         """Return the inner products of every row with those of some samples."""
         if sp.issparse(self.Phi):  # products of sparse rows stay sparse until they are few
             return self.block(slice(None), samples)
-        return self.backend.spread(self.Phi, self._dual(self.backend.at(self.source, samples)).T)
+        if sparse_entries(self.source) is None:
+            return self.backend.spread(self.Phi, self._dual(self.backend.at(self.source, samples)).T)
+        # Rows of sparse features are made dense to be multiplied with, and are wide: some at a time.
+        step = max(1, self.held_entries // max(1, self.source.shape[1]))
+        chunks = [samples[start : start + step] for start in range(0, len(samples), step)] or [samples]
+        rows = [self._dual(self.backend.at(self.source, chunk)) for chunk in chunks]
+        return self.backend.join([self.backend.spread(self.Phi, some.T) for some in rows])
 
     def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> BackendArray:
         """Return the (k, n) cluster sums through the sums of features."""
@@ -112,7 +118,10 @@ class FeatureKernel(KernelOperator):
 
     def _taken(self, features: Any, index: Index) -> Any:
         """Return some rows of features, which may be elsewhere."""
-        if isinstance(features, np.ndarray) or sp.issparse(features):
+        entries = sparse_entries(features)
+        if entries is not None:
+            return entries[index]
+        if isinstance(features, np.ndarray):
             return features[index]
         rows = np.arange(features.shape[0])[index] if isinstance(index, slice) else np.asarray(index)
         return self.backend.at(features, rows)
@@ -124,6 +133,11 @@ class FeatureKernel(KernelOperator):
     def _weigh_rows(self, products: Floats) -> Floats:
         """Return products of features with something, one row per feature, as they enter inner products."""
         return self._dual(products.T).T
+
+
+def sparse_entries(features: Any) -> Any:
+    """Return the entries of sparse features, which stay on the host wherever products are computed; None of others."""
+    return features if sp.issparse(features) else getattr(features, "entries", None)
 
 
 def _by_rows(features: Any) -> Matrix:

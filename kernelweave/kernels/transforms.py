@@ -266,7 +266,10 @@ class TwoSidedKernel(KernelOperator):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the scaled block."""
-        return self.row_scale[rows][:, None] * self.base.block(rows, cols) * self.column_scale[cols][None, :]
+        r = indices(rows, self.shape[0])
+        c = indices(cols, self.shape[1])
+        row_scale = self.backend.at(self.row_scale, r)
+        return row_scale[:, None] * self.base.block(rows, cols) * self.backend.at(self.column_scale, c)[None, :]
 
     def columns(self, samples: Ints) -> BackendArray:
         """Return the scaled columns."""

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from kernelweave.backends import Backend, BackendArray, Moves
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints, Matrix
 from kernelweave.kernels.dense import DenseKernel
-from kernelweave.kernels.features import FeatureKernel
+from kernelweave.kernels.features import FeatureKernel, sparse_entries
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import ScaledKernel, diagonal_matrix
@@ -171,7 +171,7 @@ class JoinedFeatures(FeatureKernel):
     @property
     def gram_size(self) -> int | None:
         """Number of features, where they are dense."""
-        return None if sp.issparse(self.Phi) else int(self.Phi.shape[1])
+        return int(self.Phi.shape[1]) if sparse_entries(self.Phi) is None else None
 
     @property
     def n_views(self) -> int:
@@ -259,13 +259,13 @@ def composite(
     ``held_entries`` bounds blocks of rows of a sum that is not; by default the kernels do.
     """
     pairs = [_features(part) for part in parts]
-    kinds = {None if pair is None else sp.issparse(pair[0].Phi) for pair in pairs}
+    kinds = {None if pair is None else sparse_entries(pair[0].Phi) is not None for pair in pairs}
     if None in kinds or len(kinds) > 1:
         return CompositeKernel(parts, coefficients, held_entries)
     known = [pair for pair in pairs if pair is not None]
     backend = parts[0].backend
     blocks = [op.Phi for op, _ in known]
-    Phi = sp.hstack(blocks, format="csr") if True in kinds else _joined(backend, blocks)
+    Phi = sp.hstack(blocks, format="csr") if sp.issparse(blocks[0]) else _joined(backend, blocks)
     factors = np.array([factor for _, factor in known])
     diags = backend.stack([part.diag() for part in parts])
     widths = [block.shape[1] for block in blocks]

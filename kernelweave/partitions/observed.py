@@ -6,6 +6,7 @@ centre there: nothing of J depends on it, but samples of the view can move into 
 member has no centre, as in other partitions.
 
 Cluster sums of every view are kept, (k, n_v) numbers each; samples that move cost their rows, new coefficients nothing.
+All arrays of samples live where the kernels do, which must be one place.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernelweave.backends import Assignment, Moves, get_backend
+from kernelweave.backends import Assignment, Backend, BackendArray, Moves
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.partitions import algebra
 from kernelweave.partitions.algebra import TIE_TOLERANCE
@@ -35,16 +36,18 @@ class ObservedKernels(Protocol):
 
 
 class _ViewClusters:
-    """Centres of all clusters in one view; weights are divided by their sum W_v."""
+    """Centres of all clusters in one view; weights are divided by their sum W_v. Arrays live with the view's kernel."""
 
     def __init__(self, op: Kernel, samples: Ints, weights: Floats, n_clusters: int) -> None:
         self.op = op
-        self.samples = samples
-        self.diag = np.asarray(op.diag())
+        self.backend = op.backend
+        self.samples: BackendArray = self.backend.array(samples, np.intp)
+        self.diag = op.diag()
         self.scale = op.scale()
         own = weights[samples]
         self.weight = float(own.sum())
-        self.shares = own / self.weight if self.weight > 0 else np.zeros(len(samples))
+        self.shares: BackendArray = self.backend.array(own / self.weight if self.weight > 0 else np.zeros(len(samples)))
+        self._masses = self.shares * self.diag
         self._k = n_clusters
         self._n_moves = 0
 
@@ -53,55 +56,55 @@ class _ViewClusters:
         """Whether the sums come straight from a pass over the data."""
         return self._n_moves == 0
 
-    def compute(self, labels: Ints) -> None:
+    def compute(self, labels: BackendArray) -> None:
         """Recompute everything from the labels of all samples."""
-        self.labels = labels[self.samples]
-        self.sums = np.asarray(self.op.cluster_sums(self.labels, self.shares, self._k))
+        self.labels = self.backend.take(labels, self.samples)
+        self.sums = self.op.cluster_sums(self.labels, self.shares, self._k)
         self._n_moves = 0
         self._measure()
 
-    def follow(self, labels: Ints) -> None:
+    def follow(self, labels: BackendArray) -> None:
         """Follow samples to other clusters, by their rows or by a pass if that is cheaper."""
-        new = labels[self.samples]
-        moved = np.flatnonzero(new != self.labels)
-        if len(moved) == 0:
+        moves = self.backend.moves(self.labels, self.backend.take(labels, self.samples))
+        if moves.count == 0:
             return
-        if self._n_moves + len(moved) > len(new):
+        if self._n_moves + moves.count > self.op.n_samples:
             self.compute(labels)
             return
-        self.op.move_sums(self.sums, Moves(len(moved), moved, self.labels[moved], new[moved], new), self.shares)
-        self.labels = new
-        self._n_moves += len(moved)
+        self.op.move_sums(self.sums, moves, self.shares)
+        self.labels = moves.labels
+        self._n_moves += moves.count
         self._measure()
 
     def _measure(self) -> None:
         """Take weights and squared lengths of the centres from the sums; where nobody is, those of the view's mean."""
-        self.totals = algebra.cluster_weights(self.labels, self.shares, self._k)
-        self.within = algebra.within_sums(self.sums, self.labels, self.shares)
-        self.masses = algebra.cluster_weights(self.labels, self.shares * self.diag, self._k)
-        self.mean_sums = self.sums.sum(axis=0)
-        mean_norm = float(self.shares @ self.mean_sums)
-        self.norms = np.where(self.totals > 0, algebra.center_norms(self.within, self.totals), mean_norm)
+        self.totals = self.backend.segment_sums(self.labels, self.shares, self._k)
+        self.within = self.backend.within_sums(self.sums, self.labels, self.shares)
+        self.masses = self.backend.segment_sums(self.labels, self._masses, self._k)
+        self.norms = algebra.center_norms(self.within, self.totals)
+        self._filled = self.totals > 0
+        self._mean_sums: BackendArray = None
+        if not self._filled.all():
+            self._mean_sums = self.backend.weighted_sum(np.ones(self._k), self.sums)
+            self.norms = np.where(self._filled, self.norms, self.backend.dot(self.shares, self._mean_sums))
 
-    def inner(self) -> Floats:
+    def inner(self) -> BackendArray:
         """Return <phi(x_i), m_c> of every sample of the view, shape (k, n_v)."""
-        filled = self.totals > 0
-        means = self.sums / np.where(filled, self.totals, 1.0)[:, None]
-        return np.where(filled[:, None], means, self.mean_sums[None])
+        means = self.sums / np.where(self._filled, self.totals, 1.0)[:, None]
+        if self._mean_sums is None:
+            return means
+        filled = self.backend.array(self._filled[:, None], np.bool_)
+        return self.backend.where(filled, means, self._mean_sums[None])
 
-    def distances(self) -> Floats:
+    def distances(self) -> BackendArray:
         """Return ||phi(x_i) - m_c||^2 of every sample of the view, shape (k, n_v)."""
         return self.diag - 2.0 * self.inner() + self.norms[:, None]
 
     def center_distances(self) -> Floats:
         """Return the squared distances between centres, shape (k, k)."""
-        inner = self.inner()
-        filled = self.totals > 0
-        members = np.zeros((len(self.labels), self._k))  # what each centre is made of
-        members[np.arange(len(self.labels)), self.labels] = self.shares
-        members /= np.where(filled, self.totals, 1.0)
-        members[:, ~filled] = self.shares[:, None]
-        products = inner @ members
+        products = self.backend.cluster_products(self.inner(), self.labels, self.shares)
+        of_mean = products.sum(axis=1, keepdims=True)  # with the centre of a cluster that nobody of the view is in
+        products = np.where(self._filled, products / np.where(self._filled, self.totals, 1.0), of_mean)
         return self.norms[:, None] + self.norms[None, :] - products - products.T
 
     def scatters(self) -> Floats:
@@ -110,24 +113,25 @@ class _ViewClusters:
 
     def scatter(self) -> float:
         """Return D_v / W_v, zero where rounding is all that is left."""
-        shares = self.within[self.totals > 0] / self.totals[self.totals > 0]
+        shares = self.within[self._filled] / self.totals[self._filled]
         mass = float(self.masses.sum())
         size = np.abs(self.masses).sum() + np.abs(shares).sum()
         return float(without_rounding(np.array(mass - shares.sum()), np.array(size)))
 
 
 class ObservedPartition:
-    """One partition of samples that are absent from some views, on the host; it moves as other partitions do."""
+    """One partition of samples that are absent from some views, where the kernels are; it moves as others do."""
 
     def __init__(
         self, views: ObservedKernels, labels: Ints, weights: Floats, n_clusters: int, coefficients: Floats
     ) -> None:
-        self.backend = get_backend()
-        self.weights = np.asarray(weights, dtype=np.float64)
+        self.backend: Backend = views.operators[0].backend
+        self.weights: BackendArray = self.backend.array(weights)
         self.n_clusters = n_clusters
         pairs = zip(views.operators, views.samples, strict=True)
-        self._views = [_ViewClusters(op, samples, self.weights, n_clusters) for op, samples in pairs]
-        self.labels: Ints = np.array(labels, dtype=np.intp)
+        self._views = [_ViewClusters(op, samples, weights, n_clusters) for op, samples in pairs]
+        self.labels: BackendArray = self.backend.labels(labels)
+        self._nothing = 0.0 * self.weights  # costs are distances already; k(x, x) adds nothing
         self.refresh()
         self.reweigh(coefficients)
 
@@ -144,11 +148,6 @@ class ObservedPartition:
         self.noise = 16.0 * algebra.EPS * float(np.abs(self.coefficients) @ scales)
 
     # What is known about the clusters
-
-    @property
-    def totals(self) -> Floats:
-        """The weight of each cluster, whatever views its samples are in."""
-        return algebra.cluster_weights(self.labels, self.weights, self.n_clusters)
 
     @property
     def norms(self) -> Floats:
@@ -177,8 +176,8 @@ class ObservedPartition:
         return float(self.scatter().sum())
 
     def host_labels(self) -> Ints:
-        """Return all labels."""
-        return self.labels
+        """Return all labels as NumPy: for the end of a run."""
+        return self.backend.host(self.labels)
 
     # Going to another partition
 
@@ -186,8 +185,9 @@ class ObservedPartition:
         """Recompute everything."""
         for view in self._views:
             view.compute(self.labels)
+        self._weigh()
 
-    def moves_to(self, labels: Ints) -> Moves:
+    def moves_to(self, labels: BackendArray) -> Moves:
         """Return which samples have other labels in another partition."""
         return self.backend.moves(self.labels, labels)
 
@@ -196,8 +196,13 @@ class ObservedPartition:
         self.labels = moves.labels
         for view in self._views:
             view.follow(self.labels)
+        self._weigh()
 
-    def cut_back(self, before: Ints, moves: Moves, distances: Floats, objective: float) -> bool:
+    def _weigh(self) -> None:
+        #: The weight of each cluster, whatever views its samples are in.
+        self.totals: Floats = self.backend.segment_sums(self.labels, self.weights, self.n_clusters)
+
+    def cut_back(self, before: BackendArray, moves: Moves, distances: BackendArray, objective: float) -> bool:
         """Keep the most useful half of the moves, then a quarter, ... until the objective falls; else undo them all.
 
         ``before`` are the labels the moves started from, ``distances`` the costs in the clusters they lead to. Returns
@@ -216,34 +221,34 @@ class ObservedPartition:
 
     # Who would move
 
-    def costs(self) -> Floats:
+    def costs(self) -> BackendArray:
         """Return what every sample costs in each cluster, over the views it is in, shape (k, n)."""
-        total = np.zeros((self.n_clusters, len(self.labels)))
+        total = self._nothing[None] * np.ones((self.n_clusters, 1))  # made where the kernels are
         for view, price in zip(self._views, self.prices.tolist(), strict=True):
             if price != 0.0:
-                total[:, view.samples] += price * view.distances()
+                self.backend.add_to_samples(total, view.samples, price * view.distances())
         return total
 
-    def _costs_now(self) -> Floats:
-        return np.asarray(self.costs()[self.labels, np.arange(len(self.labels))])
+    def _costs_now(self) -> BackendArray:
+        ones = np.ones(self.n_clusters)
+        return self.backend.distances_to_clusters(-0.5 * self.costs(), ones, 0.0 * ones, self.labels, self._nothing)
 
     def nearest(self) -> Assignment:
         """Return the cluster in which every sample costs least, and that cost; a tie leaves a sample where it is."""
         norms = np.where(self.totals > 0, 0.0, np.inf)
-        nothing = np.zeros(len(self.labels))
         ones = np.ones(self.n_clusters)
         # The rule of other partitions, whose distances are norms - 2 sums / totals + diag.
-        return self.backend.nearest(-0.5 * self.costs(), ones, norms, self.labels, self.tolerance, nothing)
+        return self.backend.nearest(-0.5 * self.costs(), ones, norms, self.labels, self.tolerance, self._nothing)
 
     def certain(self, lead: float) -> bool:
         """Whether recomputing everything would leave every label where it is."""
         return all(view.exact for view in self._views)
 
-    def reseeded(self, assignment: Assignment) -> Ints:
+    def reseeded(self, assignment: Assignment) -> BackendArray:
         """Return the labels of an assignment, every empty cluster given the costliest sample that can be spared."""
-        return np.asarray(reseed_empty(self.backend, assignment, self.weights, self.n_clusters, self.tolerance))
+        return reseed_empty(self.backend, assignment, self.weights, self.n_clusters, self.tolerance)
 
-    def merged(self) -> Ints:
+    def merged(self) -> BackendArray:
         """Return the labels with clusters whose centres coincide in every view under their lowest number."""
         filled = np.flatnonzero(self.totals > 0)
         if len(filled) < 2:
@@ -254,4 +259,4 @@ class ObservedPartition:
         equal = np.abs(apart[np.ix_(filled, filled)]) <= self.tolerance
         target = np.arange(self.n_clusters)
         target[filled] = np.minimum(filled[equal.argmax(axis=1)], filled)
-        return np.asarray(target[self.labels])
+        return self.backend.relabel(self.labels, target)

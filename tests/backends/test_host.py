@@ -414,6 +414,41 @@ def test_gains_of_candidates_are_sums_over_pairs_whole_and_by_rows(data, K, dtyp
     close(rows, wanted[start:stop], 10.0 * size * weights.sum())
 
 
+# --- views that lack samples -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=15, deadline=None)
+@given(generators(), st.integers(1, 9), st.sampled_from([256, 2]))
+def test_sums_of_views_are_made_of_the_pairs_that_each_view_has(rng, n, together):
+    samples = [np.sort(rng.permutation(n)[: rng.integers(1, n + 1)]) for _ in range(3)]
+    matrices = [rng.standard_normal((len(known), len(known))) for known in samples]
+    matrices[1] = matrices[1].astype(np.float32)
+    coefficients = np.array([0.5, 1.0 / 3.0, 0.0])
+    pattern = rng.integers(3, size=n)
+    factors = rng.standard_normal((3, 3))
+    wanted = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            for K, known, c in zip(matrices, samples, coefficients, strict=True):
+                if i in known and j in known:
+                    wanted[i, j] += c * float(K[np.searchsorted(known, i), np.searchsorted(known, j)])
+            wanted[i, j] *= factors[pattern[i], pattern[j]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host, "PAIR_ROWS", together)
+        close(on_both("sum_of_pairs", matrices, samples, coefficients, pattern, factors), wanted)
+        added = changed_by_both("add_to_pairs", wanted, pattern, factors)
+    close(added, wanted + factors[pattern][:, pattern])
+
+
+def test_samples_of_a_view_are_taken_and_added_to():
+    values = np.array([3.0, 4.0, 5.0])
+    known = np.array([2, 0])
+    assert on_both("take", values, known).tolist() == [5.0, 3.0]
+    sums = np.ones((2, 3))
+    added = changed_by_both("add_to_samples", sums, known, np.array([[1.0, 2.0], [3.0, 4.0]]))
+    assert added.tolist() == [[3.0, 1.0, 2.0], [5.0, 1.0, 4.0]]
+
+
 # --- kernels computed tile by tile -----------------------------------------------------------------------------------
 
 

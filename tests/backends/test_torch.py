@@ -4,20 +4,21 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
-from kernelweave.backends import get_device_backend
+from kernelweave.backends import get_backend, get_device_backend
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.solvers.kmeans import global_search
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
-from tests.strategies import partitions, sample_weights, samples
+from tests.strategies import generators, moves, partitions, sample_weights, samples
 from tests.torch_devices import needs_torch
 
 torch = needs_torch()
 
-from kernelweave.backends.torch import TorchArray, candidates, digits, fused  # noqa: E402 - only where torch is
+from kernelweave.backends.torch import TorchArray, candidates, digits, fused, sparse  # noqa: E402 - if there is torch
 from kernelweave.backends.torch import backend as torch_backend  # noqa: E402
 
 few = settings(max_examples=20, deadline=None)
@@ -101,6 +102,132 @@ def test_arrays_without_room_on_the_device_stay_in_main_memory_and_their_rows_ar
     after = backend.labels(np.arange(9) // 3)
     backend.move_sums(sums, kept, backend.moves(labels, after), backend.ones(9))
     np.testing.assert_allclose(backend.host(sums), np.stack([K[3 * c : 3 * c + 3].sum(axis=0) for c in range(3)]))
+
+
+# Sparse features
+
+
+def sparse_table(rng, n, d):
+    """Return features with empty rows and columns, and entries that are given in two parts."""
+    X = np.where(rng.random((n, d)) < 0.3, rng.standard_normal((n, d)), 0.0)
+    X[0] = 0.0
+    X[:, d // 2] = 0.0
+    edges = sp.coo_array(X)
+    halves = (np.tile(0.5 * edges.data, 2), (np.tile(edges.row, 2), np.tile(edges.col, 2)))
+    table = sp.coo_array(halves, shape=X.shape)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(table.row, minlength=n))])
+    order = np.argsort(table.row, kind="stable")
+    return X, sp.csr_array((table.data[order], table.col[order], indptr), shape=X.shape)
+
+
+@few
+@given(generators(), st.integers(3, 12), st.integers(2, 9), st.sampled_from([2**26, 20]), st.data())
+def test_sparse_features_there_are_those_of_the_host(rng, n, d, held, data):
+    X, table = sparse_table(rng, n, d)
+    given_data = table.data.copy()
+    here = get_backend()
+    there = get_device_backend("cpu")
+    labels, k = data.draw(partitions(n))
+    weights = data.draw(sample_weights(n))
+    moved, new = data.draw(moves(labels, k))
+    after = labels.copy()
+    after[moved] = new
+    means = rng.standard_normal((k, d))
+    norms = np.square(means).sum(axis=1)
+    known = (means, norms, there.labels(labels))
+    plain = (means, norms, labels)
+    diag = np.square(X).sum(axis=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch_backend, "HELD", held)  # all at once, and few clusters or rows at a time
+        Phi = there.kept_sparse(table)
+        np.testing.assert_allclose(there.host(there.squared_lengths(Phi)), diag, atol=1e-12)
+        np.testing.assert_allclose(there.feature_products(Phi, weights[:, None]), X.T @ weights[:, None], atol=1e-12)
+        np.testing.assert_allclose(there.host(there.spread(Phi, means.T)), X @ means.T, atol=1e-12)
+        np.testing.assert_allclose(there.host(there.spread_rows(Phi, means)), means @ X.T, atol=1e-12)
+        np.testing.assert_array_equal(there.at(Phi, np.array([n - 1, 0])), X[[n - 1, 0]])
+        sums = there.feature_sums(Phi, there.labels(labels), there.array(weights), k)
+        np.testing.assert_allclose(sums, here.feature_sums(X, labels, weights, k), atol=1e-12)
+        steps = there.moves(there.labels(labels), there.labels(after))
+        change = there.moved_features(Phi, steps, there.array(weights), k)
+        np.testing.assert_allclose(sums + change, here.feature_sums(X, after, weights, k), atol=1e-12)
+        found = there.nearest_means(Phi, *known, 1e-9, there.array(diag), np.ones(k))
+        wanted = here.nearest_means(X, *plain, 1e-9, diag, np.ones(k))
+        np.testing.assert_array_equal(there.host(found.labels), wanted.labels)
+        np.testing.assert_allclose(there.host(found.distances), wanted.distances, atol=1e-11)
+        own = there.host(there.distances_to_means(Phi, *known, there.array(diag)))
+        np.testing.assert_allclose(own, here.distances_to_means(X, *plain, diag), atol=1e-11)
+        joined = there.join([Phi, Phi])
+        np.testing.assert_allclose(there.host(there.squared_lengths(joined)), 2.0 * diag, atol=1e-12)
+    np.testing.assert_array_equal(table.data, given_data)
+
+
+@few
+@given(generators(), st.integers(2, 12), st.integers(2, 9), st.sampled_from([2**26, 20]))
+def test_rows_of_few_entries_are_taken_and_multiplied_without_the_table(rng, n, d, held):
+    X, table = sparse_table(rng, n, d)
+    rows = get_device_backend("cpu").kept_sparse(table).rows
+    chosen = rng.integers(n, size=n)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse, "DENSE_AT_ONCE", held)
+        pairs = ((slice(1, n), chosen), (chosen, slice(0, 0)), (chosen, slice(None)), (slice(0, n, 2), slice(1)))
+        for some, other in pairs:
+            left = rows[torch.tensor(some) if some is chosen else some]
+            right = rows[torch.tensor(other) if other is chosen else other]
+            np.testing.assert_allclose(left.inner(right).numpy(), X[some] @ X[other].T, atol=1e-12)
+    np.testing.assert_allclose(rows[torch.tensor(chosen)][1:].squared_lengths(), np.square(X[chosen][1:]).sum(axis=1))
+
+
+def test_sparse_features_without_room_on_the_device_are_not_placed(monkeypatch):
+    backend = get_device_backend("cpu")
+    _, table = sparse_table(np.random.default_rng(0), 9, 4)
+    needed = 2 * 16 * table.nnz + 8 * (9 + 4)
+    for room, fits in ((needed, True), (needed - 1, False)):
+        monkeypatch.setattr(type(backend), "_room", lambda self, room=room: room)
+        assert (backend.kept_sparse(table) is not None) == fits
+
+
+# Views that lack samples
+
+
+def test_samples_of_a_view_are_taken_and_added_to():
+    backend = get_device_backend("cpu")
+    known = backend.labels(np.array([2, 0]))
+    assert backend.host(backend.take(backend.array(np.array([3.0, 4.0, 5.0])), known)).tolist() == [5.0, 3.0]
+    sums = backend.array(np.ones((2, 3)))
+    backend.add_to_samples(sums, known, backend.array(np.array([[1.0, 2.0], [3.0, 4.0]])))
+    assert backend.host(sums).tolist() == [[3.0, 1.0, 2.0], [5.0, 1.0, 4.0]]
+
+
+@few
+@given(generators(), st.integers(3, 12), st.sampled_from([2**26, 20]))
+def test_sums_over_pairs_there_are_those_of_the_host(rng, n, held):
+    here = get_backend()
+    there = get_device_backend("cpu")
+    samples = [np.sort(rng.permutation(n)[: rng.integers(1, n + 1)]) for _ in range(3)]
+    kernels = [rng.standard_normal((len(known), len(known))) for known in samples]
+    kernels[1] = kernels[1].astype(np.float32)
+    coefficients = np.array([0.5, 1.0 / 3.0, 0.0])
+    pattern = rng.integers(3, size=n)
+    factors = rng.standard_normal((3, 3))
+    wanted = here.sum_of_pairs(kernels, samples, coefficients, pattern, factors)
+    plain = np.zeros((n, n))
+    for K, known, c in zip(kernels, samples, coefficients, strict=True):
+        plain[np.ix_(known, known)] += c * K.astype(np.float64)
+    np.testing.assert_allclose(wanted, plain * factors[pattern][:, pattern], rtol=1e-14)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch_backend, "HELD", held)  # a few rows at a time
+        total = there.sum_of_pairs(
+            [there.array(K, K.dtype) for K in kernels],
+            [there.labels(known) for known in samples],
+            coefficients,
+            there.labels(pattern),
+            factors,
+        )
+        np.testing.assert_allclose(there.host(total), wanted, rtol=1e-14)
+        there.add_to_pairs(total, there.labels(pattern), factors)
+    here.add_to_pairs(wanted, pattern, factors)
+    np.testing.assert_allclose(there.host(total), wanted, rtol=1e-13)
+    np.testing.assert_allclose(wanted, (plain + 1.0) * factors[pattern][:, pattern], rtol=1e-12, atol=1e-13)
 
 
 # Fused sums

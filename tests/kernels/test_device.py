@@ -9,6 +9,8 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 
 from kernelweave import config_context
 from kernelweave.backends import Moves, get_backend, get_device_backend
+from kernelweave.kernels.definiteness import negative_eigenvalue
+from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.device import DeviceKernel, place_formula
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import fit_kernel
@@ -132,6 +134,40 @@ class TestFeatures(DeviceContract):
         return X @ X.T
 
 
+class SparseContract(DeviceContract):
+    """Features that are given as entries, some of them absent: small values are none."""
+
+    def make(self, X):
+        op = placed(sp.csr_array(self.cut(X)), self.kernel, self.params, self.storage)
+        assert op.backend is get_device_backend("cpu")
+        return Hosted(op)
+
+    def cut(self, X):
+        return np.where(np.abs(X) > 0.5, X, 0.0)
+
+
+class TestSparseFeatures(SparseContract):
+    kernel = "linear"
+    params = None
+
+    def dense(self, X):
+        return self.cut(X) @ self.cut(X).T
+
+
+class TestSparseGaussian(SparseContract):
+    def dense(self, X):
+        return rbf_kernel(self.cut(X), gamma=0.3)
+
+
+class TestStoredSparsePolynomial(SparseContract):
+    kernel = "poly"
+    params = {"gamma": 0.5, "coef0": 1.0, "degree": 2}  # noqa: RUF012
+    storage = "dense"
+
+    def dense(self, X):
+        return polynomial_kernel(self.cut(X), gamma=0.5, coef0=1.0, degree=2)
+
+
 class TestGraph(DeviceContract):
     """Entries below a tenth are not edges."""
 
@@ -175,6 +211,19 @@ class TestGivenMatrixInSinglePrecision(TestGivenMatrix):
         gaps = np.diagonal(K)[:, None] + np.diagonal(K) - 2.0 * K
         wanted = np.maximum(distances - gaps, 0.0) @ weights
         np.testing.assert_allclose(hosted.candidate_gains(distances, weights, hosted.diag()), wanted, rtol=1e-12)
+
+
+def test_negative_eigenvalues_of_many_samples_are_found_there_as_here():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((450, 3))  # more than the rows that are looked at
+    K = X @ X.T
+    K[5, :] -= 40.0
+    K[:, 5] -= 40.0
+    wanted = negative_eigenvalue(DenseKernel(K))
+    backend = get_device_backend("cpu")
+    assert wanted is not None
+    found = negative_eigenvalue(DenseKernel(backend.array(K), backend=backend))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
 # Sums in single precision

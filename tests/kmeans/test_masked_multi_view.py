@@ -126,6 +126,15 @@ def test_four_samples_in_two_views_end_where_worked_out_by_hand():
     np.testing.assert_allclose(result.objective, (64.0 + 9.0 * 8.0 / 3.0) / 121.0)
 
 
+def test_a_cluster_that_a_view_knows_nobody_of_coincides_with_the_mean_of_the_view():
+    # All are equal in view 0. View 1 has samples 0 and 1, of mean 4, which is where the unknown cluster 1 is, too.
+    features = [np.ones((4, 1)), np.array([[3.0], [5.0], [np.nan], [np.nan]])]
+    mask = np.array([[1, 1], [1, 1], [1, 0], [1, 0]], dtype=bool)
+    for labels, merged in (([0, 0, 1, 1], [0, 0, 0, 0]), ([0, 2, 1, 1], [0, 2, 1, 1])):
+        partition = ObservedPartition(observed(features, mask), np.array(labels), np.ones(4), 3, equal(2))
+        assert partition.merged().tolist() == merged
+
+
 # --- laws ------------------------------------------------------------------------------------------------------------
 
 

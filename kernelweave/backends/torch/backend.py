@@ -7,15 +7,20 @@ it a tie, a matter of chance.
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves
 from kernelweave.backends.torch.array import DTYPES, TorchArray, as_tensor, ranges
 from kernelweave.backends.torch.shapes import MEANS_TILE, STORED_TILE
+from kernelweave.backends.torch.sparse import SparseTable
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
+
+# Features of samples: dense or sparse.
+Features: TypeAlias = Any
 
 # Numbers of a temporary: 2^26 of float64 are 512 MiB.
 HELD = 2**26
@@ -66,6 +71,10 @@ class TorchBackend:
         if values.nbytes > self._room():
             return TorchArray(torch.as_tensor(values))
         return self.array(values, values.dtype)
+
+    def kept_sparse(self, entries: Any) -> SparseTable | None:
+        """Return sparse features on the device, None where that has no room for them."""
+        return None if SparseTable.bytes_needed(entries) > self._room() else SparseTable(entries, self.device)
 
     def _room(self) -> float:
         """Return the bytes that one array may take."""
@@ -144,9 +153,15 @@ class TorchBackend:
         place = int(condition.tensor.to(torch.uint8).argmax())
         return place if bool(condition.tensor[place]) else -1
 
-    def at(self, values: TorchArray, samples: Ints) -> Array:
+    def at(self, values: TorchArray | SparseTable, samples: Ints) -> Array:
         """Return the values of a few samples."""
+        if isinstance(values, SparseTable):
+            return values.at(samples)
         return _small(values.tensor[torch.as_tensor(np.asarray(samples, dtype=np.int64), device=values.tensor.device)])
+
+    def take(self, values: TorchArray, samples: TorchArray) -> TorchArray:
+        """Return the values of many samples."""
+        return TorchArray(values.tensor[samples.tensor])
 
     def draw(self, mass: TorchArray, uniforms: Floats) -> Ints:
         """Return samples by their cumulated mass."""
@@ -197,7 +212,7 @@ class TorchBackend:
         labels[samples[chosen]] = moves.new.tensor[chosen]
         return TorchArray(labels)
 
-    def relabel(self, labels: TorchArray, target: Ints) -> TorchArray:
+    def relabel(self, labels: TorchArray, target: Array) -> TorchArray:
         """Return target[labels]."""
         return TorchArray(self.tensor(target)[labels.tensor])
 
@@ -274,7 +289,7 @@ class TorchBackend:
         right = self.tensor(H, torch.float64)
         if K.tensor.dtype == torch.float64 and not self._streams(K):
             return TorchArray(K.tensor @ right)
-        if K.tensor.is_cuda and right.shape[1] <= MOST_FUSED:
+        if K.tensor.is_cuda and K.tensor.is_contiguous() and right.shape[1] <= MOST_FUSED:
             from kernelweave.backends.torch.triton_kernels import stored_products
 
             return TorchArray(stored_products(K.tensor, right, STORED_TILE))
@@ -313,6 +328,35 @@ class TorchBackend:
         own = diag.tensor[start : start + len(values), None]
         won = distances.tensor - (own + diag.tensor - 2.0 * values)
         return TorchArray(won.clamp_(min=0.0) @ weights.tensor)
+
+    # Kernels of several views that lack samples
+
+    def sum_of_pairs(
+        self,
+        kernels: list[TorchArray],
+        samples: list[TorchArray],
+        coefficients: Floats,
+        pattern: TorchArray,
+        factors: Floats,
+    ) -> TorchArray:
+        """Return the weighted sum of kernels, each among its samples, some rows at a time."""
+        n = len(pattern)
+        total = torch.zeros(n, n, dtype=torch.float64, device=self.device)
+        for K, known, c in zip(kernels, samples, coefficients.tolist(), strict=True):
+            for lo, hi in ranges_within(len(known) if c != 0.0 else 0, len(known)):
+                rows = torch.zeros(hi - lo, n, dtype=torch.float64, device=self.device)
+                rows[:, known.tensor] = c * self._rows(K, lo, hi)
+                total[known.tensor[lo:hi]] += rows
+        table = self.tensor(factors, torch.float64)
+        for lo, hi in ranges_within(n, n):
+            total[lo:hi] *= table[pattern.tensor[lo:hi]][:, pattern.tensor]
+        return TorchArray(total)
+
+    def add_to_pairs(self, K: TorchArray, pattern: TorchArray, values: Floats) -> None:
+        """Add values of pairs of patterns, some rows at a time."""
+        table = self.tensor(values, torch.float64)
+        for lo, hi in ranges_within(len(K), len(K)):
+            K.tensor[lo:hi] += table[pattern.tensor[lo:hi]][:, pattern.tensor]
 
     # Cluster sums
 
@@ -370,6 +414,10 @@ class TorchBackend:
         """Add to the sums of some clusters."""
         sums.tensor[self.tensor(clusters)] += values.tensor
 
+    def add_to_samples(self, sums: TorchArray, samples: TorchArray, values: TorchArray) -> None:
+        """Add to the columns of some samples; no two additions meet, so that their order plays no part."""
+        sums.tensor[:, samples.tensor] += values.tensor
+
     def stack(self, arrays: list[TorchArray]) -> TorchArray:
         """Return arrays along a new first axis."""
         return TorchArray(torch.stack([array.tensor for array in arrays]))
@@ -378,34 +426,49 @@ class TorchBackend:
         """Return the weighted sum over the first axis."""
         return TorchArray(torch.tensordot(self.tensor(coefficients), stack.tensor, dims=1))
 
-    # Features, in double or single precision; what is made of them is in double
+    # Features, in double or single precision, or sparse; what is made of them is in double
 
-    def squared_lengths(self, Phi: TorchArray) -> TorchArray:
+    def squared_lengths(self, Phi: Features) -> TorchArray:
         """Return the squared length of every row."""
+        if isinstance(Phi, SparseTable):
+            return Phi.squared_lengths()
         parts = [self._rows(Phi, lo, hi).square().sum(dim=1) for lo, hi in ranges_within(*Phi.shape)]
         return TorchArray(torch.cat(parts))
 
-    def feature_products(self, Phi: TorchArray, H: Any) -> Floats:
+    def feature_products(self, Phi: Features, H: Any) -> Floats:
         """Return Phi^T H."""
         right = self.tensor(H, torch.float64)
+        if isinstance(Phi, SparseTable):
+            return _small(Phi.columns.times(right))
         return _small(sum(self._rows(Phi, lo, hi).T @ right[lo:hi] for lo, hi in ranges_within(*Phi.shape)))
 
-    def spread(self, Phi: TorchArray, vectors: Floats) -> TorchArray:
+    def spread(self, Phi: Features, vectors: Floats) -> TorchArray:
         """Return Phi @ vectors."""
         right = self.tensor(vectors, torch.float64)
+        if isinstance(Phi, SparseTable):
+            return TorchArray(Phi.rows.times(right))
         return TorchArray(torch.cat([self._rows(Phi, lo, hi) @ right for lo, hi in ranges_within(*Phi.shape)]))
 
-    def spread_rows(self, Phi: TorchArray, vectors: Floats) -> TorchArray:
+    def spread_rows(self, Phi: Features, vectors: Floats) -> TorchArray:
         """Return vectors @ Phi^T."""
         left = self.tensor(vectors, torch.float64)
+        if isinstance(Phi, SparseTable):
+            return TorchArray(Phi.rows.times(left.T).T.contiguous())
         return TorchArray(torch.cat([left @ self._rows(Phi, lo, hi).T for lo, hi in ranges_within(*Phi.shape)], dim=1))
 
-    def feature_sums(self, Phi: TorchArray, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
+    def feature_sums(self, Phi: Features, labels: TorchArray, weights: TorchArray, n_clusters: int) -> Floats:
         """Return the sums of rows by cluster."""
+        if isinstance(Phi, SparseTable):
+            return self._sparse_sums(Phi, [(weights.tensor, labels.tensor)], slice(None), n_clusters)
         return _small(self._sums_by_cluster(labels.tensor, Phi.tensor, n_clusters, weights.tensor))
 
-    def moved_features(self, Phi: TorchArray, moves: Moves, weights: TorchArray, n_clusters: int) -> Floats:
+    def moved_features(self, Phi: Features, moves: Moves, weights: TorchArray, n_clusters: int) -> Floats:
         """Return by how much the sums of rows change."""
+        if isinstance(Phi, SparseTable):
+            samples = moves.samples.tensor
+            carried = weights.tensor[samples]
+            signed = [(-carried, moves.old.tensor), (carried, moves.new.tensor)]
+            return self._sparse_sums(Phi, signed, samples, n_clusters)
         change = torch.zeros(n_clusters, Phi.shape[1], dtype=torch.float64, device=self.device)
         for lo, hi in ranges_within(moves.count, Phi.shape[1]):
             rows = self._some_rows(Phi, moves.samples.tensor[lo:hi])
@@ -414,7 +477,7 @@ class TorchBackend:
 
     def nearest_means(
         self,
-        Phi: TorchArray,
+        Phi: Features,
         means: Floats,
         norms: Floats,
         labels: TorchArray,
@@ -425,7 +488,8 @@ class TorchBackend:
         """Return the nearest mean of every row in one pass, some rows at a time."""
         filled = ~np.isinf(norms)
         centres = self.tensor(means, torch.float64)
-        if Phi.tensor.is_cuda and Phi.tensor.is_contiguous() and len(filled) <= MOST_FUSED:
+        sparse = isinstance(Phi, SparseTable)
+        if not sparse and Phi.tensor.is_cuda and Phi.tensor.is_contiguous() and len(filled) <= MOST_FUSED:
             from kernelweave.backends.torch.triton_kernels import nearest_means
 
             there = (self.tensor(norms, torch.float64), self.tensor(coefs, torch.float64), diag.tensor, labels.tensor)
@@ -434,17 +498,20 @@ class TorchBackend:
         finite = self._column(np.where(filled, norms, 0.0))
 
         def values(lo: int, hi: int) -> torch.Tensor:
-            products = centres @ self._rows(Phi, lo, hi).T
+            products = Phi.rows[lo:hi].times(columns).T if sparse else centres @ self._rows(Phi, lo, hi).T
             return self._column(coefs) * ((finite - 2.0 * products) + diag.tensor[lo:hi])
 
-        return self._nearest_of(values, filled, labels.tensor, tolerance, Phi.shape[1])
+        columns = centres.T.contiguous() if sparse else None
+        return self._nearest_of(values, filled, labels.tensor, tolerance, 0 if sparse else Phi.shape[1])
 
     def distances_to_means(
-        self, Phi: TorchArray, means: Floats, norms: Floats, labels: TorchArray, diag: TorchArray
+        self, Phi: Features, means: Floats, norms: Floats, labels: TorchArray, diag: TorchArray
     ) -> TorchArray:
         """Return the squared distance to the mean of the own cluster."""
         centres = self.tensor(means, torch.float64)
         own = self.tensor(norms)[labels.tensor]
+        if isinstance(Phi, SparseTable):
+            return TorchArray(diag.tensor - 2.0 * Phi.rows.products_with_own(centres, labels.tensor) + own)
         products = [
             (self._rows(Phi, lo, hi) * centres[labels.tensor[lo:hi]]).sum(dim=1) for lo, hi in ranges_within(*Phi.shape)
         ]
@@ -452,7 +519,7 @@ class TorchBackend:
 
     def assign_by_size(
         self,
-        Phi: TorchArray,
+        Phi: Features,
         means: Floats,
         norms: Floats,
         labels: TorchArray,
@@ -466,7 +533,7 @@ class TorchBackend:
 
         host = get_backend()
         chosen = host.assign_by_size(
-            self.host(Phi).astype(np.float64, copy=False),
+            Phi.entries if isinstance(Phi, SparseTable) else self.host(Phi).astype(np.float64, copy=False),
             means,
             norms,
             self.host(labels),
@@ -516,8 +583,10 @@ class TorchBackend:
         """Return the length of every column."""
         return _small(torch.linalg.vector_norm(block.tensor, dim=0))
 
-    def join(self, blocks: list[TorchArray]) -> TorchArray:
-        """Return blocks side by side."""
+    def join(self, blocks: list[Any]) -> Any:
+        """Return blocks, or sparse features, side by side."""
+        if isinstance(blocks[0], SparseTable):
+            return SparseTable(sp.hstack([block.entries for block in blocks], format="csr"), self.device)
         return blocks[0] if len(blocks) == 1 else TorchArray(torch.cat([block.tensor for block in blocks], dim=1))
 
     def together(self, blocks: list[TorchArray]) -> list[TorchArray]:
@@ -581,6 +650,19 @@ class TorchBackend:
             indicators[labels[lo:hi], torch.arange(hi - lo, device=self.device)] = ones
             total += indicators @ values[lo:hi].to(self.device, torch.float64)
         return total
+
+    def _sparse_sums(self, Phi: SparseTable, signed: list[Any], samples: Any, n_clusters: int) -> Floats:
+        """Return sums of sparse rows by cluster, from pairs of weights and clusters of some samples."""
+        places = torch.arange(len(Phi), device=self.device)[samples]
+        parts = []
+        for lo, hi in ranges_within(n_clusters, len(Phi)):
+            # One column more is for clusters that are not among these.
+            indicators = torch.zeros(len(Phi), hi - lo + 1, dtype=torch.float64, device=self.device)
+            for weights, clusters in signed:
+                here = (clusters >= lo) & (clusters < hi)
+                indicators[places, torch.where(here, clusters - lo, hi - lo)] = weights
+            parts.append(Phi.columns.times(indicators[:, :-1]))
+        return _small(torch.cat(parts, dim=1).T.contiguous())
 
     def _column(self, values: Floats) -> torch.Tensor:
         return self.tensor(values, torch.float64)[:, None]

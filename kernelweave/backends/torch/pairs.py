@@ -16,6 +16,7 @@ from kernelweave.backends.protocol import Moves
 from kernelweave.backends.torch.array import TorchArray, ranges
 from kernelweave.backends.torch.backend import TorchBackend, ranges_within
 from kernelweave.backends.torch.fused import FusedSums, Groups
+from kernelweave.backends.torch.sparse import Rows
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints
 
 # Rows and columns of a tile in float64: three of them are alive at a time, 128 MiB each.
@@ -38,23 +39,25 @@ class PairForm:
     coef0: float = 0.0
     degree: float = 1.0
 
-    def values(self, X: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
+    def values(self, X: Any, Y: Any) -> torch.Tensor:
         """Return the kernel between rows of X and rows of Y, a new tensor."""
         if self.kind == "laplacian":
             return torch.cdist(X, Y, p=1.0).mul_(-self.gamma).exp_()
         if self.kind == "gaussian":
-            half = 0.5 * X.square().sum(dim=1)[:, None] + 0.5 * Y.square().sum(dim=1)
-            return torch.addmm(half.neg_(), X, Y.T).clamp_(max=0.0).exp_()
-        products = (X @ Y.T).mul_(self.gamma).add_(self.coef0)
+            half = 0.5 * _squared_lengths(X)[:, None] + 0.5 * _squared_lengths(Y)
+            exponents = half.neg_().add_(X.inner(Y)) if isinstance(X, Rows) else torch.addmm(half.neg_(), X, Y.T)
+            return exponents.clamp_(max=0.0).exp_()
+        products = X.inner(Y) if isinstance(X, Rows) else X @ Y.T
+        products.mul_(self.gamma).add_(self.coef0)
         if self.kind == "sigmoid":
             return products.tanh_()
         return products.pow_(int(self.degree) if float(self.degree).is_integer() else self.degree)
 
-    def diagonal(self, X: torch.Tensor) -> torch.Tensor:
+    def diagonal(self, X: Any) -> torch.Tensor:
         """Return the kernel of every row with itself."""
         if self.kind in ("gaussian", "laplacian"):
-            return torch.ones(len(X), dtype=X.dtype, device=X.device)
-        products = self.gamma * X.square().sum(dim=1) + self.coef0
+            return torch.ones(len(X), dtype=torch.float64, device=X.device)
+        products = self.gamma * _squared_lengths(X) + self.coef0
         return products.tanh() if self.kind == "sigmoid" else products**self.degree
 
     @property
@@ -74,18 +77,24 @@ class PairForm:
 
 
 class Pairs:
-    """Samples on a device and the kernel between all pairs of them, or between them and others (``sources``)."""
+    """Samples on a device and the kernel between all pairs of them, or between them and others (``sources``).
+
+    Samples are dense, or sparse as :class:`Rows`.
+    """
 
     def __init__(
         self, backend: TorchBackend, form: PairForm, X: Any, sources: Any = None, *, fused: bool | None = None
     ) -> None:
         self.backend = backend
         self.form = form
-        self.X = backend.tensor(X, torch.float64)
-        self.Y = self.X if sources is None else backend.tensor(sources, torch.float64)
+        sparse = isinstance(X, Rows)
+        self.X = X if sparse else backend.tensor(X, torch.float64)
+        self.Y = self.X if sources is None else sources if sparse else backend.tensor(sources, torch.float64)
         self.shape = (len(self.X), len(self.Y))
+        #: Whether sums in single precision are known, with a bound on their error.
+        self.has_rough_sums = form.has_rough_sums and not sparse
         # On a GPU a fused pass is faster than tiles that are written to memory, in double precision too.
-        wanted = self.X.is_cuda and sources is None if fused is None else fused
+        wanted = self.X.is_cuda and sources is None and not sparse if fused is None else fused
         self._fused = FusedSums(self.X, "float64", form.fused) if wanted and form.fused is not None else None
 
     def diagonal(self) -> TorchArray:
@@ -197,6 +206,10 @@ class Pairs:
             for first, last in ranges(len(Y), TILE_COLS):
                 out[lo:hi] += self.form.values(X[lo:hi], Y[first:last]) @ right[first:last]
         return out
+
+
+def _squared_lengths(X: Any) -> torch.Tensor:
+    return X.squared_lengths() if isinstance(X, Rows) else X.square().sum(dim=1)
 
 
 class RoughPairs:

@@ -530,7 +530,8 @@ array of shape (n_samples,), default="global_fast"
                 labels = extended_observed_labels(among, known, chosen, weights, self.n_clusters, coefficients)
                 return masked_multi_view_kernel_kmeans(among, labels, weights, keeper=keeper, **options)
 
-            yield from run_starts(self, near, drawn, streams(self.random_state, self.n_init), X, y, MultiViewDescent)
+            starts = streams(self.random_state, self.n_init)
+            yield from run_starts(self, among.operators[0], drawn, starts, X, y, MultiViewDescent)
             return
 
         def first_labels() -> Ints:

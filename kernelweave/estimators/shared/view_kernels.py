@@ -16,7 +16,7 @@ import numpy as np
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
 from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_precomputed, room_beside_kernels
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
-from kernelweave.foundation.config import config_context
+from kernelweave.foundation.config import config_context, get_config
 from kernelweave.foundation.errors import ViewError
 from kernelweave.foundation.memory import PASSING
 from kernelweave.inputs import Views, per_view
@@ -125,11 +125,15 @@ class FittedViewKernels:
 
         ``check_definite`` warns of kernels without a feature space.
         """
-        operators = []
-        for name, kernel in zip(self.names, self.kernels, strict=True):
-            operators.append(kernel.operator(storage, memory_limit))
-            if check_definite:
-                warn_if_indefinite(operators[-1], f" of view {name!r}")
+        operators = [kernel.operator(storage, memory_limit) for kernel in self.kernels]
+        if len({op.backend for op in operators}) > 1 and get_config().device is not None:
+            # Arrays of samples are shared by all views, so that they must be in one place.
+            warn_of_processor("All views", "does not take one of them, and samples must be in one place")
+            with config_context(device=None):
+                operators = [kernel.operator(storage, memory_limit) for kernel in self.kernels]
+        if check_definite:
+            for name, op in zip(self.names, operators, strict=True):
+                warn_if_indefinite(op, f" of view {name!r}")
         return operators
 
     def room_beside(self, operators: Sequence[KernelOperator], memory_limit: float) -> float:
@@ -263,9 +267,7 @@ def normalized_views(
     """Return the kernels of views that lack samples, each normalised over those it has; options as for the sum."""
     samples = tuple(views.present(v) for v in range(len(views)))
     counted = [weights[known] for known in samples]
-    warn_of_processor("Views that lack samples")
-    with config_context(device=None):
-        operators = fitted.operators(storage, memory_limit / len(views), check_definite=normalize != "degrees")
+    operators = fitted.operators(storage, memory_limit / len(views), check_definite=normalize != "degrees")
     room = fitted.room_beside(operators, memory_limit)
     kernels = fitted.new_samples().of_samples(samples)
     if normalize == "degrees":

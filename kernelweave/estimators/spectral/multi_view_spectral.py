@@ -41,6 +41,7 @@ from kernelweave.estimators.shared.view_weights import (
     start_weights,
 )
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.config import config_context, get_config
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.memory import room_beside
 from kernelweave.foundation.progress import Meter
@@ -48,6 +49,7 @@ from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, re
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights, takes_missing_cells
 from kernelweave.kernels.dense import DenseCross
+from kernelweave.kernels.device import place_graph
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
@@ -396,9 +398,13 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self, fitted: FittedViewKernels, views: Views, weights: Floats, start: StartWeights, X: Any, y: Any
     ) -> None:
         """Cluster samples over the views that pairs of them have in common."""
-        kernels = normalized_views(
-            fitted, views, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
-        )
+        graphs = all(kernel.is_graph for kernel in fitted.kernels)
+        with config_context(
+            device=None if graphs else get_config().device
+        ):  # a sum of graphs is made here, then placed
+            kernels = normalized_views(
+                fitted, views, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
+            )
         among = kernels.among
         self._check_memory(among)
         exponent = self._exponent(
@@ -432,7 +438,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     def _relax_observed(self, among: ObservedViews, weights: Floats, **options: Any) -> MultiViewSpectrum:
         """Return the relaxed clusters; the options are p, the view weights to begin with, and how they are learned."""
         return masked_multi_view_spectral(
-            ObservedSpectrum(among, weights),
+            ObservedSpectrum(among, weights, place_graph),
             totals=among.totals(weights),
             by_degrees=self.normalize == "degrees",
             n_vectors=self.n_clusters_,

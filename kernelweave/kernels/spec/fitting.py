@@ -46,6 +46,11 @@ class FittedKernel(ABC):
         """Return the kernel between new samples (rows) and the training samples (columns)."""
 
     @property
+    def is_graph(self) -> bool:
+        """Whether the kernel of the training samples has few entries in a row."""
+        return False
+
+    @property
     def neighbor_recall(self) -> float:
         """The share of the nearest neighbours that a graph was made of; NaN for kernels that are none."""
         return np.nan
@@ -137,6 +142,11 @@ class GraphFit(FittedKernel):
     graph: NeighborGraph
 
     @property
+    def is_graph(self) -> bool:
+        """True."""
+        return True
+
+    @property
     def neighbor_recall(self) -> float:
         """The share of the nearest neighbours that were found."""
         return self.graph.recall
@@ -156,6 +166,11 @@ class Precomputed(FittedKernel):
 
     K: Matrix | None
     name: str = "X"
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether the matrix is sparse."""
+        return sp.issparse(self.K)
 
     def for_new_samples(self) -> "Precomputed":
         """Return it without the matrix: new samples bring their own rows."""

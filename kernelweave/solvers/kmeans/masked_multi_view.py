@@ -69,7 +69,8 @@ def extended_observed_labels(
     labels[chosen] = known
     counted = np.zeros(len(weights))
     counted[chosen] = weights[chosen]
-    return np.asarray(ObservedPartition(views, labels, counted, n_clusters, coefficients).nearest().labels)
+    partition = ObservedPartition(views, labels, counted, n_clusters, coefficients)
+    return partition.backend.host(partition.nearest().labels)
 
 
 def averaged_distances(views: ObservedViews, coefficients: Floats) -> DenseKernel:
@@ -82,7 +83,7 @@ def averaged_distances(views: ObservedViews, coefficients: Floats) -> DenseKerne
     total = np.zeros((n, n))
     shared = np.zeros((n, n))
     for op, samples, coefficient in zip(views.operators, views.samples, coefficients.tolist(), strict=True):
-        diag = np.asarray(op.diag())
+        diag = op.backend.host(op.diag())
         pairs = np.ix_(samples, samples)
         squared = diag[:, None] + diag[None, :] - 2.0 * op.block(slice(None), slice(None))
         total[pairs] += coefficient * squared

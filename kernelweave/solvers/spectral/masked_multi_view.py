@@ -15,15 +15,20 @@ Source      none; A averages over pairs as Overlap in ``solvers.graph.fusion`` d
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from kernelweave.foundation.array_types import Bools, Floats, Matrix
+from kernelweave.backends import Backend, BackendArray
+from kernelweave.foundation.array_types import Bools, Floats
 from kernelweave.foundation.checkpoints import NOTHING, Keeper
 from kernelweave.foundation.threads import single_threaded_blas
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.observed_views import ObservedViews
+from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.views import without_rounding
 from kernelweave.solvers.graph.fusion import Background, Overlap
 from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
@@ -41,20 +46,28 @@ NO_DIRECTION = 1e-10
 class _Affinity:
     """The averaged sum of the kernels: a matrix and, beside a sparse one, what pairs without a common view have."""
 
-    known: Matrix  # (n, n); a dense one holds the pairs without a common view, too
+    known: KernelOperator  # of all samples; a stored one holds the pairs without a common view, too
     beside: Background | None
     level: float  # the mean of the known values
 
-    def times(self, H: Floats) -> Floats:
+    @property
+    def backend(self) -> Backend:
+        """Where the matrix is, and blocks that it is multiplied with."""
+        return self.known.backend
+
+    def times(self, H: BackendArray) -> BackendArray:
         """Return the product with a block."""
-        product = np.asarray(self.known @ H)
-        return product if self.beside is None else product + self.beside.times(H)
+        product = self.known.matmat(H)
+        if self.beside is None:
+            return product
+        # Background.times by the verbs of a backend: sums by pattern, and what every pattern makes of them.
+        pattern = self.backend.labels(self.beside.pattern)
+        sums = self.backend.feature_sums(H, pattern, self.backend.ones(len(H)), len(self.beside.unknown))
+        return product + self.backend.relabel(pattern, self.beside.level * (self.beside.unknown @ sums))
 
     def dense(self) -> Floats:
-        """Return it as one matrix."""
-        if not sp.issparse(self.known):
-            return np.asarray(self.known)
-        stored = self.known.toarray()
+        """Return it as one matrix on the host."""
+        stored = self.known.block(slice(None), slice(None))
         return stored if self.beside is None else stored + self.beside.dense()
 
 
@@ -69,12 +82,12 @@ class ObservedPairs:
     vectors: Floats  # (n, k) Y
     root: Floats  # (n,) w^1/2
     affinity: _Affinity
-    block: Floats | None  # where the next search may start
+    block: BackendArray | None  # where the next search may start
 
     @property
     def host_block(self) -> Floats | None:
-        """The block, which is on the host."""
-        return self.block
+        """The block as NumPy."""
+        return None if self.block is None else self.affinity.backend.host(self.block)
 
     @property
     def level(self) -> float:
@@ -83,7 +96,8 @@ class ObservedPairs:
 
     def embedding(self) -> Floats:
         """Return f at every sample, shape (n, k), from one product, as new samples get it."""
-        return self.affinity.times(self.sources())
+        backend = self.affinity.backend
+        return backend.host(self.affinity.times(backend.array(self.sources())))
 
     def sources(self) -> Floats:
         """Return w^1/2 Y / lambda, shape (n, k): f(x) of a new sample is its row of affinities times this."""
@@ -96,25 +110,32 @@ def shares_in_common(patterns: Bools, others: Bools, coefficients: Floats) -> Fl
 
 
 class ObservedSpectrum:
-    """Eigenvectors of the averaged sum, for one set of coefficients after another."""
+    """Eigenvectors of the averaged sum, for one set of coefficients after another.
 
-    def __init__(self, views: ObservedViews, weights: Floats) -> None:
+    Stored kernels are summed where they are. Sums of graphs are made on the host, of their edges, and go where
+    ``place`` puts them.
+    """
+
+    def __init__(
+        self, views: ObservedViews, weights: Floats, place: Callable[[KernelOperator], KernelOperator] | None = None
+    ) -> None:
         self._views = views
+        self._place = place
         self._weights = weights
         self._root = np.sqrt(weights)
         self._overlap = Overlap.of(views.observed)
         graphs = [op.sparse_matrix() for op in views.operators]
         self._sparse = all(graph is not None for graph in graphs)
-        whole = slice(None)
-        self._parts: list[Matrix] = [
-            sp.csr_array(graph) if self._sparse else np.asarray(op.block(whole, whole), dtype=np.float64)
+        # All columns are the whole kernel, which stays where it is.
+        self._parts: list[Any] = [
+            GraphKernel(graph) if self._sparse else DenseKernel(op.columns(np.arange(op.n_samples)), backend=op.backend)
             for op, graph in zip(views.operators, graphs, strict=True)
         ]
 
     def traces(self) -> Floats:
         """Return sum_i w_i K_v(x_i, x_i) of every view."""
         pairs = zip(self._views.operators, self._views.samples, strict=True)
-        return np.array([float(self._weights[samples] @ op.diag()) for op, samples in pairs])
+        return np.array([float(self._weights[samples] @ op.backend.host(op.diag())) for op, samples in pairs])
 
     def leading(
         self, coefficients: Floats, count: int, tol: float, start: ObservedPairs | StoredBlock | None
@@ -123,25 +144,26 @@ class ObservedSpectrum:
         n = self._views.n_samples
         count = min(count, n)
         affinity = self._affinity(coefficients)
-        root = self._root
         if n <= SMALL:
-            values, vectors = leading_of(root[:, None] * affinity.dense() * root, count)
+            values, vectors = leading_of(self._root[:, None] * affinity.dense() * self._root, count)
             return self._pairs(values, vectors, 0.0, affinity, None)
+        backend = affinity.backend
+        root = backend.array(self._root)
 
-        def product(block: Floats) -> Floats:
-            return np.asarray(root[:, None] * affinity.times(root[:, None] * block))
+        def product(block: BackendArray) -> BackendArray:
+            return root[:, None] * affinity.times(root[:, None] * block)
 
-        first = None if start is None else start.block
-        values, block, residual = leading_vectors(product, n, count, tol, first)
-        return self._pairs(values[:count], block[:, :count], residual, affinity, block)
+        first = None if start is None or start.block is None else backend.array(start.block)
+        values, block, residual = leading_vectors(product, n, count, tol, first, backend=backend)
+        return self._pairs(values[:count], backend.host(block[:, :count]), residual, affinity, block)
 
     def _pairs(
-        self, values: Floats, vectors: Floats, residual: float, affinity: _Affinity, block: Floats | None
+        self, values: Floats, vectors: Floats, residual: float, affinity: _Affinity, block: BackendArray | None
     ) -> ObservedPairs:
         bases = [_orthonormal(vectors[samples]) for samples in self._views.samples]
         triples = zip(self._parts, self._views.samples, bases, strict=True)
-        spread = [(K, self._root[samples][:, None] * Q) for K, samples, Q in triples]
-        traces = np.array([float(np.sum(H * (K @ H))) for K, H in spread])
+        spread = [(K, K.backend.array(self._root[samples][:, None] * Q)) for K, samples, Q in triples]
+        traces = np.array([K.backend.total(H * K.matmat(H)) for K, H in spread])
         ranks = np.array([float(Q.shape[1]) for Q in bases])
         return ObservedPairs(values, traces, ranks, residual, vectors, self._root, affinity, block)
 
@@ -150,34 +172,37 @@ class ObservedSpectrum:
         patterns = self._overlap.patterns
         shares = shares_in_common(patterns, patterns, coefficients)
         unknown = (shares <= 0).astype(np.float64)
-        total = self._sparse_sum(coefficients) if self._sparse else self._dense_sum(coefficients, shares)
+        total: KernelOperator = self._graph(coefficients) if self._sparse else self._stored(coefficients, shares)
         sizes = np.bincount(self._overlap.pattern, self._weights, len(patterns))
         mass = float(sizes @ (1.0 - unknown) @ sizes)
-        level = float(self._weights @ (total @ self._weights)) / mass if mass > 0 else 0.0
+        weights = total.backend.array(self._weights)
+        level = total.backend.dot(weights, total.matmat(weights[:, None])[:, 0]) / mass if mass > 0 else 0.0
         if not unknown.any():
             return _Affinity(total, None, level)
-        beside = Background(self._overlap.pattern, unknown, level)
         if self._sparse:
-            return _Affinity(total, beside, level)
-        total += beside.dense()
+            return _Affinity(total, Background(self._overlap.pattern, unknown, level), level)
+        matrix: Any = total.stored_matrix()
+        total.backend.add_to_pairs(matrix, total.backend.labels(self._overlap.pattern), level * unknown)
         return _Affinity(total, None, level)
 
-    def _dense_sum(self, coefficients: Floats, shares: Floats) -> Floats:
-        n = self._views.n_samples
-        total = np.zeros((n, n))
-        for K, samples, c in zip(self._parts, self._views.samples, coefficients.tolist(), strict=True):
-            if c != 0.0:
-                total[np.ix_(samples, samples)] += c * K
+    def _stored(self, coefficients: Floats, shares: Floats) -> DenseKernel:
+        backend = self._parts[0].backend
         factors = np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
-        total *= factors[np.ix_(self._overlap.pattern, self._overlap.pattern)]
-        return total
+        matrices = [part.stored_matrix() for part in self._parts]
+        samples = [backend.labels(known) for known in self._views.samples]
+        pattern = backend.labels(self._overlap.pattern)
+        return DenseKernel(backend.sum_of_pairs(matrices, samples, coefficients, pattern, factors), backend=backend)
+
+    def _graph(self, coefficients: Floats) -> KernelOperator:
+        graph = GraphKernel(self._sparse_sum(coefficients))
+        return graph if self._place is None else self._place(graph)
 
     def _sparse_sum(self, coefficients: Floats) -> sp.csr_array:
         n = self._views.n_samples
         total = sp.csr_array((n, n))
         for K, samples, c in zip(self._parts, self._views.samples, coefficients.tolist(), strict=True):
             if c != 0.0:  # edges of other views would be divided by a share of nothing
-                edges = sp.coo_array(K)
+                edges = sp.coo_array(K.A)
                 places = (samples[edges.row], samples[edges.col])
                 total = total + sp.csr_array((c * edges.data, places), shape=(n, n))
         return self._overlap.averaged(sp.csr_array(total), coefficients)
