@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave.backends import numpy_loops
-from kernelweave.backends.compiled import row_loops
+from kernelweave.backends.compiled import row_loops, symmetry
 from kernelweave.backends.registry import BACKENDS, get_backend
 from tests.strategies import generators, indefinite_kernels, psd_kernels
 
@@ -392,6 +392,20 @@ def test_one_entry_that_differs_is_found_in_every_part_of_a_tile(dtype):
         assert difference == pytest.approx(1e-3, rel=1e-2)
         K[i, j] = K[j, i]
     assert row_loops.worst_asymmetry(K, 0, 141)[0] == 0.0
+    # Tiles that are mirror images are not looked at entry by entry.
+    bits = K.view(np.int64 if dtype is np.float64 else np.int32)
+    assert symmetry._mirrored(bits, 0, 61, 64, 141)
+    bits[100, 3] ^= 1
+    assert not symmetry._mirrored(bits, 0, 61, 64, 141)
+
+
+@pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_found_where_they_are_symmetric(loops, value):
+    K = np.ones((141, 141))
+    K[70, 130] = value
+    K[130, 70] = value
+    assert loops.worst_asymmetry(K, 0, 141) == (np.inf, np.inf, 70, 130)
 
 
 @pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
