@@ -17,8 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from tests.strategies import moves, partitions, sample_weights, samples
 
-# The laws are tested in some seventy classes, each of which draws its own cases: few for each are many in all. Drawing a
-# case takes longer than a law, so that all laws share the cases of their class; each law builds its own operator.
+# The laws are tested in some seventy classes, each of which draws its own cases: few for each are many in all. Drawing
+# a case takes longer than a law, so that all laws share the cases of their class; each law builds its own operator.
 drawn = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 
 
