@@ -89,7 +89,7 @@ def serve():
 
 
 def ready_compiler():
-    """Compile a function that does nothing: half of the time of a short fit goes to what numba does before the first."""
+    """Compile a function that does nothing: what numba does before its first takes as long as a short fit."""
     import numba
 
     numba.njit("void()")(lambda: None)

@@ -58,13 +58,13 @@ OVERLAPPING = blobs(spread=5.0)[0]
 NEW = blobs(5, seed=1, spread=5.0)[0]
 HALVES = [slice(0, 2), slice(2, 4)]
 
-# Settings that are not the default, through scikit-learn's checks too; few steps go the way of many.
+# Settings that are not the default, through scikit-learn's checks too.
 VARIANTS = [
     KMedoids(3, metric="precomputed", random_state=0),
     KMedoids(3, metric="cosine", init="build", memory_limit=1e-6),
-    AffinityPropagation(max_iter=20, random_state=0),
-    MultiViewEM(3, covariance="shared_spherical", n_init=2, max_iter=20, random_state=0),
-    MultiViewEM(3, distribution="multinomial", n_init=2, max_iter=20, random_state=0),
+    AffinityPropagation(random_state=0),
+    MultiViewEM(3, covariance="shared_spherical", n_init=2, random_state=0),
+    MultiViewEM(3, distribution="multinomial", n_init=2, random_state=0),
 ]
 
 
