@@ -25,7 +25,7 @@ from tempfile import mkdtemp
 
 ROOT = Path(__file__).parents[1]
 IMPORTED_FIRST = (
-    *("numba", "pandas", "rich.progress", "tqdm", "typer"),
+    *("numba", "pandas", "pydantic", "rich.progress", "tqdm", "typer", "typer._adapters"),
     *("scipy.cluster.hierarchy", "scipy.optimize", "scipy.sparse.csgraph", "scipy.sparse.linalg", "scipy.stats"),
     *("sklearn.cluster", "sklearn.decomposition", "sklearn.gaussian_process", "sklearn.impute", "sklearn.metrics"),
     *("sklearn.kernel_approximation", "sklearn.multiclass", "sklearn.neighbors", "sklearn.pipeline"),
@@ -64,6 +64,7 @@ def serve():
     for name in IMPORTED_FIRST:
         with suppress(ImportError):  # an extra, or a name of another version
             import_module(name)
+    ready_compiler()
     assert not NOT_IMPORTED & {name.partition(".")[0] for name in sys.modules}
     gc.freeze()  # a process that collects its own garbage need not copy these pages
     folder = Path(mkdtemp())
@@ -85,6 +86,13 @@ def serve():
                 while os.waitpid(-1, os.WNOHANG)[0]:
                     pass
     shutil.rmtree(folder)
+
+
+def ready_compiler():
+    """Compile a function that does nothing: what numba does before its first takes as long as a short fit."""
+    import numba
+
+    numba.njit("void()")(lambda: None)
 
 
 def answer(asked):

@@ -17,7 +17,8 @@ from distributed.utils import get_mp_context
 
 # A worker spends four seconds on imports, and tests start a dozen: they are forked from a process that has done these.
 # This library is left to the workers.
-IMPORTED_FIRST = ["distributed", "numba", "pandas", "sklearn.cluster", "sklearn.gaussian_process", "sklearn.neighbors"]
+IMPORTED_FIRST = ["distributed", "pandas", "sklearn.cluster", "sklearn.gaussian_process", "sklearn.neighbors"]
+IMPORTED_FIRST += ["tests.ready_compiler"]
 QUIET = {"distributed.worker.profile.enabled": False}  # workers look at their own work a hundred times per second
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")  # as Dask sets them
 

@@ -2,7 +2,7 @@ import gzip
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -170,6 +170,7 @@ def test_options_that_mean_nothing_are_refused(load, options):
         load("1 2\n", **options)
 
 
+@settings(max_examples=30, deadline=None)  # files take as long as the disk lets them
 @given(seed=st.integers(0, 2**16), n=st.integers(1, 12))
 def test_a_graph_written_and_loaded_is_the_same(tmp_path_factory, seed, n):
     rng = np.random.default_rng(seed)

@@ -58,7 +58,7 @@ def subjects():
     Views are judged after the fit, which takes longer than the fit itself; other tests are about that.
     """
     for case in all_estimators():
-        quick = {"n_init": 2, "max_iter": 20, "check_views": False}
+        quick = {"n_init": 2, "max_iter": 5, "check_views": False}
         few = {name: value for name, value in quick.items() if case.has(name)}
         yield case.make(**few)
         switches = SWITCHES[1:] if case.needs_affinities else SWITCHES

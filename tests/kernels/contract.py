@@ -6,6 +6,8 @@
 
 import pickle
 import tracemalloc
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +15,30 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from tests.strategies import generators, moves, partitions, sample_weights, samples
+from tests.strategies import moves, partitions, sample_weights, samples
 
-# The same law is tested in some seventy classes, each of which draws its own cases: few for each are many in all.
-laws = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+# The laws are tested in some seventy classes, each of which draws its own cases: few for each are many in all. Drawing
+# a case takes longer than a law, so that all laws share the cases of their class; each law builds its own operator.
+drawn = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+
+
+@dataclass(frozen=True)
+class Example:
+    """What the laws are tested on: samples, a partition of the columns, weights, moves, and a seed for the rest."""
+
+    X: Any
+    Y: Any
+    labels: Any
+    n_clusters: int
+    weights: Any
+    moved: Any
+    new: Any
+    seed: int
+
+    @property
+    def rng(self):
+        """A generator that begins anew for each law."""
+        return np.random.default_rng(self.seed)
 
 
 class _Contract:
@@ -30,27 +52,41 @@ class _Contract:
     def pair(self, X, Y):
         raise NotImplementedError
 
+    @drawn
+    @given(st.data())
+    def test_every_law_holds(self, data):
+        X, Y = data.draw(self.rows), data.draw(self.columns)
+        n = self.pair(X, Y)[1].shape[1]
+        labels, n_clusters = data.draw(partitions(n))
+        moved, new = data.draw(moves(labels, n_clusters))
+        weights = data.draw(sample_weights(n))
+        self.check_laws(Example(X, Y, labels, n_clusters, weights, moved, new, data.draw(st.integers(0, 2**16))))
+
+    def check_laws(self, case):
+        """Check the laws one after the other; the traceback names the one that is broken."""
+        self.matmat_is_the_product_with_the_plain_matrix(case)
+        self.block_takes_slices_and_integer_arrays_alike(case)
+        self.columns_are_those_of_the_plain_matrix(case)
+        self.cluster_sums_are_the_product_with_weighted_indicators(case)
+        self.moved_sums_equal_sums_computed_again(case)
+
     def assert_close(self, result, wanted, K, mass=1.0):
         """Compare; ``mass`` is what the entries of K were multiplied with and added up to."""
         size = max(np.abs(K).max(), 1.0) * mass  # samples of the strategies are of size one
         np.testing.assert_allclose(result, wanted, rtol=0, atol=self.tolerance * size)
 
-    @laws
-    @given(st.data())
-    def test_matmat_is_the_product_with_the_plain_matrix(self, data):
-        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
-        rng = data.draw(generators())
+    def matmat_is_the_product_with_the_plain_matrix(self, case):
+        op, K = self.pair(case.X, case.Y)
+        rng = case.rng
         for width in (1, 4):
             H = rng.standard_normal((K.shape[1], width))
             result = op.matmat(H)
             assert result.dtype == np.float64
             self.assert_close(result, K @ H, K, mass=np.abs(H).sum())
 
-    @laws
-    @given(st.data())
-    def test_block_takes_slices_and_integer_arrays_alike(self, data):
-        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
-        rng = data.draw(generators())
+    def block_takes_slices_and_integer_arrays_alike(self, case):
+        op, K = self.pair(case.X, case.Y)
+        rng = case.rng
         m, n = K.shape
         rows, cols = rng.integers(m, size=m // 2 + 1), rng.permutation(n)[: n // 2]
         some_rows, some_cols = slice(0, m, 2), slice(1, n - 1)
@@ -62,36 +98,27 @@ class _Contract:
         self.assert_close(op.block(some_rows, cols), K[some_rows][:, cols], K)
         self.assert_close(op.block(some_rows, some_cols), K[some_rows, some_cols], K)
 
-    @laws
-    @given(st.data())
-    def test_columns_are_those_of_the_plain_matrix(self, data):
-        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
-        chosen = data.draw(generators()).integers(K.shape[1], size=3)
+    def columns_are_those_of_the_plain_matrix(self, case):
+        op, K = self.pair(case.X, case.Y)
+        chosen = case.rng.integers(K.shape[1], size=3)
         columns = op.columns(chosen)
         assert columns.shape == (K.shape[0], 3)
         self.assert_close(columns, K[:, chosen], K)
 
-    @laws
-    @given(st.data())
-    def test_cluster_sums_are_the_product_with_weighted_indicators(self, data):
-        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
-        labels, k = data.draw(partitions(K.shape[1]))
-        weights = data.draw(sample_weights(K.shape[1]))
+    def cluster_sums_are_the_product_with_weighted_indicators(self, case):
+        op, K = self.pair(case.X, case.Y)
+        labels, k, weights = case.labels, case.n_clusters, case.weights
         sums = op.cluster_sums(labels, weights, k + 1)
         assert sums.dtype == np.float64
         assert sums.flags.c_contiguous
         self.assert_close(sums, indicators(labels, weights, k + 1).T @ K.T, K, mass=weights.sum())
         assert not sums[k].any()  # an empty cluster sums to zero
 
-    @laws
-    @given(st.data())
-    def test_moved_sums_equal_sums_computed_again(self, data):
-        op, K = self.pair(data.draw(self.rows), data.draw(self.columns))
-        labels, k = data.draw(partitions(K.shape[1]))
-        weights = data.draw(sample_weights(K.shape[1]))
-        moved, new = data.draw(moves(labels, k))
+    def moved_sums_equal_sums_computed_again(self, case):
+        op, K = self.pair(case.X, case.Y)
+        labels, k, weights = case.labels, case.n_clusters, case.weights
         after = labels.copy()
-        after[moved] = new
+        after[case.moved] = case.new
         sums = indicators(labels, weights, k).T @ K.T
         op.move_sums(sums, op.backend.moves(labels, after), weights)
         self.assert_close(sums, indicators(after, weights, k).T @ K.T, K, mass=weights.sum())
@@ -163,41 +190,40 @@ class OperatorContract(_Contract):
     def pair(self, X, Y):
         return self.make(X), self.dense(X)
 
-    @laws
-    @given(st.data())
-    def test_diag_is_the_diagonal_of_the_plain_matrix(self, data):
-        X = data.draw(self.rows)
-        op, K = self.make(X), self.dense(X)
+    def check_laws(self, case):
+        super().check_laws(case)
+        self.diag_is_the_diagonal_of_the_plain_matrix(case)
+        self.no_value_is_larger_than_the_scale(case)
+        self.candidate_gains_are_sums_over_pairs(case)
+        self.links_inside_and_out_of_clusters_add_up_entry_by_entry(case)
+        self.the_objective_of_a_partition_is_that_of_the_plain_matrix(case)
+        self.psd_flag_is_borne_out_by_the_smallest_eigenvalue(case)
+
+    def diag_is_the_diagonal_of_the_plain_matrix(self, case):
+        op, K = self.pair(case.X, None)
         result = op.diag()
         assert result.dtype == np.float64
         self.assert_close(result, np.diagonal(K), K)
         result[:] = -7.0
         self.assert_close(op.diag(), np.diagonal(K), K)
 
-    @laws
-    @given(st.data())
-    def test_no_value_is_larger_than_the_scale(self, data):
-        X = data.draw(self.rows)
-        op, K = self.make(X), self.dense(X)
+    def no_value_is_larger_than_the_scale(self, case):
+        op, K = self.pair(case.X, None)
         assert np.abs(K).max() <= self.above_scale * op.scale() * (1 + 1e-12) + 1e-15
 
-    @laws
-    @given(st.data())
-    def test_candidate_gains_are_sums_over_pairs(self, data):
-        op, K = self.pair(data.draw(self.rows), None)
-        weights = data.draw(sample_weights(len(K)))
+    def candidate_gains_are_sums_over_pairs(self, case):
+        op, K = self.pair(case.X, None)
+        weights = case.weights
         size = max(np.abs(K).max(), 1.0)
-        distances = 2.0 * size * data.draw(generators()).random(len(K))
+        distances = 2.0 * size * case.rng.random(len(K))
         diag = np.diagonal(K)
         pairs = diag[:, None] + diag[None, :] - 2.0 * K
         wanted = [sum(w * max(d - p, 0.0) for w, d, p in zip(weights, distances, row, strict=True)) for row in pairs]
         self.assert_close(op.candidate_gains(distances, weights, op.diag()), wanted, K, mass=4.0 * weights.sum())
 
-    @laws
-    @given(st.data())
-    def test_links_inside_and_out_of_clusters_add_up_entry_by_entry(self, data):
-        op, K = self.pair(data.draw(self.rows), None)
-        labels, k = data.draw(partitions(len(K)))
+    def links_inside_and_out_of_clusters_add_up_entry_by_entry(self, case):
+        op, K = self.pair(case.X, None)
+        labels, k = case.labels, case.n_clusters
         within, between = np.zeros(k + 1), np.zeros(k + 1)
         for i in range(len(K)):
             for j in range(len(K)):
@@ -214,12 +240,9 @@ class OperatorContract(_Contract):
         if (graph := op.sparse_matrix()) is not None:
             self.assert_close(graph.toarray(), K, K)
 
-    @laws
-    @given(st.data())
-    def test_the_objective_of_a_partition_is_that_of_the_plain_matrix(self, data):
-        op, K = self.pair(data.draw(self.rows), None)
-        labels, k = data.draw(partitions(len(K)))
-        weights = data.draw(sample_weights(len(K)))
+    def the_objective_of_a_partition_is_that_of_the_plain_matrix(self, case):
+        op, K = self.pair(case.X, None)
+        labels, k, weights = case.labels, case.n_clusters, case.weights
         objective = weights @ np.diagonal(K)
         for c in range(k):
             mass = np.where(labels == c, weights, 0.0)
@@ -228,11 +251,8 @@ class OperatorContract(_Contract):
         assert partition.backend is op.backend
         self.assert_close(partition.objective, objective, K, mass=2.0 * weights.sum())
 
-    @laws
-    @given(st.data())
-    def test_psd_flag_is_borne_out_by_the_smallest_eigenvalue(self, data):
-        X = data.draw(self.rows)
-        op, K = self.make(X), self.dense(X)
+    def psd_flag_is_borne_out_by_the_smallest_eigenvalue(self, case):
+        op, K = self.pair(case.X, None)
         values = np.linalg.eigvalsh(K)
         if op.psd is True:
             assert values[0] >= -1e-10 * max(np.abs(values).max(), 1e-300)
@@ -263,11 +283,12 @@ class CrossContract(_Contract):
     def pair(self, X, Y):
         return self.make(X, Y), self.dense(X, Y)
 
-    @laws
-    @given(st.data())
-    def test_diag_is_the_kernel_of_each_new_sample_with_itself(self, data):
-        X, Y = data.draw(self.rows), data.draw(self.columns)
-        op, wanted = self.make(X, Y), self.self_values(X, Y)
+    def check_laws(self, case):
+        super().check_laws(case)
+        self.diag_is_the_kernel_of_each_new_sample_with_itself(case)
+
+    def diag_is_the_kernel_of_each_new_sample_with_itself(self, case):
+        op, wanted = self.make(case.X, case.Y), self.self_values(case.X, case.Y)
         if wanted is None:
             with pytest.raises(ValueError, match="new samples"):
                 op.diag()

@@ -84,7 +84,7 @@ def problem(family, seed, n=None, max_clusters=6):
     There are more distinct samples of positive weight than clusters, so that no stage leaves nothing to explain.
     """
     rng = np.random.default_rng([seed, list(FAMILIES).index(family)])
-    n = int(rng.integers(8, 33)) if n is None else n
+    n = int(rng.integers(8, 25)) if n is None else n
     K = FAMILIES[family](rng, n)
     weights = some_weights(rng, n, ("ones", "positive", "a third zero", "counts")[seed % 4])
     distinct = len(np.unique(np.round(K[weights > 0], 9), axis=0))
@@ -174,9 +174,9 @@ def test_where_a_stage_leaves_nothing_to_explain_the_first_of_equal_candidates_i
 @pytest.mark.parametrize("max_iter", [1, 2, 4])
 def test_runs_cut_short_by_max_iter_end_where_plain_runs_cut_short_do(max_iter):
     for seed in range(12):
-        K = gaussian(2.0 * np.random.default_rng(seed).standard_normal((40, 3)))
-        result = global_kernel_kmeans(DenseKernel(K), np.ones(40), n_clusters=5, how="exact", max_iter=max_iter)
-        assert_same_path(result, oracle.exact_search(K, np.ones(40), 5, max_iter), K, np.ones(40))
+        K = gaussian(2.0 * np.random.default_rng(seed).standard_normal((30, 3)))
+        result = global_kernel_kmeans(DenseKernel(K), np.ones(30), n_clusters=5, how="exact", max_iter=max_iter)
+        assert_same_path(result, oracle.exact_search(K, np.ones(30), 5, max_iter), K, np.ones(30))
 
 
 def global_kmeans(X, n_clusters):
@@ -223,9 +223,9 @@ def objectives_together_and_apart(K, weights, labels, k):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_run_that_meets_another_ends_where_it_would_have_ended_by_itself(seed):
-    X = np.random.default_rng(seed).standard_normal((250, 4)) + groups(250, seed)[:, :1]
-    K, weights = gaussian(X), np.ones(250)
-    labels = np.zeros(250, dtype=np.intp)
+    X = np.random.default_rng(seed).standard_normal((150, 4)) + groups(150, seed)[:, :1]
+    K, weights = gaussian(X), np.ones(150)
+    labels = np.zeros(150, dtype=np.intp)
     for k in range(1, 6):
         together, apart, best = objectives_together_and_apart(K, weights, labels, k)
         np.testing.assert_allclose(together, apart, rtol=1e-11)
@@ -321,7 +321,7 @@ def backwards_run(work, tasks, threads):
 def test_the_order_in_which_candidates_are_worked_on_changes_nothing(family, max_iter, monkeypatch):
     monkeypatch.setattr(candidate_search, "BLOCK", 1)
     for seed in range(4):  # each kind of weights once
-        K, weights, k = problem(family, seed, n=30)
+        K, weights, k = problem(family, seed, n=20)
         options = {"n_clusters": k, "how": "exact", "max_iter": max_iter}
         with monkeypatch.context() as patch:
             patch.setattr(candidate_search, "thread_count", lambda: 1)
@@ -334,7 +334,7 @@ def test_the_order_in_which_candidates_are_worked_on_changes_nothing(family, max
 @pytest.mark.parametrize("how", SEARCHES)
 @pytest.mark.parametrize("family", ["cloud", "grid, linear", "repeated samples", "low rank, indefinite"])
 def test_a_search_repeated_finds_the_same_path(family, how):
-    K, weights, k = problem(family, 3, n=60)
+    K, weights, k = problem(family, 3, n=40)
     options = {"n_clusters": k, "how": how, "n_exemplars": 8}
     first = global_kernel_kmeans(DenseKernel(K), weights, **options)
     assert all(identical(first, global_kernel_kmeans(DenseKernel(K), weights, **options)) for _ in range(3))

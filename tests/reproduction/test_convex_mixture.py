@@ -30,11 +30,11 @@ def _forget():
 
 @pytest.fixture
 def few_points(monkeypatch):
-    """Samples of 105 points, 8 of them misplaced in each view."""
+    """Samples of 63 points, 5 of them misplaced in each view."""
 
     def samples(restarts, seed):
         return [
-            make_corrupted_views(5, 2, n_samples=105, n_corrupted=8, random_state=r) for r in streams(seed, restarts)
+            make_corrupted_views(5, 2, n_samples=63, n_corrupted=5, random_state=r) for r in streams(seed, restarts)
         ]
 
     monkeypatch.setattr(rows, "samples", samples)

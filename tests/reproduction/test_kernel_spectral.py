@@ -59,7 +59,7 @@ def small(monkeypatch):
         views[name] = sparse.csr_array(counts)
     monkeypatch.setattr("kernelweave.datasets.load_benchmark", lambda name: Bunch(views=views, target=target))
     monkeypatch.setattr(rows, "SAMPLES", 60)
-    monkeypatch.setattr(rows, "EVALUATIONS", 4)
+    monkeypatch.setattr(rows, "EVALUATIONS", 2)
     _forget()
     yield views
     _forget()
