@@ -242,11 +242,16 @@ class HostBackend:
 
     def asymmetry(self, K: Array) -> tuple[float, float, int, int]:
         """Return the largest difference from the transpose."""
-        loop = self._loops.worst_asymmetry
-        results = for_ranges(lambda lo, hi: loop(K, lo, hi), K.shape[0], width=MIRRORED_ROWS, elements=K.size)
-        ranges: list[tuple[float, float, int, int]] = list(results)  # type: ignore[arg-type]
-        worst = max(ranges, key=lambda result: (np.isinf(result[1]), result[0]))
-        return worst[0], max(result[1] for result in ranges), worst[2], worst[3]
+        take = self._loops.asymmetry_pieces
+        found = np.empty((-(-len(K) // MIRRORED_ROWS), 4))
+        share_pieces(
+            lambda tickets, width, waits: take(K, found, tickets, width, waits),
+            len(K),
+            elements=K.size,
+            width=MIRRORED_ROWS,
+        )
+        gap, _, row, col = max(found.tolist(), key=lambda piece: (np.isinf(piece[1]), piece[0]))
+        return gap, float(found[:, 1].max()), int(row), int(col)
 
     def block(self, K: Array, rows: Index, cols: Index) -> Array:
         """Return a copy of a block."""

@@ -205,6 +205,13 @@ def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]
     return float(gaps[i, j]), peak, int(i) + lo, int(j)
 
 
+def asymmetry_pieces(K: Array, found: Floats, tickets: Ints, width: int, waits: bool) -> bool:
+    """Take pieces of ``worst_asymmetry`` likewise and write what is found, one row of ``found`` each."""
+    for lo, hi in _pieces(tickets, len(K), width):
+        found[lo // width] = worst_asymmetry(K, lo, hi)
+    return waits and tickets[1] >= len(found)
+
+
 # Rows of distances, and graphs: indptr, indices and data are those of a sparse matrix by rows.
 
 

@@ -123,20 +123,20 @@ def for_ranges(
     return pool.run(part, ranges, threads)
 
 
-def share_pieces(work: Callable[[Ints, int, bool], bool], n: int, *, elements: int) -> None:
+def share_pieces(work: Callable[[Ints, int, bool], bool], n: int, *, elements: int, width: int | None = None) -> None:
     """Have threads take pieces of ``range(n)`` from within a compiled loop until none is left.
 
     ``work(tickets, width, waits)`` takes pieces of ``width`` that nobody has begun, counted by ``tickets``. It returns
-    whether all are done, for which the caller, who ``waits``, looks for a short while. What is written for a place must
-    not depend on the pieces. For work of a millisecond and less, which threads of the interpreter would wait for.
+    whether all are done, for which the caller, who ``waits``, looks for a short while. Give ``width`` where what is
+    written depends on the pieces. For work of a few milliseconds, where turns at the interpreter count.
     """
     tickets = np.zeros(2, dtype=np.int64)
     threads = _worthwhile(elements)
     if threads <= 1:
-        work(tickets, max(n, 1), True)
+        work(tickets, width or max(n, 1), True)
         return
-    width = max(PIECE_WIDTH, -(-n // (PIECES_EACH * threads)))
-    pool.run_together(lambda waits: work(tickets, width, waits), threads)
+    wide = width or max(PIECE_WIDTH, -(-n // (PIECES_EACH * threads)))
+    pool.run_together(lambda waits: work(tickets, wide, waits), threads)
 
 
 def _worthwhile(elements: int) -> int:

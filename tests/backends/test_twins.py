@@ -26,6 +26,7 @@ LOOPS = (
     "assign_by_size",
     "candidate_gains",
     "worst_asymmetry",
+    "asymmetry_pieces",
 )
 
 
@@ -377,6 +378,22 @@ def test_worst_asymmetry_equals_its_twin_and_its_definition(K, dtype, rng, noise
         assert lo <= i < hi
         assert j >= i
         assert differences[i - lo, j] == pytest.approx(difference, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("loops", [row_loops, numpy_loops], ids=["numba", "numpy"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_asymmetry_is_found_piece_by_piece(loops, dtype):
+    K = np.random.default_rng(0).standard_normal((141, 141)).astype(dtype)
+    found, tickets = np.full((3, 4), -9.0), np.array([1, 1])
+    assert loops.asymmetry_pieces(K, found, tickets, 60, True)
+    assert tickets[1] == 3
+    assert (found[0] == -9.0).all()  # another thread has it
+    for piece, (lo, hi) in ((1, (60, 120)), (2, (120, 141))):
+        assert tuple(found[piece]) == loops.worst_asymmetry(K, lo, hi)
+    tickets[1] = 2
+    assert not loops.asymmetry_pieces(K, found, tickets, 60, True)
+    tickets[1] = 3
+    assert not loops.asymmetry_pieces(K, found, tickets, 60, False)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

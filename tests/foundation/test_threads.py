@@ -268,7 +268,8 @@ def test_pieces_are_not_too_narrow_and_nothing_is_one_piece(monkeypatch):
     for threads, n in ((1, 0), (1, 5), (16, 0), (16, 5)):
         monkeypatch.setattr(threads_module, "thread_count", lambda threads=threads: threads)
         share_pieces(lambda tickets, width, waits: not waits or not widths.append(width), n, elements=MUCH)
-    assert widths == [1, 5, 512, 512]
+        share_pieces(lambda tickets, width, waits: not waits or not widths.append(width), n, elements=MUCH, width=7)
+    assert widths == [1, 7, 5, 7, 512, 7, 512, 7]
 
 
 def test_who_takes_part_is_waited_for_unless_all_is_done():

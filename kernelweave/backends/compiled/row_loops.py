@@ -8,6 +8,7 @@ Importing this module compiles nothing; the first call does, and the result is k
 import numpy as np
 from numba import njit
 
+from kernelweave.backends.compiled.symmetry import asymmetry_pieces as asymmetry_pieces
 from kernelweave.backends.compiled.symmetry import worst_asymmetry as worst_asymmetry
 from kernelweave.backends.compiled.tickets import all_done, next_piece, piece_is_done
 from kernelweave.foundation.array_types import Array, Floats, Ints

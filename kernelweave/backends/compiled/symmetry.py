@@ -14,7 +14,8 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from kernelweave.foundation.array_types import Array
+from kernelweave.backends.compiled.tickets import all_done, next_piece, piece_is_done
+from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Rows and columns of a tile: it, its mirror image and the next ones fit into the second-level cache.
 TILE = 64
@@ -36,6 +37,27 @@ def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]
     Tiles with different bits are looked at once more. See the twin.
     """
     return _worst_asymmetry(K, K.view(np.int64 if K.itemsize == 8 else np.int32), lo, hi)
+
+
+def asymmetry_pieces(K: Array, found: Floats, tickets: Ints, width: int, waits: bool) -> bool:
+    """Take pieces of ``worst_asymmetry``, each some rows, as long as there are any; see the twin."""
+    return bool(_asymmetry_pieces(K, K.view(np.int64 if K.itemsize == 8 else np.int32), found, tickets, width, waits))
+
+
+@njit(nogil=True, cache=True)
+def _asymmetry_pieces(K: Array, bits: Array, found: Floats, tickets: Ints, width: int, waits: bool) -> bool:
+    count = found.shape[0]
+    piece = next_piece(tickets)
+    while piece < count:
+        lo = piece * width
+        gap, largest, row, col = _worst_asymmetry(K, bits, lo, min(lo + width, K.shape[0]))
+        found[piece, 0] = gap
+        found[piece, 1] = largest
+        found[piece, 2] = row
+        found[piece, 3] = col
+        piece_is_done(tickets)
+        piece = next_piece(tickets)
+    return waits and all_done(tickets, count)
 
 
 @njit(nogil=True, cache=True)
