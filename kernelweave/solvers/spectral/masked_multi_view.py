@@ -104,6 +104,12 @@ class ObservedPairs:
         return np.asarray(self.root[:, None] * self.vectors * extension(self.values))
 
 
+def _stored_where_it_is(op: KernelOperator) -> DenseKernel:
+    """Return a kernel as a matrix, which is not copied if it is one already; all columns are the whole of another."""
+    matrix = op.stored_matrix()
+    return DenseKernel(op.columns(np.arange(op.n_samples)) if matrix is None else matrix, backend=op.backend)
+
+
 def shares_in_common(patterns: Bools, others: Bools, coefficients: Floats) -> Floats:
     """Return the share of the coefficients of the views that two patterns have in common."""
     return np.asarray((patterns * coefficients) @ others.T / coefficients.sum())
@@ -126,9 +132,8 @@ class ObservedSpectrum:
         self._overlap = Overlap.of(views.observed)
         graphs = [op.sparse_matrix() for op in views.operators]
         self._sparse = all(graph is not None for graph in graphs)
-        # All columns are the whole kernel, which stays where it is.
         self._parts: list[Any] = [
-            GraphKernel(graph) if self._sparse else DenseKernel(op.columns(np.arange(op.n_samples)), backend=op.backend)
+            GraphKernel(graph) if self._sparse else _stored_where_it_is(op)
             for op, graph in zip(views.operators, graphs, strict=True)
         ]
 
