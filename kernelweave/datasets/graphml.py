@@ -158,8 +158,8 @@ def _end(path, document, name):
         document.weight_keys[document.open_key] = text
     elif tag == "key":
         document.open_key = None
-    elif tag == "data" and document.open_edge is not None and document.open_key in document.weight_keys:
-        document.weight = text
+    elif tag == "data" and document.open_key in document.weight_keys:
+        document.weight = text  # of a node it does no harm: every edge begins with the default
     elif tag == "edge" and document.open_edge is not None:
         line, ends = document.open_edge
         weight = 1.0 if document.weight is None else edge_weight(path, line, document.weight)

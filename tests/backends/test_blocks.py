@@ -218,6 +218,21 @@ def test_a_value_is_kept_while_it_is_held_and_forgotten_after():
     assert {n for values in there.places._shard.values.values() for n in values} == {x.node.number}
 
 
+def test_a_value_that_nobody_holds_any_more_is_read_by_what_was_written_down_and_forgotten_after():
+    there = backend()
+    x = there.array(VALUES)
+    y = x * 2.0
+    there.total(y)  # from here on it is kept
+    number = y.node.number
+    z = y + 1.0
+    del y
+    gc.collect()
+    assert all(number in values for values in there.places._shard.values.values())
+    np.testing.assert_array_equal(there.host(z), 2.0 * VALUES + 1.0)
+    assert not any(number in known for known in there.places.known)
+    assert not any(number in values for values in there.places._shard.values.values())
+
+
 def test_where_blocks_are_streamed_samples_are_loaded_again_and_never_kept():
     there = backend(streams=True)
     loads = []

@@ -236,6 +236,12 @@ def test_numbers_of_any_kind(dtype):
     np.testing.assert_array_equal(model.predict(table), expected.predict(table))
 
 
+@pytest.mark.parametrize("name", ["linear", "rbf"])
+def test_samples_far_from_the_origin_are_moved_to_their_mean(name):
+    far = A + 1e7  # squares of such numbers would leave two digits of the distances
+    assert_equal_fits(clone(MODELS[name]).fit(lazy(far)), clone(MODELS[name]).fit(far))
+
+
 def test_chunks_of_columns_and_empty_chunks():
     model = clone(SINGLE["linear"]).fit(lazy(A, (0, 100, 0, 200), (2, 3)))
     assert_equal_fits(model, in_one_process("linear"))

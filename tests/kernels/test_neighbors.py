@@ -353,6 +353,7 @@ def test_approximate_search_finds_nine_of_ten_neighbours(monkeypatch):
 
 def test_cells_that_are_all_searched_give_the_exact_neighbours(monkeypatch):
     X = np.vstack([clustered(350), clustered(50)[:49]])
+    X -= X[7]  # a row at the origin has products of zero with all rows, itself among them
     exact = nearest_others(X, 10, RNG)
     one_cell = in_cells(X, 10)
     np.testing.assert_array_equal(one_cell.indices, exact.indices)
@@ -484,6 +485,17 @@ def test_recall_is_the_share_of_neighbours_that_are_near_enough():
     X = clustered(400)
     wrong = Neighbors(np.zeros((400, 3), dtype=int), np.full((400, 3), 1e9))
     assert measured_recall(X, wrong, np.random.default_rng(0)) == 0.0
+
+
+@pytest.mark.parametrize("tile", [50, 4096])  # several tiles, and one
+def test_recall_is_measured_against_the_nearest_of_all_other_rows(tile, monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "RECALL_TILE_ROWS", tile)
+    X = clustered(200)
+    X -= X[7]  # a row at the origin has products of zero with all rows, itself among them
+    near = nearest_others(X, 6, RNG)
+    assert measured_recall(X, near.first(3), np.random.default_rng(0)) == 1.0
+    next_ones = Neighbors(near.indices[:, 3:], near.distances[:, 3:])
+    assert measured_recall(X, next_ones, np.random.default_rng(0)) == 0.0
 
 
 def test_a_missing_library_is_named_with_its_extra(monkeypatch):

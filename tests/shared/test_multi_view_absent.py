@@ -21,6 +21,7 @@ from kernelweave import (
     load_model,
     save_model,
 )
+from kernelweave.estimators.graph import graph_start
 from tests.reference import masked_multi_view as oracle
 
 CLASSES = {"k-means": MultiViewKernelKMeans, "spectral": MultiViewSpectralClustering}
@@ -419,3 +420,18 @@ def test_the_start_from_a_graph_is_that_of_graph_fusion_also_where_nothing_is_ab
     default = MultiViewKernelKMeans(3, random_state=0).fit(views)
     np.testing.assert_array_equal(named.labels_, default.labels_)
     assert named.objective_ == default.objective_
+
+
+@pytest.mark.parametrize("views", [COMPLETE, VIEWS], ids=["complete", "with absent"])
+def test_the_start_from_a_graph_cuts_the_graph_of_graph_fusion(views, monkeypatch):
+    real = graph_start.cut_clusters
+    cut = []
+
+    def watch(affinity, *arguments, **options):
+        cut.append(affinity)
+        return real(affinity, *arguments, **options)
+
+    monkeypatch.setattr(graph_start, "cut_clusters", watch)
+    fitted(CLASSES["k-means"], views, init="graph")
+    fused = GraphFusionClustering(K, check_views=False, random_state=0).fit(views)
+    np.testing.assert_allclose(cut[0].toarray(), fused.affinity_.toarray(), rtol=1e-9)

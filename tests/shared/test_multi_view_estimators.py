@@ -508,6 +508,8 @@ def test_equal_weights_are_the_same_for_every_exponent(cls):
         np.testing.assert_allclose(model.view_weights_, [1 / 3] * 3)
         np.testing.assert_allclose(model.kernel_coefficients_, [1 / 3] * 3)
         np.testing.assert_array_equal(model.labels_, models[0].labels_)
+        np.testing.assert_array_equal(model.predict(VIEWS), model.labels_)
+        np.testing.assert_array_equal(model.predict(NEW), models[-1].predict(NEW))
     assert models[3].p_ == np.inf
     assert not hasattr(models[3], "p_path_")
 
@@ -763,6 +765,16 @@ def test_a_search_looks_at_no_fewer_samples_than_clusters_and_leaves_out_none_fo
     weights = np.where(np.arange(N) % 3 == 0, 0.0, 1.0)
     MultiViewKernelKMeans(3, kernel="linear", **SEEDED).fit(CLEAR, sample_weight=weights)
     assert sizes == [5, N]
+
+
+def test_samples_of_a_search_are_drawn_from_those_that_have_a_weight():
+    views, _ = overlapping(20, seed=2, spread=2.0)
+    there = np.arange(60) % 3 > 0
+    options = {"kernel": "linear", "init_size": 15, **SEEDED}
+    weighted = MultiViewKernelKMeans(5, **options).fit(views, sample_weight=there)
+    alone = MultiViewKernelKMeans(5, **options).fit([X[there] for X in views])
+    np.testing.assert_array_equal(weighted.labels_[there], alone.labels_)
+    np.testing.assert_allclose(weighted.objective_path_, alone.objective_path_)
 
 
 def watched_purposes(monkeypatch):
