@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint compiled uncompiled minimum package bench mutants docs clean
+.PHONY: demo test lint compiled uncompiled minimum environments package bench mutants docs clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelweave needs Python 3.11 or newer; set PYTHON=...")'
@@ -82,6 +82,9 @@ $(MINIMUM)/.installed: pyproject.toml scripts/lowest.py
 	$(MINIMUM)/bin/python -m pip --quiet --disable-pip-version-check install --constraint $(MINIMUM)/lowest.txt \
 		-e '.[$(subst $(space),$(comma),$(MINIMUM_EXTRAS))]' pytest pytest-xdist hypothesis psutil
 	@touch $@
+
+# What `test` and `minimum` run in: with --jobs=2, one is installed while the other waits for the disk.
+environments: $(VENV)/.dev $(MINIMUM)/.installed
 
 # Old versions warn of what newer ones beside them have deprecated: matplotlib 3.9 calls names of an older pyparsing.
 minimum: export PYTHONDONTWRITEBYTECODE :=
