@@ -36,12 +36,17 @@ def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]
 
     Tiles with different bits are looked at once more. See the twin.
     """
-    return _worst_asymmetry(K, K.view(np.int64 if K.itemsize == 8 else np.int32), lo, hi)
+    return _worst_asymmetry(K, _bits(K), lo, hi)
 
 
 def asymmetry_pieces(K: Array, found: Floats, tickets: Ints, width: int, waits: bool) -> bool:
     """Take pieces of ``worst_asymmetry``, each some rows, as long as there are any; see the twin."""
-    return bool(_asymmetry_pieces(K, K.view(np.int64 if K.itemsize == 8 else np.int32), found, tickets, width, waits))
+    return bool(_asymmetry_pieces(K, _bits(K), found, tickets, width, waits))
+
+
+def _bits(K: Array) -> Array:
+    """Return the entries as integers."""
+    return K.view(np.int64 if K.itemsize == 8 else np.int32)
 
 
 @njit(nogil=True, cache=True)

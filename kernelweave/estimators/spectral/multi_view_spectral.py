@@ -399,9 +399,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
     ) -> None:
         """Cluster samples over the views that pairs of them have in common."""
         graphs = all(kernel.is_graph for kernel in fitted.kernels)
-        with config_context(
-            device=None if graphs else get_config().device
-        ):  # a sum of graphs is made here, then placed
+        device = None if graphs else get_config().device  # a sum of graphs is made on the host, then placed
+        with config_context(device=device):
             kernels = normalized_views(
                 fitted, views, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
             )
