@@ -106,8 +106,8 @@ def best_seconds(function, repeats=7):
     return min(taken), result
 
 
-def measure(threads, sizes, dtype):
-    """Print what each kernel took, one line of JSON for each."""
+def measure(threads, sizes, dtype, alone):
+    """Print what each kernel took, one line of JSON for each; ``alone`` leaves the textbook loop out."""
     from benchmarks.baselines import textbook_kernel_kmeans
     from kernelweave import KernelKMeans
 
@@ -122,17 +122,20 @@ def measure(threads, sizes, dtype):
             model = KernelKMeans(K, kernel="precomputed", init=start)
             model.fit(matrix)
             ours, model = best_seconds(lambda m=matrix, s=start: KernelKMeans(K, kernel="precomputed", init=s).fit(m))
-            theirs, (labels, _) = best_seconds(lambda m=matrix, s=start: textbook_kernel_kmeans(m, s, K))
+            theirs = np.nan
+            labels = model.labels_
+            if not alone:
+                theirs, (labels, _) = best_seconds(lambda m=matrix, s=start: textbook_kernel_kmeans(m, s, K))
             read, _ = best_seconds(matrix.sum, 5)
             found = {"name": name, "n": n, "threads": threads, "ours": ours, "theirs": theirs, "read": read}
             found |= {"steps": int(model.n_iter_), "same": bool(np.array_equal(labels, model.labels_))}
             print(json.dumps(found), flush=True)
 
 
-def stored(threads, sizes, dtype):
+def stored(threads, sizes, dtype, alone=False):
     """Yield what fits on stored kernels took, from a process with so many threads."""
     command = [sys.executable, "-m", "benchmarks.cores", "--here", "--threads", str(threads), "--dtype", dtype]
-    command += ["--sizes", *(str(n) for n in sizes)]
+    command += ["--sizes", *(str(n) for n in sizes), *(["--alone"] if alone else [])]
     with subprocess.Popen(command, env=os.environ | limits(threads), stdout=subprocess.PIPE, text=True) as process:
         yield from map(json.loads, process.stdout)
     if process.returncode:
@@ -224,21 +227,22 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=THREADS)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
+    parser.add_argument("--alone", action="store_true", help="without the textbook loop, which is slow in float32")
     parser.add_argument("--here", action="store_true", help="in this process, with the threads it has")
     options = parser.parse_args()
     if options.here and options.what != ["stored"]:
         measure_case(options.what[0])
         return
     if options.here:
-        measure(options.threads[0], options.sizes, options.dtype)
+        measure(options.threads[0], options.sizes, options.dtype, options.alone)
         return
     counts = available(options.threads)
     if len(counts) < len(options.threads):
         print(f"this machine has {os.cpu_count()} threads")
-    alone = {}
+    firsts = {}
     for threads in counts if "stored" in options.what else ():
-        for found in stored(threads, options.sizes, options.dtype):
-            first = alone.setdefault((found["name"], found["n"]), found)
+        for found in stored(threads, options.sizes, options.dtype, options.alone):
+            first = firsts.setdefault((found["name"], found["n"]), found)
             print(stored_line(found, first), flush=True)
     for what in options.what:
         for found in efficiency(what, counts) if what in CASES else ():
