@@ -122,13 +122,14 @@ def measure(threads, sizes, dtype, alone):
             model = KernelKMeans(K, kernel="precomputed", init=start)
             model.fit(matrix)
             ours, model = best_seconds(lambda m=matrix, s=start: KernelKMeans(K, kernel="precomputed", init=s).fit(m))
-            theirs = np.nan
-            labels = model.labels_
+            theirs = None
+            same = None
             if not alone:
                 theirs, (labels, _) = best_seconds(lambda m=matrix, s=start: textbook_kernel_kmeans(m, s, K))
+                same = bool(np.array_equal(labels, model.labels_))
             read, _ = best_seconds(matrix.sum, 5)
             found = {"name": name, "n": n, "threads": threads, "ours": ours, "theirs": theirs, "read": read}
-            found |= {"steps": int(model.n_iter_), "same": bool(np.array_equal(labels, model.labels_))}
+            found |= {"steps": int(model.n_iter_), "same": same}
             print(json.dumps(found), flush=True)
 
 
@@ -142,15 +143,17 @@ def stored(threads, sizes, dtype, alone=False):
         raise subprocess.CalledProcessError(process.returncode, command)
 
 
-def stored_line(found, alone):
-    """Return a line on a fit; ``alone`` is what was found with the first number of threads."""
+def stored_line(found, first):
+    """Return a line on a fit; ``first`` is what was found with the first number of threads."""
     ours, theirs, read = (found[name] for name in ("ours", "theirs", "read"))
-    share = alone["threads"] * alone["ours"] / (found["threads"] * ours)
+    share = first["threads"] * first["ours"] / (found["threads"] * ours)
+    beside = ""
+    if theirs is not None:
+        end = "same" if found["same"] else "another"
+        beside = f"textbook {1e3 * theirs:.0f} ms, ratio {theirs / ours:.1f}, {end} end, "
     return (
-        f"{found['name']} {found['n']} {found['threads']} threads: ours {1e3 * ours:.0f} ms, "
-        f"textbook {1e3 * theirs:.0f} ms, ratio {theirs / ours:.1f}, {ours / read:.1f} times K.sum() "
-        f"({1e3 * read:.1f} ms), efficiency {share:.2f}, {found['steps']} steps, "
-        f"{'same' if found['same'] else 'another'} end"
+        f"{found['name']} {found['n']} {found['threads']} threads: ours {1e3 * ours:.0f} ms, {beside}"
+        f"{ours / read:.1f} times K.sum() ({1e3 * read:.1f} ms), efficiency {share:.2f}, {found['steps']} steps"
     )
 
 
