@@ -16,7 +16,17 @@ import numpy as np
 
 from benchmarks.cores import K, limits, pendigits, synthetic
 
-VERBS = ("asymmetry", "cluster_sums", "move_sums", "nearest", "within_sums", "moves", "moved_sums_of", "segment_sums")
+VERBS = (
+    "asymmetry",
+    "cluster_sums",
+    "move_sums",
+    "_move_and_assign",
+    "nearest",
+    "within_sums",
+    "moves",
+    "moved_sums_of",
+    "segment_sums",
+)
 FITS = 7
 
 

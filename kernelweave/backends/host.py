@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import qr
 
+from kernelweave.backends.numpy_loops import PART
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Tile
 from kernelweave.backends.tiling import MOST_COLUMNS, PIECES, ROWS, WIDEST, Tiling
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
@@ -84,6 +85,11 @@ class HostBackend:
         from kernelweave.backends.compiled.candidate_search import run_candidates
 
         return run_candidates
+
+    @property
+    def move_and_assign(self) -> Callable[..., tuple[Floats, Assignment]] | None:
+        """A step on a stored kernel in one; compiled only."""
+        return None if self.name == "numpy" else self._move_and_assign
 
     @property
     def graph_moves(self) -> ModuleType | None:
@@ -306,6 +312,40 @@ class HostBackend:
             elements=3 * moves.count * sums.shape[1],
         )
 
+    def _move_and_assign(
+        self,
+        sums: Floats,
+        K: Array,
+        moves: Moves,
+        weights: Floats,
+        totals: Floats,
+        tolerance: float,
+        diag: Floats,
+    ) -> tuple[Floats, Assignment]:
+        """Update cluster sums, and decide with one waking of the threads where samples go next."""
+        from kernelweave.backends.compiled.steps import decide_rest, step_pieces
+
+        labels = moves.labels
+        order = _order_of_ways(moves, len(sums))
+        ways = np.stack([moves.samples[order], moves.old[order], moves.new[order]])
+        carried = weights[ways[0]]
+        clusters = np.stack([totals, _slopes(totals)])
+        n_parts = -(-len(labels) // PART)
+        parts = np.empty((n_parts, len(sums)))
+        out = np.empty_like(labels)
+        values = np.empty(len(labels))
+        leads = np.full(n_parts, np.nan)
+        decided: tuple[Any, ...] = (labels, weights, clusters, tolerance, sums, parts, out, values, leads)
+        share_pieces(
+            lambda tickets, width, waits: step_pieces(K, ways, carried, tickets, width, waits, *decided),
+            len(labels),
+            elements=3 * moves.count * len(labels) + sums.size,
+            multiple=PART,
+        )
+        if np.isnan(leads).any():
+            decide_rest(*decided)
+        return self._sum_of_parts(parts), Assignment(out, diag + values, float(leads.min()))
+
     def candidate_gains(self, K: Array, diag: Floats, distances: Floats, weights: Floats) -> Floats:
         """Return the gain every sample is sure of as a new centre."""
         gains = np.empty(len(K))
@@ -421,9 +461,14 @@ class HostBackend:
 
     def within_sums(self, sums: Floats, labels: Ints, weights: Floats) -> Floats:
         """Return the kernel summed over the pairs inside each cluster."""
-        within = np.zeros(len(sums))
-        self._loops.add_within(sums, labels, weights, within)
-        return within
+        parts = np.empty((-(-len(labels) // PART), len(sums)))
+        self._loops.add_within(sums, labels, weights, parts, 0, len(labels))
+        return self._sum_of_parts(parts)
+
+    def _sum_of_parts(self, parts: Floats) -> Floats:
+        total = np.empty(parts.shape[1])
+        self._loops.add_parts(parts, total)
+        return total
 
     def cluster_products(self, sums: Floats, labels: Ints, weights: Floats) -> Floats:
         """Return the kernel summed over the pairs of two clusters."""

@@ -12,6 +12,9 @@ import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 
+# Samples whose sums inside of clusters are added up by themselves.
+PART = 128
+
 _TAKING = threading.Lock()  # while a piece is taken
 
 
@@ -66,9 +69,19 @@ def _pieces(tickets: Ints, n: int, width: int) -> Iterator[tuple[int, int]]:
             tickets[1] += 1
 
 
-def add_within(sums: Floats, labels: Ints, weights: Floats, out: Floats) -> None:
-    """Add weights[i] * sums[labels[i], i] to out[labels[i]]."""
-    out += np.bincount(labels, weights * sums[labels, np.arange(len(labels))], len(out))
+def add_within(sums: Floats, labels: Ints, weights: Floats, parts: Floats, lo: int, hi: int) -> None:
+    """Write the sums of weights[i] * sums[labels[i], i] by cluster, in one row of ``parts`` for every PART samples."""
+    samples = np.arange(lo, hi)
+    values = weights[lo:hi] * sums[labels[lo:hi], samples]
+    first = lo // PART
+    rows, k = parts[first : -(-hi // PART)].shape
+    cells = (samples // PART - first) * k + labels[lo:hi]
+    parts[first : first + rows] = np.bincount(cells, values, rows * k).reshape(rows, k)
+
+
+def add_parts(parts: Floats, out: Floats) -> None:
+    """Write the sum of all rows."""
+    out[:] = parts.sum(axis=0)
 
 
 def nearest(

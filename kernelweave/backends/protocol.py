@@ -70,6 +70,13 @@ class Backend(Protocol):
         """Runs of kernel k-means from many candidates on a stored kernel."""
 
     @property
+    def move_and_assign(self) -> Callable[..., tuple[Floats, Assignment]] | None:
+        """A step on a stored kernel: ``move_sums``, ``within_sums`` and ``nearest`` without coefficients, in one.
+
+        Called with ``(sums, K, moves, weights, totals, tolerance, diag)``, where ``totals`` are those after the moves.
+        """
+
+    @property
     def graph_moves(self) -> Any | None:
         """Growing clusters of a graph and moving single nodes between them: ``grow``, ``best_splits``, ``sweep``,
         ``farthest``.

@@ -123,19 +123,22 @@ def for_ranges(
     return pool.run(part, ranges, threads)
 
 
-def share_pieces(work: Callable[[Ints, int, bool], bool], n: int, *, elements: int, width: int | None = None) -> None:
+def share_pieces(
+    work: Callable[[Ints, int, bool], bool], n: int, *, elements: int, width: int | None = None, multiple: int = 1
+) -> None:
     """Have threads take pieces of ``range(n)`` from within a compiled loop until none is left.
 
     ``work(tickets, width, waits)`` takes pieces of ``width`` that nobody has begun, counted by ``tickets``. It returns
     whether all are done, for which the caller, who ``waits``, looks for a short while. Give ``width`` where what is
-    written depends on the pieces. For work of a few milliseconds, where turns at the interpreter count.
+    written depends on the pieces; without it they follow the number of threads and begin at multiples of ``multiple``.
+    For work of a few milliseconds, where turns at the interpreter count.
     """
     tickets = np.zeros(2, dtype=np.int64)
     threads = _worthwhile(elements)
     if threads <= 1:
         work(tickets, width or max(n, 1), True)
         return
-    wide = width or max(PIECE_WIDTH, -(-n // (PIECES_EACH * threads)))
+    wide = width or -(-max(PIECE_WIDTH, -(-n // (PIECES_EACH * threads))) // multiple) * multiple
     pool.run_together(lambda waits: work(tickets, wide, waits), threads)
 
 

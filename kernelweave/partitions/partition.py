@@ -105,7 +105,6 @@ class Partition(ABC):
             return
         if moves.count == 0:
             return
-        self._update(moves)
         values = [self._counted, self.weights, self._masses]
         members, totals, masses = self.backend.moved_sums_of(moves, values, self.n_clusters)
         self.members = self.members + members.astype(np.intp)
@@ -114,6 +113,7 @@ class Partition(ABC):
         self._cluster_masses = np.where(filled, self._cluster_masses + masses, 0.0)
         self._n_moves += moves.count
         self._moved_weight += moves.count * float(self.totals.max())
+        self._update(moves)
         self._update_norms()
 
     def go_to(self, labels: BackendArray) -> None:

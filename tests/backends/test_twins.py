@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kernelweave.backends import numpy_loops
 from kernelweave.backends.compiled import row_loops, symmetry
+from kernelweave.backends.numpy_loops import PART
 from kernelweave.backends.registry import BACKENDS, get_backend
 from tests.strategies import generators, indefinite_kernels, psd_kernels
 
@@ -18,6 +19,7 @@ LOOPS = (
     "scatter_pieces",
     "move_pieces",
     "add_within",
+    "add_parts",
     "nearest",
     "nearest_scaled",
     "nearest_means",
@@ -125,16 +127,33 @@ def test_pieces_are_taken_from_the_first_that_nobody_has_begun(loops, case, widt
         np.testing.assert_array_equal(found, wanted)
 
 
+@st.composite
+def part_cases(draw):
+    """Draw sums, labels, weights and a range that begins at a multiple of PART, of any length."""
+    rng, n, k = draw(generators()), draw(st.integers(1, 5 * PART)), draw(st.integers(1, 3))
+    lo = PART * draw(st.integers(0, (n - 1) // PART))
+    hi = n if draw(st.booleans()) else min(n, lo + PART * draw(st.integers(1, 5)))
+    return rng.standard_normal((k, n)), rng.integers(k, size=n), rng.random(n), lo, hi
+
+
 @quick
-@given(row_cases())
+@given(part_cases())
 def test_add_within_equals_its_twin_and_the_sum_of_a_block(case):
-    rng, k, _, _, _, sums, *_ = case
-    labels, weights = rng.integers(k, size=sums.shape[1]), rng.random(sums.shape[1])
-    fast, plain = np.full(k, 2.0), np.full(k, 2.0)
-    row_loops.add_within(sums, labels, weights, fast)
-    numpy_loops.add_within(sums, labels, weights, plain)
+    sums, labels, weights, lo, hi = case
+    k, n = sums.shape
+    whole, fast, plain = (np.full((-(-n // PART), k), 7.0) for _ in range(3))
+    row_loops.add_within(sums, labels, weights, whole, 0, n)
+    row_loops.add_within(sums, labels, weights, fast, lo, hi)
+    numpy_loops.add_within(sums, labels, weights, plain, lo, hi)
     close(fast, plain)
-    close(fast, [2.0 + (weights * sums[c])[labels == c].sum() for c in range(k)])
+    written = np.zeros(len(fast), dtype=bool)
+    written[lo // PART : -(-hi // PART)] = True
+    assert (fast[~written] == 7.0).all()
+    np.testing.assert_array_equal(fast[written], whole[written])  # the same bits whatever the range
+    for loops in (row_loops, numpy_loops):
+        total = np.full(k, 7.0)
+        loops.add_parts(whole, total)
+        close(total, [(weights * sums[c])[labels == c].sum() for c in range(k)])
 
 
 @st.composite

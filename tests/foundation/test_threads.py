@@ -404,18 +404,24 @@ def test_an_error_in_a_task_reaches_the_caller_after_the_results_before_it(allow
 
 
 def test_closing_a_map_leaves_the_remaining_tasks_undone(allowed):
-    ran, before = [], threading.active_count()
+    list(parallel_map(abs, range(allowed)))  # the threads of the pool are there, and stay
+    ran, closing, before = [], threading.Event(), threading.active_count()
+    here = threading.get_ident()
 
     def work(task):
         ran.append(task)
-        time.sleep(0.1 if task else 0.0)
+        if task and threading.get_ident() != here:
+            assert closing.wait(10)
         return task
 
     results = parallel_map(work, range(1000))
     assert next(results) == 0
+    later = threading.Timer(0.1, closing.set)
+    later.start()
     results.close()
+    later.join()
     assert 0 in ran
-    assert len(ran) <= allowed + 2  # the one asked for, those begun meanwhile, and none that only waited
+    assert len(ran) <= 2 * allowed + 1  # the one asked for, those begun ahead of it, and none that only waited
     assert threading.active_count() == before
     assert thread_count() == allowed
 

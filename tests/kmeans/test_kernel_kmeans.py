@@ -182,9 +182,10 @@ def test_sums_kept_through_many_moves_stay_within_their_error_bound():
 
 def test_sums_are_computed_anew_once_as_many_samples_moved_as_there_are():
     partition = DenseKernel(np.eye(10)).partition(np.zeros(10, dtype=int), np.ones(10), 2)
-    partition.go_to(np.ones(10, dtype=int))
-    assert not partition.exact
-    partition.go_to(np.zeros(10, dtype=int))
+    for count in (5, 10):
+        partition.go_to((np.arange(10) < count).astype(int))
+        assert not partition.exact
+    partition.go_to((np.arange(10) < 9).astype(int))
     assert partition.exact
 
 

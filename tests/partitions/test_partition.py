@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave.backends import get_backend
+from kernelweave.backends.host import HostBackend
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
@@ -149,6 +150,8 @@ def test_moving_samples_leads_to_what_the_new_partition_knows(make, data):
     op = make(X)
     partition = op.partition(labels, weights, k)
     for _ in range(3):
+        if data.draw(st.booleans()):
+            partition.nearest(data.draw(st.sampled_from([None, np.ones(k)])))
         moved, new = data.draw(moves(partition.labels, k))
         after = partition.labels.copy()
         after[moved] = new
@@ -196,6 +199,55 @@ def test_everything_is_computed_anew_once_as_many_samples_moved_as_there_are(mak
     assert not partition.exact
     partition.go_to(np.array([1, *[0] * 9]))
     assert partition.exact
+
+
+def test_more_than_half_of_the_samples_are_moved_by_a_pass():
+    X = np.random.default_rng(0).standard_normal((10, 2))
+    for make, exact in ((FORMS["sums"], [False, True]), (FORMS["sums, sparse"], [False, True])):
+        partition = make(X).partition(np.zeros(10, dtype=int), np.ones(10), 2)
+        for count, anew in zip((5, 6), exact, strict=True):
+            partition.go_to(np.zeros(10, dtype=int))
+            partition.refresh()
+            partition.go_to((np.arange(10) < count).astype(int))
+            assert partition.exact == anew
+
+
+def test_moves_of_a_stored_kernel_find_the_next_nearest_clusters_too_where_these_were_asked_for(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((40, 3)), rng.uniform(0.5, 2.0, 40)
+    op = FORMS["sums"](X)
+    asked = []
+    usual = HostBackend.nearest
+
+    def nearest(*args):
+        asked.append(args)
+        return usual(*args)
+
+    monkeypatch.setattr(HostBackend, "nearest", nearest)
+    labels = np.arange(40) % 4
+    partition = op.partition(labels, weights, 4)
+
+    def moved(sample):
+        """Move a sample; return how often nearest clusters are then looked for, and whether they are the right ones."""
+        partition.go_to(np.where(np.arange(40) == sample, 0, partition.labels))
+        anew = op.partition(partition.labels, weights, 4).nearest()
+        asked.clear()
+        found = partition.nearest()
+        np.testing.assert_allclose(found.distances, anew.distances, rtol=1e-10)
+        return len(asked), np.array_equal(found.labels, anew.labels)
+
+    assert moved(1) == (1, True)  # nobody had asked
+    assert moved(2) == (0, True)
+    assert moved(3) == (0, True)
+    partition.nearest(np.ones(4))
+    assert len(asked) == 1  # those with coefficients are others
+    assert moved(5) == (1, True)
+    assert moved(6) == (0, True)
+    partition.refresh()
+    partition.nearest()
+    assert len(asked) == 1
+    partition.go_to(partition.labels.copy())  # nobody moves
+    assert moved(7) == (0, True)
 
 
 @forms

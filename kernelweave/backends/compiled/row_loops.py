@@ -8,11 +8,14 @@ Importing this module compiles nothing; the first call does, and the result is k
 import numpy as np
 from numba import njit
 
+from kernelweave.backends import numpy_loops
 from kernelweave.backends.compiled.symmetry import asymmetry_pieces as asymmetry_pieces
 from kernelweave.backends.compiled.symmetry import worst_asymmetry as worst_asymmetry
 from kernelweave.backends.compiled.tickets import all_done, next_piece, piece_is_done
 from kernelweave.foundation.array_types import Array, Floats, Ints
 
+# Samples whose sums inside of clusters are added up by themselves: pieces of threads are multiples of it.
+PART = numpy_loops.PART
 # Samples handled together in `nearest`: their running minima stay in the first-level cache.
 TILE = 256
 
@@ -130,11 +133,26 @@ def move_pieces(
 
 
 @njit(nogil=True, cache=True)
-def add_within(sums: Floats, labels: Ints, weights: Floats, out: Floats) -> None:
-    """Add weights[i] * sums[labels[i], i] to out[labels[i]], one sample after the other."""
-    for i in range(labels.size):
-        label = labels[i]
-        out[label] += weights[i] * sums[label, i]
+def add_within(sums: Floats, labels: Ints, weights: Floats, parts: Floats, lo: int, hi: int) -> None:
+    """Write the sums of weights[i] * sums[labels[i], i] by cluster, in one row of ``parts`` for every PART samples.
+
+    ``lo`` is a multiple of PART. Parts are the same whatever the range, and so is their sum in ``add_parts``.
+    """
+    for start in range(lo, hi, PART):
+        part = parts[start // PART]
+        part[:] = 0.0
+        for i in range(start, min(start + PART, hi)):
+            label = labels[i]
+            part[label] += weights[i] * sums[label, i]
+
+
+@njit(nogil=True, cache=True)
+def add_parts(parts: Floats, out: Floats) -> None:
+    """Write the sum of all rows, one after the other."""
+    out[:] = 0.0
+    for part in range(parts.shape[0]):
+        for c in range(out.size):
+            out[c] += parts[part, c]
 
 
 @njit(nogil=True, cache=True)
