@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from kernelweave.backends.compiled.row_loops import PART, add_parts, add_within, move_rows, nearest
-from kernelweave.backends.compiled.tickets import all_done, next_piece, piece_is_done
+from kernelweave.backends.compiled.tickets import LOOKS, all_done, next_piece, piece_is_done
 from kernelweave.foundation.array_types import Array, Floats, Ints
 
 
@@ -35,7 +35,7 @@ def step_pieces(
 
     ``ways`` are rows, old and new labels of the moves and ``labels`` those of all samples after them; ``clusters`` are
     W_c and 2 / W_c. Pieces begin at multiples of PART. What a thread moves it decides, too, while it is at hand; where
-    others take long it returns, and leaves ``leads`` at NaN.
+    others take half as long again as it did, it returns and leaves ``leads`` at NaN.
     """
     n = sums.shape[1]
     count = -(-n // width)
@@ -53,7 +53,7 @@ def step_pieces(
         piece = next_piece(tickets)
     if taken == 0 and not waits:
         return False
-    if not all_done(tickets, count):
+    if not all_done(tickets, count, LOOKS + taken * width * carried.size // 2):
         return False
     norms = _center_norms(parts, clusters[0])
     for piece in mine[:taken]:
