@@ -20,7 +20,6 @@ VERBS = (
     "asymmetry",
     "cluster_sums",
     "move_sums",
-    "_move_and_assign",
     "nearest",
     "within_sums",
     "moves",
@@ -33,6 +32,7 @@ FITS = 7
 def measure(n, name):
     """Print milliseconds and calls of every verb in the quickest of some fits."""
     from kernelweave import KernelKMeans
+    from kernelweave.backends.compiled.step_team import StepTeam
     from kernelweave.backends.host import HostBackend
 
     warnings.simplefilter("ignore")
@@ -43,8 +43,8 @@ def measure(n, name):
     spent = Counter()
     calls = Counter()
 
-    def timed(verb):
-        usual = getattr(HostBackend, verb)
+    def timed(owner, verb):
+        usual = getattr(owner, verb)
 
         def call(*args, **kwargs):
             began = time.perf_counter()
@@ -56,7 +56,8 @@ def measure(n, name):
         return call
 
     for verb in VERBS:
-        setattr(HostBackend, verb, timed(verb))
+        setattr(HostBackend, verb, timed(HostBackend, verb))
+    StepTeam.step = timed(StepTeam, "step")
     start = np.random.default_rng(1).integers(K, size=n)
     best = (np.inf, {}, {})
     for _ in range(FITS):
@@ -66,7 +67,7 @@ def measure(n, name):
         KernelKMeans(K, kernel="precomputed", init=start).fit(matrix)
         best = min(best, (time.perf_counter() - began, dict(spent), dict(calls)), key=lambda found: found[0])
     whole, verbs, often = best
-    parts = [f"{verb} {1e3 * verbs[verb]:.1f} ({often[verb]})" for verb in VERBS if verb in verbs]
+    parts = [f"{verb} {1e3 * verbs[verb]:.1f} ({often[verb]})" for verb in (*VERBS, "step") if verb in verbs]
     # segment_sums is called by within_sums as well.
     left = whole - sum(seconds for verb, seconds in verbs.items() if verb != "segment_sums")
     print(

@@ -1,6 +1,6 @@
 """Arrays and verbs on them, wherever the data live: plain NumPy and compiled loops on this machine."""
 
-from kernelweave.backends.protocol import Assignment, Backend, BackendArray, CandidateRuns, Moves
+from kernelweave.backends.protocol import Assignment, Backend, BackendArray, CandidateRuns, Moves, Steps
 from kernelweave.backends.registry import BACKENDS, get_backend, get_device_backend
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "BackendArray",
     "CandidateRuns",
     "Moves",
+    "Steps",
     "get_backend",
     "get_device_backend",
 ]

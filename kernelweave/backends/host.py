@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 
 from kernelweave.backends.numpy_loops import PART
-from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Tile
+from kernelweave.backends.preparing import order_of, order_of_ways, slopes_of
+from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Steps, Tile
 from kernelweave.backends.tiling import MOST_COLUMNS, PIECES, ROWS, WIDEST, Tiling
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, share_pieces, single_threaded_blas
@@ -87,9 +88,13 @@ class HostBackend:
         return run_candidates
 
     @property
-    def move_and_assign(self) -> Callable[..., tuple[Floats, Assignment]] | None:
-        """A step on a stored kernel in one; compiled only."""
-        return None if self.name == "numpy" else self._move_and_assign
+    def steps(self) -> Callable[..., Steps] | None:
+        """Steps on a stored kernel by threads that stay; compiled only."""
+        if self.name == "numpy":
+            return None
+        from kernelweave.backends.compiled.step_team import StepTeam
+
+        return StepTeam
 
     @property
     def graph_moves(self) -> ModuleType | None:
@@ -286,7 +291,7 @@ class HostBackend:
 
     def cluster_sums(self, K: Array, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
         """Return the cluster sums in one pass over the matrix."""
-        order = _order_of(labels, n_clusters)
+        order = order_of(labels, n_clusters)
         groups = labels[order]
         ordered = weights[order]
         sums = np.zeros((n_clusters, K.shape[0]))
@@ -301,7 +306,7 @@ class HostBackend:
     def move_sums(self, sums: Floats, K: Array, moves: Moves, weights: Floats) -> None:
         """Update cluster sums from the rows of the moved samples."""
         take = self._loops.move_pieces
-        order = _order_of_ways(moves, len(sums))
+        order = order_of_ways(moves, len(sums))
         rows = moves.samples[order]
         carried = weights[rows]
         old = moves.old[order]
@@ -311,40 +316,6 @@ class HostBackend:
             sums.shape[1],
             elements=3 * moves.count * sums.shape[1],
         )
-
-    def _move_and_assign(
-        self,
-        sums: Floats,
-        K: Array,
-        moves: Moves,
-        weights: Floats,
-        totals: Floats,
-        tolerance: float,
-        diag: Floats,
-    ) -> tuple[Floats, Assignment]:
-        """Update cluster sums, and decide with one waking of the threads where samples go next."""
-        from kernelweave.backends.compiled.steps import decide_rest, step_pieces
-
-        labels = moves.labels
-        order = _order_of_ways(moves, len(sums))
-        ways = np.stack([moves.samples[order], moves.old[order], moves.new[order]])
-        carried = weights[ways[0]]
-        clusters = np.stack([totals, _slopes(totals)])
-        n_parts = -(-len(labels) // PART)
-        parts = np.empty((n_parts, len(sums)))
-        out = np.empty_like(labels)
-        values = np.empty(len(labels))
-        leads = np.full(n_parts, np.nan)
-        decided: tuple[Any, ...] = (labels, weights, clusters, tolerance, sums, parts, out, values, leads)
-        share_pieces(
-            lambda tickets, width, waits: step_pieces(K, ways, carried, tickets, width, waits, *decided),
-            len(labels),
-            elements=3 * moves.count * len(labels) + sums.size,
-            multiple=PART,
-        )
-        if np.isnan(leads).any():
-            decide_rest(*decided)
-        return self._sum_of_parts(parts), Assignment(out, diag + values, float(leads.min()))
 
     def candidate_gains(self, K: Array, diag: Floats, distances: Floats, weights: Floats) -> Floats:
         """Return the gain every sample is sure of as a new centre."""
@@ -401,7 +372,7 @@ class HostBackend:
             values = tile(sources, slice(lo, hi))
             scatter(values, np.arange(len(sources)), labels[sources], weights[sources], sums, lo, hi, lo)
 
-        _over_tiles(_order_of(labels, n_clusters), shape[0], add, tiling)
+        _over_tiles(order_of(labels, n_clusters), shape[0], add, tiling)
         return sums
 
     def tiled_move_sums(
@@ -410,7 +381,7 @@ class HostBackend:
         """Update cluster sums; computes the rows of the moved samples only."""
         move = self._loops.move_rows
         carried = weights[moves.samples]
-        order = _order_of_ways(moves, len(sums))
+        order = order_of_ways(moves, len(sums))
 
         def add(places: Ints, lo: int, hi: int) -> None:
             values = tile(moves.samples[places], slice(lo, hi))
@@ -487,7 +458,7 @@ class HostBackend:
         """Return the nearest cluster of every sample."""
         out = np.empty_like(labels)
         values = np.empty(sums.shape[1])
-        slopes = _slopes(totals)
+        slopes = slopes_of(totals)
         if coefs is None:
             loop = self._loops.nearest
 
@@ -742,22 +713,6 @@ class HostBackend:
 def indices(index: Index, n: int) -> Ints:
     """Return a slice or an integer array as integers below ``n``."""
     return np.arange(n)[index] if isinstance(index, slice) else np.asarray(index, dtype=np.intp)
-
-
-def _order_of(values: Ints, count: int) -> Ints:
-    """Return the order of integers below ``count``, equal ones as they stand; small ones are sorted much faster."""
-    return np.argsort(values.astype(np.uint16) if count <= 2**16 else values, kind="stable")
-
-
-def _order_of_ways(moves: Moves, n_clusters: int) -> Ints:
-    """Return moves ordered by the cluster that they leave and the one that they lead to."""
-    return _order_of(moves.old * n_clusters + moves.new, n_clusters**2)
-
-
-def _slopes(totals: Floats) -> Floats:
-    """Return 2 / W_c, zero for a cluster without weight."""
-    filled = totals > 0
-    return np.where(filled, 2.0 / np.where(filled, totals, 1.0), 0.0)
 
 
 def _least(leads: list[object]) -> float:

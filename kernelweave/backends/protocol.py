@@ -54,6 +54,16 @@ class CandidateRuns:
     objectives: Floats  # at the end of each followed run; NaN where it has to be run by the general solver
 
 
+class Steps(Protocol):
+    """Steps of a descent that find with the moves where samples go next."""
+
+    def step(self, moves: Moves, totals: Floats, tolerance: float, diag: BackendArray) -> tuple[Floats, Assignment]:
+        """Move samples; ``totals`` are the weights of clusters after that.
+
+        Returns what ``within_sums`` and, without coefficients, ``nearest`` would return.
+        """
+
+
 class Backend(Protocol):
     """Arrays, products, sums by cluster, nearest clusters, and small eigenproblems of thin blocks."""
 
@@ -70,11 +80,8 @@ class Backend(Protocol):
         """Runs of kernel k-means from many candidates on a stored kernel."""
 
     @property
-    def move_and_assign(self) -> Callable[..., tuple[Floats, Assignment]] | None:
-        """A step on a stored kernel: ``move_sums``, ``within_sums`` and ``nearest`` without coefficients, in one.
-
-        Called with ``(sums, K, moves, weights, totals, tolerance, diag)``, where ``totals`` are those after the moves.
-        """
+    def steps(self) -> Callable[..., Steps] | None:
+        """Steps on a stored kernel, called with the matrix, the weights of samples and the sums that steps change."""
 
     @property
     def graph_moves(self) -> Any | None:

@@ -139,6 +139,12 @@ def run_together(work: Callable[[bool], bool], threads: int) -> None:
         raise job.error
 
 
+def call(work: Callable[[], object], helpers: int) -> Callable[[], None]:
+    """Call threads of the pool to some work and wait for none of them; returns what lets no more of them begin."""
+    job = _POOL.share(work, helpers)
+    return lambda: job.close(wait=False)
+
+
 def mapped(work: Callable[[Task], Result], tasks: Sequence[Task], threads: int) -> Iterator[Result]:
     """Yield ``work(task)`` of every task in order, done by this thread and ``threads - 1`` of the pool.
 

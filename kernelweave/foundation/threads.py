@@ -105,7 +105,7 @@ def for_ranges(
     multiples of ``multiple``. Where their work takes memory, no more than ``most_at_once`` of them are worked on at a
     time.
     """
-    threads = _worthwhile(elements)
+    threads = worthwhile(elements)
     threads = threads if most_at_once is None else min(threads, most_at_once)
     width = width or -(-max(MIN_WIDTH, -(-n // threads)) // multiple) * multiple
     ranges = [(start, min(start + width, n)) for start in range(0, n, width)]
@@ -123,26 +123,29 @@ def for_ranges(
     return pool.run(part, ranges, threads)
 
 
-def share_pieces(
-    work: Callable[[Ints, int, bool], bool], n: int, *, elements: int, width: int | None = None, multiple: int = 1
-) -> None:
+def share_pieces(work: Callable[[Ints, int, bool], bool], n: int, *, elements: int, width: int | None = None) -> None:
     """Have threads take pieces of ``range(n)`` from within a compiled loop until none is left.
 
     ``work(tickets, width, waits)`` takes pieces of ``width`` that nobody has begun, counted by ``tickets``. It returns
     whether all are done, for which the caller, who ``waits``, looks for a short while. Give ``width`` where what is
-    written depends on the pieces; without it they follow the number of threads and begin at multiples of ``multiple``.
-    For work of a few milliseconds, where turns at the interpreter count.
+    written depends on the pieces. For work of a few milliseconds, where turns at the interpreter count.
     """
     tickets = np.zeros(2, dtype=np.int64)
-    threads = _worthwhile(elements)
+    threads = worthwhile(elements)
+    wide = width or piece_width(n, threads)
     if threads <= 1:
-        work(tickets, width or max(n, 1), True)
+        work(tickets, wide, True)
         return
-    wide = width or -(-max(PIECE_WIDTH, -(-n // (PIECES_EACH * threads))) // multiple) * multiple
     pool.run_together(lambda waits: work(tickets, wide, waits), threads)
 
 
-def _worthwhile(elements: int) -> int:
+def piece_width(n: int, threads: int, multiple: int = 1) -> int:
+    """Return how wide the pieces of ``range(n)`` are that so many threads take, a multiple of ``multiple``."""
+    width = max(n, 1) if threads <= 1 else max(PIECE_WIDTH, -(-n // (PIECES_EACH * threads)))
+    return -(-width // multiple) * multiple
+
+
+def worthwhile(elements: int) -> int:
     """Return how many threads are worth waking for work that touches so many elements, of those allowed."""
     if elements < WORTH_A_THREAD:  # asking how many are allowed takes as long as little work does
         return 1

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernelweave.backends import Assignment, BackendArray, CandidateRuns, Moves
+from kernelweave.backends import Assignment, BackendArray, CandidateRuns, Moves, Steps
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.partitions.partition import Partition
 
@@ -15,6 +15,8 @@ class SumsPartition(Partition):
     _expensive_share = 0.5
     #: What the last moves led to, where it was found with them: sums inside of clusters, and nearest ones.
     _found: tuple[Floats, Assignment] | None = None
+    #: What takes steps on these sums, where the backend has it.
+    _steps: Steps | None = None
     #: Whether nearest clusters were asked for last without coefficients: after the next moves they will be again.
     _plain = False
 
@@ -54,6 +56,7 @@ class SumsPartition(Partition):
 
     def _compute(self) -> None:
         self._found = None
+        self._steps = None
         self.sums = self.op.cluster_sums(self.labels, self.weights, self.n_clusters)
 
     def _update(self, moves: Moves) -> None:
@@ -64,10 +67,12 @@ class SumsPartition(Partition):
     def _step(self, moves: Moves) -> tuple[Floats, Assignment] | None:
         """Move samples and find where all go next; None where nobody will ask or the backend cannot."""
         matrix = self.op.stored_matrix() if self._plain else None
-        move_and_assign = self.backend.move_and_assign
-        if matrix is None or move_and_assign is None:
+        steps = self.backend.steps
+        if matrix is None or steps is None:
             return None
-        return move_and_assign(self.sums, matrix, moves, self.weights, self.totals, self.tolerance, self.diag)
+        if self._steps is None:
+            self._steps = steps(matrix, self.weights, self.sums)
+        return self._steps.step(moves, self.totals, self.tolerance, self.diag)
 
     def _within(self) -> Floats:
         if self._found is not None:

@@ -132,7 +132,7 @@ class HalvesBackend:
     direct_limit = 0
     one_run_at_a_time = True
     run_candidates = None
-    move_and_assign = None
+    steps = None
     graph_moves = None
     margin_dual = None
 

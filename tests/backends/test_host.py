@@ -141,8 +141,8 @@ def test_searches_are_offered_by_compiled_loops_alone():
     for verb in ("descend", "descend_near", "release"):
         assert callable(getattr(compiled.margin_dual, verb))
     assert callable(compiled.run_candidates)
-    assert callable(compiled.move_and_assign)
-    assert (plain.run_candidates, plain.graph_moves, plain.margin_dual, plain.move_and_assign) == (None,) * 4
+    assert callable(compiled.steps)
+    assert (plain.run_candidates, plain.graph_moves, plain.margin_dual, plain.steps) == (None,) * 4
     assert compiled.direct_limit == plain.direct_limit == host.DIRECT_LIMIT
 
 

@@ -23,43 +23,63 @@ _intrinsic: Any = intrinsic  # takes one argument less than what it decorates
 @njit(nogil=True, cache=True)
 def next_piece(tickets: Array) -> int:
     """Return the number of a piece that nobody has begun."""
-    return int(_counted_up(tickets, 0, 1))
+    return int(counted_up(tickets, 0, 1))
 
 
 @njit(nogil=True, cache=True)
 def piece_is_done(tickets: Array) -> None:
     """Count a piece as done; what it has written can be seen by whoever sees the count."""
-    _counted_up(tickets, 1, 1)
+    counted_up(tickets, 1, 1)
 
 
 @njit(nogil=True, cache=True)
-def all_done(tickets: Array, count: int, most: int = LOOKS) -> bool:
-    """Look until so many pieces are done, ``most`` times at most; returns whether they are."""
+def all_done(tickets: Array, count: int) -> bool:
+    """Look for a short while until so many pieces are done; returns whether they are."""
+    return bool(reached(tickets, 1, count, LOOKS))
+
+
+@njit(nogil=True, cache=True)
+def reached(tickets: Array, place: int, count: int, most: int) -> bool:
+    """Look until a count is as large, ``most`` times at most; returns whether it is."""
     looks = 0
-    while _count(tickets, 1) < count and looks < most:
+    while count_at(tickets, place) < count:
         looks += 1
-    return looks < most
+        if looks >= most:
+            return False
+    return True
 
 
 @_intrinsic
-def _counted_up(context: Any, tickets: Any, place: Any, by: Any) -> Any:
+def counted_up(context: Any, tickets: Any, place: Any, by: Any) -> Any:
     """Add to a count at once for all threads; returns what it was."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = _codegen.create_struct_proxy(signature.args[0])(context, builder, args[0])
-        cell = builder.gep(array.data, [args[1]])
-        return builder.atomic_rmw("add", cell, args[2], "seq_cst")
+        return builder.atomic_rmw("add", _cell(context, builder, signature, args), args[2], "seq_cst")
 
     return types.int64(tickets, types.intp, types.int64), generate
 
 
 @_intrinsic
-def _count(context: Any, tickets: Any, place: Any) -> Any:
+def count_at(context: Any, tickets: Any, place: Any) -> Any:
     """Return a count as it is now; unlike adding nothing to it, this holds up nobody who counts."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array = _codegen.create_struct_proxy(signature.args[0])(context, builder, args[0])
-        cell = builder.gep(array.data, [args[1]])
-        return builder.load_atomic(cell, "acquire", 8)
+        return builder.load_atomic(_cell(context, builder, signature, args), "acquire", 8)
 
     return types.int64(tickets, types.intp), generate
+
+
+@_intrinsic
+def set_count(context: Any, tickets: Any, place: Any, value: Any) -> Any:
+    """Replace a count; whoever sees it sees what was written before. Returns what it was."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("xchg", _cell(context, builder, signature, args), args[2], "seq_cst")
+
+    return types.int64(tickets, types.intp, types.int64), generate
+
+
+def _cell(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """Return where the count at a place lies."""
+    array = _codegen.create_struct_proxy(signature.args[0])(context, builder, args[0])
+    return builder.gep(array.data, [args[1]])

@@ -43,7 +43,7 @@ class TorchBackend:
     one_run_at_a_time = True
     graph_moves = None
     margin_dual = None
-    move_and_assign = None
+    steps = None
 
     def __init__(self, device: str) -> None:
         self.name = f"torch:{device}"

@@ -1,0 +1,82 @@
+"""Who takes the steps of a descent on a stored kernel: the caller, and threads that stay between steps."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernelweave.backends.compiled import steps
+from kernelweave.backends.compiled.row_loops import PART, add_parts
+from kernelweave.backends.preparing import order_of_ways, slopes_of
+from kernelweave.backends.protocol import Assignment, Moves
+from kernelweave.foundation import pool
+from kernelweave.foundation.array_types import Array, Floats
+from kernelweave.foundation.threads import piece_width, worthwhile
+
+# Seconds between looks at helpers that are about to leave.
+NAP = 1e-4
+
+
+class StepTeam:
+    """Steps that change the cluster sums of one stored kernel, with what they need laid out once."""
+
+    def __init__(self, K: Array, weights: Floats, sums: Floats) -> None:
+        k, n = sums.shape
+        self._K = K
+        self._weights = weights
+        self._sums = sums
+        self._ways = np.empty((3, n), dtype=np.intp)
+        self._carried = np.empty(n)
+        self._labels = np.empty(n, dtype=np.intp)
+        self._clusters = np.empty((2, k))
+        self._parts = np.empty((-(-n // PART), k))
+        self._out = np.empty(n, dtype=np.intp)
+        self._values = np.empty(n)
+        self._leads = np.empty(len(self._parts))
+        self._board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
+        self._called: Callable[[], None] | None = None
+
+    def step(self, moves: Moves, totals: Floats, tolerance: float, diag: Floats) -> tuple[Floats, Assignment]:
+        """Move samples; returns the sums inside of clusters, and where all samples go next."""
+        m = moves.count
+        order = order_of_ways(moves, len(totals))
+        for place, values in enumerate((moves.samples, moves.old, moves.new)):
+            np.take(values, order, out=self._ways[place, :m])
+        np.take(self._weights, self._ways[0, :m], out=self._carried[:m])
+        self._labels[:] = moves.labels
+        self._clusters[0] = totals
+        self._clusters[1] = slopes_of(totals)
+        self._leads[:] = np.nan
+        n = len(self._labels)
+        width = piece_width(n, self._gather(3 * m * n + self._sums.size, tolerance), PART)
+        if not steps.lead_step(m, width, self._board, *self._arrays(tolerance)):
+            self._dismiss()
+            decided: tuple[Any, ...] = (tolerance, self._sums, self._parts, self._out, self._values, self._leads)
+            steps.decide_rest(self._labels, self._clusters, *decided)
+        within = np.empty(len(totals))
+        add_parts(self._parts, within)
+        return within, Assignment(self._out.copy(), diag + self._values, float(self._leads.min()))
+
+    def _gather(self, elements: int, tolerance: float) -> int:
+        """Return how many threads take a step that touches so many elements; those that are missing are called."""
+        wanted = worthwhile(elements) - 1
+        present = int(self._board[steps.PRESENT])
+        if wanted > present:
+            if self._called is not None:
+                self._called()
+            self._board[steps.WANTED] = wanted
+            given = (self._board, *self._arrays(tolerance))
+            self._called = pool.call(lambda: steps.help_steps(*given), wanted - present)
+        return max(wanted, present) + 1
+
+    def _arrays(self, tolerance: float) -> tuple[Any, ...]:
+        rows = (self._K, self._ways, self._carried, self._labels, self._weights, self._clusters, tolerance)
+        return (*rows, self._sums, self._parts, self._out, self._values, self._leads)
+
+    def _dismiss(self) -> None:
+        """Wait until all helpers have left, asleep; others will find a new board."""
+        self._board[steps.CLOSED] = 1
+        while self._board[steps.PRESENT] > 0:
+            time.sleep(NAP)
+        self._board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
