@@ -16,11 +16,11 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 
 from kernelweave.backends.numpy_loops import PART
-from kernelweave.backends.preparing import order_of, order_of_ways, slopes_of
+from kernelweave.backends.preparing import cluster_pieces, order_of, order_of_ways, slopes_of
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Steps, Tile
 from kernelweave.backends.tiling import MOST_COLUMNS, PIECES, ROWS, WIDEST, Tiling
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
-from kernelweave.foundation.threads import for_ranges, share_pieces, single_threaded_blas
+from kernelweave.foundation.threads import for_ranges, share_pieces, single_threaded_blas, worthwhile
 
 # Rows of a stored kernel multiplied together, and entries from which on BLAS could use threads of its own.
 PRODUCT_ROWS = 512
@@ -296,10 +296,12 @@ class HostBackend:
         ordered = weights[order]
         sums = np.zeros((n_clusters, K.shape[0]))
         take = self._loops.scatter_pieces
+        pieces = cluster_pieces(groups, sums.shape[1], worthwhile(K.size))
         share_pieces(
-            lambda tickets, width, waits: take(K, order, groups, ordered, sums, tickets, width, waits),
-            sums.shape[1],
+            lambda tickets, width, waits: take(K, order, groups, ordered, sums, pieces, tickets, waits),
+            len(pieces),
             elements=K.size,
+            width=1,
         )
         return sums
 

@@ -35,22 +35,24 @@ def move_rows(
 
 
 def scatter_pieces(
-    K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, tickets: Ints, width: int, waits: bool
+    K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, pieces: Ints, tickets: Ints, waits: bool
 ) -> bool:
-    """Take pieces of ``scatter_rows``, each ``width`` columns, as long as there are any that nobody has begun.
+    """Take pieces of ``scatter_rows`` as long as there are any that nobody has begun.
 
+    Of each piece its first row, the one after its last, its first column and the one after its last are given.
     ``tickets`` counts the pieces that are begun and those that are done. Returns whether all are done, for which
     whoever ``waits`` looks for a short while.
     """
-    for lo, hi in _pieces(tickets, out.shape[1], width):
-        scatter_rows(K, rows, groups, weights, out, lo, hi, 0)
-    return waits and tickets[1] * width >= out.shape[1]
+    for piece, _ in _pieces(tickets, len(pieces), 1):
+        first, last, lo, hi = pieces[piece]
+        scatter_rows(K, rows[first:last], groups[first:last], weights[first:last], out, lo, hi, 0)
+    return waits and tickets[1] >= len(pieces)
 
 
 def move_pieces(
     K: Array, rows: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, tickets: Ints, width: int, waits: bool
 ) -> bool:
-    """Take pieces of ``move_rows`` likewise."""
+    """Take pieces of ``move_rows``, each ``width`` columns, likewise."""
     for lo, hi in _pieces(tickets, out.shape[1], width):
         move_rows(K, rows, old, new, weights, out, lo, hi, 0)
     return waits and tickets[1] * width >= out.shape[1]

@@ -26,10 +26,8 @@ from kernelweave.foundation.sklearn_internals import openmp_threads
 WORTH_A_THREAD = 1_600_000
 # Narrower ranges than this make the strides of a row loop too short.
 MIN_WIDTH = 256
-# Pieces that threads take from within compiled loops, as narrow as this and so many for each of them: who comes late
-# finds fewer of them left.
+# Pieces of rows that threads take from within compiled loops are as narrow as this at least.
 PIECE_WIDTH = 512
-PIECES_EACH = 2
 
 
 Task = TypeVar("Task")
@@ -141,7 +139,7 @@ def share_pieces(work: Callable[[Ints, int, bool], bool], n: int, *, elements: i
 
 def piece_width(n: int, threads: int, multiple: int = 1) -> int:
     """Return how wide the pieces of ``range(n)`` are that so many threads take, a multiple of ``multiple``."""
-    width = max(n, 1) if threads <= 1 else max(PIECE_WIDTH, -(-n // (PIECES_EACH * threads)))
+    width = max(n, 1) if threads <= 1 else max(PIECE_WIDTH, -(-n // threads))
     return -(-width // multiple) * multiple
 
 

@@ -66,12 +66,14 @@ class SumsPartition(Partition):
 
     def _step(self, moves: Moves) -> tuple[Floats, Assignment] | None:
         """Move samples and find where all go next; None where nobody will ask or the backend cannot."""
-        matrix = self.op.stored_matrix() if self._plain else None
-        steps = self.backend.steps
-        if matrix is None or steps is None:
+        if not self._plain:
             return None
         if self._steps is None:
-            self._steps = steps(matrix, self.weights, self.sums)
+            matrix = self.op.stored_matrix()
+            begin = self.backend.steps
+            if matrix is None or begin is None:
+                return None
+            self._steps = begin(matrix, self.weights, self.sums)
         return self._steps.step(moves, self.totals, self.tolerance, self.diag)
 
     def _within(self) -> Floats:

@@ -152,7 +152,7 @@ def test_a_helper_by_itself_does_all_of_a_step():
     team, m = prepared(case)
     sums, _, wanted = next(one_by_one(case))
     team._board[[steps.TICKET, steps.MOVES, steps.WIDTH, steps.WANTED]] = ticket(5, 4, 0), m, PART, 1
-    steps.help_steps(team._board, *team._arrays(1e-9))
+    steps.take_steps(False, 0, 0, team._board, *team._arrays(1e-9))
     assert team._board[steps.TICKET] == ticket(5, 4, 5)
     assert team._board[steps.DONE] == 8
     assert present(team) == 0  # no other step came
@@ -179,7 +179,7 @@ def test_more_helpers_than_wanted_leave_at_once_and_so_do_those_of_a_closed_boar
         board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
         board[[steps.WANTED, steps.PRESENT, steps.CLOSED]] = wanted, there, closed
         before = board.copy()
-        steps.help_steps(board, *arrays)
+        steps.take_steps(False, 0, 0, board, *arrays)
         np.testing.assert_array_equal(board, before)  # not even a ticket was taken
 
 
@@ -211,7 +211,7 @@ def test_nobody_decides_before_every_piece_is_moved():
     # Another thread has begun the first of four pieces and does not end: the rest is moved, and nothing is decided.
     team._board[[steps.TICKET, steps.MOVES, steps.WIDTH]] = ticket(1, 4, 1), m, PART
     team._board[steps.WANTED] = 1
-    steps.help_steps(team._board, *team._arrays(1e-9))
+    steps.take_steps(False, 0, 0, team._board, *team._arrays(1e-9))
     assert team._board[steps.TICKET] == ticket(1, 4, 5)
     assert team._board[steps.DONE] == 3
     assert present(team) == 0
@@ -225,7 +225,7 @@ def test_nobody_decides_before_every_piece_is_moved():
 def test_steps_are_numbered_and_every_piece_is_done_twice():
     team, m = prepared(large())
     team._board[steps.TICKET] = ticket(7, 3, 9)
-    assert steps.lead_step(m, PART, team._board, *team._arrays(1e-9))
+    assert steps.take_steps(True, m, PART, team._board, *team._arrays(1e-9))
     assert team._board[steps.TICKET] == ticket(8, 4, 5)
     assert team._board[steps.DONE] == 8
     assert np.isfinite(team._leads).all()
@@ -236,12 +236,12 @@ def test_steps_are_numbered_and_every_piece_is_done_twice():
 @given(case=cases())
 def test_what_others_have_left_is_decided_by_the_caller_on_a_new_board(case):
     wanted = list(one_by_one(case))
-    usual = steps.lead_step
+    usual = steps.take_steps
     boards = []
 
-    def gives_up(moves, width, board, *arrays):
+    def gives_up(leading, moves, width, board, *arrays):
         """Move what there is to move, and leave the nearest clusters of every other part."""
-        usual(moves, width, board, *arrays)
+        usual(leading, moves, width, board, *arrays)
         out, values, leads = arrays[-3:]
         for part in range(0, len(leads), 2):
             here = slice(part * PART, (part + 1) * PART)
@@ -250,7 +250,7 @@ def test_what_others_have_left_is_decided_by_the_caller_on_a_new_board(case):
         return False
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "lead_step", gives_up)
+        patch.setattr(steps, "take_steps", gives_up)
         same(list(by_a_team(case)), wanted)
     assert all(board[steps.CLOSED] == 1 for board in boards)
     assert boards[0] is not boards[1]

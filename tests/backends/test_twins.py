@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kernelweave.backends import numpy_loops
 from kernelweave.backends.compiled import row_loops, symmetry
 from kernelweave.backends.numpy_loops import PART
+from kernelweave.backends.preparing import NARROW, cluster_pieces
 from kernelweave.backends.registry import BACKENDS, get_backend
 from tests.strategies import generators, indefinite_kernels, psd_kernels
 
@@ -109,22 +110,55 @@ def test_pieces_are_taken_from_the_first_that_nobody_has_begun(loops, case, widt
     n = out.shape[1]
     count = -(-n // width)
     groups, new = np.sort(rng.integers(k, size=len(rows))), rng.integers(k, size=len(rows))
-    for take, loop, ways in (
-        (loops.scatter_pieces, loops.scatter_rows, (groups,)),
-        (loops.move_pieces, loops.move_rows, (groups, new)),
-    ):
+    columns = np.array([(0, len(rows), lo, min(lo + width, n)) for lo in range(0, n, width)])
+
+    def scatter(tickets, found, waits):
+        return loops.scatter_pieces(K, rows, groups, weights, found, columns, tickets, waits)
+
+    def move(tickets, found, waits):
+        return loops.move_pieces(K, rows, groups, new, weights, found, tickets, width, waits)
+
+    for take, loop, ways in ((scatter, loops.scatter_rows, (groups,)), (move, loops.move_rows, (groups, new))):
         wanted, found, tickets = out.copy(), out.copy(), np.array([begun, begun])
         if begun < count:
             loop(K, rows, *ways, weights, wanted, begun * width, n, 0)
-        assert take(K, rows, *ways, weights, found, tickets, width, True)
+        assert take(tickets, found, True)
         np.testing.assert_array_equal(found, wanted)
         assert tickets[1] == max(begun, count)
         # Pieces that another thread has begun and not ended: the one who waits gives up, the others do not look.
         tickets[1] = 0
-        assert not take(K, rows, *ways, weights, found, tickets, width, True)
+        assert not take(tickets, found, True)
         tickets[1] = count
-        assert not take(K, rows, *ways, weights, found, tickets, width, False)
+        assert not take(tickets, found, False)
         np.testing.assert_array_equal(found, wanted)
+
+
+@quick
+@given(
+    sizes=st.lists(st.integers(0, 40), max_size=6),
+    n=st.sampled_from([1, 5, 700, 3000]),
+    threads=st.integers(1, 9),
+    rng=generators(),
+)
+def test_pieces_of_clusters_cover_all_rows_and_columns_once_and_add_up_to_the_same_bits(sizes, n, threads, rng):
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    pieces = cluster_pieces(groups, n, threads)
+    covered = np.zeros((len(groups), n), dtype=int)
+    for first, last, lo, hi in pieces:
+        covered[first:last, lo:hi] += 1
+        assert threads == 1 or len(set(groups[first:last])) <= 1
+    assert (covered == 1).all()
+    areas = (pieces[:, 1] - pieces[:, 0]) * (pieces[:, 3] - pieces[:, 2])
+    assert (np.diff(areas) <= 0).all()
+    if threads > 1 and n == 3000 and len(groups):
+        # So many for each thread and no more than one left over for each cluster, none larger than its share or narrow.
+        assert len(pieces) <= 4 * threads + len(sizes)
+        assert areas[0] <= max(covered.size / (4 * threads), 2 * NARROW * max(sizes)) + max(sizes)
+    K, rows, weights = rng.standard_normal((5, n)), rng.integers(5, size=len(groups)), rng.random(len(groups))
+    found, wanted = np.zeros((2, max(len(sizes), 1), n))
+    row_loops.scatter_rows(K, rows, groups, weights, wanted, 0, n, 0)
+    assert row_loops.scatter_pieces(K, rows, groups, weights, found, pieces, np.zeros(2, dtype=np.int64), True)
+    np.testing.assert_array_equal(found, wanted)
 
 
 @st.composite

@@ -256,7 +256,7 @@ def test_pieces_are_shared_by_as_many_threads_as_are_worth_it(threads):
     share_pieces(work, 30_000, elements=MUCH)
     assert len({ident for *_, ident in calls}) == threads
     assert [ident for _, waits, ident in calls if waits] == [threading.get_ident()]
-    assert {width for width, *_ in calls} == {30_000 if threads == 1 else 30_000 // (2 * threads)}
+    assert {width for width, *_ in calls} == {30_000 // threads}
     calls.clear()
     together = threading.Barrier(1)
     share_pieces(work, 30_000, elements=WORTH_A_THREAD - 1)

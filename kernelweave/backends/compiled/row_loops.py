@@ -102,15 +102,17 @@ def move_rows(
 
 @njit(nogil=True, cache=True)
 def scatter_pieces(
-    K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, tickets: Ints, width: int, waits: bool
+    K: Array, rows: Ints, groups: Ints, weights: Floats, out: Floats, pieces: Ints, tickets: Ints, waits: bool
 ) -> bool:
-    """Take pieces of ``scatter_rows``, each some columns wide, as long as there are any; see the twin."""
-    n = out.shape[1]
-    count = -(-n // width)
+    """Take pieces of ``scatter_rows`` as long as there are any; see the twin."""
+    count = pieces.shape[0]
     piece = next_piece(tickets)
     while piece < count:
-        lo = piece * width
-        scatter_rows(K, rows, groups, weights, out, lo, min(lo + width, n), 0)
+        first = pieces[piece, 0]
+        last = pieces[piece, 1]
+        lo = pieces[piece, 2]
+        hi = pieces[piece, 3]
+        scatter_rows(K, rows[first:last], groups[first:last], weights[first:last], out, lo, hi, 0)
         piece_is_done(tickets)
         piece = next_piece(tickets)
     return waits and all_done(tickets, count)
@@ -120,7 +122,7 @@ def scatter_pieces(
 def move_pieces(
     K: Array, rows: Ints, old: Ints, new: Ints, weights: Floats, out: Floats, tickets: Ints, width: int, waits: bool
 ) -> bool:
-    """Take pieces of ``move_rows`` likewise."""
+    """Take pieces of ``move_rows``, each some columns wide, likewise."""
     n = out.shape[1]
     count = -(-n // width)
     piece = next_piece(tickets)

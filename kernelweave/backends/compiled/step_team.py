@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernelweave.backends.compiled import steps
-from kernelweave.backends.compiled.row_loops import PART, add_parts
-from kernelweave.backends.preparing import order_of_ways, slopes_of
+from kernelweave.backends.compiled.row_loops import PART, add_parts, nearest
 from kernelweave.backends.protocol import Assignment, Moves
 from kernelweave.foundation import pool
 from kernelweave.foundation.array_types import Array, Floats
@@ -34,28 +33,26 @@ class StepTeam:
         self._out = np.empty(n, dtype=np.intp)
         self._values = np.empty(n)
         self._leads = np.empty(len(self._parts))
+        self._order = np.empty(n, dtype=np.intp)
         self._board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
         self._called: Callable[[], None] | None = None
 
     def step(self, moves: Moves, totals: Floats, tolerance: float, diag: Floats) -> tuple[Floats, Assignment]:
         """Move samples; returns the sums inside of clusters, and where all samples go next."""
-        m = moves.count
-        order = order_of_ways(moves, len(totals))
-        for place, values in enumerate((moves.samples, moves.old, moves.new)):
-            np.take(values, order, out=self._ways[place, :m])
-        np.take(self._weights, self._ways[0, :m], out=self._carried[:m])
-        self._labels[:] = moves.labels
-        self._clusters[0] = totals
-        self._clusters[1] = slopes_of(totals)
-        self._leads[:] = np.nan
         n = len(self._labels)
+        m = moves.count
+        laid_out = (self._ways, self._carried, self._clusters, self._order)
+        steps.lay_out(moves.samples, moves.old, moves.new, self._weights, totals, *laid_out)
+        self._labels[:] = moves.labels
+        self._leads[:] = np.nan
         width = piece_width(n, self._gather(3 * m * n + self._sums.size, tolerance), PART)
-        if not steps.lead_step(m, width, self._board, *self._arrays(tolerance)):
+        done = steps.take_steps(True, m, width, self._board, *self._arrays(tolerance))
+        if not done:
             self._dismiss()
-            decided: tuple[Any, ...] = (tolerance, self._sums, self._parts, self._out, self._values, self._leads)
-            steps.decide_rest(self._labels, self._clusters, *decided)
         within = np.empty(len(totals))
         add_parts(self._parts, within)
+        if not done:
+            self._decide_rest(within, tolerance)
         return within, Assignment(self._out.copy(), diag + self._values, float(self._leads.min()))
 
     def _gather(self, elements: int, tolerance: float) -> int:
@@ -66,8 +63,9 @@ class StepTeam:
             if self._called is not None:
                 self._called()
             self._board[steps.WANTED] = wanted
-            given = (self._board, *self._arrays(tolerance))
-            self._called = pool.call(lambda: steps.help_steps(*given), wanted - present)
+            given = self._arrays(tolerance)
+            board = self._board
+            self._called = pool.call(lambda: steps.take_steps(False, 0, 0, board, *given), wanted - present)
         return max(wanted, present) + 1
 
     def _arrays(self, tolerance: float) -> tuple[Any, ...]:
@@ -80,3 +78,13 @@ class StepTeam:
         while self._board[steps.PRESENT] > 0:
             time.sleep(NAP)
         self._board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
+
+    def _decide_rest(self, within: Floats, tolerance: float) -> None:
+        """Find the nearest clusters of the samples that helpers have left."""
+        totals, slopes = self._clusters
+        filled = totals > 0
+        norms = np.where(filled, within / np.where(filled, totals * totals, 1.0), np.inf)
+        arrays = (self._sums, slopes, norms, self._labels, tolerance, self._out, self._values)
+        for part in np.flatnonzero(np.isnan(self._leads)).tolist():
+            ends = (part * PART, min((part + 1) * PART, len(self._labels)))
+            self._leads[part] = nearest(*arrays, *ends)

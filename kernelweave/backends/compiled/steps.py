@@ -33,7 +33,47 @@ PATIENCE = 600_000
 
 
 @njit(nogil=True, cache=True)
-def lead_step(
+def lay_out(
+    samples: Ints,
+    old: Ints,
+    new: Ints,
+    weights: Floats,
+    totals: Floats,
+    ways: Ints,
+    carried: Floats,
+    clusters: Floats,
+    order: Ints,
+) -> None:
+    """Write what a step needs: moves ordered by their ways with the weights they carry, W_c and 2 / W_c.
+
+    ``order`` is room for the order by new labels, which that by old ones leaves as it is among equals.
+    """
+    k = totals.size
+    starts = np.zeros((2, k + 1), dtype=np.int64)
+    for t in range(samples.size):
+        starts[0, new[t] + 1] += 1
+        starts[1, old[t] + 1] += 1
+    for c in range(k):
+        starts[0, c + 1] += starts[0, c]
+        starts[1, c + 1] += starts[1, c]
+        clusters[0, c] = totals[c]
+        clusters[1, c] = 2.0 / totals[c] if totals[c] > 0.0 else 0.0
+    for t in range(samples.size):
+        order[starts[0, new[t]]] = t
+        starts[0, new[t]] += 1
+    for t in range(samples.size):
+        move = order[t]
+        place = starts[1, old[move]]
+        starts[1, old[move]] += 1
+        ways[0, place] = samples[move]
+        ways[1, place] = old[move]
+        ways[2, place] = new[move]
+        carried[place] = weights[samples[move]]
+
+
+@njit(nogil=True, cache=True)
+def take_steps(
+    leading: bool,
     moves: int,
     width: int,
     board: Ints,
@@ -50,100 +90,62 @@ def lead_step(
     nearest_values: Floats,
     leads: Floats,
 ) -> bool:
-    """Move rows and write the nearest clusters after, with whoever is there; returns whether all is done.
+    """Move rows and write the nearest clusters after, with whoever is there.
+
+    Whoever is ``leading`` announces a step, takes part in it and returns whether all of it is done. A helper takes part
+    in one step after the other, until none comes for a while or the board is closed.
 
     The first ``moves`` columns of ``ways`` are rows, old and new labels, and ``labels`` those of all samples after the
     moves; ``clusters`` are W_c and 2 / W_c. Pieces of ``width`` samples begin at multiples of PART. Where others take
-    long, what they leave has NaN in ``leads``.
-    """
-    count = -(-sums.shape[1] // width)
-    board[MOVES] = moves
-    board[WIDTH] = width
-    board[DONE] = 0
-    step = (count_at(board, TICKET) >> (2 * BITS)) + 1
-    set_count(board, TICKET, (((step << BITS) + count) << BITS))
-    most = LOOKS + moves * width
-    ticket = _take_part(
-        board, K, ways, carried, labels, weights, clusters, tolerance, sums, parts, out, nearest_values, leads
-    )
-    return ticket >= 0 and reached(board, DONE, 2 * count, most)
-
-
-@njit(nogil=True, cache=True)
-def help_steps(
-    board: Ints,
-    K: Array,
-    ways: Ints,
-    carried: Floats,
-    labels: Ints,
-    weights: Floats,
-    clusters: Floats,
-    tolerance: float,
-    sums: Floats,
-    parts: Floats,
-    out: Ints,
-    nearest_values: Floats,
-    leads: Floats,
-) -> None:
-    """Take part in one step after the other, until none comes for a while or the board is closed."""
-    stays = counted_up(board, PRESENT, 1) < count_at(board, WANTED) and count_at(board, CLOSED) == 0
-    while stays:
-        ticket = _take_part(
-            board, K, ways, carried, labels, weights, clusters, tolerance, sums, parts, out, nearest_values, leads
-        )
-        stays = ticket >= 0 and _another(board, ticket)
-    counted_up(board, PRESENT, -1)
-
-
-@njit(nogil=True, cache=True)
-def _take_part(
-    board: Ints,
-    K: Array,
-    ways: Ints,
-    carried: Floats,
-    labels: Ints,
-    weights: Floats,
-    clusters: Floats,
-    tolerance: float,
-    sums: Floats,
-    parts: Floats,
-    out: Ints,
-    nearest_values: Floats,
-    leads: Floats,
-) -> int:
-    """Move the pieces that nobody has begun, and decide for their samples when all are moved.
-
-    Returns the ticket that had none, or -1 where others take half as long again as this thread did.
+    half as long again as this thread did, it decides nothing: what is left has NaN in ``leads``.
     """
     n = sums.shape[1]
+    k = sums.shape[0]
     most = (1 << BITS) - 1
     mine = np.empty(parts.shape[0], dtype=np.int64)
-    taken = 0
-    ticket = counted_up(board, TICKET, 1)
-    count = (ticket >> BITS) & most
-    while (ticket & most) < count:
-        m = board[MOVES]
-        lo = (ticket & most) * board[WIDTH]
-        hi = min(lo + board[WIDTH], n)
-        move_rows(K, ways[0, :m], ways[1, :m], ways[2, :m], carried, sums, lo, hi, 0)
-        add_within(sums, labels, weights, parts, lo, hi)
-        counted_up(board, DONE, 1)
-        mine[taken] = lo
-        taken += 1
+    norms = np.empty(k)
+    if leading:
+        board[MOVES] = moves
+        board[WIDTH] = width
+        board[DONE] = 0
+        step = (count_at(board, TICKET) >> (2 * BITS)) + 1
+        set_count(board, TICKET, ((step << BITS) + -(-n // width)) << BITS)
+        stays = True
+    else:
+        stays = counted_up(board, PRESENT, 1) < count_at(board, WANTED) and count_at(board, CLOSED) == 0
+    done = False
+    while stays:
+        taken = 0
         ticket = counted_up(board, TICKET, 1)
+        while (ticket & most) < ((ticket >> BITS) & most):
+            m = board[MOVES]
+            lo = (ticket & most) * board[WIDTH]
+            hi = min(lo + board[WIDTH], n)
+            move_rows(K, ways[0, :m], ways[1, :m], ways[2, :m], carried, sums, lo, hi, 0)
+            add_within(sums, labels, weights, parts, lo, hi)
+            counted_up(board, DONE, 1)
+            mine[taken] = lo
+            taken += 1
+            ticket = counted_up(board, TICKET, 1)
         count = (ticket >> BITS) & most
-    if taken == 0:
-        return ticket
-    width = board[WIDTH]
-    if not reached(board, DONE, count, LOOKS + taken * width * board[MOVES] // 2):
-        return -1
-    norms = _center_norms(parts, clusters[0])
-    for lo in mine[:taken]:
-        hi = min(lo + width, n)
-        lead = nearest(sums, clusters[1], norms, labels, tolerance, out, nearest_values, lo, hi)
-        leads[lo // PART : -(-hi // PART)] = lead
-        counted_up(board, DONE, 1)
-    return ticket
+        patience = LOOKS + board[MOVES] * board[WIDTH] * max(taken, 1) // 2
+        done = taken == 0 or reached(board, DONE, count, patience)
+        if done and taken > 0:
+            add_parts(parts, norms)
+            for c in range(k):
+                total = clusters[0, c]
+                norms[c] = norms[c] / (total * total) if total > 0.0 else np.inf
+        for t in range(taken if done else 0):
+            lo = mine[t]
+            hi = min(lo + board[WIDTH], n)
+            lead = nearest(sums, clusters[1], norms, labels, tolerance, out, nearest_values, lo, hi)
+            leads[lo // PART : -(-hi // PART)] = lead
+            counted_up(board, DONE, 1)
+        if leading:
+            return done and reached(board, DONE, 2 * count, patience)
+        stays = done and _another(board, ticket)
+    counted_up(board, PRESENT, -1)
+    return done
 
 
 @njit(nogil=True, cache=True)
@@ -155,33 +157,3 @@ def _another(board: Ints, ticket: int) -> bool:
         if count_at(board, TICKET) >> BITS != ticket >> BITS:
             return True
     return False
-
-
-@njit(nogil=True, cache=True)
-def decide_rest(
-    labels: Ints,
-    clusters: Floats,
-    tolerance: float,
-    sums: Floats,
-    parts: Floats,
-    out: Ints,
-    nearest_values: Floats,
-    leads: Floats,
-) -> None:
-    """Write the nearest clusters of the samples that others have left."""
-    norms = _center_norms(parts, clusters[0])
-    for part in range(leads.size):
-        if np.isnan(leads[part]):
-            lo = part * PART
-            hi = min(lo + PART, labels.size)
-            leads[part] = nearest(sums, clusters[1], norms, labels, tolerance, out, nearest_values, lo, hi)
-
-
-@njit(nogil=True, cache=True)
-def _center_norms(parts: Floats, totals: Floats) -> Floats:
-    """Return ||m_c||^2 of every cluster, infinite where it has no weight."""
-    within = np.empty(totals.size)
-    add_parts(parts, within)
-    for c in range(totals.size):
-        within[c] = within[c] / (totals[c] * totals[c]) if totals[c] > 0.0 else np.inf
-    return within
