@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from kernelweave.backends.compiled.row_loops import PART, add_parts, add_within, move_rows, nearest
-from kernelweave.backends.compiled.tickets import LOOKS, count_at, counted_up, reached, set_count
+from kernelweave.backends.compiled.tickets import count_at, counted_up, reached, set_count
 from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Places on the board; those that many threads change lie in cache lines of their own.
@@ -30,6 +30,9 @@ BOARD_SIZE = 32
 BITS = 16
 # Looks for the next step before a helper leaves: about half a millisecond.
 PATIENCE = 600_000
+# Looks for the end of pieces that others have begun, beside half the time that one's own took: one or two milliseconds.
+# Whoever gives up sends all helpers home, and calling them again takes as long.
+LOOKS = 2_000_000
 
 
 @njit(nogil=True, cache=True)
