@@ -63,6 +63,9 @@ class Steps(Protocol):
         Returns what ``within_sums`` and, without coefficients, ``nearest`` would return.
         """
 
+    def end(self) -> None:
+        """Take no more steps."""
+
 
 class Backend(Protocol):
     """Arrays, products, sums by cluster, nearest clusters, and small eigenproblems of thin blocks."""

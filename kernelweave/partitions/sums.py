@@ -56,7 +56,9 @@ class SumsPartition(Partition):
 
     def _compute(self) -> None:
         self._found = None
-        self._steps = None
+        if self._steps is not None:
+            self._steps.end()
+            self._steps = None
         self.sums = self.op.cluster_sums(self.labels, self.weights, self.n_clusters)
 
     def _update(self, moves: Moves) -> None:

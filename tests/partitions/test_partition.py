@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave.backends import get_backend
+from kernelweave.backends.compiled.steps import CLOSED
 from kernelweave.backends.host import HostBackend
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
@@ -248,6 +249,21 @@ def test_moves_of_a_stored_kernel_find_the_next_nearest_clusters_too_where_these
     assert len(asked) == 1
     partition.go_to(partition.labels.copy())  # nobody moves
     assert moved(7) == (0, True)
+
+
+def test_a_pass_over_the_data_ends_the_steps_on_the_sums_before_it():
+    partition = FORMS["sums"](np.random.default_rng(0).standard_normal((40, 3))).partition(
+        np.arange(40) % 4, np.ones(40), 4
+    )
+    partition.nearest()
+    partition.go_to(np.where(np.arange(40) == 1, 0, partition.labels))
+    before = partition._steps
+    assert before._board[CLOSED] == 0
+    partition.refresh()
+    assert before._board[CLOSED] == 1  # helpers go home
+    partition.nearest()
+    partition.go_to(np.where(np.arange(40) == 2, 0, partition.labels))
+    assert partition._steps is not before
 
 
 @forms

@@ -55,6 +55,10 @@ class StepTeam:
             self._decide_rest(within, tolerance)
         return within, Assignment(self._out.copy(), diag + self._values, float(self._leads.min()))
 
+    def end(self) -> None:
+        """Send helpers home, who are needed elsewhere; nobody is waited for."""
+        self._board[steps.CLOSED] = 1
+
     def _gather(self, elements: int, tolerance: float) -> int:
         """Return how many threads take a step that touches so many elements; those that are missing are called."""
         wanted = worthwhile(elements) - 1
@@ -74,7 +78,7 @@ class StepTeam:
 
     def _dismiss(self) -> None:
         """Wait until all helpers have left, asleep; others will find a new board."""
-        self._board[steps.CLOSED] = 1
+        self.end()
         while self._board[steps.PRESENT] > 0:
             time.sleep(NAP)
         self._board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
