@@ -177,6 +177,8 @@ def blockwise():
     return lambda: KernelKMeans(K, kernel="rbf", memory_limit=256, init=start, max_iter=30).fit(X)
 
 
+#: Fits of which the quickest counts, on any number of threads.
+CASE_REPEATS = 3
 CASES = {"global": global_search, "blockwise": blockwise}
 TITLES = {
     "global": "exact global search, 1,500 samples on a stored kernel, k = 6",
@@ -214,10 +216,12 @@ def measure_case(what):
     warnings.simplefilter("ignore")
     fit = CASES[what]()
     fit()
-    began = time.process_time()
-    took, model = best_seconds(fit, 1)
-    processor = time.process_time() - began
-    print(took, processor, hashlib.blake2b(model.labels_.tobytes(), digest_size=8).hexdigest())
+    best = (np.inf, 0.0)
+    for _ in range(CASE_REPEATS):
+        began = time.process_time()
+        took, model = best_seconds(fit, 1)
+        best = min(best, (took, time.process_time() - began))
+    print(*best, hashlib.blake2b(model.labels_.tobytes(), digest_size=8).hexdigest())
 
 
 def limits(threads):

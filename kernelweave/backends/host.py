@@ -25,6 +25,8 @@ from kernelweave.foundation.threads import for_ranges, share_pieces, single_thre
 # Rows of a stored kernel multiplied together, and entries from which on BLAS could use threads of its own.
 PRODUCT_ROWS = 512
 LARGE_PRODUCT = 2**16
+# Values of a stored kernel that are read while one is computed, at least: of a Gaussian of ten features five to seven.
+READ_MEANWHILE = 4
 # A tile where nothing limits memory.
 TILE_ROWS = ROWS
 TILE_COLS = MOST_COLUMNS
@@ -354,7 +356,8 @@ class HostBackend:
                 out[lo:hi] += tile(sources, slice(lo, hi)).T @ H[sources]
 
         with single_threaded_blas():
-            for_ranges(work, shape[0], elements=shape[0] * shape[1], **_ranges(tiling, shape[1], shape[0]))
+            elements = READ_MEANWHILE * shape[0] * shape[1]
+            for_ranges(work, shape[0], elements=elements, **_ranges(tiling, shape[1], shape[0]))
         return out
 
     def tiled_cluster_sums(
@@ -406,7 +409,7 @@ class HostBackend:
                 out[lo:hi, cols] = tile(slice(lo, hi), cols)
 
         with single_threaded_blas():
-            for_ranges(work, shape[0], width=TILE_ROWS, elements=out.size, most_at_once=most)
+            for_ranges(work, shape[0], width=TILE_ROWS, elements=READ_MEANWHILE * out.size, most_at_once=most)
         return out
 
     # Kernels of several views that lack samples
@@ -739,7 +742,8 @@ def _over_tiles(
             add(sources[start : start + TILE_ROWS], lo, hi)
 
     with single_threaded_blas():
-        for_ranges(work, n_rows, elements=len(sources) * n_rows, **_ranges(tiling, len(sources), n_rows))
+        elements = READ_MEANWHILE * len(sources) * n_rows
+        for_ranges(work, n_rows, elements=elements, **_ranges(tiling, len(sources), n_rows))
 
 
 def _added_ranges(add: Callable[[Floats, int, int], None], n: int, shape: tuple[int, int]) -> Floats:
