@@ -1,4 +1,4 @@
-"""Formulas of the number of clusters that are written out for speed: the numbers are those of NumPy and scikit-learn."""
+"""Formulas of the number of clusters that are written out for speed: their numbers are those of other libraries."""
 
 import numpy as np
 import pytest
