@@ -17,9 +17,9 @@ from kernelweave.plots import BoundaryDisplay, ScoreDisplay
 WIDTH = {"sigma": float(np.sqrt(0.1))}  # as in figures 2 and 3 of the source
 
 
-def draw():
+def draw(n_samples=1000):
     """Draw boundaries and scores, without the other views above and with them below."""
-    data = make_mvksc_synth2(random_state=0)
+    data = make_mvksc_synth2(n_samples, random_state=0)
     classes = np.where(data.target == 1, "narrow class", "wide class")
     figure = plt.figure(figsize=(13.2, 6.6), layout="constrained")
     alone, together = figure.subplots(2, 4)

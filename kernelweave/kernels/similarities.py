@@ -312,7 +312,7 @@ class StackedSimilarities(Similarities):
 
     def transposed_product(self, ratios: Floats) -> Floats:
         """Return the sum over the views."""
-        pieces = np.split(ratios, len(self.views))
+        pieces = ratios.reshape(len(self.views), -1)
         return np.sum([view.transposed_product(piece) for view, piece in zip(self.views, pieces, strict=True)], axis=0)
 
     def block(self, start: int, stop: int, columns: Ints) -> Floats:

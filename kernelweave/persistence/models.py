@@ -17,7 +17,6 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from kernelweave.foundation.errors import DataError, ParameterError
 from kernelweave.foundation.files import replacement
 from kernelweave.foundation.logged_warnings import warn
+from kernelweave.foundation.versions import installed_version
 from kernelweave.persistence.fields import KINDS, one_line
 from kernelweave.persistence.names import ESTIMATORS, VERSION, name_of
 from kernelweave.persistence.trees import Reader, Writer
@@ -98,8 +98,8 @@ def save_model(model: Any, path: str | os.PathLike[str], *, notes: Mapping[str, 
     tree = {
         "format": FORMAT,
         "version": VERSION,
-        "kernelweave": version("kernelweave"),
-        "scikit-learn": version("scikit-learn"),
+        "kernelweave": installed_version("kernelweave"),
+        "scikit-learn": installed_version("scikit-learn"),
         "estimator": type(last).__name__,
         "notes": dict(notes or {}),
         "model": Writer(arrays).encoded(model, type(model).__name__),
@@ -225,7 +225,7 @@ def _warn_of_other_version(path: Path, tree: dict[str, Any], model: Any) -> None
     steps = model.steps if isinstance(model, Pipeline) else []
     foreign = [step for _, step in steps if (name_of(type(step)) or "").startswith("transformer/")]
     written = str(tree.get("scikit-learn", "an older version"))
-    current = version("scikit-learn")
+    current = installed_version("scikit-learn")
     if foreign and written.split(".")[:2] != current.split(".")[:2]:
         warn(
             f"{path}: {type(foreign[0]).__name__} was saved with scikit-learn {written}, and this is {current}: the "

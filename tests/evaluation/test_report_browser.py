@@ -23,6 +23,7 @@ NASTY = "<script>alert(1)</script>"
 IDS = [NASTY, "\"quotes\" & 'quotes'", "x" * 200, *(f"sample {i}" for i in range(len(X) - 3))]
 SHOWN = [name if len(name) <= 80 else f"{'x' * 39}…{'x' * 39}" for name in IDS]
 PHONE = {"width": 390, "height": 844}
+SCREEN = {"width": 1280, "height": 720}
 
 
 @pytest.fixture(scope="module")
@@ -51,27 +52,59 @@ def path(tmp_path_factory):
     )
 
 
-@pytest.fixture
-def opened(browser, path):
-    """Opens a report in a fresh context without a network; at the end, nothing went wrong and nothing was loaded."""
-    contexts, troubles, requests = [], [], []
+class Pages:
+    """A page for each kind of device, which tests take in turns: a new context costs a second of a processor."""
 
-    def open_page(file=path, **options):
-        context = browser.new_context(offline=True, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: requests.append(request.url))
+    def __init__(self, browser):
+        self.browser = browser
+        self.kept = {}
+        self.troubles = []
+        self.requests = []
+
+    def page(self, device):
+        """Return the page of a device, with what it showed last: to go through an empty page costs as much again."""
+        key = repr(sorted(device.items()))
+        if key not in self.kept:
+            self.kept[key] = self.browser.new_context(offline=True, **device).new_page()
+            self._watch(self.kept[key])
+        return self.kept[key]
+
+    def _watch(self, page):
+        page.on("console", lambda message: self.troubles.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        page.on("dialog", lambda dialog: (self.troubles.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+
+@pytest.fixture(scope="module")
+def pages(browser):
+    kept = Pages(browser)
+    yield kept
+    for page in kept.kept.values():
+        page.context.close()
+
+
+@pytest.fixture
+def opened(pages, path):
+    """Opens a report without a network; at the end, nothing went wrong and nothing was loaded."""
+    pages.troubles.clear()
+    pages.requests.clear()
+
+    def open_page(file=path, viewport=SCREEN, color_scheme="light", **device):
+        page = pages.page(device)
+        page.set_viewport_size(viewport)
+        page.emulate_media(media="screen", color_scheme=color_scheme)
+        page.mouse.move(0, 0)
         page.goto(file.as_uri())
+        assert page.evaluate("[window.scrollX, window.scrollY, location.hash]") == [0, 0, ""]
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
-    assert troubles == []
-    assert all(url.startswith("file:") and url.endswith(".html") for url in requests), requests
+    for page in pages.kept.values():
+        page.evaluate("0")  # what it has said by now is heard
+    assert pages.troubles == []
+    assert all(url.startswith("file:") and url.endswith(".html") for url in pages.requests), pages.requests
+    assert pages.requests
 
 
 def marks(page):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logsumexp
 
 from kernelweave.kernels.divergences import DivergenceMatrix
 from kernelweave.kernels.similarities import similarities
 from kernelweave.solvers.mixtures.priors import solve_priors
-from kernelweave.solvers.mixtures.view_mixture import solve_view_mixture
+from kernelweave.solvers.mixtures.view_mixture import log_of_sum, solve_view_mixture
 from tests.reference import convex_mixture as oracle
 from tests.strategies import generators, sample_weights, samples
 
@@ -145,6 +146,22 @@ def test_similarities_computed_again_at_every_pass_lead_to_the_same_end():
     one, other = (solve(prepared(views, limit=limit)[0], tol=1e-6) for limit in (2048, 1e-9))
     np.testing.assert_allclose(one.view_weights, other.view_weights, atol=1e-5)
     np.testing.assert_allclose(one.history, other.history, rtol=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [None, "views", "samples"])
+@pytest.mark.parametrize("spread", [0.1, 30.0, 700.0])
+def test_logarithms_of_sums_are_those_of_scipy(spread, weighted):
+    rng = np.random.default_rng(0)
+    for n_views in (1, 2, 5):
+        logs = rng.uniform(-spread, spread, (n_views, 50))
+        logs[:, :10] = logs[:1, :10]  # several are the largest
+        logs[rng.random(logs.shape) < 0.2] = -np.inf
+        weights = {None: None, "views": rng.random((n_views, 1)), "samples": rng.random((n_views, 50))}[weighted]
+        if weights is not None:
+            weights[1:][rng.random(weights[1:].shape) < 0.3] = 0.0
+        before = logs.copy()
+        np.testing.assert_allclose(log_of_sum(logs, weights), logsumexp(logs, axis=0, b=weights), rtol=1e-13)
+        np.testing.assert_array_equal(logs, before)
 
 
 # --- against Algorithm 3.1 -------------------------------------------------------------------------------------------

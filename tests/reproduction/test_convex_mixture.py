@@ -28,16 +28,28 @@ def _forget():
         function.cache_clear()
 
 
-@pytest.fixture
-def few_points(monkeypatch):
-    """Samples of 63 points, 5 of them misplaced in each view."""
+def points_instead(monkeypatch, n_samples, n_corrupted):
+    """Let rows draw fewer points than the source."""
 
     def samples(restarts, seed):
         return [
-            make_corrupted_views(5, 2, n_samples=63, n_corrupted=5, random_state=r) for r in streams(seed, restarts)
+            make_corrupted_views(5, 2, n_samples=n_samples, n_corrupted=n_corrupted, random_state=r)
+            for r in streams(seed, restarts)
         ]
 
     monkeypatch.setattr(rows, "samples", samples)
+
+
+@pytest.fixture
+def few_points(monkeypatch):
+    """Samples of 63 points, 5 of them misplaced in each view."""
+    points_instead(monkeypatch, 63, 5)
+
+
+@pytest.fixture
+def fewest_points(monkeypatch):
+    """Samples of 33 points, 3 of them misplaced in each view: enough for figures that are only said to be there."""
+    points_instead(monkeypatch, 33, 3)
 
 
 # --- one clustering --------------------------------------------------------------------------------------------------
@@ -64,7 +76,7 @@ def test_a_single_view_is_the_same_alone_and_concatenated():
 
 # Rows of an experiment share clusterings, so that they are one test.
 @pytest.mark.parametrize("experiment", SYNTHETIC)
-def test_a_row_gives_what_its_table_prints(experiment, few_points):
+def test_a_row_gives_what_its_table_prints(experiment, fewest_points):
     for name, cell in catalogue()[experiment].cells.items():
         sooner = {"tol": rows.SETTLED} if name == "weighted-converged" else {}
         figures = cell.run(restarts=2, seed=0, **sooner)

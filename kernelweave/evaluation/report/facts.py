@@ -3,7 +3,6 @@
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -54,6 +53,7 @@ from kernelweave.evaluation.sampling import MOST_JUDGED, draw, judged_samples, s
 from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.foundation.random_streams import RandomState
 from kernelweave.foundation.threads import single_threaded_blas
+from kernelweave.foundation.versions import installed_version
 
 #: Most samples that are drawn.
 MOST_POINTS = MOST_COMPARED
@@ -357,7 +357,7 @@ class ReportFacts:
             view_silhouettes=by_view,
             view_nmi=distances.nmi,
             truth=None if labels_true is None else truth(labels_true, labels, k),
-            versions={"Python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+            versions={"Python": platform.python_version()} | {name: installed_version(name) for name in PACKAGES},
             seeds=_seeds(model, random_state),
             code=code_for(clustering.steps, model, random_state),
             stored_warnings=description.warnings,

@@ -1,6 +1,6 @@
 """Maps of the samples as inline SVG: one large with the names of the clusters, and small ones of single views."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -98,21 +98,21 @@ def label_places(xs: Floats, ys: Floats, labels: Ints) -> dict[int, tuple[float,
     return dict(sorted(places.items()))
 
 
-def _around(middle: tuple[float, float], width: float) -> list[tuple[float, float]]:
-    """Return the place itself and others around it, the nearest first."""
+def _around(middle: tuple[float, float], width: float) -> Iterator[tuple[float, float]]:
+    """Yield the place itself and others around it, the nearest first."""
+    yield _inside(middle, width)
     angles = np.arange(16) * np.pi / 8.0
-    rings = [
-        (middle[0] + r * width * float(np.cos(a)), middle[1] + r * LABEL_HEIGHT * float(np.sin(a)))
-        for r in 0.5 * np.arange(1, 2 * RINGS + 1)
-        for a in angles
-    ]
-    return [_inside(place, width) for place in [middle, *rings]]
+    for r in (0.5 * np.arange(1, 2 * RINGS + 1)).tolist():
+        for a in angles:
+            place = (middle[0] + r * width * float(np.cos(a)), middle[1] + r * LABEL_HEIGHT * float(np.sin(a)))
+            yield _inside(place, width)
 
 
 def _inside(place: tuple[float, float], width: float) -> tuple[float, float]:
     """Return the nearest place at which all of a label is seen."""
-    x = float(np.clip(place[0], width / 2, WIDTH - width / 2))
-    return x, float(np.clip(place[1], LABEL_HEIGHT / 2, HEIGHT - LABEL_HEIGHT / 2))
+    x, y = place
+    half = width / 2
+    return min(max(x, half), WIDTH - half), min(max(y, LABEL_HEIGHT / 2), HEIGHT - LABEL_HEIGHT / 2)
 
 
 def _overlaps(place: tuple[float, float], width: float, taken: Sequence[tuple[float, float, float]]) -> bool:

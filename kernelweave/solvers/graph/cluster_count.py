@@ -21,7 +21,6 @@ from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import adjusted_rand_score
 
 from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.foundation.random_streams import streams
@@ -195,9 +194,9 @@ def valley_of(edges: sp.coo_array, vectors: Floats, labels: Ints, n_clusters: in
     embedding = unit_rows(vectors[:, :n_clusters])
     members = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(n_clusters, n))
     centers = (members @ embedding) / np.maximum(np.bincount(labels, minlength=n_clusters), 1)[:, None]
-    links = np.zeros((n_clusters, n_clusters))
-    np.add.at(links, (labels[edges.row], labels[edges.col]), edges.data)
-    links += links.T
+    pairs = labels[edges.row] * n_clusters + labels[edges.col]
+    links = np.bincount(pairs, edges.data, n_clusters**2).reshape(n_clusters, n_clusters)
+    links = links + links.T
     np.fill_diagonal(links, 0.0)
     deepest = [0.0]
     for c in range(n_clusters):
@@ -216,19 +215,54 @@ def _valley(edges: sp.coo_array, position: Floats, here: Bools, there: Bools) ->
     rank[order] = np.arange(len(order))
     inside = both[edges.row] & both[edges.col]
     weights = edges.data[inside]
-    ends = np.sort(np.stack([rank[edges.row[inside]], rank[edges.col[inside]]]), axis=0)
-    steps = np.bincount(ends[0], weights, len(order)) - np.bincount(ends[1], weights, len(order))
+    row = rank[edges.row[inside]]
+    col = rank[edges.col[inside]]
+    first = np.minimum(row, col)
+    last = np.maximum(row, col)
+    steps = np.bincount(first, weights, len(order)) - np.bincount(last, weights, len(order))
     size = int(here.sum())
     other = len(order) - size
-    far = (ends[0] < size // 2) & (ends[1] >= size + other // 2)
+    far = (first < size // 2) & (last >= size + other // 2)
     by_chance = float(weights[far].sum()) / max(1, (size // 2) * (other - other // 2))
     places = np.arange(1, len(order))
     cuts = np.cumsum(steps)[:-1] - by_chance * places * (len(order) - places)  # cuts[t]: between places t and t + 1
     reach = max(1, round(BORDER * min(size, other)))
     border = max(float(cuts[max(0, size - 1 - reach) : size + reach].min()), 0.0)
     middles = (cuts[size // 4 : 3 * size // 4], cuts[size + other // 4 : size + 3 * other // 4])
-    middle = min((float(np.quantile(part, 0.25)) for part in middles if len(part)), default=0.0)
+    middle = min((lower_quartile(part) for part in middles if len(part)), default=0.0)
     return min(1.0, border / middle) if middle > 0 else 1.0
+
+
+def lower_quartile(values: Floats) -> float:
+    """Return ``np.quantile(values, 0.25)``, which takes ten times as long for the few values of a cluster."""
+    position = 0.25 * (len(values) - 1)
+    below = int(position)
+    above = min(below + 1, len(values) - 1)
+    low, high = np.partition(values, (below, above))[[below, above]].tolist()
+    share = position - below
+    step = high - low
+    return low + step * share if share < 0.5 else high - step * (1.0 - share)
+
+
+def rand_index(first: Ints, second: Ints) -> float:
+    """Return the adjusted Rand index of labels from 0 on, as scikit-learn's function does after checks of its input."""
+    n = len(first)
+    width = int(second.max()) + 1
+    table = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
+    rows = table.sum(axis=1)
+    columns = table.sum(axis=0)
+    squares = int((table**2).sum())
+    # Ordered pairs of samples: together in both, in one alone, in neither. Whole numbers of Python do not overflow.
+    together = squares - n
+    first_alone = int((rows**2).sum()) - squares
+    second_alone = int((columns**2).sum()) - squares
+    apart = n**2 - squares - first_alone - second_alone
+    if first_alone == second_alone == 0:
+        return 1.0
+    agreement = 2.0 * (together * apart - first_alone * second_alone)
+    return agreement / (
+        (together + first_alone) * (first_alone + apart) + (together + second_alone) * (second_alone + apart)
+    )
 
 
 def choose_count(
@@ -329,10 +363,7 @@ class _Subsamples:
             part = sweep(sp.csr_array(W[samples][:, samples]), counts, SUBSAMPLE_RUNS, rng)
             self.sweeps.append(part)
             agreements.append(
-                [
-                    adjusted_rand_score(labels[samples], others)
-                    for labels, others in zip(whole.labels, part.labels, strict=False)
-                ]
+                [rand_index(labels[samples], others) for labels, others in zip(whole.labels, part.labels, strict=False)]
             )
         self.stability = np.full(len(whole.counts), -1.0)
         self.stability[self.tried] = np.mean(agreements, axis=0)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.foundation.checkpoints import NOTHING, Keeper, made
@@ -170,12 +169,30 @@ def _posteriors(logs: Floats, weights: Floats) -> Floats:
     """Return P(z_i = v | x_i) of (3.14), shape (V, n); weights are those of all samples, or of each."""
     with np.errstate(divide="ignore"):
         joint = logs + np.log(np.where(weights > NEGLIGIBLE_WEIGHT, weights, 0.0))
-    total = logsumexp(joint, axis=0)
+    total = log_of_sum(joint)
     return np.exp(joint - np.where(np.isfinite(total), total, 0.0))
 
 
+def log_of_sum(logs: Floats, weights: Floats | None = None) -> Floats:
+    """Return log sum_v weights_v exp(logs_v), -inf where nothing is added up; weights are not negative.
+
+    As scipy's ``logsumexp``, for few numbers in a fraction of its time. The largest terms are kept out of the sum: it
+    then loses no figures to them.
+    """
+    if weights is None:
+        weights = np.ones((len(logs), 1))
+    counted = np.where(weights == 0, -np.inf, logs)
+    largest = counted.max(axis=0)
+    at = counted == largest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = (weights * np.exp(np.where(at, -np.inf, counted) - largest)).sum(axis=0)
+        many = (weights * at).sum(axis=0)
+        total = np.log1p(np.where(rest == 0, rest, rest / many)) + np.log(many) + largest
+    return np.where(largest == -np.inf, -np.inf, total)
+
+
 def _likelihood(logs: Floats, weights: Floats, shares: Floats) -> float:
-    values = logsumexp(logs, axis=0, b=weights)
+    values = log_of_sum(logs, weights)
     # The priors leave out samples of almost no share, and no component may be left that explains them.
     values[(shares < NEGLIGIBLE_SHARE) & ~np.isfinite(values)] = 0.0
     return float(shares @ values)
