@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -47,6 +48,12 @@ SWITCHES = [{"kernel": "linear"}, {"storage": "blockwise"}, {"approximation": "n
 
 multi_view = for_estimators(lambda case: case.multi_view)
 single_kernel = for_estimators(lambda case: case.takes_kernel and not case.pairwise)
+
+
+@cache
+def fitted(case):
+    """Return the default instance, fitted once; for tests that only read it."""
+    return case.make().fit(case.form(X))
 
 
 # scikit-learn's checks
@@ -153,7 +160,7 @@ def test_every_parameter_has_a_declared_rule(case):
 
 @for_estimators()
 def test_fitted_attributes_are_those_of_the_conventions(case):
-    model = case.make().fit(case.form(X))
+    model = fitted(case)
     assert model.labels_.shape == (len(X),)
     assert np.issubdtype(model.labels_.dtype, np.integer)
     assert set(model.labels_) == {0, 1, 2}
@@ -186,7 +193,7 @@ def test_parameters_are_stored_untouched_and_returned_by_get_params(case):
 
 @for_estimators()
 def test_a_clone_is_unfitted_and_fits_to_the_same_labels(case):
-    model = case.make().fit(case.form(X))
+    model = fitted(case)
     twin = clone(model)
     assert not hasattr(twin, "labels_")
     assert twin.fit(case.form(X)).labels_.tolist() == model.labels_.tolist()
@@ -194,7 +201,7 @@ def test_a_clone_is_unfitted_and_fits_to_the_same_labels(case):
 
 @for_estimators()
 def test_a_pickled_model_predicts_the_same(case):
-    model = case.make().fit(case.form(X))
+    model = fitted(case)
     again = pickle.loads(pickle.dumps(model))
     assert again.labels_.tolist() == model.labels_.tolist()
     for method in ("predict", "transform"):
@@ -204,7 +211,7 @@ def test_a_pickled_model_predicts_the_same(case):
 
 @for_estimators()
 def test_fit_predict_gives_the_labels_of_fit(case):
-    assert case.make().fit_predict(case.form(X)).tolist() == case.make().fit(case.form(X)).labels_.tolist()
+    assert case.make().fit_predict(case.form(X)).tolist() == fitted(case).labels_.tolist()
 
 
 # Repeatability
@@ -232,12 +239,12 @@ def test_fitting_twice_gives_the_same_model(case):
     ids=repr,
 )
 def test_the_same_seed_gives_the_same_labels_with_one_thread_and_two(case, switch, spread, monkeypatch):
-    # Loops are shared out from fewer kernel values on than usual: 300 samples have enough of them. Groups far apart
+    # Loops are shared out from fewer kernel values on than usual: 210 samples have enough of them. Groups far apart
     # make many starts end in the same partition, so that rounding could decide between them; overlapping ones make the
     # runs long. Two starts are as many as it takes for that.
     monkeypatch.setattr(threads, "WORTH_A_THREAD", 300)
     monkeypatch.setattr(threads, "MIN_WIDTH", 64)
-    many = case.form(blobs(100, spread=spread)[0])
+    many = case.form(blobs(70, spread=spread)[0])
     model = case.make(**switch, **({"n_init": 2} if case.has("n_init") else {}))
     labels = []
     for number in (1, 2):
@@ -311,17 +318,25 @@ def test_order_type_and_place_of_the_numbers_make_no_difference(case, tmp_path):
     )
 
 
+WITH_ZEROS = np.where(np.abs(X) < 1.0, 0.0, X)
+
+
+@cache
+def fitted_with_zeros(case):
+    """Return the default instance, fitted once to a dense table that has zeros."""
+    return case.make().fit(case.form(WITH_ZEROS))
+
+
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
 @for_estimators()
 def test_sparse_input_gives_the_labels_of_dense_input_or_a_clear_error(case, form):
-    table = np.where(np.abs(X) < 1.0, 0.0, X)
-    dense, sparse = case.form(table), form(case.form(table))
+    dense, sparse = case.form(WITH_ZEROS), form(case.form(WITH_ZEROS))
     if not case.sparse:
         with pytest.raises(TypeError, match=r"[Ss]parse"):
             case.make().fit(sparse)
         return
     model = case.make().fit(sparse)
-    assert model.labels_.tolist() == case.make().fit(dense).labels_.tolist()
+    assert model.labels_.tolist() == fitted_with_zeros(case).labels_.tolist()
     if case.has_predict:
         assert model.predict(sparse).tolist() == model.predict(dense).tolist()
 
@@ -369,7 +384,7 @@ def test_the_estimator_works_at_the_end_of_a_pipeline(case):
 @for_estimators(lambda case: case.has_predict)
 def test_a_grid_search_finds_the_number_of_clusters(case):
     search = GridSearchCV(
-        pipeline(case), {"model__n_clusters": [2, 3, 5]}, cv=3, scoring="adjusted_rand_score", error_score="raise"
+        pipeline(case), {"model__n_clusters": [2, 3, 5]}, cv=2, scoring="adjusted_rand_score", error_score="raise"
     )
     assert search.fit(case.form(X), Y).best_params_ == {"model__n_clusters": 3}
     assert search.predict(case.form(X)).shape == (len(X),)
@@ -432,7 +447,7 @@ def test_a_precomputed_kernel_works_in_pipelines_and_grid_searches(case):
     model = Pipeline([*centre, ("model", case.make(**case.precomputed))])
     assert model.fit(K).predict(rbf_kernel(NEW, X, gamma=0.01)).shape == (len(NEW),)
     grid = {"model__n_clusters": [2, 3, 5]}
-    search = GridSearchCV(model, grid, cv=3, scoring="adjusted_rand_score", error_score="raise")
+    search = GridSearchCV(model, grid, cv=2, scoring="adjusted_rand_score", error_score="raise")
     assert search.fit(K, Y).best_params_ == {"model__n_clusters": 3}
 
 
