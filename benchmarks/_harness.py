@@ -56,8 +56,8 @@ def in_fresh_process(code, env=None, argv=()):
     return result, peak
 
 
-# Waits for code and runs each piece in a fork: what all of them import is imported once. A fork begins without the pages
-# of libraries that its parent has read, which a process of its own would have, so that they are added to its peak.
+# Waits for code and runs each piece in a fork: what all of them import is imported once. A fork begins without the
+# pages of libraries that its parent has read, which a process of its own would have: they are added to its peak.
 FORKING = """
 import json, os, sys
 import sklearn.datasets

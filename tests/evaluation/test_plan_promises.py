@@ -152,17 +152,17 @@ MEASURED = [
 
 
 @pytest.fixture(scope="module")
-def in_new_process():
+def new_process():
     """Return what runs code in a process of its own; they share the time that imports take."""
     with forked_processes() as run:
         yield run
 
 
 @pytest.mark.parametrize(("estimator", "n", "widths"), MEASURED, ids=lambda value: str(value)[:60])
-def test_a_fit_takes_the_memory_that_was_planned_within_a_factor_of_one_and_a_half(estimator, n, widths, in_new_process):
+def test_a_fit_takes_the_memory_that_was_planned_within_a_factor_of_one_and_a_half(estimator, n, widths, new_process):
     import kernelweave
 
     model = eval(estimator, vars(kernelweave) | {name: getattr(kernelweave, name) for name in kernelweave.__all__})
     planned = plan(model, n, widths).memory["this process"]
-    _, peak = in_new_process(FIT.format(n=n, widths=widths, estimator=estimator))
+    _, peak = new_process(FIT.format(n=n, widths=widths, estimator=estimator))
     assert planned / 1.5 < peak * 2**20 < planned * 1.5, f"planned {planned / 2**20:.0f} MiB, peak {peak:.0f} MiB"
