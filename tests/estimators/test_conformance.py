@@ -56,17 +56,18 @@ def fitted(case):
     return case.make().fit(case.form(X))
 
 
+def quick(case):
+    """Return what leaves views unjudged after a fit, which takes longer than the fit; other tests are about that."""
+    return {"check_views": False} if case.has("check_views") else {}
+
+
 # scikit-learn's checks
 
 
 def subjects():
-    """Return the instances that go through scikit-learn's checks; two starts and few steps go the way of many.
-
-    Views are judged after the fit, which takes longer than the fit itself; other tests are about that.
-    """
+    """Return the instances that go through scikit-learn's checks; two starts and few steps go the way of many."""
     for case in all_estimators():
-        quick = {"n_init": 2, "max_iter": 5, "check_views": False}
-        few = {name: value for name, value in quick.items() if case.has(name)}
+        few = quick(case) | {name: value for name, value in {"n_init": 2, "max_iter": 5}.items() if case.has(name)}
         yield case.make(**few)
         switches = SWITCHES[1:] if case.needs_affinities else SWITCHES
         yield from (case.make(**few, **switch) for switch in switches if case.changes(switch))
@@ -487,7 +488,7 @@ def test_list_dict_table_and_frame_give_the_same_labels(case):
         forms = {name: form for name, form in forms.items() if "sparse" not in name}
     results = {}
     for name, (views, X_train, X_new) in forms.items():
-        model = case.make(views=views).fit(X_train)
+        model = case.make(views=views, **quick(case)).fit(X_train)
         results[name] = (model.labels_.tolist(), model.predict(X_new).tolist() if case.has_predict else None)
     assert results == dict.fromkeys(forms, results["list"])
 
@@ -519,9 +520,9 @@ def test_views_by_column_names_work_behind_a_scaler_that_returns_frames(case):
 def test_views_work_in_grid_searches_and_cross_validation(case):
     grid = {"model__n_clusters": [2, 3, 5], "model__views": [HALVES, None]}
     options = {"cv": 3, "scoring": "adjusted_rand_score", "error_score": "raise"}
-    search = GridSearchCV(pipeline(case, views=HALVES), grid, **options).fit(X, Y)
+    search = GridSearchCV(pipeline(case, views=HALVES, **quick(case)), grid, **options).fit(X, Y)
     assert search.best_params_["model__n_clusters"] == 3
-    scores = cross_validate(case.make(views=HALVES), X, Y, **options)
+    scores = cross_validate(case.make(views=HALVES, **quick(case)), X, Y, **options)
     assert scores["test_score"] == pytest.approx(1.0)
 
 
