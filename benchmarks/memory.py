@@ -185,7 +185,6 @@ def measured_here(names):
     warnings.simplefilter("ignore")
     known = estimators()
     _warm_up_linear_algebra()
-    gc.freeze()  # what was imported is not looked through again and again
     peaks = []
     for name in names:
         cls = known[name]
@@ -193,6 +192,7 @@ def measured_here(names):
             if kind != "table" and _matrix_argument(cls) is None:
                 continue
             _warm_up(cls, kind)
+            gc.freeze()  # what was imported or compiled is not looked through again and again
             sized = [_measured(cls, kind, _n_samples(cls, share, LIMIT), LIMIT) for share in _shares(kind)]
             if sized[0].fitting:
                 sized.insert(0, _measured(cls, kind, sized[0].fitting, LIMIT))

@@ -363,7 +363,7 @@ def test_a_draw_of_a_start_reads_the_table_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Opened, "_loaded", counted)
     monkeypatch.setattr(chunks_module, "BLOCK_BYTES", 8 * A.shape[1] * 20)
-    table = mapped(tmp_path, np.repeat(A, 10, axis=0))
+    table = mapped(tmp_path, np.repeat(A, 5, axis=0))
     options = {"kernel": "linear", "n_init": 1, "memory_limit": 0.01, "random_state": 0}
 
     def passes(k):

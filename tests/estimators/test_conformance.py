@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -49,17 +50,24 @@ multi_view = for_estimators(lambda case: case.multi_view)
 single_kernel = for_estimators(lambda case: case.takes_kernel and not case.pairwise)
 
 
+@cache
+def fitted(case):
+    """Return the default instance, fitted once; for tests that only read it."""
+    return case.make().fit(case.form(X))
+
+
+def quick(case):
+    """Return what leaves views unjudged after a fit, which takes longer than the fit; other tests are about that."""
+    return {"check_views": False} if case.has("check_views") else {}
+
+
 # scikit-learn's checks
 
 
 def subjects():
-    """Return the instances that go through scikit-learn's checks; two starts and few steps go the way of many.
-
-    Views are judged after the fit, which takes longer than the fit itself; other tests are about that.
-    """
+    """Return the instances that go through scikit-learn's checks; two starts and few steps go the way of many."""
     for case in all_estimators():
-        quick = {"n_init": 2, "max_iter": 5, "check_views": False}
-        few = {name: value for name, value in quick.items() if case.has(name)}
+        few = quick(case) | {name: value for name, value in {"n_init": 2, "max_iter": 5}.items() if case.has(name)}
         yield case.make(**few)
         switches = SWITCHES[1:] if case.needs_affinities else SWITCHES
         yield from (case.make(**few, **switch) for switch in switches if case.changes(switch))
@@ -153,7 +161,7 @@ def test_every_parameter_has_a_declared_rule(case):
 
 @for_estimators()
 def test_fitted_attributes_are_those_of_the_conventions(case):
-    model = case.make().fit(case.form(X))
+    model = fitted(case)
     assert model.labels_.shape == (len(X),)
     assert np.issubdtype(model.labels_.dtype, np.integer)
     assert set(model.labels_) == {0, 1, 2}
@@ -186,7 +194,7 @@ def test_parameters_are_stored_untouched_and_returned_by_get_params(case):
 
 @for_estimators()
 def test_a_clone_is_unfitted_and_fits_to_the_same_labels(case):
-    model = case.make().fit(case.form(X))
+    model = fitted(case)
     twin = clone(model)
     assert not hasattr(twin, "labels_")
     assert twin.fit(case.form(X)).labels_.tolist() == model.labels_.tolist()
@@ -194,7 +202,7 @@ def test_a_clone_is_unfitted_and_fits_to_the_same_labels(case):
 
 @for_estimators()
 def test_a_pickled_model_predicts_the_same(case):
-    model = case.make().fit(case.form(X))
+    model = fitted(case)
     again = pickle.loads(pickle.dumps(model))
     assert again.labels_.tolist() == model.labels_.tolist()
     for method in ("predict", "transform"):
@@ -204,7 +212,7 @@ def test_a_pickled_model_predicts_the_same(case):
 
 @for_estimators()
 def test_fit_predict_gives_the_labels_of_fit(case):
-    assert case.make().fit_predict(case.form(X)).tolist() == case.make().fit(case.form(X)).labels_.tolist()
+    assert case.make().fit_predict(case.form(X)).tolist() == fitted(case).labels_.tolist()
 
 
 # Repeatability
@@ -232,12 +240,12 @@ def test_fitting_twice_gives_the_same_model(case):
     ids=repr,
 )
 def test_the_same_seed_gives_the_same_labels_with_one_thread_and_two(case, switch, spread, monkeypatch):
-    # Loops are shared out from fewer kernel values on than usual: 300 samples have enough of them. Groups far apart
+    # Loops are shared out from fewer kernel values on than usual: 210 samples have enough of them. Groups far apart
     # make many starts end in the same partition, so that rounding could decide between them; overlapping ones make the
     # runs long. Two starts are as many as it takes for that.
     monkeypatch.setattr(threads, "WORTH_A_THREAD", 300)
     monkeypatch.setattr(threads, "MIN_WIDTH", 64)
-    many = case.form(blobs(100, spread=spread)[0])
+    many = case.form(blobs(70, spread=spread)[0])
     model = case.make(**switch, **({"n_init": 2} if case.has("n_init") else {}))
     labels = []
     for number in (1, 2):
@@ -311,17 +319,25 @@ def test_order_type_and_place_of_the_numbers_make_no_difference(case, tmp_path):
     )
 
 
+WITH_ZEROS = np.where(np.abs(X) < 1.0, 0.0, X)
+
+
+@cache
+def fitted_with_zeros(case):
+    """Return the default instance, fitted once to a dense table that has zeros."""
+    return case.make().fit(case.form(WITH_ZEROS))
+
+
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.coo_array, sp.csr_matrix])
 @for_estimators()
 def test_sparse_input_gives_the_labels_of_dense_input_or_a_clear_error(case, form):
-    table = np.where(np.abs(X) < 1.0, 0.0, X)
-    dense, sparse = case.form(table), form(case.form(table))
+    dense, sparse = case.form(WITH_ZEROS), form(case.form(WITH_ZEROS))
     if not case.sparse:
         with pytest.raises(TypeError, match=r"[Ss]parse"):
             case.make().fit(sparse)
         return
     model = case.make().fit(sparse)
-    assert model.labels_.tolist() == case.make().fit(dense).labels_.tolist()
+    assert model.labels_.tolist() == fitted_with_zeros(case).labels_.tolist()
     if case.has_predict:
         assert model.predict(sparse).tolist() == model.predict(dense).tolist()
 
@@ -369,7 +385,7 @@ def test_the_estimator_works_at_the_end_of_a_pipeline(case):
 @for_estimators(lambda case: case.has_predict)
 def test_a_grid_search_finds_the_number_of_clusters(case):
     search = GridSearchCV(
-        pipeline(case), {"model__n_clusters": [2, 3, 5]}, cv=3, scoring="adjusted_rand_score", error_score="raise"
+        pipeline(case), {"model__n_clusters": [2, 3, 5]}, cv=2, scoring="adjusted_rand_score", error_score="raise"
     )
     assert search.fit(case.form(X), Y).best_params_ == {"model__n_clusters": 3}
     assert search.predict(case.form(X)).shape == (len(X),)
@@ -432,7 +448,7 @@ def test_a_precomputed_kernel_works_in_pipelines_and_grid_searches(case):
     model = Pipeline([*centre, ("model", case.make(**case.precomputed))])
     assert model.fit(K).predict(rbf_kernel(NEW, X, gamma=0.01)).shape == (len(NEW),)
     grid = {"model__n_clusters": [2, 3, 5]}
-    search = GridSearchCV(model, grid, cv=3, scoring="adjusted_rand_score", error_score="raise")
+    search = GridSearchCV(model, grid, cv=2, scoring="adjusted_rand_score", error_score="raise")
     assert search.fit(K, Y).best_params_ == {"model__n_clusters": 3}
 
 
@@ -472,7 +488,7 @@ def test_list_dict_table_and_frame_give_the_same_labels(case):
         forms = {name: form for name, form in forms.items() if "sparse" not in name}
     results = {}
     for name, (views, X_train, X_new) in forms.items():
-        model = case.make(views=views).fit(X_train)
+        model = case.make(views=views, **quick(case)).fit(X_train)
         results[name] = (model.labels_.tolist(), model.predict(X_new).tolist() if case.has_predict else None)
     assert results == dict.fromkeys(forms, results["list"])
 
@@ -504,9 +520,9 @@ def test_views_by_column_names_work_behind_a_scaler_that_returns_frames(case):
 def test_views_work_in_grid_searches_and_cross_validation(case):
     grid = {"model__n_clusters": [2, 3, 5], "model__views": [HALVES, None]}
     options = {"cv": 3, "scoring": "adjusted_rand_score", "error_score": "raise"}
-    search = GridSearchCV(pipeline(case, views=HALVES), grid, **options).fit(X, Y)
+    search = GridSearchCV(pipeline(case, views=HALVES, **quick(case)), grid, **options).fit(X, Y)
     assert search.best_params_["model__n_clusters"] == 3
-    scores = cross_validate(case.make(views=HALVES), X, Y, **options)
+    scores = cross_validate(case.make(views=HALVES, **quick(case)), X, Y, **options)
     assert scores["test_score"] == pytest.approx(1.0)
 
 

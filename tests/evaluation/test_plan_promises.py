@@ -6,9 +6,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from benchmarks._harness import in_fresh_process
+from benchmarks._harness import forked_processes
 from kernelweave import (
     ConvexMixture,
     GlobalKernelKMeans,
@@ -88,7 +89,8 @@ def planned_by_measured(planned, fit, ways=(by_the_clock,) * 4):
 @pytest.mark.parametrize(("estimator", "n", "widths"), TIMED, ids=lambda value: str(value)[:40])
 def test_a_fit_takes_the_time_that_was_planned_within_a_factor_of_three(estimator, n, widths):
     X = overlapping(n, widths)
-    estimator.fit(X)  # compiled once
+    some = [view[: n // 5] for view in X] if isinstance(X, list) else X[: n // 5]
+    clone(estimator).fit(some)  # compiled once
     ways = (by_the_clock, by_the_clock, by_processor_time, by_processor_time)
     factors = planned_by_measured(lambda: plan(estimator, n, widths).seconds, lambda: estimator.fit(X), ways)
     assert 1 / 3 <= factors[-1] <= 3, f"planned / measured: {factors}"
@@ -149,11 +151,18 @@ MEASURED = [
 ]
 
 
+@pytest.fixture(scope="module")
+def new_process():
+    """Return what runs code in a process of its own; they share the time that imports take."""
+    with forked_processes() as run:
+        yield run
+
+
 @pytest.mark.parametrize(("estimator", "n", "widths"), MEASURED, ids=lambda value: str(value)[:60])
-def test_a_fit_takes_the_memory_that_was_planned_within_a_factor_of_one_and_a_half(estimator, n, widths):
+def test_a_fit_takes_the_memory_that_was_planned_within_a_factor_of_one_and_a_half(estimator, n, widths, new_process):
     import kernelweave
 
     model = eval(estimator, vars(kernelweave) | {name: getattr(kernelweave, name) for name in kernelweave.__all__})
     planned = plan(model, n, widths).memory["this process"]
-    _, peak = in_fresh_process(FIT.format(n=n, widths=widths, estimator=estimator))
+    _, peak = new_process(FIT.format(n=n, widths=widths, estimator=estimator))
     assert planned / 1.5 < peak * 2**20 < planned * 1.5, f"planned {planned / 2**20:.0f} MiB, peak {peak:.0f} MiB"

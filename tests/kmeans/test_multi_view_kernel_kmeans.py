@@ -412,13 +412,13 @@ def test_errors_of_kept_sums_stay_within_their_bound_after_reweighing(form):
 @forms
 @pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
 def test_clusters_that_begin_empty_are_filled(form, p):
-    data, _ = grouped(0, n=30)
+    data, _ = grouped(0, n=20)
     op, kernels = made(form, data)
-    result = run(op, np.zeros(30, dtype=int), np.ones(30), 3, p)
+    result = run(op, np.zeros(20, dtype=int), np.ones(20), 3, p)
     assert (result.totals > 0).all()
     assert result.converged
     if not np.isinf(p):
-        expected, shares, _ = oracle.mvkkm(kernels, np.zeros(30, dtype=int), np.ones(30), 3, p)
+        expected, shares, _ = oracle.mvkkm(kernels, np.zeros(20, dtype=int), np.ones(20), 3, p)
         np.testing.assert_array_equal(result.labels, expected)
         np.testing.assert_allclose(result.view_weights, shares, rtol=1e-7)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Literal, Self
 
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -56,6 +57,12 @@ class Clusterer(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     def _n_columns(self, method: str) -> int | None:
         """Return the number of columns of what a method says about samples; None for one value of each."""
         return None if method == "predict" else int(self._n_features_out)
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters; scikit-learn asks several times per fit, and the signature stays."""
+        return list(super()._get_param_names())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.

@@ -21,7 +21,8 @@ from kernelweave.partitions.algebra import TIE_TOLERANCE
 Distances = Callable[[Ints], Floats]
 #: How starting medoids may be chosen by name.
 MEDOID_INITS = ("k-medoids++", "build", "random")
-# Candidates weighed together: few after a swap, which makes the rest of a batch worthless, then more and more.
+# Candidates weighed together: few after a swap, which makes the rest of a batch worthless, then more and more. Never
+# fewer: to measure the distances of one sample takes as long as to measure those of several.
 SMALLEST_BATCH = 4
 # Distances of a batch held at a time.
 MOST_DISTANCES = 2**20
@@ -197,7 +198,7 @@ def start_medoids(
 def build_medoids(distances: Distances, weights: Floats, k: int, most_distances: int = MOST_DISTANCES) -> Ints:
     """Return k medoids, each the sample that lowers J most beside those before it (the BUILD phase of PAM)."""
     candidates = np.flatnonzero(weights > 0)
-    step = max(1, most_distances // len(weights))
+    step = max(SMALLEST_BATCH, most_distances // len(weights))
     batches = [candidates[at : at + step] for at in range(0, len(candidates), step)]
     costs = np.concatenate([(weights * distances(batch)).sum(axis=1) for batch in batches])
     medoids = [int(candidates[_first_least(costs)])]
