@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 
 from kernelweave.backends.numpy_loops import PART
-from kernelweave.backends.preparing import cluster_pieces, order_of, order_of_ways, slopes_of
+from kernelweave.backends.preparing import cluster_pieces, order_of, order_of_ways, read_only, slopes_of
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Steps, Tile
 from kernelweave.backends.tiling import MOST_COLUMNS, PIECES, ROWS, WIDEST, Tiling
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
@@ -298,9 +298,10 @@ class HostBackend:
         ordered = weights[order]
         sums = np.zeros((n_clusters, K.shape[0]))
         take = self._loops.scatter_pieces
+        given = read_only(K)
         pieces = cluster_pieces(groups, sums.shape[1], worthwhile(K.size))
         share_pieces(
-            lambda tickets, width, waits: take(K, order, groups, ordered, sums, pieces, tickets, waits),
+            lambda tickets, width, waits: take(given, order, groups, ordered, sums, pieces, tickets, waits),
             len(pieces),
             elements=K.size,
             width=1,
@@ -310,13 +311,14 @@ class HostBackend:
     def move_sums(self, sums: Floats, K: Array, moves: Moves, weights: Floats) -> None:
         """Update cluster sums from the rows of the moved samples."""
         take = self._loops.move_pieces
+        given = read_only(K)
         order = order_of_ways(moves, len(sums))
         rows = moves.samples[order]
         carried = weights[rows]
         old = moves.old[order]
         new = moves.new[order]
         share_pieces(
-            lambda tickets, width, waits: take(K, rows, old, new, carried, sums, tickets, width, waits),
+            lambda tickets, width, waits: take(given, rows, old, new, carried, sums, tickets, width, waits),
             sums.shape[1],
             elements=3 * moves.count * sums.shape[1],
         )
@@ -325,8 +327,9 @@ class HostBackend:
         """Return the gain every sample is sure of as a new centre."""
         gains = np.empty(len(K))
         loop = self._loops.candidate_gains
+        given = read_only(K)
         for_ranges(
-            lambda lo, hi: loop(K, diag, distances, weights, gains, lo, hi, 0),
+            lambda lo, hi: loop(given, diag, distances, weights, gains, lo, hi, 0),
             len(K),
             width=GAIN_ROWS,
             elements=K.size,
@@ -339,7 +342,7 @@ class HostBackend:
         """Return the same for the samples of some rows of a kernel, the first of which is ``start``."""
         gains = np.empty(len(diag))
         stop = start + len(rows)
-        contiguous = np.ascontiguousarray(rows)
+        contiguous = read_only(np.ascontiguousarray(rows))
         self._loops.candidate_gains(contiguous, diag, distances, weights, gains, start, stop, start)
         return gains[start:stop]
 
@@ -374,7 +377,7 @@ class HostBackend:
         scatter = self._loops.scatter_rows
 
         def add(sources: Ints, lo: int, hi: int) -> None:
-            values = tile(sources, slice(lo, hi))
+            values = read_only(tile(sources, slice(lo, hi)))
             scatter(values, np.arange(len(sources)), labels[sources], weights[sources], sums, lo, hi, lo)
 
         _over_tiles(order_of(labels, n_clusters), shape[0], add, tiling)
@@ -389,7 +392,7 @@ class HostBackend:
         order = order_of_ways(moves, len(sums))
 
         def add(places: Ints, lo: int, hi: int) -> None:
-            values = tile(moves.samples[places], slice(lo, hi))
+            values = read_only(tile(moves.samples[places], slice(lo, hi)))
             rows = np.arange(len(places))
             move(values, rows, moves.old[places], moves.new[places], carried[places], sums, lo, hi, lo)
 
@@ -528,8 +531,9 @@ class HostBackend:
         if sp.issparse(Phi):
             return _sparse_sums(Phi, np.arange(Phi.shape[0]), labels, weights, n_clusters)
         add = self._loops.add_rows
+        given = read_only(Phi)
         return _added_ranges(
-            lambda out, lo, hi: add(Phi, labels, weights, out, lo, hi), len(labels), (n_clusters, Phi.shape[1])
+            lambda out, lo, hi: add(given, labels, weights, out, lo, hi), len(labels), (n_clusters, Phi.shape[1])
         )
 
     def moved_features(self, Phi: Matrix, moves: Moves, weights: Floats, n_clusters: int) -> Floats:
@@ -540,8 +544,9 @@ class HostBackend:
             signed = np.concatenate([carried, -carried])
             return _sparse_sums(Phi, rows, np.concatenate([moves.new, moves.old]), signed, n_clusters)
         shift = self._loops.shift_rows
+        given = read_only(Phi)
         return _added_ranges(
-            lambda out, lo, hi: shift(Phi, moves.samples, moves.old, moves.new, carried, out, lo, hi),
+            lambda out, lo, hi: shift(given, moves.samples, moves.old, moves.new, carried, out, lo, hi),
             moves.count,
             (n_clusters, Phi.shape[1]),
         )
@@ -567,10 +572,11 @@ class HostBackend:
             lead = loop(products, slopes, norms, coefs, diag, labels, tolerance, out, values, 0, len(labels))
             return Assignment(out, values, float(lead))
         dense_loop = self._loops.nearest_means
+        given = read_only(Phi)
         large = FEATURE_TILE * means.size > SMALL_PRODUCT
         with single_threaded_blas() if large else nullcontext():
             leads = for_ranges(
-                lambda lo, hi: dense_loop(Phi, diag, columns, norms, coefs, labels, tolerance, out, values, lo, hi),
+                lambda lo, hi: dense_loop(given, diag, columns, norms, coefs, labels, tolerance, out, values, lo, hi),
                 len(labels),
                 elements=Phi.size + len(labels) * len(norms),
                 multiple=FEATURE_TILE,

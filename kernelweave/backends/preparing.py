@@ -1,14 +1,23 @@
-"""What loops over rows are given: the order in which rows are added, and what distances multiply sums by."""
+"""What loops over rows are given: arrays to read, the order in which rows are added, and the slopes of distances."""
 
 import numpy as np
 
 from kernelweave.backends.protocol import Moves
-from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Pieces of cluster sums for each thread: whoever ends early takes another.
 PIECES_EACH = 4
 # Fewer columns than this are not read by themselves.
 NARROW = 256
+
+
+def read_only(values: Array) -> Array:
+    """Return an array as one that may only be read: loops are compiled once, for this one and for mapped files."""
+    if not values.flags.writeable:
+        return values
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def order_of(values: Ints, count: int) -> Ints:

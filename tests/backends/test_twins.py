@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kernelweave.backends import numpy_loops
 from kernelweave.backends.compiled import row_loops, symmetry
 from kernelweave.backends.numpy_loops import PART
-from kernelweave.backends.preparing import NARROW, cluster_pieces
+from kernelweave.backends.preparing import NARROW, cluster_pieces, read_only
 from kernelweave.backends.registry import BACKENDS, get_backend
 from tests.strategies import generators, indefinite_kernels, psd_kernels
 
@@ -47,7 +47,7 @@ def row_cases(draw):
     rng, n, k = draw(generators()), draw(st.integers(1, 30)), draw(st.integers(1, 3))
     lo, hi, left = draw(ranges(n))
     m = draw(st.integers(1, 12))
-    K = rng.standard_normal((m, n - left)).astype(draw(dtypes))
+    K = read_only(rng.standard_normal((m, n - left)).astype(draw(dtypes)))
     count = draw(st.integers(0, 40))  # whole eights of one group, and the rest
     rows = rng.integers(m, size=count)
     weights = rng.standard_normal(count) * (rng.random(count) < 0.8)
@@ -106,7 +106,7 @@ def test_move_rows_equals_its_twin_and_stays_in_its_range(case):
 @given(case=row_cases(), width=st.integers(1, 31), begun=st.integers(0, 3))
 def test_pieces_are_taken_from_the_first_that_nobody_has_begun(loops, case, width, begun):
     rng, k, K, rows, weights, out, *_ = case
-    K = rng.standard_normal((len(K), out.shape[1]))
+    K = read_only(rng.standard_normal((len(K), out.shape[1])))
     n = out.shape[1]
     count = -(-n // width)
     groups, new = np.sort(rng.integers(k, size=len(rows))), rng.integers(k, size=len(rows))
@@ -154,7 +154,11 @@ def test_pieces_of_clusters_cover_all_rows_and_columns_once_and_add_up_to_the_sa
         # So many for each thread and no more than one left over for each cluster, none larger than its share or narrow.
         assert len(pieces) <= 4 * threads + len(sizes)
         assert areas[0] <= max(covered.size / (4 * threads), 2 * NARROW * max(sizes)) + max(sizes)
-    K, rows, weights = rng.standard_normal((5, n)), rng.integers(5, size=len(groups)), rng.random(len(groups))
+    K, rows, weights = (
+        read_only(rng.standard_normal((5, n))),
+        rng.integers(5, size=len(groups)),
+        rng.random(len(groups)),
+    )
     found, wanted = np.zeros((2, max(len(sizes), 1), n))
     row_loops.scatter_rows(K, rows, groups, weights, wanted, 0, n, 0)
     assert row_loops.scatter_pieces(K, rows, groups, weights, found, pieces, np.zeros(2, dtype=np.int64), True)
@@ -318,7 +322,7 @@ def mean_cases(draw):
     norms[rng.permutation(k)[: draw(st.integers(0, k - 1))]] = np.inf
     coefs = rng.choice([0.25, 0.5, 1.0], size=k)
     tolerance = draw(st.sampled_from([0.0, 0.5, 2.0])) if whole else 0.0
-    return whole, Phi, means, norms, coefs, rng.integers(k, size=n), tolerance, lo, hi
+    return whole, read_only(Phi), means, norms, coefs, rng.integers(k, size=n), tolerance, lo, hi
 
 
 @quick
@@ -347,7 +351,8 @@ def test_nearest_means_equals_its_twin_and_follows_its_rule(case):
 @pytest.mark.parametrize("lo", [0, 1, 255, 256, 300])
 def test_the_tiles_of_nearest_means_fit_together_wherever_a_range_begins(lo):
     rng = np.random.default_rng(0)
-    Phi, means, labels = rng.standard_normal((1000, 3)), rng.standard_normal((4, 3)), rng.integers(4, size=1000)
+    Phi = read_only(rng.standard_normal((1000, 3)))
+    means, labels = rng.standard_normal((4, 3)), rng.integers(4, size=1000)
     arguments = (
         Phi,
         (Phi**2).sum(axis=1),

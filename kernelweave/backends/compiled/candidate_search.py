@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelweave.backends.compiled.candidate_runs import follow
 from kernelweave.backends.meetings import ENDED, UNDONE, ends_of_runs
+from kernelweave.backends.preparing import read_only
 from kernelweave.backends.protocol import CandidateRuns
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.pool import run
@@ -35,6 +36,7 @@ def run_candidates(
 ) -> CandidateRuns:
     """Run kernel k-means from ``labels`` with each candidate in turn as the centre of one more cluster."""
     n = len(candidates)
+    given = read_only(K)
     size = _table_size(n)
     table = np.zeros((size, 2), np.uint64)
     owners = np.zeros((size, 2), np.int64)
@@ -46,7 +48,7 @@ def run_candidates(
     def work(start: int) -> None:
         if time.monotonic() > deadline:
             return
-        common = (K, mass, weights, labels, sums, totals, candidates, tolerance, noise, max_iter)
+        common = (given, mass, weights, labels, sums, totals, candidates, tolerance, noise, max_iter)
         visited = (table, owners, values)
         follow(*common, *visited, objectives, meetings, states, start, min(start + BLOCK, n))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelweave.backends.compiled import steps
 from kernelweave.backends.compiled.row_loops import PART, add_parts, nearest
+from kernelweave.backends.preparing import read_only
 from kernelweave.backends.protocol import Assignment, Moves
 from kernelweave.foundation import pool
 from kernelweave.foundation.array_types import Array, Floats
@@ -22,7 +23,7 @@ class StepTeam:
 
     def __init__(self, K: Array, weights: Floats, sums: Floats) -> None:
         k, n = sums.shape
-        self._K = K
+        self._K = read_only(K)
         self._weights = weights
         self._sums = sums
         self._ways = np.empty((3, n), dtype=np.intp)

@@ -15,6 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from kernelweave.backends.compiled.tickets import all_done, next_piece, piece_is_done
+from kernelweave.backends.preparing import read_only
 from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Rows and columns of a tile: it, its mirror image and the next ones fit into the second-level cache.
@@ -36,12 +37,14 @@ def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]
 
     Tiles with different bits are looked at once more. See the twin.
     """
-    return _worst_asymmetry(K, _bits(K), lo, hi)
+    given = read_only(K)
+    return _worst_asymmetry(given, _bits(given), lo, hi)
 
 
 def asymmetry_pieces(K: Array, found: Floats, tickets: Ints, width: int, waits: bool) -> bool:
     """Take pieces of ``worst_asymmetry``, each some rows, as long as there are any; see the twin."""
-    return bool(_asymmetry_pieces(K, _bits(K), found, tickets, width, waits))
+    given = read_only(K)
+    return bool(_asymmetry_pieces(given, _bits(given), found, tickets, width, waits))
 
 
 def _bits(K: Array) -> Array:
