@@ -375,12 +375,16 @@ class HostBackend:
         """Return the cluster sums; every tile is computed once and added at once."""
         sums = np.zeros((n_clusters, shape[0]))
         scatter = self._loops.scatter_rows
+        order = order_of(labels, n_clusters)
+        groups = labels[order]
+        ordered = weights[order]
+        rows = np.arange(min(TILE_ROWS, len(order)))
 
-        def add(sources: Ints, lo: int, hi: int) -> None:
-            values = read_only(tile(sources, slice(lo, hi)))
-            scatter(values, np.arange(len(sources)), labels[sources], weights[sources], sums, lo, hi, lo)
+        def add(places: slice, lo: int, hi: int) -> None:
+            values = read_only(tile(order[places], slice(lo, hi)))
+            scatter(values, rows[: len(values)], groups[places], ordered[places], sums, lo, hi, lo)
 
-        _over_tiles(order_of(labels, n_clusters), shape[0], add, tiling)
+        _over_tiles(len(order), shape[0], add, tiling)
         return sums
 
     def tiled_move_sums(
@@ -388,15 +392,18 @@ class HostBackend:
     ) -> None:
         """Update cluster sums; computes the rows of the moved samples only."""
         move = self._loops.move_rows
-        carried = weights[moves.samples]
         order = order_of_ways(moves, len(sums))
+        samples = moves.samples[order]
+        old = moves.old[order]
+        new = moves.new[order]
+        carried = weights[samples]
+        rows = np.arange(min(TILE_ROWS, len(order)))
 
-        def add(places: Ints, lo: int, hi: int) -> None:
-            values = read_only(tile(moves.samples[places], slice(lo, hi)))
-            rows = np.arange(len(places))
-            move(values, rows, moves.old[places], moves.new[places], carried[places], sums, lo, hi, lo)
+        def add(places: slice, lo: int, hi: int) -> None:
+            values = read_only(tile(samples[places], slice(lo, hi)))
+            move(values, rows[: len(values)], old[places], new[places], carried[places], sums, lo, hi, lo)
 
-        _over_tiles(order, sums.shape[1], add, tiling)
+        _over_tiles(len(order), sums.shape[1], add, tiling)
 
     def filled(
         self, tile: Tile, shape: tuple[int, int], dtype: Any = np.float64, tiling: Tiling | None = None
@@ -739,17 +746,17 @@ def _ranges(tiling: Tiling | None, n_sources: int, n_rows: int) -> dict[str, Any
 
 
 def _over_tiles(
-    sources: Ints, n_rows: int, add: Callable[[Ints, int, int], None], tiling: Tiling | None = None
+    n_sources: int, n_rows: int, add: Callable[[slice, int, int], None], tiling: Tiling | None = None
 ) -> None:
     """Call ``add(some sources, lo, hi)`` for every tile; one thread owns a range of rows."""
 
     def work(lo: int, hi: int) -> None:
-        for start in range(0, len(sources), TILE_ROWS):
-            add(sources[start : start + TILE_ROWS], lo, hi)
+        for start in range(0, n_sources, TILE_ROWS):
+            add(slice(start, start + TILE_ROWS), lo, hi)
 
     with single_threaded_blas():
-        elements = READ_MEANWHILE * len(sources) * n_rows
-        for_ranges(work, n_rows, elements=elements, **_ranges(tiling, len(sources), n_rows))
+        elements = READ_MEANWHILE * n_sources * n_rows
+        for_ranges(work, n_rows, elements=elements, **_ranges(tiling, n_sources, n_rows))
 
 
 def _added_ranges(add: Callable[[Floats, int, int], None], n: int, shape: tuple[int, int]) -> Floats:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from kernelweave.backends import BACKENDS, Assignment, Backend, get_backend, host, tiling
+from kernelweave.backends.compiled.clock import CompileClock
 from kernelweave.backends.host import HostBackend
 from kernelweave.foundation import threads
 from tests.strategies import generators, indefinite_kernels, moves, partitions, psd_kernels, sample_weights, samples
@@ -144,6 +145,33 @@ def test_searches_are_offered_by_compiled_loops_alone():
     assert callable(compiled.steps)
     assert (plain.run_candidates, plain.graph_moves, plain.margin_dual, plain.steps) == (None,) * 4
     assert compiled.direct_limit == plain.direct_limit == host.DIRECT_LIMIT
+
+
+def test_nothing_is_compiled_anew_for_arrays_that_may_only_be_read():
+    backend = get_backend()
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 3))
+    labels, weights = np.arange(12) % 3, np.ones(12)
+    changes = backend.moves(labels, np.roll(labels, 1))
+
+    def loops(K, Phi):
+        backend.asymmetry(K)
+        sums = backend.cluster_sums(K, labels, weights, 3)
+        backend.move_sums(sums, K, changes, weights)
+        backend.steps(K, weights, sums).step(changes, np.full(3, 4.0), 1e-9, backend.diagonal(K))
+        backend.candidate_gains(K, backend.diagonal(K), weights, weights)
+        backend.feature_sums(Phi, labels, weights, 3)
+        backend.moved_features(Phi, changes, weights, 3)
+        backend.nearest_means(Phi, X[:3], weights[:3], labels, 1e-9, weights, np.ones(3))
+
+    K, Phi = X @ X.T, X.copy()
+    loops(K, Phi)
+    assert K.flags.writeable
+    assert Phi.flags.writeable
+    K.flags.writeable, Phi.flags.writeable = False, False
+    with CompileClock() as clock:
+        loops(K, Phi)
+    assert clock.seconds == 0.0
 
 
 # --- arrays ----------------------------------------------------------------------------------------------------------
