@@ -273,3 +273,18 @@ def test_helpers_have_left_before_the_caller_decides_what_they_leave(monkeypatch
     assert seen == [(1, True)] * 3
     assert team._board is not board
     assert not team._board.any()
+
+
+def test_a_fork_that_goes_on_has_no_helpers(monkeypatch):
+    case = large()
+    K, labels, weights, k = case
+    sums = BACKEND.cluster_sums(K, labels[0], weights, k)
+    team = StepTeam(K, weights, sums)
+    board = team._board
+    board[steps.PRESENT] = 3
+    monkeypatch.setattr(step_team.os, "getpid", lambda: -1)
+    totals = algebra.cluster_weights(labels[1], weights, k)
+    _, assignment = team.step(BACKEND.moves(labels[0], labels[1]), totals, 1e-9, BACKEND.diagonal(K))
+    assert team._board is not board
+    assert present(team) == 0
+    np.testing.assert_array_equal(assignment.labels, next(one_by_one(case))[2].labels)

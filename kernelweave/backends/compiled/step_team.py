@@ -1,5 +1,6 @@
 """Who takes the steps of a descent on a stored kernel: the caller, and threads that stay between steps."""
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -35,8 +36,8 @@ class StepTeam:
         self._values = np.empty(n)
         self._leads = np.empty(len(self._parts))
         self._order = np.empty(n, dtype=np.intp)
-        self._board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
         self._called: Callable[[], None] | None = None
+        self._begin_anew()
 
     def step(self, moves: Moves, totals: Floats, tolerance: float, diag: Floats) -> tuple[Floats, Assignment]:
         """Move samples; returns the sums inside of clusters, and where all samples go next."""
@@ -56,12 +57,19 @@ class StepTeam:
             self._decide_rest(within, tolerance)
         return within, Assignment(self._out.copy(), diag + self._values, float(self._leads.min()))
 
+    def _begin_anew(self) -> None:
+        """Take a board on which nobody is present."""
+        self._board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
+        self._process = os.getpid()
+
     def end(self) -> None:
         """Send helpers home, who are needed elsewhere; nobody is waited for."""
         self._board[steps.CLOSED] = 1
 
     def _gather(self, elements: int, tolerance: float) -> int:
         """Return how many threads take a step that touches so many elements; those that are missing are called."""
+        if os.getpid() != self._process:  # a fork, which has no helpers
+            self._begin_anew()
         wanted = worthwhile(elements) - 1
         present = int(self._board[steps.PRESENT])
         if wanted > present:
@@ -82,7 +90,7 @@ class StepTeam:
         self.end()
         while self._board[steps.PRESENT] > 0:
             time.sleep(NAP)
-        self._board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
+        self._begin_anew()
 
     def _decide_rest(self, within: Floats, tolerance: float) -> None:
         """Find the nearest clusters of the samples that helpers have left."""
