@@ -240,12 +240,13 @@ def test_what_others_have_left_is_decided_by_the_caller_on_a_new_board(case):
     boards = []
 
     def gives_up(leading, moves, width, board, *arrays):
-        """Move what there is to move, and leave the nearest clusters of every other part."""
-        usual(leading, moves, width, board, *arrays)
+        """Move what there is to move, and leave the nearest clusters of every other part as they were."""
         out, values, leads = arrays[-3:]
+        before = leads.copy()
+        usual(leading, moves, width, board, *arrays)
         for part in range(0, len(leads), 2):
             here = slice(part * PART, (part + 1) * PART)
-            leads[part], out[here], values[here] = np.nan, -1, np.nan
+            leads[part], out[here], values[here] = before[part], -1, np.nan
         boards.append(board)
         return False
 
