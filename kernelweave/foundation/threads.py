@@ -26,7 +26,7 @@ from kernelweave.foundation.sklearn_internals import openmp_threads
 WORTH_A_THREAD = 1_600_000
 # Narrower ranges than this make the strides of a row loop too short.
 MIN_WIDTH = 256
-# Pieces of rows that threads take from within compiled loops are as narrow as this at least.
+# Pieces of rows that threads take from within compiled loops are at least as wide as this.
 PIECE_WIDTH = 512
 
 

@@ -51,20 +51,19 @@ class StepTeam:
         done = steps.take_steps(True, m, width, self._board, *self._arrays(tolerance))
         if not done:
             self._dismiss()
+            self._decide_rest(tolerance)
         within = np.empty(len(totals))
         add_parts(self._parts, within)
-        if not done:
-            self._decide_rest(within, tolerance)
         return within, Assignment(self._out.copy(), diag + self._values, float(self._leads.min()))
+
+    def end(self) -> None:
+        """Send helpers home, who are needed elsewhere; nobody is waited for."""
+        self._board[steps.CLOSED] = 1
 
     def _begin_anew(self) -> None:
         """Take a board on which nobody is present."""
         self._board = np.zeros(steps.BOARD_SIZE, dtype=np.int64)
         self._process = os.getpid()
-
-    def end(self) -> None:
-        """Send helpers home, who are needed elsewhere; nobody is waited for."""
-        self._board[steps.CLOSED] = 1
 
     def _gather(self, elements: int, tolerance: float) -> int:
         """Return how many threads take a step that touches so many elements; those that are missing are called."""
@@ -92,11 +91,11 @@ class StepTeam:
             time.sleep(NAP)
         self._begin_anew()
 
-    def _decide_rest(self, within: Floats, tolerance: float) -> None:
+    def _decide_rest(self, tolerance: float) -> None:
         """Find the nearest clusters of the samples that helpers have left."""
         totals, slopes = self._clusters
-        filled = totals > 0
-        norms = np.where(filled, within / np.where(filled, totals * totals, 1.0), np.inf)
+        norms = np.empty(len(totals))
+        steps.center_norms(self._parts, totals, norms)
         arrays = (self._sums, slopes, norms, self._labels, tolerance, self._out, self._values)
         for part in np.flatnonzero(np.isnan(self._leads)).tolist():
             ends = (part * PART, min((part + 1) * PART, len(self._labels)))

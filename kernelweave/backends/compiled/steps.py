@@ -103,10 +103,9 @@ def take_steps(
     half as long again as this thread did, it decides nothing: what is left has NaN in ``leads``.
     """
     n = sums.shape[1]
-    k = sums.shape[0]
     most = (1 << BITS) - 1
     mine = np.empty(parts.shape[0], dtype=np.int64)
-    norms = np.empty(k)
+    norms = np.empty(sums.shape[0])
     if leading:
         board[MOVES] = moves
         board[WIDTH] = width
@@ -134,10 +133,7 @@ def take_steps(
         patience = LOOKS + board[MOVES] * board[WIDTH] * max(taken, 1) // 2
         done = taken == 0 or reached(board, DONE, count, patience)
         if done and taken > 0:
-            add_parts(parts, norms)
-            for c in range(k):
-                total = clusters[0, c]
-                norms[c] = norms[c] / (total * total) if total > 0.0 else np.inf
+            center_norms(parts, clusters[0], norms)
         for t in range(taken if done else 0):
             lo = mine[t]
             hi = min(lo + board[WIDTH], n)
@@ -160,3 +156,11 @@ def _another(board: Ints, ticket: int) -> bool:
         if count_at(board, TICKET) >> BITS != ticket >> BITS:
             return True
     return False
+
+
+@njit(nogil=True, cache=True)
+def center_norms(parts: Floats, totals: Floats, out: Floats) -> None:
+    """Write ||m_c||^2 of every cluster from its sums in parts, infinite where it has no weight."""
+    add_parts(parts, out)
+    for c in range(out.size):
+        out[c] = out[c] / (totals[c] * totals[c]) if totals[c] > 0.0 else np.inf
