@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from kernelweave.solvers.graph.cluster_count import lower_quartile, rand_index
+from kernelweave.solvers.graph.cluster_count import lower_quartile
+from kernelweave.solvers.shared.rand_index import rand_index
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -26,6 +26,7 @@ from kernelweave.foundation.array_types import Bools, Floats, Ints
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.solvers.graph.fusion import graph_eigenvectors, kmeans_on, unit_rows
+from kernelweave.solvers.shared.rand_index import rand_index
 
 Confidence = Literal["high", "moderate", "low", "none"]
 Measure = Literal["cut", "valley"]
@@ -242,27 +243,6 @@ def lower_quartile(values: Floats) -> float:
     share = position - below
     step = high - low
     return low + step * share if share < 0.5 else high - step * (1.0 - share)
-
-
-def rand_index(first: Ints, second: Ints) -> float:
-    """Return the adjusted Rand index of labels from 0 on, as scikit-learn's function does after checks of its input."""
-    n = len(first)
-    width = int(second.max()) + 1
-    table = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
-    rows = table.sum(axis=1)
-    columns = table.sum(axis=0)
-    squares = int((table**2).sum())
-    # Ordered pairs of samples: together in both, in one alone, in neither. Whole numbers of Python do not overflow.
-    together = squares - n
-    first_alone = int((rows**2).sum()) - squares
-    second_alone = int((columns**2).sum()) - squares
-    apart = n**2 - squares - first_alone - second_alone
-    if first_alone == second_alone == 0:
-        return 1.0
-    agreement = 2.0 * (together * apart - first_alone * second_alone)
-    return agreement / (
-        (together + first_alone) * (first_alone + apart) + (together + second_alone) * (second_alone + apart)
-    )
 
 
 def choose_count(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
+from kernelweave.solvers.shared.rand_index import rand_index
 
 #: Exponents tried; infinity stands for equal weights.
 EXPONENTS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, np.inf)
@@ -63,7 +64,7 @@ def stable_exponent(
         for there in range(here):
             _, one, other = np.intersect1d(subset, subsets[there], assume_unique=True, return_indices=True)
             for i in tried:
-                agreements[i].append(adjusted_rand(clusterings[here][i][one], clusterings[there][i][other]))
+                agreements[i].append(rand_index(clusterings[here][i][one], clusterings[there][i][other]))
         if here > 0:
             stabilities[tried] = [np.mean(agreements[i]) for i in tried]
         if here + 1 >= FIRST_SUBSETS:
@@ -71,16 +72,3 @@ def stable_exponent(
             tried = [i for i in tried if stabilities[i] >= best - HOPELESS]
     chosen = max(i for i in tried if stabilities[i] >= stabilities[tried].max() - EQUAL_STABILITIES)
     return ExponentChoice(float(EXPONENTS[chosen]), np.array(EXPONENTS), stabilities)
-
-
-def adjusted_rand(one: Ints, other: Ints) -> float:
-    """Return the adjusted Rand index of two clusterings; scikit-learn's checks take longer than the index."""
-    width = int(other.max()) + 1
-    counts = np.bincount(one * width + other, minlength=(int(one.max()) + 1) * width).reshape(-1, width)
-    n = len(one)
-    together = float(np.square(counts, dtype=np.float64).sum()) - n
-    rows = float(np.square(counts.sum(axis=1), dtype=np.float64).sum()) - n
-    columns = float(np.square(counts.sum(axis=0), dtype=np.float64).sum()) - n
-    expected = rows * columns / (n * (n - 1.0)) if n > 1 else 0.0
-    most = 0.5 * (rows + columns)
-    return 1.0 if most == expected else (together - expected) / (most - expected)
