@@ -18,23 +18,19 @@ from scipy.linalg import qr
 from kernelweave.backends.numpy_loops import PART
 from kernelweave.backends.preparing import cluster_pieces, order_of, order_of_ways, read_only, slopes_of
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Steps, Tile
-from kernelweave.backends.tiling import MOST_COLUMNS, PIECES, ROWS, WIDEST, Tiling
+from kernelweave.backends.tiling import MOST_COLUMNS, PIECES, READ_MEANWHILE, ROWS, WIDEST, Tiling
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
-from kernelweave.foundation.threads import for_ranges, share_pieces, single_threaded_blas, worthwhile
+from kernelweave.foundation.threads import SMALL_PRODUCT, for_ranges, share_pieces, single_threaded_blas, worthwhile
 
 # Rows of a stored kernel multiplied together, and entries from which on BLAS could use threads of its own.
 PRODUCT_ROWS = 512
 LARGE_PRODUCT = 2**16
-# Values of a stored kernel that are read while one is computed, at least: of a Gaussian of ten features five to seven.
-READ_MEANWHILE = 4
 # A tile where nothing limits memory.
 TILE_ROWS = ROWS
 TILE_COLS = MOST_COLUMNS
 # Rows of features multiplied together: the products stay in the second-level cache. Ranges of threads end at multiples
 # of it, so that every product has the same shape whatever the number of threads.
 FEATURE_TILE = 256
-# Products of fewer multiplications than this never leave one thread of BLAS by themselves.
-SMALL_PRODUCT = 2**18
 # Rows of features added up by themselves; the sums are added in their order.
 SUMMED_ROWS = 16384
 # Rows of several thin blocks laid side by side: they stay in the second-level cache.
@@ -115,6 +111,15 @@ class HostBackend:
         from kernelweave.backends.compiled import margin_dual
 
         return margin_dual
+
+    @property
+    def gaussian_sums(self) -> ModuleType | None:
+        """Cluster sums of a Gaussian kernel that is not stored; compiled only."""
+        if self.name == "numpy":
+            return None
+        from kernelweave.backends.compiled import gaussian_sums
+
+        return gaussian_sums
 
     # Arrays
 

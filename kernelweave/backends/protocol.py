@@ -96,6 +96,12 @@ class Backend(Protocol):
     def margin_dual(self) -> Any | None:
         """Steps on the dual of a support vector machine: ``descend``, ``descend_near``, ``release``."""
 
+    @property
+    def gaussian_sums(self) -> Any | None:
+        """Sums of a Gaussian kernel that is not stored, from samples that its formula has prepared: ``cluster_sums``,
+        ``move_sums``.
+        """  # noqa: D205
+
     # Arrays
 
     def array(self, values: Any, dtype: Any = np.float64) -> BackendArray:

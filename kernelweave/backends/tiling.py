@@ -14,6 +14,11 @@ LEAST_COLUMNS = 16
 WIDEST = 2048
 # Ranges of rows that keep the cores of a workstation busy.
 PIECES = 16
+# Values of a stored kernel that are read while one is computed, at least: of a Gaussian of ten features four to seven.
+READ_MEANWHILE = 4
+# Features up to which sums in one go are quicker than tiles: with more, products take most of the time, and BLAS is
+# quicker at large ones. Both were level at 60 to 100 features where they were timed.
+FEW_FEATURES = 64
 # A formula may hold two tiles until it has computed one.
 TILES_HELD = 2
 

@@ -28,6 +28,8 @@ WORTH_A_THREAD = 1_600_000
 MIN_WIDTH = 256
 # Pieces of rows that threads take from within compiled loops are at least as wide as this.
 PIECE_WIDTH = 512
+# Products of no more multiplications than this never leave one thread of BLAS by themselves.
+SMALL_PRODUCT = 2**18
 
 
 Task = TypeVar("Task")

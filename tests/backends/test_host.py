@@ -143,7 +143,10 @@ def test_searches_are_offered_by_compiled_loops_alone():
         assert callable(getattr(compiled.margin_dual, verb))
     assert callable(compiled.run_candidates)
     assert callable(compiled.steps)
-    assert (plain.run_candidates, plain.graph_moves, plain.margin_dual, plain.steps) == (None,) * 4
+    for verb in ("cluster_sums", "move_sums"):
+        assert callable(getattr(compiled.gaussian_sums, verb))
+    abilities = (plain.run_candidates, plain.graph_moves, plain.margin_dual, plain.steps, plain.gaussian_sums)
+    assert abilities == (None,) * 5
     assert compiled.direct_limit == plain.direct_limit == host.DIRECT_LIMIT
 
 

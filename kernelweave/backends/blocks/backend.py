@@ -37,6 +37,7 @@ class BlocksBackend:
     one_run_at_a_time = True
     direct_limit = 0
     run_candidates = None
+    gaussian_sums = None
     steps = None
     graph_moves = None
     margin_dual = None

@@ -43,6 +43,7 @@ class TorchBackend:
     one_run_at_a_time = True
     graph_moves = None
     margin_dual = None
+    gaussian_sums = None
     steps = None
 
     def __init__(self, device: str) -> None:
