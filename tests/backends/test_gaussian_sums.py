@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kernelweave.backends import get_backend
 from kernelweave.backends.compiled import gaussian_sums
 from kernelweave.backends.compiled.gaussian_sums import NARROWEST, PIECES, ROWS, WIDEST, piece_columns
+from kernelweave.backends.preparing import read_only
 from kernelweave.backends.tiling import FEW_FEATURES
 from kernelweave.foundation import threads
 from kernelweave.kernels.blockwise import BlockwiseKernel
@@ -109,6 +110,22 @@ def test_signals_are_listened_to_between_parts(monkeypatch):
     monkeypatch.setattr(gaussian_sums, "share_pieces", lambda work, n, **options: calls.append(options["elements"]))
     gaussian_sums.cluster_sums(X, X, np.zeros(len(X), dtype=np.intp), np.ones(len(X)), 1)
     assert [elements // (gaussian_sums.READ_MEANWHILE * len(X)) for elements in calls] == [ROWS, ROWS, ROWS, 1]
+
+
+def test_whoever_waits_says_whether_others_have_done_their_pieces():
+    X = read_only(prepared(np.ones((2 * NARROWEST, 2))))
+    labels = np.zeros(len(X), dtype=np.intp)
+    sums = np.zeros((1, len(X)))
+
+    def done(begun, ended, waits):
+        given = (X, X, np.arange(len(X)), labels[:0], labels, np.ones(len(X)), np.arange(ROWS), sums)
+        return gaussian_sums._take_pieces(*given, np.array([begun, ended]), NARROWEST, waits)
+
+    assert done(0, 0, True)
+    assert (sums == len(X)).all()
+    assert not done(1, 0, True)
+    assert not done(2, 1, True)
+    assert not done(0, 0, False)
 
 
 def test_no_samples_add_nothing():
