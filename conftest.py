@@ -8,6 +8,7 @@ import os
 from importlib.util import find_spec
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 #: Reasons for which a test may be skipped there, too: what the machine is, not what is missing on it.
 MAY_SKIP = ("there is one core only", "torch is not installed: no build for the processor was available")
@@ -70,6 +71,16 @@ def _no_waiting_for_the_disk(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.config.option.markexpr != "timing":
             patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+@pytest.fixture
+def one_thread():
+    """Let long tests of figures run on one thread: results do not depend on it, and workers would only wait in turn.
+
+    For tests that say nothing about threads; those that do choose their number themselves.
+    """
+    with threadpool_limits(1):
         yield
 
 

@@ -82,6 +82,7 @@ def with_code():
     return [page for page in PAGES if any(blocks(page.read_text(encoding="utf-8")))]
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("page", with_code(), ids=name)
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -146,6 +147,7 @@ QUICK = {
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive:UserWarning")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_draws_one_picture_that_is_not_empty(example, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ Collapses   a start that leaves an empty or singleton cluster at p = 0 has no so
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -259,6 +259,7 @@ def dermatology() -> "tuple[Floats, Ints]":
     return standardize(patients.data[kept]), patients.target[kept]
 
 
+@lru_cache(maxsize=1)
 def olivetti(*, folded: bool) -> "tuple[Floats, Ints]":
     """Ten persons: 100 faces, each smoothed, rotated by -10, 0, 10 degrees and scaled by 0.9, 1, 1.1.
 

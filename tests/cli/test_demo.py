@@ -13,6 +13,7 @@ def every_other_digit():
     return SimpleNamespace(views=views, target=digits.target[::2])
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_the_demonstration_clusters_five_views_of_digits_and_prints_a_table(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setattr("kernelweave.cli.demo.load_multiview_digits", every_other_digit)  # to save time

@@ -1,9 +1,11 @@
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from kernelweave import metrics
 from kernelweave.foundation.errors import ParameterError
@@ -146,3 +148,34 @@ def test_the_facade_offers_exactly_the_measures_of_the_package():
 
     assert metrics.__all__ == package.__all__ == sorted(package.__all__)
     assert all(getattr(metrics, name) is getattr(package, name) for name in metrics.__all__)
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [("normalized_mutual_info", normalized_mutual_info_score), ("adjusted_rand_index", adjusted_rand_score)],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_agreement_is_that_of_scikit_learn_to_the_last_bit(name, theirs, seed):
+    rng = np.random.default_rng(seed)
+    for groups in (2, 7, 40):
+        true = rng.integers(groups, size=300)
+        pred = np.where(rng.random(300) < 0.5, true, rng.integers(groups + 3, size=300))
+        assert getattr(metrics, name)(true, pred) == theirs(true, pred)
+
+
+@pytest.mark.parametrize("name", ["normalized_mutual_info", "adjusted_rand_index"])
+def test_groups_of_single_samples_take_no_table_of_all_pairs_of_groups(name):
+    labels = np.random.default_rng(0).permutation(20_000)
+    tracemalloc.start()
+    try:
+        assert getattr(metrics, name)(np.arange(20_000), labels) == pytest.approx(1.0, abs=1e-12)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100 * 8 * 20_000
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 2), (3, 5, 2), (3, 9, 3)])
+def test_independent_labellings_have_exactly_nothing_in_common(shape):
+    true, pred, _ = (labels.ravel() for labels in np.indices(shape))  # every class in every cluster, equally often
+    assert metrics.normalized_mutual_info(true, pred) == 0.0

@@ -14,7 +14,7 @@ from kernelweave.datasets import load_benchmark, make_ten_rings, make_two_rings,
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.metrics import normalized_mutual_info
 
-pytestmark = pytest.mark.golden
+pytestmark = [pytest.mark.golden, pytest.mark.usefixtures("one_thread")]
 SEARCHES = ("exact", "fast", "exemplars")
 with_data = pytest.mark.skipif(
     not os.environ.get("KERNELWEAVE_DATA"), reason="KERNELWEAVE_DATA does not name the benchmark data"

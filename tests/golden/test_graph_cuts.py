@@ -19,6 +19,7 @@ from kernelweave.metrics import normalized_cut
 
 pytestmark = [
     pytest.mark.golden,
+    pytest.mark.usefixtures("one_thread"),
     pytest.mark.skipif(
         not os.environ.get("KERNELWEAVE_DATA"), reason="KERNELWEAVE_DATA does not name the benchmark data"
     ),

@@ -12,6 +12,7 @@ from kernelweave.metrics import normalized_mutual_info
 
 pytestmark = [
     pytest.mark.golden,
+    pytest.mark.usefixtures("one_thread"),
     pytest.mark.skipif(
         not os.environ.get("KERNELWEAVE_DATA"), reason="KERNELWEAVE_DATA does not name the benchmark data"
     ),

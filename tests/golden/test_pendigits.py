@@ -13,6 +13,7 @@ from tests.reference.fast_global import fast_global_kernel_kmeans
 
 pytestmark = [
     pytest.mark.golden,
+    pytest.mark.usefixtures("one_thread"),
     pytest.mark.skipif(
         not os.environ.get("KERNELWEAVE_DATA"), reason="KERNELWEAVE_DATA does not name the benchmark data"
     ),

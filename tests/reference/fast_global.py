@@ -8,6 +8,8 @@ from tests.reference.plain_loop import plain_kernel_kmeans
 def fast_global_kernel_kmeans(K, n_clusters):
     """Return (labels, error) after solving for 2, 3, ..., n_clusters clusters in turn."""
     diag = np.diagonal(K)
+    distances = diag[:, None] + diag[None, :] - 2 * K
+    gains = np.empty_like(distances)
     labels, error = np.zeros(len(K), dtype=int), 0.0
     for k in range(1, n_clusters):
         Z = np.eye(k)[labels]
@@ -15,8 +17,8 @@ def fast_global_kernel_kmeans(K, n_clusters):
         sums = K @ Z
         within = (Z * sums).sum(axis=0)
         kept = (diag[:, None] - 2 * sums / sizes + within / sizes**2)[np.arange(len(K)), labels]
-        distances = diag[:, None] + diag[None, :] - 2 * K
-        candidate = np.maximum(kept[None, :] - distances, 0.0).sum(axis=1).argmax()
+        np.subtract(kept[None, :], distances, out=gains)
+        candidate = np.maximum(gains, 0.0, out=gains).sum(axis=1).argmax()
         labels = labels.copy()
         labels[candidate] = k
         labels, error = plain_kernel_kmeans(K, labels, k + 1)

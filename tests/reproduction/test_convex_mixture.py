@@ -16,7 +16,11 @@ from reproduction.experiments import convex_mixture as tables
 from reproduction.rows import convex_mixture as rows
 
 needs_data = pytest.mark.skipif(not os.environ.get("KERNELWEAVE_DATA"), reason="KERNELWEAVE_DATA is not set")
-SYNTHETIC = ["phd-3.1-convex-mixture", "phd-3.2-view-weights", "phd-3.3-convex-mixture", "phd-3.4-view-weights"]
+#: Tables of entropies with those of weights, which come from the same clusterings.
+SYNTHETIC = [
+    ("phd-3.1-convex-mixture", "phd-3.2-view-weights"),
+    ("phd-3.3-convex-mixture", "phd-3.4-view-weights"),
+]
 KEPT = (rows.runs, rows.single_views, rows.csc_runs, rows.noise_weights, rows.text_runs, rows.text_views)
 
 
@@ -74,10 +78,11 @@ def test_a_single_view_is_the_same_alone_and_concatenated():
 # --- synthetic views -------------------------------------------------------------------------------------------------
 
 
-# Rows of an experiment share clusterings, so that they are one test.
-@pytest.mark.parametrize("experiment", SYNTHETIC)
-def test_a_row_gives_what_its_table_prints(experiment, fewest_points):
-    for name, cell in catalogue()[experiment].cells.items():
+# Rows of both tables share clusterings, so that they are one test.
+@pytest.mark.parametrize("experiments", SYNTHETIC, ids=" and ".join)
+def test_a_row_gives_what_its_table_prints(experiments, fewest_points):
+    cells = [item for experiment in experiments for item in catalogue()[experiment].cells.items()]
+    for name, cell in cells:
         sooner = {"tol": rows.SETTLED} if name == "weighted-converged" else {}
         figures = cell.run(restarts=2, seed=0, **sooner)
         assert set(cell.printed) <= set(figures), name

@@ -68,6 +68,7 @@ def test_the_counts_in_the_readme_are_what_the_stored_results_give_today():
 
 
 @pytest.mark.golden
+@pytest.mark.usefixtures("one_thread")
 @needs_data
 @pytest.mark.parametrize("experiment", QUICK or [None], ids=lambda each: each.id if each else "nothing stored")
 def test_the_quick_subset_has_the_verdicts_it_is_pinned_to(experiment):

@@ -410,8 +410,9 @@ def test_a_row_gives_what_its_table_prints(experiment, monkeypatch):
     monkeypatch.setattr(figures, "large", lambda n, draw, plain=figures.large.__wrapped__: plain(min(n, 60), draw))
     other = figures.large_comparator.__wrapped__
     monkeypatch.setattr(figures, "large_comparator", lambda n, draw, method: other(min(n, 60), draw, method))
+    cells = catalogue()[experiment].cells
     for name in CELLS[experiment]:
-        cell = catalogue()[experiment].cells[name]
+        cell = cells[name]
         row = cell.run(restarts=2, seed=0)
         assert set(cell.printed) <= set(row), name
         assert not np.isnan(list(row.values())).any(), name

@@ -165,8 +165,9 @@ def test_the_synthetic_views_are_left_as_they_are(stand_in):
 # Rows of an experiment share clusterings, so that they are one test.
 @pytest.mark.parametrize("experiment", [id_ for id_, names in ONE_SET.items() if names])
 def test_a_row_gives_what_its_table_prints(experiment, stand_in):
+    cells = catalogue()[experiment].cells
     for name in ONE_SET[experiment]:
-        cell = catalogue()[experiment].cells[name]
+        cell = cells[name]
         figures = cell.run(restarts=2, seed=0)
         assert set(cell.printed) <= set(figures), name
         assert not np.isnan(list(figures.values())).any(), name

@@ -4,14 +4,20 @@ import numpy as np
 
 from kernelweave.foundation.array_types import Ints
 
+# Cells of a table of counts, beyond one for every sample, that are made although they may be empty.
+SPARE_CELLS = 100_000
+
 
 def rand_index(first: Ints, second: Ints) -> float:
     """Return the adjusted Rand index of labels from 0 on, as scikit-learn's function does after checks of its input."""
     n = len(first)
     width = int(second.max()) + 1
-    table = np.bincount(first * width + second, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
-    rows = table.sum(axis=1)
-    columns = table.sum(axis=0)
+    cells = (int(first.max()) + 1) * width
+    pairs = first * width + second
+    # Where nearly every sample is a cluster of its own, most of a table would be empty and all of it too large.
+    table = np.bincount(pairs) if cells <= SPARE_CELLS + n else np.unique(pairs, return_counts=True)[1]
+    rows = np.bincount(first)
+    columns = np.bincount(second)
     squares = int((table**2).sum())
     # Ordered pairs of samples: together in both, in one alone, in neither. Whole numbers of Python do not overflow.
     together = squares - n
