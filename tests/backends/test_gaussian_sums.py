@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernelweave.backends import get_backend
 from kernelweave.backends.compiled import gaussian_sums
-from kernelweave.backends.compiled.gaussian_sums import NARROWEST, PIECES, ROWS, WIDEST, piece_columns
+from kernelweave.backends.compiled.gaussian_sums import NARROWEST, PIECES, ROWS, WIDEST, piece_borders
 from kernelweave.backends.preparing import read_only
 from kernelweave.backends.tiling import FEW_FEATURES
 from kernelweave.foundation import threads
@@ -116,9 +116,10 @@ def test_whoever_waits_says_whether_others_have_done_their_pieces():
     X = read_only(prepared(np.ones((2 * NARROWEST, 2))))
     labels = np.zeros(len(X), dtype=np.intp)
     sums = np.zeros((1, len(X)))
+    borders = np.array([0, NARROWEST, 2 * NARROWEST])
 
     def done(begun, ended, waits):
-        given = (X, X, np.arange(len(X)), labels[:0], labels, np.ones(len(X)), np.arange(ROWS), sums)
+        given = (X, X, np.arange(len(X)), labels[:0], labels, np.ones(len(X)), np.arange(ROWS), borders, sums)
         return gaussian_sums._take_pieces(*given, np.array([begun, ended]), NARROWEST, waits)
 
     assert done(0, 0, True)
@@ -135,12 +136,20 @@ def test_no_samples_add_nothing():
     assert gaussian_sums.cluster_sums(X, X[:0], np.array([0, 1, 0]), np.ones(3), 2).shape == (2, 0)
 
 
-def test_pieces_keep_sixteen_threads_busy_and_are_neither_narrow_nor_wide():
-    assert piece_columns(1) == NARROWEST
-    assert piece_columns(10**6) == WIDEST
-    for n in (5000, 10_000, 15_000):
-        assert piece_columns(n) % 16 == 0
-        assert PIECES - 4 <= -(-n // piece_columns(n)) <= PIECES
+@pytest.mark.parametrize("n", [0, 1, NARROWEST, 500, 5000, 10_000, 15_000, 100_000])
+def test_pieces_cover_all_columns_and_are_narrower_at_the_end(n):
+    borders = piece_borders(n)
+    widths = np.diff(borders)
+    assert borders[-1] == n
+    assert borders[0] == 0
+    assert (widths > 0).all()
+    assert widths.max(initial=0) <= WIDEST
+    assert (widths[:-1] >= NARROWEST).all()
+    if n >= 5000:
+        assert len(widths) >= PIECES
+        late = borders[1:] > 0.8 * n
+        assert widths[late].max() <= max(NARROWEST, widths.max() // 2)
+        assert widths[late].sum() < 0.3 * n
 
 
 def test_one_thread_of_blas_where_it_could_use_more(monkeypatch):

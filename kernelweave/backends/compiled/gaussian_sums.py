@@ -27,7 +27,8 @@ ROWS = 128
 # Columns of a piece. Narrow ones keep many threads busy to the end; multiplying them takes longer.
 NARROWEST = 64
 WIDEST = 256
-# Pieces that keep 16 threads busy to the end.
+# Pieces that keep 16 threads busy. Those of the last quarter are halved: threads that share a core are slower, and others
+# wait for them at the end.
 PIECES = 64
 # Kernel values after which a signal from outside is heard: a second or two of one thread.
 VALUES_AT_ONCE = 2**30
@@ -69,21 +70,29 @@ def _add(sums: Floats, Y: Floats, X: Floats, samples: Ints, old: Ints, new: Ints
     Threads share out the columns, for some samples after the others: Python listens to signals in between.
     """
     n, n_features = X.shape
-    width = piece_columns(n)
+    borders = piece_borders(n)
+    widest = int(np.diff(borders).max(initial=0))
     most = max(1, VALUES_AT_ONCE // (ROWS * max(n, 1))) * ROWS
     numbers = np.arange(ROWS)
-    large = ROWS * width * n_features > SMALL_PRODUCT
+    large = ROWS * widest * n_features > SMALL_PRODUCT
     with single_threaded_blas() if large else nullcontext():
         for start in range(0, len(samples), most):
             part = slice(start, min(start + most, len(samples)))
-            given = (read_only(Y), read_only(X), samples[part], old[part], new[part], weights[part], numbers, sums)
+            ways = (samples[part], old[part], new[part], weights[part])
+            work = partial(_take_pieces, read_only(Y), read_only(X), *ways, numbers, borders, sums)
             elements = READ_MEANWHILE * (part.stop - part.start) * n
-            share_pieces(partial(_take_pieces, *given), n, elements=elements, width=width)
+            share_pieces(work, n, elements=elements, width=widest)
 
 
-def piece_columns(n: int) -> int:
-    """Return how many columns a thread takes at a time: a multiple of 16 that depends on their number alone."""
-    return min(max(-(-n // (16 * PIECES)) * 16, NARROWEST), WIDEST)
+def piece_borders(n: int) -> Ints:
+    """Return where the pieces of columns begin that threads take, and where the last one ends.
+
+    They depend on the number of columns alone: products of other shapes may be rounded in another way.
+    """
+    wide = min(max(-(-n // (16 * PIECES)) * 16, NARROWEST), WIDEST)
+    narrow = max(wide // 2, NARROWEST)
+    turn = 3 * n // 4 // wide * wide
+    return np.concatenate([np.arange(0, turn, wide), np.arange(turn, n, narrow), [n]])
 
 
 @njit(nogil=True, cache=True)
@@ -95,21 +104,21 @@ def _take_pieces(
     new: Ints,
     weights: Floats,
     numbers: Ints,
+    borders: Ints,
     sums: Floats,
     tickets: Ints,
-    width: int,
+    widest: int,
     waits: bool,
 ) -> bool:
     """Take pieces of the columns as long as there are any; see `share_pieces`."""
-    n = X.shape[0]
-    count = -(-n // width)
-    turned = np.empty(X.shape[1] * width)
+    count = borders.size - 1
+    turned = np.empty(X.shape[1] * widest)
     rows = np.empty((ROWS, X.shape[1]))
-    values = np.empty(ROWS * width)
+    values = np.empty(ROWS * widest)
     piece = next_piece(tickets)
     while piece < count:
-        lo = piece * width
-        hi = min(lo + width, n)
+        lo = borders[piece]
+        hi = borders[piece + 1]
         factors = turned[: X.shape[1] * (hi - lo)].reshape((X.shape[1], hi - lo))
         _turn(X, lo, hi, factors)
         for start in range(0, samples.size, ROWS):
