@@ -74,7 +74,7 @@ RBF = """
 import numpy as np, sys
 from sklearn.datasets import make_blobs
 from kernelweave import KernelKMeans
-X, _ = make_blobs(20000, n_features=16, centers=12, cluster_std=3.0, random_state=0)
+X, _ = make_blobs(int(sys.argv[3]), n_features=16, centers=12, cluster_std=3.0, random_state=0)
 model = KernelKMeans(10, kernel="rbf", kernel_params={"sigma": 6.0}, init="random", n_init=1, storage=sys.argv[1],
                      max_iter=3, memory_limit=8192, random_state=0).fit(X)
 np.save(sys.argv[2], model.labels_)
@@ -94,7 +94,7 @@ result = [model.n_iter_, bool(model.converged_)]
 def memory():
     with tempfile.TemporaryDirectory() as scratch:
         paths = {kind: str(Path(scratch, f"{kind}.npy")) for kind in ("blockwise", "dense")}
-        result = {kind: in_fresh_process(RBF, argv=(kind, path)) for kind, path in paths.items()}
+        result = {kind: in_fresh_process(RBF, argv=(kind, path, "20000")) for kind, path in paths.items()}
         same = np.array_equal(*(np.load(path) for path in paths.values()))
     lazy = result["blockwise"][1]
     dense = result["dense"][1]

@@ -18,14 +18,20 @@ def new_process():
         yield run
 
 
-def test_twenty_thousand_samples_blockwise_stay_under_600_mb_and_give_the_labels_of_the_dense_run(
+def test_twenty_thousand_samples_blockwise_stay_under_600_mb(new_process, tmp_path):
+    _, peak = new_process(bench.RBF, argv=("blockwise", str(tmp_path / "labels.npy"), "20000"))
+    assert peak * 1.048576 < 600
+
+
+def test_blockwise_gives_the_labels_of_the_dense_run_which_takes_more_than_that_for_half_as_many_samples(
     new_process, tmp_path
 ):
+    # Memory that a process gets for the first time is slow: the matrix of 20,000 samples takes 3.2 GB of it.
     peaks = {}
     for kind in ("blockwise", "dense"):
-        _, peaks[kind] = new_process(bench.RBF, argv=(kind, str(tmp_path / f"{kind}.npy")))
+        _, peaks[kind] = new_process(bench.RBF, argv=(kind, str(tmp_path / f"{kind}.npy"), "10000"))
     np.testing.assert_array_equal(np.load(tmp_path / "blockwise.npy"), np.load(tmp_path / "dense.npy"))
-    assert peaks["blockwise"] * 1.048576 < 600 < peaks["dense"]
+    assert peaks["blockwise"] < 600 < peaks["dense"]
 
 
 def test_half_a_million_samples_with_a_linear_kernel_stay_under_two_gb(new_process):

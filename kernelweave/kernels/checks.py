@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.backends import get_backend
-from kernelweave.foundation.array_types import Matrix
+from kernelweave.foundation.array_types import Array, Matrix
 from kernelweave.foundation.errors import KernelError
 
 # Entries may differ from their mirror image by this much of the largest entry: the rounding of a product.
@@ -21,7 +21,7 @@ def check_kernel_matrix(K: Matrix, name: str = "X") -> float:
             f"{name} must be a square kernel matrix, one row and one column per sample; its shape is {K.shape}. "
             "Pass features with a kernel name instead, or the matrix between all pairs of samples."
         )
-    difference, peak, i, j = _sparse_asymmetry(K) if sp.issparse(K) else get_backend().asymmetry(K)
+    difference, peak, i, j = _sparse_asymmetry(K) if sp.issparse(K) else _dense_asymmetry(K)
     if not np.isfinite(peak):
         raise KernelError(f"{name} holds NaN or infinity at row {i}, column {j}. Remove or impute such samples.")
     if difference > RELATIVE_ASYMMETRY.get(str(K.dtype), 1e-10) * peak:
@@ -30,6 +30,17 @@ def check_kernel_matrix(K: Matrix, name: str = "X") -> float:
             f"A kernel is the same in both directions; for a directed similarity pass ({name} + {name}.T) / 2."
         )
     return peak
+
+
+def _dense_asymmetry(K: Array) -> tuple[float, float, int, int]:
+    """Return the largest difference from the transpose, the largest absolute value, and where the first of them is.
+
+    Where columns lie one after another they are read as rows, for which the loop is compiled already.
+    """
+    if not K.flags.fnc:
+        return get_backend().asymmetry(K)
+    difference, peak, j, i = get_backend().asymmetry(K.T)
+    return difference, peak, i, j
 
 
 def _sparse_asymmetry(A: sp.csr_array) -> tuple[float, float, int, int]:

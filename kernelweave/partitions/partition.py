@@ -126,6 +126,13 @@ class Partition(ABC):
         ``before`` are the labels the moves started from, ``distances`` those to the clusters they lead to. Returns
         whether the objective fell.
         """
+        # A single move has no half: what it would have gained is not asked for.
+        if moves.count > 1 and self._keep_part(before, moves, distances, objective):
+            return True
+        self.go_to(before)
+        return False
+
+    def _keep_part(self, before: BackendArray, moves: Moves, distances: BackendArray, objective: float) -> bool:
         at_start: Partition = self.op.partition(before, self.weights, self.n_clusters)
         gains = (distances - at_start.distances_to_centers()) / (self.scale or 1.0)
         size = moves.count // 2
@@ -134,7 +141,6 @@ class Partition(ABC):
             if self.objective < objective - self.noise:
                 return True
             size //= 2
-        self.go_to(before)
         return False
 
     # Who would move

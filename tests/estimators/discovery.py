@@ -23,7 +23,7 @@ from sklearn.utils import get_tags
 import kernelweave
 
 #: Arguments that keep a fit short and repeatable; each is passed to the classes that have the parameter.
-SMALL = {"n_clusters": 3, "n_init": 3, "random_state": 0}
+SMALL = {"n_clusters": 3, "n_init": 3, "n_moves": 5, "n_pairs": 4, "random_state": 0}
 
 
 @dataclass(frozen=True)

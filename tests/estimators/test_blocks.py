@@ -40,7 +40,7 @@ from kernelweave.backends.blocks.opened import Opened
 from kernelweave.inputs.arrays import chunks as chunks_module
 from kernelweave.inputs.arrays.chunks import FileRows, as_chunks
 from kernelweave.kernels import chunked
-from tests.dask_clusters import Client, local_cluster, two_views
+from tests.dask_clusters import Client, await_workers, local_cluster, two_views
 
 N = 300
 K = 4
@@ -168,9 +168,14 @@ def test_two_workers_end_with_the_labels_of_one_process(two_workers):
     assert_equal_on_workers(two_workers, ["linear views", "rbf views"])
 
 
-def test_four_workers_end_with_the_labels_of_one_process(tmp_path):
-    with local_cluster(4, tmp_path) as client:
-        assert_equal_on_workers(client, ["linear", "rbf", "linear views"])
+def test_four_workers_end_with_the_labels_of_one_process(two_workers):
+    two_workers.cluster.scale(4)
+    try:
+        await_workers(two_workers, 4)
+        assert_equal_on_workers(two_workers, ["linear", "rbf", "linear views"])
+    finally:
+        two_workers.cluster.scale(2)
+        await_workers(two_workers, 2)
 
 
 def test_arrays_in_memory_are_spread_over_the_workers_of_the_settings(two_workers):

@@ -198,6 +198,8 @@ ABSENT = [X[:, :2].copy(), X[:, 2:].copy()]
 ABSENT[0][::7] = np.nan
 ABSENT[1][3::7] = np.nan
 COUNTS = np.abs(np.round(X))
+# To choose a number of clusters takes many fits.
+FEW = blobs(14, spread=6.0)[0]
 GRAPH = np.exp(-0.5 * euclidean_distances(X, squared=True))
 VARIANTS = {
     "KernelKMeans from MinMax": ("KernelKMeans", {"init": "minmax"}, X),
@@ -207,7 +209,7 @@ VARIANTS = {
     "KernelKMeans approximated": ("KernelKMeans", {"approximation": "random_features", "n_components": 20}, X),
     "KernelKMeans, kernel not definite": ("KernelKMeans", {"kernel": "sigmoid", "kernel_params": {"gamma": 1.0}}, X),
     "KernelKMeans from labels": ("KernelKMeans", {"init": np.arange(len(X)) % 3}, X),
-    "KernelKMeans, number chosen": ("KernelKMeans", {"n_clusters": "auto"}, X),
+    "KernelKMeans, number chosen": ("KernelKMeans", {"n_clusters": "auto"}, FEW),
     "GlobalKernelKMeans exact": ("GlobalKernelKMeans", {"search": "exact"}, X),
     "GlobalKernelKMeans by exemplars": ("GlobalKernelKMeans", {"search": "exemplars"}, X),
     "MinMaxKMeans from centres": ("MinMaxKMeans", {"init": X[:3]}, X),
@@ -243,7 +245,7 @@ VARIANTS = {
     "GraphCut from labels": ("GraphCut", {"init": np.arange(len(X)) % 3, "search": "exact"}, GRAPH),
     "GraphCut, number chosen": ("GraphCut", {"n_clusters": "auto"}, GRAPH),
     "AffinityPropagation, any number": ("AffinityPropagation", {"n_clusters": None}, X),
-    "GraphFusionClustering, number chosen": ("GraphFusionClustering", {"n_clusters": "auto"}, VIEWS),
+    "GraphFusionClustering, number chosen": ("GraphFusionClustering", {"n_clusters": "auto"}, [FEW[:, :2], FEW[:, 2:]]),
 }
 
 

@@ -67,7 +67,7 @@ def quick(case):
 def subjects():
     """Return the instances that go through scikit-learn's checks; two starts and few steps go the way of many."""
     for case in all_estimators():
-        few = quick(case) | {name: value for name, value in {"n_init": 2, "max_iter": 5}.items() if case.has(name)}
+        few = quick(case) | {name: value for name, value in {"n_init": 2, "max_iter": 3}.items() if case.has(name)}
         yield case.make(**few)
         switches = SWITCHES[1:] if case.needs_affinities else SWITCHES
         yield from (case.make(**few, **switch) for switch in switches if case.changes(switch))

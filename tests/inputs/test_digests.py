@@ -81,6 +81,16 @@ def test_edges_are_a_canonical_copy():
     assert A.nnz == 4
 
 
+def test_indices_of_64_bits_become_those_of_32():
+    A = sp.csr_array(np.array([[0.0, 3.0, 0.5], [3.0, 0.0, 0.0], [0.5, 0.0, 1.0]]))
+    wide = sp.csr_array((A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)), shape=A.shape)
+    edges = as_edges(wide)
+    assert {edges.indices.dtype, edges.indptr.dtype} == {np.dtype(np.int32)}
+    assert edges.has_canonical_format
+    np.testing.assert_array_equal(edges.toarray(), A.toarray())
+    assert wide.indices.dtype == np.int64
+
+
 @pytest.mark.parametrize(
     ("A", "words"),
     [

@@ -113,6 +113,28 @@ def test_the_worst_asymmetry_is_named_with_both_values(place):
         as_operator(K)
 
 
+def every_other(K):
+    """Return the matrix as rows and columns of a larger one."""
+    wide = np.ones((2 * len(K), 2 * len(K)), dtype=K.dtype)
+    wide[::2, ::2] = K
+    return wide[::2, ::2]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lay", [np.asfortranarray, every_other])
+@pytest.mark.parametrize("place", [(1, 2), (2, 1), (3, 290), (290, 3), (290, 130)])
+def test_faults_are_found_however_the_matrix_lies_in_memory(place, lay, dtype):
+    K = np.ones((300, 300), dtype=dtype)
+    assert as_operator(lay(K)).shape == K.shape
+    i, j = place
+    K[place] += 1.0
+    with pytest.raises(KernelError, match=rf"K is not symmetric: K\[({i}, {j}|{j}, {i})\]"):
+        as_operator(lay(K))
+    K[place] = np.nan
+    with pytest.raises(KernelError, match=rf"K holds NaN or infinity at row {i}, column {j}\."):
+        as_operator(lay(K))
+
+
 @pytest.mark.parametrize("form", SPARSE_FORMATS)
 def test_a_directed_graph_is_refused_with_both_values(form):
     A = np.eye(5)

@@ -200,6 +200,8 @@ def test_sparse_squared_distances_are_the_dense_ones(smoothing):
     rows, cols = np.array([3, 3, 0]), np.array([7, 1])
     np.testing.assert_allclose(sparse.divergence.block(rows, cols), expected[rows][:, cols], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(sparse.divergence.self_divergence(rows), np.diag(expected)[rows], atol=1e-12)
+    alone = [sparse.divergence.block(rows[i : i + 1], rows[i : i + 1])[0, 0] for i in range(3)]
+    np.testing.assert_array_equal(sparse.divergence.self_divergence(rows), alone)
     for new in (X[4:9], sp.csr_array(X[4:9])):
         for fitted in (dense, sparse):
             placed = fitted.placement(cols).divergences(new)

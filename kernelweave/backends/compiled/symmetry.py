@@ -14,6 +14,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from kernelweave.backends import numpy_loops
 from kernelweave.backends.compiled.tickets import all_done, next_piece, piece_is_done
 from kernelweave.backends.preparing import read_only
 from kernelweave.foundation.array_types import Array, Floats, Ints
@@ -35,16 +36,25 @@ _LONG = ir.IntType(64)
 def worst_asymmetry(K: Array, lo: int, hi: int) -> tuple[float, float, int, int]:
     """Return max |K_ij - K_ji| and max |K_ij| over rows lo:hi from the diagonal on, and their mirror images.
 
-    Tiles with different bits are looked at once more. See the twin.
+    Tiles with different bits are looked at once more. See the twin, which does it where these loops cannot.
     """
+    if not _has_whole_rows(K):
+        return numpy_loops.worst_asymmetry(K, lo, hi)
     given = read_only(K)
     return _worst_asymmetry(given, _bits(given), lo, hi)
 
 
 def asymmetry_pieces(K: Array, found: Floats, tickets: Ints, width: int, waits: bool) -> bool:
     """Take pieces of ``worst_asymmetry``, each some rows, as long as there are any; see the twin."""
+    if not _has_whole_rows(K):
+        return numpy_loops.asymmetry_pieces(K, found, tickets, width, waits)
     given = read_only(K)
     return bool(_asymmetry_pieces(given, _bits(given), found, tickets, width, waits))
+
+
+def _has_whole_rows(K: Array) -> bool:
+    """Whether the entries of a row lie side by side, as blocks are read; columns may, or every other entry."""
+    return K.strides[1] == K.itemsize
 
 
 def _bits(K: Array) -> Array:

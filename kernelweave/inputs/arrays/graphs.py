@@ -43,7 +43,20 @@ def as_edges(X: Any, name: str = "X") -> sp.csr_array:
     A.eliminate_zeros()
     A.sort_indices()
     _check_edges(A, name)
-    return A
+    return _with_small_indices(A)
+
+
+def _with_small_indices(A: sp.csr_array) -> sp.csr_array:
+    """Return a graph with indices of 32 bits where they are enough: half the memory, and loops are compiled for them.
+
+    Files and other libraries give 64 bits to graphs of any size.
+    """
+    kind = sp.get_index_dtype(maxval=max(A.shape[0], A.nnz))
+    if A.indices.dtype == kind:
+        return A
+    small = sp.csr_array((A.data, A.indices.astype(kind), A.indptr.astype(kind)), shape=A.shape)
+    small.has_canonical_format = True
+    return small
 
 
 def _check_edges(A: sp.csr_array, name: str) -> None:
