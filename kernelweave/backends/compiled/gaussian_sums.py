@@ -27,8 +27,8 @@ ROWS = 128
 # Columns of a piece. Narrow ones keep many threads busy to the end; multiplying them takes longer.
 NARROWEST = 64
 WIDEST = 256
-# Pieces that keep 16 threads busy. Those of the last quarter are halved: threads that share a core are slower, and others
-# wait for them at the end.
+# Pieces that keep 16 threads busy. Those of the last quarter are halved: threads that share a core are slower, and the
+# others wait for them at the end.
 PIECES = 64
 # Kernel values after which a signal from outside is heard: a second or two of one thread.
 VALUES_AT_ONCE = 2**30
