@@ -7,10 +7,8 @@ prints the number per file instead. A line that holds ``vocabulary: keep`` is le
 
 import argparse
 import ast
-import io
 import re
 import sys
-import tokenize
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -124,6 +122,10 @@ PHRASES = (
         "Five minutes go from data to a report",
     ),
 )
+# A string literal or a comment of Python source, whichever begins first: a sign of one is plain text in the other.
+LITERAL_OR_COMMENT = re.compile(
+    r"""(\"{3}|'{3})(?:\\.|(?!\1).)*\1|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(?P<comment>\#[^\n]*)""", re.DOTALL
+)
 COMPILED = tuple((re.compile(phrase.pattern, re.IGNORECASE), phrase.instead) for phrase in PHRASES)
 
 
@@ -156,17 +158,23 @@ def paragraphs(text: str, first: int = 1) -> Iterator[Block]:
 
 
 def comments(source: str) -> Iterator[Block]:
-    """Yield the comments of Python source; those on lines of their own that follow each other are one block."""
+    """Yield the comments of Python source; those on lines of their own that follow each other are one block.
+
+    The module ``tokenize`` would find the same ones, and takes half of the time of the whole check before Python 3.12.
+    """
     lines: list[tuple[int, str]] = []
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT:
+    number = 1
+    counted = 0
+    for match in LITERAL_OR_COMMENT.finditer(source):
+        if not match["comment"]:
             continue
-        number, column = token.start
-        alone = not token.line[:column].strip()
+        number += source.count("\n", counted, match.start())
+        counted = match.start()
+        alone = not source[source.rfind("\n", 0, counted) + 1 : counted].strip()
         if lines and not (alone and lines[-1][0] == number - 1):
             yield joined(lines)
             lines = []
-        lines.append((number, token.string.lstrip("#: ")))
+        lines.append((number, match["comment"].lstrip("#: ")))
         if not alone:
             yield joined(lines)
             lines = []
