@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from kernelweave.cli import messages, run_app
 from kernelweave.foundation.errors import DataError, ParameterError
 from reproduction.scoreboard.board import Board, build_board
-from reproduction.scoreboard.data_sets import Size, multi_view_sets, sizes
+from reproduction.scoreboard.data_sets import Size, all_sizes, sizes
 from reproduction.scoreboard.methods import Method, select_methods, why_missing
 from reproduction.scoreboard.page import write_page
 from reproduction.scoreboard.plan import check_jobs, plan, remaining, run_tasks
@@ -102,10 +102,11 @@ def _available(chosen: Sequence[Method]) -> list[Method]:
 
 
 def _sizes(wanted: str, limit: int) -> list[Size]:
-    names = _names(wanted) or multi_view_sets()
-    if not names:
+    names = _names(wanted)
+    found = sizes(names, limit) if names else all_sizes(limit)
+    if not found:
         raise DataError("The data folder holds no set of several views with classes: name another one.")
-    return sizes(names, limit)
+    return found
 
 
 def _names(wanted: str) -> list[str]:

@@ -51,22 +51,27 @@ class Size:
 
 def load_set(name: str, limit: int, *, seed: int = 0, data_dir: str | None = None) -> DataSet:
     """Read a set, at most ``limit`` samples of it, in the order of this seed."""
-    bunch = load_benchmark(name, data_dir=data_dir)
-    if not _is_multi_view(bunch):
-        raise DataError(f"The set {name!r} is not one of several views with classes: name another one.")
-    views = list(bunch.views.values())
+    bunch = _multi_view(name, data_dir)
     rows = _rows(len(bunch.target), limit, seed)
-    return DataSet(name, [view[rows] for view in views], bunch.target[rows])
+    return DataSet(name, [view[rows] for view in bunch.views.values()], bunch.target[rows])
 
 
 def sizes(names: Iterable[str], limit: int) -> list[Size]:
     """Return the sizes of these sets, the smallest first."""
-    return sorted((_size(load_set(name, limit)) for name in names), key=lambda size: (size.n_samples, size.name))
+    return _smallest_first(_size(name, _multi_view(name), limit) for name in names)
 
 
-def multi_view_sets() -> list[str]:
-    """Return the names of all sets of the data folder that have several views and classes."""
-    return [name for name in list_benchmarks() if _is_multi_view(load_benchmark(name))]
+def all_sizes(limit: int) -> list[Size]:
+    """Return the sizes of all sets of the data folder that have several views and classes; each file is read once."""
+    read = ((name, load_benchmark(name)) for name in list_benchmarks())
+    return _smallest_first(_size(name, bunch, limit) for name, bunch in read if _is_multi_view(bunch))
+
+
+def _multi_view(name: str, data_dir: str | None = None) -> Any:
+    bunch = load_benchmark(name, data_dir=data_dir)
+    if not _is_multi_view(bunch):
+        raise DataError(f"The set {name!r} is not one of several views with classes: name another one.")
+    return bunch
 
 
 def _is_multi_view(bunch: Any) -> bool:
@@ -79,5 +84,10 @@ def _rows(n_samples: int, limit: int, seed: int) -> npt.NDArray[np.int64]:
     return np.random.default_rng(seed).permutation(np.sort(kept))
 
 
-def _size(data: DataSet) -> Size:
-    return Size(data.name, data.n_samples, len(data.views), data.n_clusters)
+def _size(name: str, bunch: Any, limit: int) -> Size:
+    kept = bunch.target[_rows(len(bunch.target), limit, seed=0)]
+    return Size(name, len(kept), len(bunch.views), len(np.unique(kept)))
+
+
+def _smallest_first(found: Iterable[Size]) -> list[Size]:
+    return sorted(found, key=lambda size: (size.n_samples, size.name))
