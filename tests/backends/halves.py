@@ -135,6 +135,7 @@ class HalvesBackend:
     steps = None
     graph_moves = None
     margin_dual = None
+    gaussian_sums = None
 
     def __init__(self, n, middle):
         self.n = n
