@@ -19,7 +19,15 @@ FOUND = {
     "steps": 9,
     "same": True,
 }
-CASE = {"what": "global", "threads": 8, "seconds": 1.0, "processor": 8.0, "efficiency": 0.7, "same": True}
+CASE = {
+    "what": "global",
+    "threads": 8,
+    "seconds": 1.0,
+    "processor": 8.0,
+    "efficiency": 0.7,
+    "apart": 0.75,
+    "same": True,
+}
 
 
 def test_every_file_with_a_run_is_a_suite():
@@ -55,6 +63,19 @@ def test_a_fit_on_a_stored_kernel_is_held_to_five_times_the_textbook_loop_that_e
 )
 def test_threads_must_not_change_labels_and_eight_must_be_of_use(changed, kept):
     assert cores.case_row(CASE | changed).kept is kept
+
+
+def test_efficiency_is_told_beside_what_fits_apart_keep_of_their_speed(monkeypatch):
+    seconds = {(1, 1): [2.0], (1, 4): [1.0], (4, 1): [2.0, 2.0, 4.0, 4.0]}  # by processes and threads
+    monkeypatch.setattr(
+        cores, "side_by_side", lambda what, *counts: [(took, took, "labels") for took in seconds[counts]]
+    )
+    alone, four = cores.efficiency("global", [1, 4])
+    assert (alone["efficiency"], alone["apart"]) == (1.0, None)
+    assert (four["efficiency"], four["apart"]) == (0.5, 0.75)
+    assert "efficiency 0.50 (0.75 for as many fits" in cores.case_line(four)
+    assert "fits apart" not in cores.case_row(alone).result
+    assert "fits apart keep 0.75" in cores.case_row(four).result
 
 
 def test_rows_come_from_as_many_threads_as_there_are(monkeypatch):
