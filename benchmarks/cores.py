@@ -12,8 +12,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -57,11 +59,11 @@ def case_row(found):
     """Return what is said of a fit by threads."""
     counted = found["threads"] == EFFICIENCY_THREADS
     share = found["efficiency"]
-    apart = "" if found["apart"] is None else f" (fits apart keep {found['apart']:.2f})"
     return Row(
         SUITE,
         f"{TITLES[found['what']]}, threads: {found['threads']}",
-        f"{found['seconds']:.2f} s, efficiency {share:.2f}{apart}, {'the same' if found['same'] else 'OTHER'} labels",
+        f"{found['seconds']:.2f} s, efficiency {share:.2f} (the machine allows {found['allowed']:.2f}), "
+        f"{'the same' if found['same'] else 'OTHER'} labels",
         f"the same labels, efficiency >= {EFFICIENCY}" if counted else "the same labels",
         found["same"] and (share >= EFFICIENCY or not counted),
     )
@@ -180,6 +182,8 @@ def blockwise():
 
 #: Fits of which the quickest counts, on any number of threads.
 CASE_REPEATS = 3
+#: Passes that show how fast threads are at the same time: some 0.05 s.
+POWERS = 300
 CASES = {"global": global_search, "blockwise": blockwise}
 TITLES = {
     "global": "exact global search, 1,500 samples on a stored kernel, k = 6",
@@ -190,37 +194,52 @@ TITLES = {
 def efficiency(what, counts):
     """Yield seconds of a fit by threads, and how far these speed it up: 1 is as many times as there are threads.
 
-    Processors that share a core, or that slow down when others are busy, allow less than 1. As many fits on one thread
-    each, in processes of their own, share nothing else: the share of their speed that they keep is said beside it.
+    Processors that share a core, or that slow down when others are busy, allow less than 1: see :func:`allowed`.
     """
     alone = None
     for threads in counts:
-        ((took, processor, digest),) = side_by_side(what, 1, threads)
-        alone = alone or (threads, took, digest)
-        result = {"what": what, "threads": threads, "seconds": took, "processor": processor}
-        result |= {"efficiency": alone[0] * alone[1] / (threads * took), "same": digest == alone[2]}
-        kept = [alone[1] / seconds for seconds, *_ in side_by_side(what, threads, 1)] if alone[0] == 1 < threads else []
-        yield result | {"apart": sum(kept) / len(kept) if kept else None}
+        found = subprocess.run(
+            [sys.executable, "-m", "benchmarks.cores", "--here", "--what", what],
+            env=os.environ | limits(threads),
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        took, processor, digest = found.stdout.split()
+        alone = alone or (threads, float(took), digest)
+        share = alone[0] * alone[1] / (threads * float(took))
+        result = {"what": what, "threads": threads, "seconds": float(took), "processor": float(processor)}
+        yield result | {"efficiency": share, "allowed": allowed(threads), "same": digest == alone[2]}
 
 
-def side_by_side(what, processes, threads):
-    """Return seconds, seconds of processors and a digest of the labels from processes that run at the same time."""
-    command = [sys.executable, "-m", "benchmarks.cores", "--here", "--what", what]
-    options = {"env": os.environ | limits(threads), "stdout": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen(command, **options) for _ in range(processes)]
-    answers = [process.communicate()[0] for process in running]
-    for process in running:
-        if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, command)
-    return [(float(took), float(processor), digest) for took, processor, digest in map(str.split, answers)]
+def allowed(threads):
+    """Return the share of its speed that a thread keeps while as many take powers of numbers in their own caches."""
+    alone = min(seconds_of_powers(1) for _ in range(5))
+    return alone / float(np.median([seconds_of_powers(threads) for _ in range(5)]))
+
+
+def seconds_of_powers(threads):
+    """Return the mean time that threads take who begin together and share nothing."""
+    ready = threading.Barrier(threads)
+
+    def work(_):
+        values = np.linspace(0.5, 1.5, 2**16)
+        powers = np.empty_like(values)
+        ready.wait()
+        began = time.perf_counter()
+        for _ in range(POWERS):
+            np.power(values, 0.37, out=powers)
+        return time.perf_counter() - began
+
+    with ThreadPoolExecutor(threads) as pool:
+        return float(np.mean(list(pool.map(work, range(threads)))))
 
 
 def case_line(found):
     labels = "same labels" if found["same"] else "OTHER LABELS"
-    apart = "" if found["apart"] is None else f" ({found['apart']:.2f} for as many fits in processes of one thread)"
     return (
-        f"{found['what']} {found['threads']} threads: {found['seconds']:.2f} s, "
-        f"{found['processor']:.2f} s of processors, efficiency {found['efficiency']:.2f}{apart}, {labels}"
+        f"{found['what']} {found['threads']} threads: {found['seconds']:.2f} s, {found['processor']:.2f} s of processors, "
+        f"efficiency {found['efficiency']:.2f} (the machine allows {found['allowed']:.2f}), {labels}"
     )
 
 

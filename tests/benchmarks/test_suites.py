@@ -1,5 +1,6 @@
 """What `make bench` runs: every suite is there, and those of cores are judged by what was measured."""
 
+import subprocess
 from importlib import import_module
 from pathlib import Path
 
@@ -25,7 +26,7 @@ CASE = {
     "seconds": 1.0,
     "processor": 8.0,
     "efficiency": 0.7,
-    "apart": 0.75,
+    "allowed": 0.75,
     "same": True,
 }
 
@@ -65,17 +66,30 @@ def test_threads_must_not_change_labels_and_eight_must_be_of_use(changed, kept):
     assert cores.case_row(CASE | changed).kept is kept
 
 
-def test_efficiency_is_told_beside_what_fits_apart_keep_of_their_speed(monkeypatch):
-    seconds = {(1, 1): [2.0], (1, 4): [1.0], (4, 1): [2.0, 2.0, 4.0, 4.0]}  # by processes and threads
-    monkeypatch.setattr(
-        cores, "side_by_side", lambda what, *counts: [(took, took, "labels") for took in seconds[counts]]
-    )
+def test_efficiency_is_told_beside_what_the_machine_allows(monkeypatch):
+    seconds = {1: "2.0 2.0 labels", 4: "1.0 4.0 labels"}
+
+    def run(command, env, **options):
+        return subprocess.CompletedProcess(command, 0, stdout=seconds[int(env["OMP_NUM_THREADS"])])
+
+    monkeypatch.setattr(cores.subprocess, "run", run)
+    monkeypatch.setattr(cores, "allowed", lambda threads: 1.0 / threads)
     alone, four = cores.efficiency("global", [1, 4])
-    assert (alone["efficiency"], alone["apart"]) == (1.0, None)
-    assert (four["efficiency"], four["apart"]) == (0.5, 0.75)
-    assert "efficiency 0.50 (0.75 for as many fits" in cores.case_line(four)
-    assert "fits apart" not in cores.case_row(alone).result
-    assert "fits apart keep 0.75" in cores.case_row(four).result
+    assert (alone["efficiency"], alone["allowed"]) == (1.0, 1.0)
+    assert (four["efficiency"], four["allowed"]) == (0.5, 0.25)
+    assert "efficiency 0.50 (the machine allows 0.25)" in cores.case_line(four)
+    assert "efficiency 0.50 (the machine allows 0.25)" in cores.case_row(four).result
+
+
+def test_a_machine_allows_the_share_of_their_speed_that_threads_keep(monkeypatch):
+    seconds = {1: [3.0, 2.0, 3.0, 3.0, 3.0], 4: [4.0, 9.0, 5.0, 4.0, 4.0]}
+    monkeypatch.setattr(cores, "seconds_of_powers", lambda threads: seconds[threads].pop())
+    assert cores.allowed(4) == 0.5
+
+
+def test_threads_take_powers_at_the_same_time(monkeypatch):
+    monkeypatch.setattr(cores, "POWERS", 1)
+    assert 0.0 < cores.seconds_of_powers(2) < 10.0
 
 
 def test_rows_come_from_as_many_threads_as_there_are(monkeypatch):
