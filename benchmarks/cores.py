@@ -238,7 +238,8 @@ def seconds_of_powers(threads):
 def case_line(found):
     labels = "same labels" if found["same"] else "OTHER LABELS"
     return (
-        f"{found['what']} {found['threads']} threads: {found['seconds']:.2f} s, {found['processor']:.2f} s of processors, "
+        f"{found['what']} {found['threads']} threads: {found['seconds']:.2f} s, "
+        f"{found['processor']:.2f} s of processors, "
         f"efficiency {found['efficiency']:.2f} (the machine allows {found['allowed']:.2f}), {labels}"
     )
 
