@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from kernelweave.backends.preparing import read_only
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.threads import for_ranges
 
@@ -36,7 +37,7 @@ def least_columns(products: Array, offsets: Array, m: int) -> Ints:
 def row_distances(Z: Array, known: Array, chosen: Ints) -> Floats:
     """Return the distances of every row from its chosen known ones."""
     out = np.empty(chosen.shape)
-    _loops().row_distances(Z, known, chosen, out)
+    _loops().row_distances(read_only(np.ascontiguousarray(Z)), read_only(known), chosen, out)
     return out
 
 
@@ -44,9 +45,10 @@ def product(A: sp.csr_array, H: Array) -> Floats:
     """Return a sparse matrix times a block of columns in either precision, added up in double precision."""
     out = np.empty((A.shape[0], H.shape[1]))
     multiply = _loops().multiply_rows
+    columns = np.ascontiguousarray(H)
 
     def work(lo: int, hi: int) -> None:
-        multiply(A.indptr, A.indices, A.data, H, out, lo, hi)
+        multiply(A.indptr, A.indices, A.data, columns, out, lo, hi)
 
     for_ranges(work, A.shape[0], width=GRAPH_ROWS, elements=A.nnz * H.shape[1])
     return out

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.linalg import qr
 
 from kernelweave.backends.numpy_loops import PART
-from kernelweave.backends.preparing import cluster_pieces, order_of, order_of_ways, read_only, slopes_of
+from kernelweave.backends.preparing import cluster_pieces, order_of, order_of_ways, read_only, slopes_of, writable
 from kernelweave.backends.protocol import Assignment, CandidateRuns, Moves, Steps, Tile
 from kernelweave.backends.tiling import MOST_COLUMNS, PIECES, READ_MEANWHILE, ROWS, WIDEST, Tiling
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
@@ -479,16 +479,18 @@ class HostBackend:
         out = np.empty_like(labels)
         values = np.empty(sums.shape[1])
         slopes = slopes_of(totals)
+        squares = writable(norms)
         if coefs is None:
             loop = self._loops.nearest
 
             def work(lo: int, hi: int) -> float:
-                return float(loop(sums, slopes, norms, labels, tolerance, out, values, lo, hi))
+                return float(loop(sums, slopes, squares, labels, tolerance, out, values, lo, hi))
         else:
             scaled = self._loops.nearest_scaled
+            factors = writable(coefs)
 
             def work(lo: int, hi: int) -> float:
-                return float(scaled(sums, slopes, norms, coefs, diag, labels, tolerance, out, values, lo, hi))
+                return float(scaled(sums, slopes, squares, factors, diag, labels, tolerance, out, values, lo, hi))
 
         leads = for_ranges(work, sums.shape[1], elements=sums.size)
         distances = diag + values if coefs is None else values
@@ -543,10 +545,8 @@ class HostBackend:
         if sp.issparse(Phi):
             return _sparse_sums(Phi, np.arange(Phi.shape[0]), labels, weights, n_clusters)
         add = self._loops.add_rows
-        given = read_only(Phi)
-        return _added_ranges(
-            lambda out, lo, hi: add(given, labels, weights, out, lo, hi), len(labels), (n_clusters, Phi.shape[1])
-        )
+        given = (read_only(Phi), read_only(labels), read_only(weights))
+        return _added_ranges(lambda out, lo, hi: add(*given, out, lo, hi), len(labels), (n_clusters, Phi.shape[1]))
 
     def moved_features(self, Phi: Matrix, moves: Moves, weights: Floats, n_clusters: int) -> Floats:
         """Return by how much the sums of rows change."""
@@ -577,6 +577,8 @@ class HostBackend:
         out = np.empty_like(labels)
         values = np.empty(len(labels))
         columns = np.ascontiguousarray(means.T)
+        norms = writable(norms)
+        coefs = writable(coefs)
         if sp.issparse(Phi):
             products = np.ascontiguousarray((Phi @ columns).T)
             slopes = np.full(len(norms), 2.0)

@@ -20,6 +20,14 @@ def read_only(values: Array) -> Array:
     return view
 
 
+def writable(values: Floats) -> Floats:
+    """Return a few numbers as an array that may be written: loops that take them are compiled once, for this one.
+
+    Numbers of saved models may only be read.
+    """
+    return values if values.flags.writeable else values.copy()
+
+
 def order_of(values: Ints, count: int) -> Ints:
     """Return the order of integers below ``count``, equal ones as they stand; small ones are sorted much faster."""
     return np.argsort(values.astype(np.uint16) if count <= 2**16 else values, kind="stable")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from kernelweave.backends import BACKENDS, Assignment, Backend, get_backend, host, tiling
+from kernelweave.backends.compiled import row_loops
 from kernelweave.backends.compiled.clock import CompileClock
 from kernelweave.backends.host import HostBackend
 from kernelweave.foundation import threads
@@ -793,6 +794,33 @@ def test_results_are_bit_identical_on_any_number_of_threads(name, monkeypatch):
     for other in results[1:]:
         for one, again in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, again)
+
+
+def test_arrays_that_may_only_be_read_take_the_loops_of_others():
+    rng = np.random.default_rng(0)
+    backend = get_backend("numba")
+    loops = [getattr(row_loops, name) for name in ("add_rows", "nearest", "nearest_scaled", "nearest_means")]
+    sums, Phi = rng.standard_normal((2, 20)), rng.standard_normal((20, 3))
+    labels, ones, pair = np.arange(20) % 2, np.ones(20), np.ones(2)
+
+    def results(*, frozen):
+        def given(values):
+            values = values.copy()
+            values.flags.writeable = not frozen
+            return values
+
+        return [
+            backend.feature_sums(given(Phi), given(labels), given(ones), 2),
+            backend.nearest(sums, pair, given(pair), labels, 0.0, ones).distances,
+            backend.nearest(sums, pair, given(pair), labels, 0.0, ones, given(pair)).distances,
+            backend.nearest_means(given(Phi), Phi[:2], given(pair), labels, 0.0, ones, given(pair)).distances,
+        ]
+
+    before = results(frozen=False)
+    compiled = [len(loop.signatures) for loop in loops]
+    for one, other in zip(before, results(frozen=True), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [len(loop.signatures) for loop in loops] == compiled
 
 
 def test_few_moved_samples_are_shared_out_to_16_cores():
