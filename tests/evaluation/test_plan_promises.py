@@ -138,8 +138,8 @@ kernelweave.{estimator}.fit(X if len(X) > 1 else X[0])
 """
 
 MEASURED = [
-    ("KernelKMeans(10, kernel='linear', n_init=2, max_iter=3)", 250_000, [100]),
-    ("MultiViewKernelKMeans(10, kernel='linear', init_size=500, max_iter=2)", 200_000, [50, 50]),
+    ("KernelKMeans(10, kernel='linear', n_init=2, max_iter=1)", 250_000, [100]),
+    ("MultiViewKernelKMeans(10, kernel='linear', init_size=500, max_iter=1)", 200_000, [50, 50]),
     ("KernelSpectralClustering(2)", 6000, [3]),
     ("ConvexMixture(5)", 5000, [10]),
 ]
