@@ -27,12 +27,12 @@ def two_digits(first, second):
     return {**views, **noise}, digits.target[chosen]
 
 
-def draw():
+def draw(prices=PRICES):
     """Draw weights and decision values, one row for each C."""
     views, y = two_digits(1, 7)
     figure = plt.figure(figsize=(9.6, 8.2), layout="constrained")
-    rows = figure.subplots(len(PRICES), 2, width_ratios=(1.0, 1.3))
-    for C, axes in zip(PRICES, rows, strict=True):
+    rows = figure.subplots(len(prices), 2, width_ratios=(1.0, 1.3))
+    for C, axes in zip(prices, rows, strict=True):
         model = RatioMultipleKernelClustering(C=C, random_state=0).fit(views)
         DecisionDisplay.from_estimator(model, views, labels=model.labels_, axes=axes)
         axes[0].set_title(f"C = {C:g}", fontsize=10)

@@ -141,7 +141,8 @@ QUICK = {
     "plot_ten_rings.py": {"points": 100},
     "plot_multi_view_digits.py": {"n_classes": 3},
     "plot_incomplete_omics.py": {"n_draws": 1},
-    "plot_kernel_spectral.py": {"n_samples": 300},
+    "plot_kernel_spectral.py": {"n_samples": 100},
+    "plot_ratio_kernels.py": {"prices": (0.01, 1.0)},
     "view_weights_under_noise.py": {"n_draws": 1, "levels": (0.0, 0.5, 2.5)},
 }
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

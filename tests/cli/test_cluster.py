@@ -17,6 +17,7 @@ from kernelweave import estimators, load_model
 from kernelweave.cli import main
 from kernelweave.cli.catalogue import DEFAULTS, METHODS
 from kernelweave.foundation import checkpoints
+from tests.command_server import programs
 from tests.estimators.discovery import blobs
 
 # Distant groups make graphs of neighbours fall apart, and there is a warning.
@@ -183,7 +184,7 @@ def test_kernels_and_parameters_reach_the_estimator(folder, capsys):
 
 
 def test_standard_input_is_read_as_csv(folder):
-    command = [sys.executable, "-m", "kernelweave", "cluster", "-", "-k", "3", "--quiet"]
+    command = [programs() / "kernelweave", "cluster", "-", "-k", "3", "--quiet"]
     with open("genes.csv", "rb") as table:
         done = subprocess.run(command, stdin=table, capture_output=True, text=True, check=True)
     assert adjusted_rand_score(labels_of(done.stdout), Y) == 1.0

@@ -7,17 +7,13 @@ import pandas as pd
 import pytest
 
 from kernelweave.cli import main
-from kernelweave.evaluation.plan import rates
+from tests.plan_rates import rough_rates
 
 
-@pytest.fixture(autouse=True)
-def quick_rates(monkeypatch):
-    """Measure on few samples: the numbers do not matter here."""
-    for name in ("PAIRED_ROWS", "SPECTRAL_ROWS", "SEARCHED"):
-        monkeypatch.setattr(rates, name, 100)
-    monkeypatch.setattr(rates, "FEATURE_NUMBERS", 1000)
-    monkeypatch.setattr(rates, "PATIENCE", 0.0)
-    monkeypatch.setattr(rates, "DISK_BYTES", 2**20)
+@pytest.fixture(autouse=True, scope="module")
+def _rough_rates():
+    with rough_rates():
+        yield
 
 
 def run(capsys, *arguments):

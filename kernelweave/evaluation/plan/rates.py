@@ -62,7 +62,7 @@ class KernelRates:
     columns: float  # some columns, for each of their values
 
 
-def mean_seconds(work: Callable[[], object], patience: float = PATIENCE) -> float:
+def mean_seconds(work: Callable[[], object], patience: float) -> float:
     """Return the mean seconds of some repetitions without the slowest; the first, which may compile, does not count.
 
     The mean, not the least: what else the machine is busy with slows a fit down as well.
@@ -89,7 +89,7 @@ def pair_rates(kernel: Any, params: tuple[tuple[str, Any], ...], width: int, k: 
     wide = min(width, WIDE)
     fitted = fit_kernel(noise(rows, wide), kernel, dict(params))
     op = fitted.operator("dense" if kept else "blockwise")
-    fill = mean_seconds(lambda: fitted.operator("dense")) / rows**2 if kept else 0.0
+    fill = mean_seconds(lambda: fitted.operator("dense"), PATIENCE) / rows**2 if kept else 0.0
     found = _operator_rates(op, k, rows, rows**2, fill)
     if kept:
         return _wider(found, width / wide, ("fill",))
@@ -112,7 +112,7 @@ def feature_rates(width: int, k: int, rows: int) -> KernelRates:
     rows = max(2, few, min(rows, MOST_ROWS, FEATURE_NUMBERS // wide))
     Phi = noise(rows, wide)
     found = _operator_rates(FeatureKernel(Phi), few, rows, rows, 0.0, FeatureKernel(Phi[:SEARCHED]))
-    copy = mean_seconds(lambda: Phi - Phi.mean(axis=0)) / rows
+    copy = mean_seconds(lambda: Phi - Phi.mean(axis=0), PATIENCE) / rows
     found = KernelRates(copy, found.sweep, found.gains, found.move, found.assign * k / few, found.columns)
     return _wider(found, width / wide, ("fill", "sweep", "gains", "move", "assign", "columns"))
 
@@ -123,7 +123,7 @@ def graph_rates(kernel: str, params: tuple[tuple[str, Any], ...], width: int, k:
     rows = min(rows, SEARCHED)
     wide = min(width, WIDE)
     X = noise(rows, wide)
-    fill = mean_seconds(lambda: fit_kernel(X, kernel, dict(params))) / rows**2
+    fill = mean_seconds(lambda: fit_kernel(X, kernel, dict(params)), PATIENCE) / rows**2
     op = fit_kernel(X, kernel, dict(params)).operator()
     return _wider(_operator_rates(op, k, rows, rows, fill), width / wide, ("fill",))
 
@@ -148,9 +148,9 @@ def _operator_rates(
     moved = rng.permutation(rows)[: max(1, rows // 20)]
     other = labels.copy()
     other[moved] = (labels[moved] + 1) % k
-    sweep = mean_seconds(lambda: op.partition(labels, weights, k)) / unit
+    sweep = mean_seconds(lambda: op.partition(labels, weights, k), PATIENCE) / unit
     partition = op.partition(labels, weights, k)
-    assign = mean_seconds(partition.nearest) / rows
+    assign = mean_seconds(partition.nearest, PATIENCE) / rows
     pair = itertools.cycle([other, labels])
 
     def move() -> None:
@@ -199,7 +199,7 @@ def decomposition_seconds() -> float:
     A = noise(DECOMPOSED, DECOMPOSED)
     A = A + A.T
     with single_threaded_blas():
-        return mean_seconds(lambda: eigh(A, check_finite=False)) / DECOMPOSED**3
+        return mean_seconds(lambda: eigh(A, check_finite=False), PATIENCE) / DECOMPOSED**3
 
 
 @cache
