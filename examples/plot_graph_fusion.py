@@ -64,7 +64,7 @@ def draw_points(axes, points, labels, title):
 def draw():
     """Draw gaps, the embedding of the fused graph and the moons."""
     views = customers()
-    fused = GraphFusionClustering(check_views=False, random_state=0).fit(views)
+    fused = GraphFusionClustering(random_state=0).fit(views)
     patients = GraphFusionClustering(random_state=0).fit(load_diabetes().data)
     moons, _ = make_moons(400, noise=0.05, random_state=0)
     curved = GraphFusionClustering(random_state=0).fit(moons)
