@@ -9,7 +9,7 @@ def plain_kernel_kmeans(K, labels, k, max_iter=500):
     for _ in range(max_iter):
         Z = np.eye(k)[labels]
         sizes = Z.sum(axis=0)
-        sums = (Z.T @ K).T  # K is symmetric, and this side of it takes half the time
+        sums = K @ Z
         within = (Z * sums).sum(axis=0)
         distances = diag[:, None] - 2 * sums / sizes + within / sizes**2
         new = distances.argmin(axis=1)
