@@ -84,7 +84,7 @@ def problem(family, seed, n=None, max_clusters=6):
     There are more distinct samples of positive weight than clusters, so that no stage leaves nothing to explain.
     """
     rng = np.random.default_rng([seed, list(FAMILIES).index(family)])
-    n = int(rng.integers(8, 25)) if n is None else n
+    n = int(rng.integers(8, 20)) if n is None else n
     K = FAMILIES[family](rng, n)
     weights = some_weights(rng, n, ("ones", "positive", "a third zero", "counts")[seed % 4])
     distinct = len(np.unique(np.round(K[weights > 0], 9), axis=0))
@@ -236,8 +236,8 @@ def test_a_run_that_meets_another_ends_where_it_would_have_ended_by_itself(seed)
 def test_a_run_that_would_rise_onto_the_path_of_another_is_cut_back_first(family):
     # A step onto a partition that another run has seen is taken by a plain run only if the objective falls with it.
     for seed in range(4):
-        K, weights, _ = problem(family, seed, n=30)
-        labels = np.zeros(30, dtype=np.intp)
+        K, weights, _ = problem(family, seed, n=20)
+        labels = np.zeros(20, dtype=np.intp)
         for k in range(1, 4):
             together, apart, best = objectives_together_and_apart(K, weights, labels, k)
             np.testing.assert_allclose(together, apart, rtol=1e-9, atol=1e-9 * np.abs(K).max())
@@ -265,7 +265,7 @@ def test_runs_do_meet_and_a_chain_of_meetings_leads_to_a_run_that_ended():
 @pytest.mark.parametrize("how", SEARCHES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_compiled_runs_and_the_general_solver_find_the_same_path(family, how, monkeypatch):
-    K, weights, k = problem(family, 1, n=40)
+    K, weights, k = problem(family, 1, n=24)
     options = {"n_clusters": k, "how": how, "n_exemplars": 8}
     compiled = global_kernel_kmeans(DenseKernel(K), weights, **options)
     wrapped = global_kernel_kmeans(ScaledKernel(DenseKernel(K), 1.0), weights, **options)
@@ -276,7 +276,7 @@ def test_compiled_runs_and_the_general_solver_find_the_same_path(family, how, mo
 
 @pytest.mark.parametrize("family", ["cloud", "grid, linear", "low rank, indefinite"])
 def test_every_storage_finds_the_same_path(family):
-    K, weights, k = problem(family, 0, n=40)
+    K, weights, k = problem(family, 0, n=24)
     expected = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=k, how="exact")
     for op in (
         GraphKernel(sp.csr_array(K)),
@@ -321,7 +321,7 @@ def backwards_run(work, tasks, threads):
 def test_the_order_in_which_candidates_are_worked_on_changes_nothing(family, max_iter, monkeypatch):
     monkeypatch.setattr(candidate_search, "BLOCK", 1)
     for seed in range(4):  # each kind of weights once
-        K, weights, k = problem(family, seed, n=20)
+        K, weights, k = problem(family, seed, n=14)
         options = {"n_clusters": k, "how": "exact", "max_iter": max_iter}
         with monkeypatch.context() as patch:
             patch.setattr(candidate_search, "thread_count", lambda: 1)
@@ -334,7 +334,7 @@ def test_the_order_in_which_candidates_are_worked_on_changes_nothing(family, max
 @pytest.mark.parametrize("how", SEARCHES)
 @pytest.mark.parametrize("family", ["cloud", "grid, linear", "repeated samples", "low rank, indefinite"])
 def test_a_search_repeated_finds_the_same_path(family, how):
-    K, weights, k = problem(family, 3, n=40)
+    K, weights, k = problem(family, 3, n=24)
     options = {"n_clusters": k, "how": how, "n_exemplars": 8}
     first = global_kernel_kmeans(DenseKernel(K), weights, **options)
     assert all(identical(first, global_kernel_kmeans(DenseKernel(K), weights, **options)) for _ in range(3))
@@ -614,7 +614,7 @@ def test_on_a_graph_the_reference_beta_comes_from_its_edges(data, seed):
     assert graph_beta(op, shares) == pytest.approx(expected, rel=1e-8)
 
 
-def mixture_problem(seed, n=100):
+def mixture_problem(seed, n=60):
     rng = np.random.default_rng(seed)
     weights = some_weights(rng, n, ("ones", "positive", "a third zero", "counts")[seed % 4])
     X = groups(n, seed)

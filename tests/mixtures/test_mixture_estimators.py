@@ -1047,7 +1047,7 @@ def test_similarities_that_are_not_stored_give_the_same_labels(options, overlapp
         np.testing.assert_array_equal(again.labels_, stored.labels_)
 
 
-@pytest.mark.parametrize("limit", [2048, 1e-6])
+@pytest.mark.parametrize("limit", [2048, 0.5])  # 0.5 MiB hold some of the 700 rows at a time
 def test_labels_do_not_depend_on_the_number_of_threads(limit, monkeypatch):
     X = np.random.default_rng(0).standard_normal((700, 3)) + 3.0 * np.random.default_rng(1).integers(0, 3, (700, 1))
     result = []

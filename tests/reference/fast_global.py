@@ -9,7 +9,6 @@ def fast_global_kernel_kmeans(K, n_clusters):
     """Return (labels, error) after solving for 2, 3, ..., n_clusters clusters in turn."""
     diag = np.diagonal(K)
     distances = diag[:, None] + diag[None, :] - 2 * K
-    gains = np.empty_like(distances)
     labels, error = np.zeros(len(K), dtype=int), 0.0
     for k in range(1, n_clusters):
         Z = np.eye(k)[labels]
@@ -17,8 +16,8 @@ def fast_global_kernel_kmeans(K, n_clusters):
         sums = K @ Z
         within = (Z * sums).sum(axis=0)
         kept = (diag[:, None] - 2 * sums / sizes + within / sizes**2)[np.arange(len(K)), labels]
-        np.subtract(kept[None, :], distances, out=gains)
-        candidate = np.maximum(gains, 0.0, out=gains).sum(axis=1).argmax()
+        # Row by row a gain is added while it is at hand; a table of all gains would be written and read again.
+        candidate = np.argmax([np.maximum(kept - row, 0.0).sum() for row in distances])
         labels = labels.copy()
         labels[candidate] = k
         labels, error = plain_kernel_kmeans(K, labels, k + 1)

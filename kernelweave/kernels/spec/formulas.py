@@ -69,8 +69,9 @@ class Gaussian(Formula):
         """Return [sqrt(2 gamma) x, -gamma ||x||^2, 1]: one product then gives the whole exponent."""
         if sp.issparse(X):
             moved = X if self.centre is None else X - self.centre
-            half = -self.gamma * _squared_norms(moved)[:, None]
-            return sp.hstack([moved * np.sqrt(2.0 * self.gamma), half, np.ones_like(half)], format="csr")
+            half = -self.gamma * _squared_norms(moved)
+            last = sp.csr_array(np.column_stack([half, np.ones_like(half)]))  # csr beside csr is joined fastest
+            return sp.hstack([moved * np.sqrt(2.0 * self.gamma), last], format="csr")
         n, d = X.shape
         out = np.empty((n, d + 2))
         samples = out[:, :d]
