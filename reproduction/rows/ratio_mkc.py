@@ -240,7 +240,7 @@ def basis_kernels(views: "Sequence[Floats]") -> "tuple[Floats, ...]":
         specs = [(views[0], "rbf", {"sigma": sigma}) for sigma in rbf_widths(views[0])]
     kernels = []
     for X, name, params in specs:
-        K = np.asarray(fit_kernel(X, name, params).operator("dense").block(slice(None), slice(None)), dtype=np.float64)
+        K = np.array(fit_kernel(X, name, params).operator("dense").block(slice(None), slice(None)), dtype=np.float64)
         K /= feature_space_variance(DenseKernel(K))
         K[np.diag_indices_from(K)] += RIDGE * float(np.trace(K)) / len(K)
         kernels.append(np.ascontiguousarray(K))
