@@ -51,7 +51,7 @@ def _with_small_indices(A: sp.csr_array) -> sp.csr_array:
 
     Files and other libraries give 64 bits to graphs of any size.
     """
-    kind = sp.get_index_dtype(maxval=max(A.shape[0], A.nnz))
+    kind = np.int32 if max(A.shape[0], A.nnz) <= np.iinfo(np.int32).max else np.int64
     if A.indices.dtype == kind:
         return A
     small = sp.csr_array((A.data, A.indices.astype(kind), A.indptr.astype(kind)), shape=A.shape)
