@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis.strategies import booleans, integers
 from sklearn.cluster import KMeans
 
@@ -16,6 +16,7 @@ from kernelweave.kernels.weighted_sum import CompositeKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import descend, descend_from, kernel_kmeans
 from kernelweave.solvers.kmeans.starts import INITS, extended_labels, random_partition, start_labels
 from kernelweave.solvers.shared.best_run import best_of
+from tests.emptied_clusters import watched_for_emptied_clusters
 from tests.reference import kernel_kmeans as oracle
 
 cases = settings(max_examples=30, deadline=None)
@@ -84,9 +85,11 @@ def test_the_objective_never_rises(seed, n, k):
 def test_a_weight_is_the_same_as_repetition(seed, n, k):
     rng = np.random.default_rng(seed)
     K, labels, counts = gaussian_kernel(rng, n), start(rng, n, k), rng.integers(1, 4, n)
-    weighted = kernel_kmeans(DenseKernel(K), labels, counts.astype(float), n_clusters=k)
     rows = np.repeat(np.arange(n), counts)
-    repeated = kernel_kmeans(DenseKernel(K[np.ix_(rows, rows)]), labels[rows], np.ones(len(rows)), n_clusters=k)
+    with watched_for_emptied_clusters() as emptied:
+        weighted = kernel_kmeans(DenseKernel(K), labels, counts.astype(float), n_clusters=k)
+        repeated = kernel_kmeans(DenseKernel(K[np.ix_(rows, rows)]), labels[rows], np.ones(len(rows)), n_clusters=k)
+    assume(not emptied)
     assert weighted.objective == pytest.approx(repeated.objective, rel=1e-9, abs=1e-9)
     np.testing.assert_array_equal(weighted.labels[rows], repeated.labels)
 

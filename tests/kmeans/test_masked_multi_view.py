@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kernelweave.kernels.dense import DenseKernel
@@ -19,6 +19,7 @@ from kernelweave.solvers.kmeans.masked_multi_view import (
     masked_multi_view_kernel_kmeans,
 )
 from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import multi_view_kernel_kmeans
+from tests.emptied_clusters import watched_for_emptied_clusters
 from tests.reference import masked_multi_view as oracle
 from tests.reference import multi_view
 from tests.strategies import generators
@@ -171,9 +172,11 @@ def test_the_order_of_samples_and_views_plays_no_part(problem, seed):
 def test_a_weight_equals_repetition(problem):
     features, mask, labels, _, k = problem
     times = np.arange(len(mask)) % 3 + 1
-    weighted = run(observed(features, mask), labels, times.astype(float), k)
     repeated = observed([np.repeat(X, times, axis=0) for X in features], np.repeat(mask, times, axis=0))
-    plain = run(repeated, np.repeat(labels, times), np.ones(times.sum()), k)
+    with watched_for_emptied_clusters() as emptied:
+        weighted = run(observed(features, mask), labels, times.astype(float), k)
+        plain = run(repeated, np.repeat(labels, times), np.ones(times.sum()), k)
+    assume(not emptied)
     np.testing.assert_array_equal(plain.labels, np.repeat(weighted.labels, times))
     np.testing.assert_allclose(plain.view_weights, weighted.view_weights, rtol=1e-7)
     np.testing.assert_allclose(plain.objective, weighted.objective, rtol=1e-8, atol=1e-12)

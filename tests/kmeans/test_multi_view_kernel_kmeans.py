@@ -15,12 +15,11 @@ from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import ScaledKernel
 from kernelweave.kernels.weighted_sum import CompositeKernel, JoinedFeatures, composite
 from kernelweave.partitions import algebra
-from kernelweave.partitions import partition as partition_module
-from kernelweave.partitions.empty import reseed_empty
 from kernelweave.partitions.views import ViewMeansPartition, ViewSumsPartition
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import multi_view_kernel_kmeans
 from kernelweave.solvers.kmeans.starts import extended_labels
+from tests.emptied_clusters import watched_for_emptied_clusters
 from tests.reference import kernel_kmeans as single
 from tests.reference import multi_view as oracle
 from tests.strategies import generators, indefinite_kernels, partitions, sample_weights, views
@@ -234,17 +233,9 @@ def test_a_weight_is_the_same_as_repetition(form, data):
     (labels, k), rng = data.draw(partitions(n, max_clusters=3)), data.draw(generators())
     counts = rng.integers(1, 4, n)
     rows = np.repeat(np.arange(n), counts)
-    emptied = []
-
-    def watched(backend, assignment, weights, n_clusters, *others):
-        emptied.extend(np.flatnonzero(backend.segment_sums(assignment.labels, weights, n_clusters) == 0))
-        return reseed_empty(backend, assignment, weights, n_clusters, *others)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partition_module, "reseed_empty", watched)
+    with watched_for_emptied_clusters() as emptied:
         weighted = run(made(form, data_views)[0], labels, counts.astype(float), k, p)
         repeated = run(made(form, [X[rows] for X in data_views])[0], labels[rows], np.ones(len(rows)), k, p)
-    # A cluster without samples takes one: all of its weight, but one of its copies. Descents may part there.
     assume(not emptied)
     size = sum((X**2).sum(axis=1).max() + 1.0 for X in data_views) * len(rows)
     assert weighted.objective == pytest.approx(repeated.objective, abs=1e-11 * size)
