@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.backends.preparing import read_only
-from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 from kernelweave.foundation.threads import for_ranges
 
 # Rows that a thread takes at a time: rows of a graph are of very different length.
@@ -39,6 +39,44 @@ def row_distances(Z: Array, known: Array, chosen: Ints) -> Floats:
     out = np.empty(chosen.shape)
     _loops().row_distances(read_only(np.ascontiguousarray(Z)), read_only(known), chosen, out)
     return out
+
+
+def closer_neighbors(
+    rows: Floats, neighbors: Ints, squares: Floats, fresh: Bools, breadth: int
+) -> tuple[Ints, Floats, Bools]:
+    """Return the neighbours of every row after one round of meeting those that its neighbours know, nearest first.
+
+    ``squares`` are their squared distances, and ``fresh`` is who became a neighbour in the round before. A row knows
+    ``breadth`` of its neighbours and of those whose neighbour it is. See the plain loops.
+    """
+    n = len(rows)
+    by_rank = np.ascontiguousarray(neighbors.T)
+    fresh_by_rank = np.ascontiguousarray(fresh.T)
+    callers = np.empty((n, breadth), dtype=neighbors.dtype)
+    new = np.empty((n, breadth), dtype=np.bool_)
+    counts = np.empty(n, dtype=neighbors.dtype)
+    for_ranges(partial(_loops().list_callers, by_rank, fresh_by_rank, callers, new, counts), n, elements=neighbors.size)
+    known = np.empty((n, 2 * breadth), dtype=neighbors.dtype)
+    ends = np.empty((n, 2), dtype=neighbors.dtype)
+    for_ranges(
+        partial(_loops().list_known, neighbors, fresh, callers, new, counts, known, ends), n, elements=known.size
+    )
+    closest = np.empty_like(neighbors)
+    closest_squares = np.empty_like(squares)
+    found = np.empty_like(fresh)
+    before = (read_only(rows), neighbors, squares, known, ends)
+    for_ranges(
+        partial(_loops().closer_rows, *before, closest, closest_squares, found),
+        n,
+        width=GRAPH_ROWS,
+        elements=rows.size * breadth,
+    )
+    return closest, closest_squares, found
+
+
+def index_type(n: int) -> type:
+    """Return the smallest type of numbers of so many rows."""
+    return _index_type(n, 0)
 
 
 def product(A: sp.csr_array, H: Array) -> Floats:

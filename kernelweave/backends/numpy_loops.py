@@ -244,6 +244,74 @@ def row_distances(Z: Array, known: Array, chosen: Ints, out: Floats) -> None:
         out[i] = np.sqrt(np.square(known[chosen[i]] - row).sum(axis=1))
 
 
+def list_callers(by_rank: Ints, fresh: Bools, callers: Ints, new: Bools, counts: Ints, lo: int, hi: int) -> None:
+    """Write who has row j among its neighbours, for lo <= j < hi, while there is room: whom it is nearest to first.
+
+    ``by_rank[t, i]`` is the neighbour of row i at rank t, ``fresh[t, i]`` whether it is one since the last round. The
+    callers of row j, as many as ``counts`` says, are in ``callers[j]``, and what is fresh about them in ``new[j]``.
+    """
+    counts[lo:hi] = 0
+    ranks, places = np.nonzero((by_rank >= lo) & (by_rank < hi))
+    for t, i in zip(ranks, places, strict=True):
+        j = by_rank[t, i]
+        if counts[j] < callers.shape[1]:
+            callers[j, counts[j]] = i
+            new[j, counts[j]] = fresh[t, i]
+            counts[j] += 1
+
+
+def list_known(
+    neighbors: Ints, fresh: Bools, callers: Ints, new: Bools, counts: Ints, known: Ints, ends: Ints, lo: int, hi: int
+) -> None:
+    """Write whom rows lo:hi know: their first neighbours, as many as there is room for callers, and their callers.
+
+    Fresh ones come first: those of row i end at ``ends[i, 0]``, the others at ``ends[i, 1]``. A caller that is a
+    neighbour as well counts once, and is fresh if it is in both ways.
+    """
+    for i in range(lo, hi):
+        calls = dict(zip(callers[i, : counts[i]].tolist(), new[i, : counts[i]].tolist(), strict=True))
+        breadth = callers.shape[1]
+        own = zip(neighbors[i, :breadth].tolist(), fresh[i, :breadth].tolist(), strict=True)
+        knows = {j: is_new and calls.get(j, True) for j, is_new in own}
+        knows |= {j: is_new for j, is_new in calls.items() if j not in knows}
+        first = [j for j, is_new in knows.items() if is_new]
+        later = [j for j, is_new in knows.items() if not is_new]
+        known[i, : len(knows)] = first + later
+        ends[i] = (len(first), len(knows))
+
+
+def closer_rows(
+    rows: Floats,
+    neighbors: Ints,
+    squares: Floats,
+    known: Ints,
+    ends: Ints,
+    closest: Ints,
+    closest_squares: Floats,
+    found: Bools,
+    lo: int,
+    hi: int,
+) -> None:
+    """Write the nearest of the neighbours that rows lo:hi have and of those whom they meet, nearest first.
+
+    They meet whom those know that they know, where one of the two is fresh: others have met before. ``found`` is who
+    was no neighbour yet. Of rows equally far those that were neighbours come first, then those that were met first.
+    """
+    m = neighbors.shape[1]
+    for i in range(lo, hi):
+        met = dict.fromkeys(neighbors[i].tolist())
+        for place, j in enumerate(known[i, : ends[i, 1]].tolist()):
+            end = ends[j, 1] if place < ends[i, 0] else ends[j, 0]
+            met |= dict.fromkeys(other for other in known[j, :end].tolist() if other != i and other not in met)
+        others = np.array(list(met))
+        later = np.square(rows[others[m:]] - rows[i]).sum(axis=1)
+        every = np.concatenate([squares[i], later])
+        order = np.argsort(every, kind="stable")[:m]
+        closest[i] = others[order]
+        closest_squares[i] = every[order]
+        found[i] = order >= m
+
+
 def multiply_rows(indptr: Ints, indices: Ints, data: Floats, H: Floats, out: Floats, lo: int, hi: int) -> None:
     """Write the rows lo:hi of a sparse matrix times H."""
     ends = indptr[lo : hi + 1]

@@ -6,11 +6,15 @@ are not neighbours at all. Between samples equally far away drawn turns decide, 
 Dense rows are searched in one of three ways:
 
 exact           reads all pairs
-in cells        rows are put into cells around sampled centres, and only the cells nearest to a cell are searched
+in cells        rows are put into cells around sampled centres, and only the cells nearest to a cell are searched;
+                where that misses many, rows meet the neighbours of their neighbours, round after round
 approximate     asks an index of a library, whose rows are entered in a drawn order
 
 "auto" is exact up to about ten thousand rows and looks into cells beyond. Sparse rows are always searched exactly. How
 many neighbours the last two find is measured on some rows.
+
+Source      W. Dong, C. Moses and K. Li, Efficient k-nearest neighbor graph construction for generic similarity measures,
+            WWW 2011, for the rounds: here all rows take a step at once, so that no thread sees what another one writes
 """
 
 from collections.abc import Sequence
@@ -22,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.backends.graphs import least_columns, mutual_graph, row_distances
+from kernelweave.backends.graphs import closer_neighbors, index_type, least_columns, mutual_graph, row_distances
 from kernelweave.backends.neighbor_index import build_index, library, search_index
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas, thread_count
@@ -54,6 +58,20 @@ CELLS_SEARCHED = 10
 CELL_ROUNDS = 5
 # Sampled rows per cell that place its centre.
 CELL_SAMPLE = 50
+# Neighbours of a row that are kept for rounds in which it meets theirs. Rounds end when this share of the neighbours
+# wanted is found, when a round replaces no more than this share of them, or after so many.
+KEPT = 24
+AIM = 0.95
+HARDLY = 0.01
+ROUNDS = 20
+# Bytes that each neighbour that is kept takes in a round, copies of rows in single precision, tiles of products with
+# the rows of cells that a thread holds, and matrices of distances between cells.
+ROUND_BYTES = 42
+ROUGH_COPIES = 3
+TILES_OF_CELLS = 2
+CELL_DISTANCES = 3
+# Columns in single precision that a processor compares at a time.
+COLUMNS_AT_A_TIME = 8
 # Rows compared at a time with those that recall is measured on.
 RECALL_TILE_ROWS = 4096
 # Rows whose edges are weighed at a time.
@@ -317,19 +335,46 @@ def without_own(near: Neighbors, rows: Ints) -> Neighbors:
     return Neighbors(near.indices[~own].reshape(-1, m), near.distances[~own].reshape(-1, m))
 
 
+def cells_bytes(n: int, width: int, m: int) -> float:
+    """Return the bytes that a search in cells takes, rounds included, besides what it returns."""
+    rows = 4.0 * ROUGH_COPIES * (width + COLUMNS_AT_A_TIME)
+    tiles = thread_count() * 4.0 * TILES_OF_CELLS * CELL_TILE_ROWS * CELL_ROWS * CELLS_SEARCHED
+    return n * (rows + ROUND_BYTES * max(m, KEPT)) + tiles + 8.0 * CELL_DISTANCES * (n / CELL_ROWS) ** 2
+
+
 def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
-    """Return approximate neighbours: those in the cells nearest to the cell of a sample."""
+    """Return approximate neighbours: those in the cells nearest to the cell of a sample, and whom these know."""
+    n = len(Z)
+    rough = Z.astype(np.float32)
+    order, ends, between = _cells(Z, rng)
+    chosen = _in_nearest_cells(rough, order, ends, between, min(max(m, KEPT), n - 1))
+    chosen = _met_by_neighbors(Z, rough, chosen, m, order, recall_rows(n, rng))[:, :m]
+    indices = np.empty((n, m), dtype=np.intp)
+    distances = np.empty((n, m))
+
+    def sort(start: int, stop: int) -> None:
+        rows = slice(start, stop)
+        indices[rows], distances[rows] = _in_order(Z[rows], Z, chosen[rows])
+
+    for_ranges(sort, n, width=EDGE_ROWS, elements=m * Z.size)
+    return Neighbors(indices, distances)
+
+
+def _cells(Z: Floats, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
+    """Return samples in the order of their cells, where each cell ends, and squared distances between cells."""
     n = len(Z)
     count = max(1, n // CELL_ROWS)
     centers = _cell_centers(Z[rng.choice(n, min(n, count * CELL_SAMPLE), replace=False)], count)
     cell = _nearest_center(Z, centers)
-    order = np.argsort(cell, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=count))])
-    rough = Z.astype(np.float32)
+    return np.argsort(cell, kind="stable"), ends, _squared_distances(centers, centers)
+
+
+def _in_nearest_cells(rough: Array, order: Ints, ends: Ints, between: Floats, m: int) -> Ints:
+    """Return the m nearest samples of every sample in the cells nearest to its own, by products in single precision."""
+    n = len(rough)
     lengths = np.einsum("ij,ij->i", rough, rough)
-    between = _squared_distances(centers, centers)
-    indices = np.empty((n, m), dtype=np.intp)
-    distances = np.empty((n, m))
+    chosen: Ints = np.empty((n, m), dtype=index_type(n))
 
     def search(start: int, stop: int) -> None:
         for c in range(start, stop):
@@ -338,12 +383,46 @@ def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
             sizes = lengths[candidates]
             for first in range(ends[c], ends[c + 1], CELL_TILE_ROWS):  # equal samples share a cell, however many
                 rows = order[first : min(first + CELL_TILE_ROWS, ends[c + 1])]
-                chosen = candidates[_roughly_nearest(rough[rows], known, sizes, np.searchsorted(candidates, rows), m)]
-                indices[rows], distances[rows] = _in_order(Z[rows], Z, chosen)
+                own = np.searchsorted(candidates, rows)
+                chosen[rows] = candidates[_roughly_nearest(rough[rows], known, sizes, own, m)]
 
     with single_threaded_blas():
-        for_ranges(search, count, width=1, elements=n * CELL_ROWS * CELLS_SEARCHED)
-    return Neighbors(indices, distances)
+        for_ranges(search, len(between), width=1, elements=n * CELL_ROWS * CELLS_SEARCHED)
+    return chosen
+
+
+def _met_by_neighbors(Z: Floats, rough: Array, chosen: Ints, m: int, order: Ints, asked: Ints) -> Ints:
+    """Return nearer neighbours than those chosen, among the neighbours of neighbours, round after round.
+
+    Rounds end when the first m hold nearly all that are nearest to the samples asked, or hardly change any more. In the
+    order of their cells, samples that meet are near each other in memory, too.
+    """
+    n = len(Z)
+    wanted = _least_distances(Z, asked, m)
+
+    def share(near: Ints) -> float:
+        return recall_by_distances(distances_to(Z[asked], Z, near[:, :m]), wanted)
+
+    if share(chosen[asked]) >= AIM:
+        return chosen
+    place = np.empty(n, dtype=chosen.dtype)
+    place[order] = np.arange(n, dtype=chosen.dtype)
+    rows = _padded(rough[order])
+    neighbors = place[chosen[order]]
+    squares = np.square(distances_to(rows, rows, neighbors)).astype(rows.dtype)
+    fresh = np.ones(neighbors.shape, dtype=np.bool_)
+    for _ in range(ROUNDS):
+        neighbors, squares, fresh = closer_neighbors(rows, neighbors, squares, fresh, KEPT)
+        if np.mean(fresh[:, :m]) < HARDLY or share(order[neighbors[place[asked]]]) >= AIM:
+            break
+    chosen[order] = order[neighbors]
+    return chosen
+
+
+def _padded(rows: Array) -> Array:
+    """Return rows with columns of zeros, so that processors always take the same number of columns at a time."""
+    missing = -rows.shape[1] % COLUMNS_AT_A_TIME
+    return np.hstack([rows, np.zeros((len(rows), missing), dtype=rows.dtype)]) if missing else rows
 
 
 def _candidates(cells: Ints, order: Ints, ends: Ints, m: int) -> Ints:

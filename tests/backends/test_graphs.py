@@ -13,7 +13,18 @@ from kernelweave.foundation import threads as threads_module
 from tests.strategies import generators
 
 quick = settings(max_examples=60, deadline=None)
-LOOPS = ("least_columns", "row_distances", "multiply_rows", "count_links", "list_links", "join_links", "add_graph_rows")
+LOOPS = (
+    "least_columns",
+    "row_distances",
+    "list_callers",
+    "list_known",
+    "closer_rows",
+    "multiply_rows",
+    "count_links",
+    "list_links",
+    "join_links",
+    "add_graph_rows",
+)
 BOTH = (numpy_loops, graph_loops)
 DTYPES = st.sampled_from([np.float32, np.float64])
 
@@ -74,6 +85,67 @@ def test_distances_are_those_of_differences(rng, n, columns, n_known, dtype):
         np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=0)
         assert found[0, 0] == 0.0
     np.testing.assert_allclose(graphs.row_distances(Z, known, chosen), wanted, rtol=1e-14, atol=0)
+
+
+def random_acquaintances(rng, n, m):
+    """Return rows of whole numbers, m different neighbours of each, nearest first, and which of these are fresh."""
+    rows = rng.integers(-3, 4, size=(n, 3)).astype(np.float32)
+    others = [rng.permutation(np.delete(np.arange(n), i))[:m] for i in range(n)]
+    squares = [np.square(rows[near] - rows[i]).sum(axis=1) for i, near in enumerate(others)]
+    order = [np.argsort(values, kind="stable") for values in squares]
+    neighbors = np.array([near[places] for near, places in zip(others, order, strict=True)], dtype=np.int32)
+    squares = np.array([values[places] for values, places in zip(squares, order, strict=True)])
+    return rows, neighbors, squares, rng.random((n, m)) < 0.5
+
+
+def one_round(loops, rows, neighbors, squares, fresh, breadth):
+    """Return what one set of loops makes of neighbours in a round, rows in two ranges, and whom the rows know."""
+    n = len(rows)
+    parts = ((0, n // 2), (n // 2, n))
+    callers = np.full((n, breadth), -1, dtype=np.int32)
+    new = np.zeros((n, breadth), dtype=bool)
+    counts = np.full(n, 7, dtype=np.int32)
+    for lo, hi in parts:
+        loops.list_callers(neighbors.T.copy(), fresh.T.copy(), callers, new, counts, lo, hi)
+    known = np.full((n, 2 * breadth), -1, dtype=np.int32)
+    ends = np.full((n, 2), 7, dtype=np.int32)
+    for lo, hi in parts:
+        loops.list_known(neighbors, fresh, callers, new, counts, known, ends, lo, hi)
+    closest = (np.empty_like(neighbors), np.empty_like(squares), np.empty_like(fresh))
+    for lo, hi in parts:
+        loops.closer_rows(rows, neighbors, squares, known, ends, *closest, lo, hi)
+    return *closest, callers, new, counts, known, ends
+
+
+@quick
+@given(generators(), st.integers(3, 14), st.integers(1, 5), st.data())
+def test_a_round_of_neighbours_is_that_of_the_plain_loops(rng, n, breadth, data):
+    given_ = random_acquaintances(rng, n, data.draw(st.integers(1, n - 1)))
+    plain, compiled = (one_round(loops, *given_, breadth) for loops in BOTH)
+    for one, other in zip(plain, compiled, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for one, other in zip(plain, graphs.closer_neighbors(*given_, breadth), strict=False):
+        np.testing.assert_array_equal(one, other)
+
+
+@quick
+@given(generators(), st.integers(3, 14), st.data())
+def test_after_a_round_rows_have_the_nearest_of_all_that_their_acquaintances_know(rng, n, data):
+    m = data.draw(st.integers(1, n - 1))
+    rows, neighbors, squares, _ = random_acquaintances(rng, n, m)
+    fresh = np.ones((n, m), dtype=bool)
+    closest, least, found = graphs.closer_neighbors(rows, neighbors, squares, fresh, n)
+    knows = np.zeros((n, n), dtype=bool)
+    knows[np.arange(n)[:, None], neighbors] = True
+    acquainted = knows | knows.T
+    for i in range(n):
+        met = knows[i] | acquainted[acquainted[i]].any(axis=0)
+        met[i] = False
+        wanted = np.sort(np.square(rows[met] - rows[i]).sum(axis=1))[:m]
+        np.testing.assert_array_equal(least[i], wanted)
+        np.testing.assert_array_equal(np.square(rows[closest[i]] - rows[i]).sum(axis=1), wanted)
+        np.testing.assert_array_equal(found[i], ~knows[i, closest[i]])
+        assert len(set(closest[i].tolist())) == m
 
 
 @quick
@@ -175,6 +247,7 @@ def test_graphs_are_the_same_to_the_last_bit_at_any_number_of_threads(rows, monk
     rng = np.random.default_rng(0)
     indices, values = random_neighbors(rng, 700, 9)
     H = rng.standard_normal((700, 5))
+    acquaintances = random_acquaintances(rng, 700, 9)
     results = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads_module, "openmp_threads", lambda count=count: count)
@@ -182,6 +255,7 @@ def test_graphs_are_the_same_to_the_last_bit_at_any_number_of_threads(rows, monk
             graph = graphs.mutual_graph(indices, values)
             total = graphs.weighted_sum([graph, graphs.mutual_graph(indices, values**2), graph], [0.3, 1.0, 2.0])
             results.append((graph.data, total.indptr, total.indices, total.data, graphs.product(total, H)))
+            results[-1] += graphs.closer_neighbors(*acquaintances, 6)
     for other in results[1:]:
         for one, another in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, another)

@@ -362,6 +362,64 @@ def test_cells_that_are_all_searched_give_the_exact_neighbours(monkeypatch):
     np.testing.assert_array_equal(in_cells(X, 10).indices, exact.indices)
 
 
+def cloud(n=3000, d=12):
+    """Return rows without clusters, whose neighbours are spread over many cells."""
+    return np.random.default_rng(0).standard_normal((n, d))
+
+
+def test_where_cells_miss_many_neighbours_those_of_neighbours_are_met(monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 30)
+    X = cloud()
+    exact = nearest_others(X, 10, RNG).indices
+    near = in_cells(X, 10)
+    assert recall(near.indices, exact) >= 0.93  # at least AIM, on 300 rows
+    np.testing.assert_allclose(near.distances, np.linalg.norm(X[:, None] - X[near.indices], axis=2))
+    assert (np.diff(near.distances, axis=1) >= 0).all()
+    assert not (near.indices == np.arange(len(X))[:, None]).any()
+    assert all(len(set(row)) == 10 for row in near.indices.tolist())
+    monkeypatch.setattr(fusion_neighbors, "ROUNDS", 0)
+    assert recall(in_cells(X, 10).indices, exact) < 0.7
+
+
+def test_rounds_end_when_enough_is_found_or_hardly_anything_changes(monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 30)
+    fresh = []
+
+    def watched(*args):
+        found = closer_neighbors(*args)
+        fresh.append(found[2][:, :10].mean())
+        return found
+
+    closer_neighbors = fusion_neighbors.closer_neighbors
+    monkeypatch.setattr(fusion_neighbors, "closer_neighbors", watched)
+    in_cells(clustered(), 10)
+    assert fresh == []  # cells are enough
+    in_cells(cloud(), 10)
+    enough = len(fresh)
+    assert 1 < enough < fusion_neighbors.ROUNDS
+    monkeypatch.setattr(fusion_neighbors, "AIM", 1.0)
+    fresh.clear()
+    in_cells(cloud(), 10)
+    assert enough < len(fresh) < fusion_neighbors.ROUNDS
+    assert min(fresh[:-1]) >= fusion_neighbors.HARDLY > fresh[-1]
+
+
+def test_rounds_look_for_more_neighbours_than_are_kept_of_few(monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 30)
+    X = cloud(1500)
+    near = in_cells(X, 40)
+    assert near.indices.shape == (1500, 40)
+    assert recall(near.indices, nearest_others(X, 40, RNG).indices) >= 0.93
+
+
+def test_equal_rows_in_several_cells_meet_as_many_as_are_wanted(monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 30)
+    X = np.vstack([cloud(1500), np.zeros((300, 12)), np.ones((200, 12))])
+    near = in_cells(X, 10)
+    assert near.distances[1500:].max() == 0.0
+    assert all(len(set(row)) == 10 for row in near.indices.tolist())
+
+
 def test_small_cells_are_joined_until_there_are_enough_neighbours(monkeypatch):
     monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 4)
     monkeypatch.setattr(fusion_neighbors, "CELLS_SEARCHED", 1)
@@ -389,17 +447,17 @@ def test_the_seed_decides_the_cells(monkeypatch):
     assert (in_cells(X, 5, seed=0).indices != in_cells(X, 5, seed=1).indices).any()
 
 
-@pytest.mark.parametrize("search", ["exact", "cells", "sparse"])
+@pytest.mark.parametrize("search", ["exact", "cells", "rounds", "sparse"])
 def test_neighbours_are_the_same_at_any_number_of_threads(search, monkeypatch):
     monkeypatch.setattr(threading_rules, "WORTH_A_THREAD", 0)
     monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 50)
     monkeypatch.setattr(fusion_neighbors, "SPARSE_ROWS", 100)
-    X = clustered(1200) if search != "sparse" else unit_counts(600)
+    X = {"exact": clustered(1200), "cells": clustered(1200), "rounds": cloud(1200), "sparse": unit_counts(600)}[search]
     results = []
     for count in (1, 2):
         with threadpool_limits(count):
             exact = nearest_others(X, 8, np.random.default_rng(0))
-            results.append(in_cells(X, 8) if search == "cells" else exact)
+            results.append(in_cells(X, 8) if search in ("cells", "rounds") else exact)
     np.testing.assert_array_equal(results[0].indices, results[1].indices)
     np.testing.assert_array_equal(results[0].distances, results[1].distances)
 

@@ -4,10 +4,12 @@ Serial functions that release the interpreter lock, as in ``row_loops``: a calle
 row is written by one thread, and what it adds up does not depend on the ranges.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from kernelweave.foundation.array_types import Array, Floats, Ints
+from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 
 # Values compared with the worst of the least ones at a time: few blocks have a smaller one.
 COMPARED = 64
@@ -70,6 +72,113 @@ def row_distances(Z: Array, known: Array, chosen: Ints, out: Floats) -> None:
             for c in range(whole, d):
                 first += (np.float64(other[c]) - row[c]) ** 2
             out[i, t] = np.sqrt((first + second) + (third + fourth))
+
+
+@njit(nogil=True, cache=True)
+def list_callers(by_rank: Ints, fresh: Bools, callers: Ints, new: Bools, counts: Ints, lo: int, hi: int) -> None:
+    """Write who has row j among its neighbours, for lo <= j < hi, while there is room; see the twin."""
+    counts[lo:hi] = 0
+    room = callers.shape[1]
+    for t in range(by_rank.shape[0]):
+        for i in range(by_rank.shape[1]):
+            j = by_rank[t, i]
+            if lo <= j < hi and counts[j] < room:
+                callers[j, counts[j]] = i
+                new[j, counts[j]] = fresh[t, i]
+                counts[j] += 1
+
+
+@njit(nogil=True, cache=True)
+def list_known(
+    neighbors: Ints, fresh: Bools, callers: Ints, new: Bools, counts: Ints, known: Ints, ends: Ints, lo: int, hi: int
+) -> None:
+    """Write whom rows lo:hi know, fresh ones first; see the twin."""
+    breadth = min(neighbors.shape[1], callers.shape[1])
+    alone = np.empty(callers.shape[1], np.bool_)  # callers that are no neighbours
+    both = np.empty(breadth, np.bool_)  # neighbours that are fresh, in both ways where they are callers, too
+    for i in range(lo, hi):
+        both[:] = fresh[i, :breadth]
+        for c in range(counts[i]):
+            alone[c] = True
+            for t in range(breadth):
+                if neighbors[i, t] == callers[i, c]:
+                    alone[c] = False
+                    both[t] = both[t] and new[i, c]
+        place = 0
+        for kind in (True, False):
+            for t in range(breadth):
+                if both[t] == kind:
+                    known[i, place] = neighbors[i, t]
+                    place += 1
+            for c in range(counts[i]):
+                if alone[c] and new[i, c] == kind:
+                    known[i, place] = callers[i, c]
+                    place += 1
+            ends[i, 0 if kind else 1] = place
+
+
+@njit(nogil=True, cache=True, fastmath={"reassoc", "contract"})
+def _squared_distance(row: Floats, other: Floats) -> Any:
+    """Return the squared distance of two rows, several columns at a time."""
+    total = row.dtype.type(0.0)
+    for c in range(row.size):
+        total += (other[c] - row[c]) * (other[c] - row[c])
+    return total
+
+
+@njit(nogil=True, cache=True)
+def closer_rows(
+    rows: Floats,
+    neighbors: Ints,
+    squares: Floats,
+    known: Ints,
+    ends: Ints,
+    closest: Ints,
+    closest_squares: Floats,
+    found: Bools,
+    lo: int,
+    hi: int,
+) -> None:
+    """Write the nearest of the neighbours that rows lo:hi have and of those whom they meet; see the twin.
+
+    Who is met is listed before anything is compared: a list without a branch, since nobody can foretell who was met.
+    """
+    m = neighbors.shape[1]
+    last_met = np.full(rows.shape[0], -1, neighbors.dtype)  # the row that has met another one last
+    met = np.empty(known.shape[1] ** 2 + 1, neighbors.dtype)
+    for i in range(lo, hi):
+        near = closest[i]
+        least = closest_squares[i]
+        newer = found[i]
+        near[:] = neighbors[i]
+        least[:] = squares[i]
+        newer[:] = False
+        last_met[i] = i
+        for t in range(m):
+            last_met[near[t]] = i
+        count = 0
+        for place in range(ends[i, 1]):
+            j = known[i, place]
+            theirs = known[j, : ends[j, 1 if place < ends[i, 0] else 0]]
+            for b in range(theirs.size):
+                other = theirs[b]
+                met[count] = other
+                count += last_met[other] != i
+                last_met[other] = i
+        row = rows[i]
+        for place in range(count):
+            square = _squared_distance(row, rows[met[place]])
+            if not square < least[m - 1]:
+                continue
+            t = m - 1
+            while t > 0 and square < least[t - 1]:
+                least[t] = least[t - 1]
+                near[t] = near[t - 1]
+                newer[t] = newer[t - 1]
+                t -= 1
+            least[t] = square
+            near[t] = met[place]
+            newer[t] = True
 
 
 @njit(nogil=True, cache=True)

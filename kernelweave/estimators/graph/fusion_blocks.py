@@ -3,8 +3,10 @@
 Neighbours are searched where the rows are. Their lists, the graphs and everything after are in this process.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ from kernelweave.kernels.chunked_representations import (
     present_in_blocks,
     representations_in_blocks,
 )
-from kernelweave.kernels.neighbors import EXACT_LIMIT, Neighbors, tile_rows
+from kernelweave.kernels.neighbors import EXACT_LIMIT, Neighbors, Search, cells_bytes, tile_rows
 from kernelweave.kernels.representations import FEW_COLUMNS, Representation
 from kernelweave.solvers.spectral.eigenvectors import GUARD, SMALL
 
@@ -81,31 +83,47 @@ def row_bytes(n_samples: int, widths: Sequence[int]) -> float:
     return 8.0 * n_samples * sum(width * _n_representations(width) for width in widths)
 
 
-def search_bytes(n_samples: int) -> float:
-    """Return the bytes that an exact search in this process takes: some rows of distances for every thread."""
+def search_bytes(n_samples: int, widths: Sequence[int], n_neighbors: int, search: Search) -> float:
+    """Return the bytes that a search in this process takes: some rows of distances for every thread, or cells."""
+    if search == "auto" and n_samples > EXACT_LIMIT:
+        return cells_bytes(n_samples, max(widths, default=0), n_neighbors)
     return 8.0 * TILES_HELD * thread_count() * tile_rows(n_samples) * n_samples
 
 
-def check_room_here(needed: float, memory_limit: float, n_samples: int) -> None:
-    """Refuse a fit of tables in memory: neighbours are searched here, and a small graph is decomposed as a matrix."""
+def bytes_here(
+    n_samples: int, views: Views, types: Sequence[ViewType], n_clusters: int, search: NeighborSearch
+) -> float:
+    """Return the bytes of a fit of so many samples in memory, where a small graph is decomposed as a matrix."""
+    compared = [width for width, kind in zip(views.widths, types, strict=True) if kind == "table"]
+    m = max(neighborhood_sizes(n_samples, n_clusters, "table", search.n_neighbors))
+    whole = 8.0 * DECOMPOSED * n_samples**2 if n_samples <= SMALL else 0.0
+    graphs = graph_bytes(n_samples, views.widths, n_clusters, search.n_neighbors)
+    return graphs + row_bytes(n_samples, compared) + search_bytes(n_samples, compared, m, search.kind) + whole
+
+
+def check_room_here(needed: Callable[[int], float], memory_limit: float, n_samples: int) -> None:
+    """Refuse a fit of tables in memory that takes more than the limit; ``needed`` has the bytes of so many samples.
+
+    It rises up to each of the numbers where another way is taken, and may fall there.
+    """
     limit = memory_limit * 2**20
-    each = (needed + search_bytes(n_samples)) / n_samples
-    whole = 8 * DECOMPOSED * n_samples if n_samples <= SMALL else 0
-    fitting = int(limit / each)
-    if fitting <= SMALL:
-        square = 8 * DECOMPOSED
-        fitting = int((np.sqrt(each**2 + 4 * square * limit) - each) / (2 * square))
-    _check_room(n_samples * (each + whole), memory_limit, n_samples, fitting)
+    if needed(n_samples) <= limit:
+        return
+    turns = [0, *sorted(turn for turn in (SMALL, EXACT_LIMIT) if turn < n_samples), n_samples]
+    fitting = 0
+    for least, most in pairwise(turns):
+        fits = bisect_right(range(least + 1, most + 1), limit, key=needed)
+        fitting = least + fits if fits else fitting
+    _refuse(needed(n_samples), memory_limit, n_samples, fitting)
 
 
 def check_room(needed: float, memory_limit: float, n_samples: int) -> None:
     """Refuse a fit whose graphs do not fit, before anything is searched."""
-    _check_room(needed, memory_limit, n_samples, int(n_samples * memory_limit * 2**20 / needed))
+    if needed > memory_limit * 2**20:
+        _refuse(needed, memory_limit, n_samples, int(n_samples * memory_limit * 2**20 / needed))
 
 
-def _check_room(needed: float, memory_limit: float, n_samples: int, fitting: int) -> None:
-    if needed <= memory_limit * 2**20:
-        return
+def _refuse(needed: float, memory_limit: float, n_samples: int, fitting: int) -> None:
     raise ParameterError(
         f"the graphs of {n_samples:,} samples take about {needed / 2**20:,.0f} MiB in this process, more than "
         f"memory_limit={memory_limit:g}. Raise it, use fewer neighbours (n_neighbors), or fit on a sample of at most "

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.graph.fusion_blocks import (
+    bytes_here,
     check_room,
     check_room_here,
     check_search_in_blocks,
@@ -385,16 +386,15 @@ class GraphFusionClustering(EmbeddingClusterer):
         )
         elsewhere = in_blocks(views.blocks[0])
         n = views.n_samples
-        needed = graph_bytes(n, views.widths, k, self.n_neighbors)
-        rows = row_bytes(n, [width for width, kind in zip(views.widths, types, strict=True) if kind == "table"])
         fitted: Any
         if elsewhere:
+            needed = graph_bytes(n, views.widths, k, self.n_neighbors)
             check_room(needed, limit_of(self), n)
-            keep_rows = needed + rows <= limit_of(self) * 2**20
+            keep_rows = needed + row_bytes(n, views.widths) <= limit_of(self) * 2**20
             fitted, graphs, recalls = fit_views_in_blocks(views, k, search, keep_rows=keep_rows)
         else:
             if self.memory_limit is not None:
-                check_room_here(needed + rows, self.memory_limit, n)
+                check_room_here(lambda n: bytes_here(n, views, types, k, search), self.memory_limit, n)
             fitted, graphs, recalls = fit_views(views, types, k, search)
         self.neighbor_recall_: Floats = np.array(recalls)
         _warn_of_recall(views.names, recalls)
