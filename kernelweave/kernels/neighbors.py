@@ -13,8 +13,8 @@ approximate     asks an index of a library, whose rows are entered in a drawn or
 "auto" is exact up to about ten thousand rows and looks into cells beyond. Sparse rows are always searched exactly. How
 many neighbours the last two find is measured on some rows.
 
-Source      W. Dong, C. Moses and K. Li, Efficient k-nearest neighbor graph construction for generic similarity measures,
-            WWW 2011, for the rounds: here all rows take a step at once, so that no thread sees what another one writes
+Source      of the rounds: W. Dong, C. Moses and K. Li, Efficient k-nearest neighbor graph construction for generic
+            similarity measures, WWW 2011. Here all rows take a step at once: no thread sees what another one writes
 """
 
 from collections.abc import Sequence
