@@ -4,6 +4,9 @@
 against the textbook loop and one read of the matrix. ``--what global blockwise`` are the exact global search and kernel
 k-means on a kernel that is computed tile by tile, against themselves on one thread. BLAS and our loops are allowed as
 many threads. ``python -m benchmarks cores`` has all three, at sizes that end within a few minutes.
+
+Processors of virtual machines are often two halves of a core, of which the machine says nothing. ``--apart`` finds
+those that slow each other down and leaves one of them out, so that as many threads have as many cores.
 """
 
 import argparse
@@ -71,7 +74,12 @@ def case_row(found):
 
 def available(counts):
     """Return the numbers of threads that the machine has."""
-    return [threads for threads in counts if threads <= (os.cpu_count() or 1)]
+    return [threads for threads in counts if threads <= len(processors())]
+
+
+def processors():
+    """Return the processors that this process may use, where the system tells."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
 def synthetic(n):
@@ -184,6 +192,9 @@ def blockwise():
 CASE_REPEATS = 3
 #: Passes that show how fast threads are at the same time: some 0.05 s.
 POWERS = 300
+#: Two threads that take this many times as long together as alone are on one core; each pair is tried so often.
+SHARED_CORE = 1.25
+PAIR_REPEATS = 3
 CASES = {"global": global_search, "blockwise": blockwise}
 TITLES = {
     "global": "exact global search, 1,500 samples on a stored kernel, k = 6",
@@ -218,11 +229,13 @@ def allowed(threads):
     return alone / float(np.median([seconds_of_powers(threads) for _ in range(5)]))
 
 
-def seconds_of_powers(threads):
-    """Return the mean time that threads take who begin together and share nothing."""
+def seconds_of_powers(threads, pinned=None):
+    """Return the mean time that threads take who begin together and share nothing, each on its processor."""
     ready = threading.Barrier(threads)
 
-    def work(_):
+    def work(place):
+        if pinned is not None:
+            os.sched_setaffinity(0, {pinned[place]})  # of this thread alone
         values = np.linspace(0.5, 1.5, 2**16)
         powers = np.empty_like(values)
         ready.wait()
@@ -233,6 +246,21 @@ def seconds_of_powers(threads):
 
     with ThreadPoolExecutor(threads) as pool:
         return float(np.mean(list(pool.map(work, range(threads)))))
+
+
+def processors_apart():
+    """Return processors that do not slow each other down, the first of each core."""
+    apart = []
+    for processor in sorted(processors()):
+        if all(slowdown(processor, other) < SHARED_CORE for other in apart):
+            apart.append(processor)
+    return apart
+
+
+def slowdown(one, other):
+    """Return how many times as long powers take on two processors at once as on the first one alone."""
+    alone = min(seconds_of_powers(1, (one,)) for _ in range(PAIR_REPEATS))
+    return min(seconds_of_powers(2, (one, other)) for _ in range(PAIR_REPEATS)) / alone
 
 
 def case_line(found):
@@ -267,6 +295,7 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--dtype", choices=["float64", "float32"], default="float64")
     parser.add_argument("--alone", action="store_true", help="without the textbook loop, which is slow in float32")
+    parser.add_argument("--apart", action="store_true", help="on one processor of each core")
     parser.add_argument("--here", action="store_true", help="in this process, with the threads it has")
     options = parser.parse_args()
     if options.here and options.what != ["stored"]:
@@ -275,9 +304,12 @@ def main():
     if options.here:
         measure(options.threads[0], options.sizes, options.dtype, options.alone)
         return
+    if options.apart:
+        os.sched_setaffinity(0, processors_apart())
+        print("processors:", *sorted(processors()), flush=True)
     counts = available(options.threads)
     if len(counts) < len(options.threads):
-        print(f"this machine has {os.cpu_count()} threads")
+        print(f"this machine has {len(processors())} threads")
     firsts = {}
     for threads in counts if "stored" in options.what else ():
         for found in stored(threads, options.sizes, options.dtype, options.alone):

@@ -1,5 +1,6 @@
 """What `make bench` runs: every suite is there, and those of cores are judged by what was measured."""
 
+import os
 import subprocess
 from importlib import import_module
 from pathlib import Path
@@ -92,9 +93,29 @@ def test_threads_take_powers_at_the_same_time(monkeypatch):
     assert 0.0 < cores.seconds_of_powers(2) < 10.0
 
 
+def test_processors_that_slow_each_other_down_are_not_used_together(monkeypatch):
+    monkeypatch.setattr(cores, "processors", lambda: {0, 1, 2, 3, 6, 7})
+    same_core = {(0, 6), (1, 7), (2, 3)}
+
+    def took(threads, pinned):
+        assert len(pinned) == threads
+        return 1.6 if tuple(sorted(pinned)) in same_core else 1.1
+
+    monkeypatch.setattr(cores, "seconds_of_powers", took)
+    assert cores.processors_apart() == [0, 1, 2]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system binds no threads to processors")
+def test_only_the_threads_that_take_powers_are_bound_to_processors(monkeypatch):
+    monkeypatch.setattr(cores, "POWERS", 1)
+    before = os.sched_getaffinity(0)
+    assert cores.slowdown(*sorted(before)[:1] * 2) > 0.0
+    assert os.sched_getaffinity(0) == before
+
+
 def test_rows_come_from_as_many_threads_as_there_are(monkeypatch):
     asked = []
-    monkeypatch.setattr(cores.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(cores, "processors", lambda: {0, 1})
     monkeypatch.setattr(
         cores, "stored", lambda threads, sizes, _: [FOUND | {"threads": threads, "n": n} for n in sizes]
     )
