@@ -21,6 +21,7 @@ from kernelweave import (
 )
 from kernelweave.estimators.graph import fusion_blocks
 from kernelweave.kernels import chunked_neighbors
+from kernelweave.kernels.neighbors import cells_bytes
 from tests.dask_clusters import two_views
 
 N = 240
@@ -184,3 +185,28 @@ def test_training_samples_that_do_not_fit_are_not_kept_and_predict_says_so(monke
     assert len(model.labels_) == N
     with pytest.raises(KernelError, match="exceed memory_limit"):
         model.predict(np.hstack([A, A, A])[:3])
+
+
+@pytest.mark.parametrize(
+    ("room", "fitting"),
+    [(2500, 125), (2019, 40), (1999, 39), (549, 10), (81, 9), (80, 8), (0, 0)],  # 101 samples would take 2,020 bytes
+)
+def test_a_refusal_names_the_largest_number_of_samples_that_fits(room, fitting, monkeypatch):
+    monkeypatch.setattr(fusion_blocks, "SMALL", 10)
+    monkeypatch.setattr(fusion_blocks, "EXACT_LIMIT", 100)
+
+    def needed(n):
+        return n**2 if n <= 10 else 50 * n if n <= 100 else 20 * n
+
+    with pytest.raises(ParameterError, match=f"at most {fitting} and predict the others: {fitting} samples would fit"):
+        fusion_blocks.check_room_here(needed, room / 2**20, 1000)
+    if fitting:
+        fusion_blocks.check_room_here(needed, room / 2**20, fitting)
+
+
+def test_room_for_cells_is_counted_beyond_the_exact_search(monkeypatch):
+    monkeypatch.setattr(fusion_blocks, "EXACT_LIMIT", 100)
+    exact = fusion_blocks.search_bytes(5000, [30, 10], 15, "exact")
+    assert fusion_blocks.search_bytes(100, [30, 10], 15, "auto") == fusion_blocks.search_bytes(100, [30], 15, "exact")
+    assert fusion_blocks.search_bytes(5000, [30, 10], 15, "auto") == cells_bytes(5000, 30, 15) < exact
+    assert cells_bytes(5000, 30, 80) - cells_bytes(5000, 30, 60) > 20 * 5000 * 4  # rounds keep as many as are wanted

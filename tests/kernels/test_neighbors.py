@@ -404,6 +404,20 @@ def test_rounds_end_when_enough_is_found_or_hardly_anything_changes(monkeypatch)
     assert min(fresh[:-1]) >= fusion_neighbors.HARDLY > fresh[-1]
 
 
+@pytest.mark.parametrize("wanted", [10, 40])
+def test_a_search_in_cells_takes_no_more_memory_than_is_counted(wanted, monkeypatch):
+    monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 100)
+    monkeypatch.setattr(fusion_neighbors, "AIM", 1.1)  # all rounds
+    X = cloud(20_000)
+    with threadpool_limits(1):
+        counted = fusion_neighbors.cells_bytes(*X.shape, wanted)
+        tracemalloc.start()
+        near = in_cells(X, wanted)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert 0.5 * counted < peak < counted + near.indices.nbytes + near.distances.nbytes
+
+
 def test_rounds_look_for_more_neighbours_than_are_kept_of_few(monkeypatch):
     monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 30)
     X = cloud(1500)

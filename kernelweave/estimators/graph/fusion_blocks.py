@@ -62,13 +62,18 @@ def types_in_blocks(choice: Any, views: Views) -> list[ViewType]:
 
 def check_search_in_blocks(search: str, n_samples: int) -> None:
     """Refuse the search that has no counterpart in blocks, instead of another one that nobody asked for."""
-    if search == "auto" and n_samples > EXACT_LIMIT:
+    if _in_cells(search, n_samples):
         raise ParameterError(
             f"neighbor_search='auto' searches nearby cells beyond {EXACT_LIMIT:,} samples, "
             "which is not possible for tables in "
             f"blocks, and there are {n_samples:,}. Set neighbor_search='approximate' (extra neighbors), or 'exact', "
             "which compares all pairs."
         )
+
+
+def _in_cells(search: str, n_samples: int) -> bool:
+    """Whether neighbours are searched in cells."""
+    return search == "auto" and n_samples > EXACT_LIMIT
 
 
 def graph_bytes(n_samples: int, widths: Sequence[int], n_clusters: int, n_neighbors: int | None) -> float:
@@ -85,7 +90,7 @@ def row_bytes(n_samples: int, widths: Sequence[int]) -> float:
 
 def search_bytes(n_samples: int, widths: Sequence[int], n_neighbors: int, search: Search) -> float:
     """Return the bytes that a search in this process takes: some rows of distances for every thread, or cells."""
-    if search == "auto" and n_samples > EXACT_LIMIT:
+    if _in_cells(search, n_samples):
         return cells_bytes(n_samples, max(widths, default=0), n_neighbors)
     return 8.0 * TILES_HELD * thread_count() * tile_rows(n_samples) * n_samples
 
