@@ -27,6 +27,7 @@ def run():
         learned(4500, 15),
         learned(2500, 30, cls=MultiViewKernelKMeans),
         *scores(4500, 15),
+        *scores(4500, 15, n_views=2),
     ]
 
 
@@ -67,9 +68,9 @@ def learned(n, k, repeats=3, cls=MultiViewSpectralClustering):
     return _beside(f"{cls.__name__}, learned beside equal weights, {_set(n, k)}", taken(fits, repeats), 2)
 
 
-def scores(n, k, repeats=1):
+def scores(n, k, repeats=1, n_views=3):
     """Compare kernel spectral clustering of several views and of one with co-regularised spectral clustering."""
-    views = blobs(n, k)
+    views = blobs(n, k, n_views)
     joined = np.hstack(views)
     fits = {
         "Co-reg": lambda: CoRegularizedSpectralClustering(k, random_state=0).fit(views),
@@ -79,13 +80,15 @@ def scores(n, k, repeats=1):
     result = taken(fits, repeats)
     base = {"Co-reg": result["Co-reg"]}
     return [
-        _beside(f"{name} beside co-regularised spectral clustering, {_set(n, k)}", {**base, name: result[name]}, 3)
+        _beside(
+            f"{name} beside co-regularised spectral clustering, {_set(n, k, n_views)}", {**base, name: result[name]}, 3
+        )
         for name in ("MVKSC", "KSC")
     ]
 
 
-def _set(n, k):
-    return f"{n:,} samples in three views, k = {k}"
+def _set(n, k, n_views=3):
+    return f"{n:,} samples in {n_views} views, k = {k}"
 
 
 def _beside(what, result, limit):

@@ -397,7 +397,7 @@ def test_rounds_end_when_enough_is_found_or_hardly_anything_changes(monkeypatch)
     in_cells(cloud(), 10)
     enough = len(fresh)
     assert 1 < enough < fusion_neighbors.ROUNDS
-    monkeypatch.setattr(fusion_neighbors, "AIM", 1.0)
+    monkeypatch.setattr(fusion_neighbors, "AIM", 1.1)
     fresh.clear()
     in_cells(cloud(), 10)
     assert enough < len(fresh) < fusion_neighbors.ROUNDS

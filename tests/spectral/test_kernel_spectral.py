@@ -149,6 +149,35 @@ def test_subspaces_find_what_whole_decompositions_do(share, decomposed, searched
         np.testing.assert_allclose(one.alphas * signs, other.alphas, atol=1e-6 * np.abs(other.alphas).max())
 
 
+def test_searches_end_after_a_few_restarts_where_eigenvalues_of_kernels_fall_fast(searched, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(6, size=400)
+    views = [rng.normal(size=(6, 8))[y] + rng.normal(size=(400, 8)) for _ in range(2)]
+    kernels, inverses = zip(
+        *(centred(fit_kernel(X, "rbf", {"sigma": 6.0}).operator("dense")) for X in views), strict=True
+    )
+    restarts = []
+    best_within = kernel_spectral_module._best_within
+    monkeypatch.setattr(kernel_spectral_module, "SMALL", 399)
+    monkeypatch.setattr(kernel_spectral_module, "_best_within", lambda *args: restarts.append(1) or best_within(*args))
+    found = coupled_kernel_spectral(kernels, inverses, np.ones(2), 5)
+    assert not searched
+    assert len(restarts) <= 4
+    monkeypatch.setattr(kernel_spectral_module, "SMALL", 400)
+    exact = coupled_kernel_spectral(kernels, inverses, np.ones(2), 5)
+    np.testing.assert_allclose(found.eigenvalues, exact.eigenvalues, rtol=1e-12)
+
+
+def test_a_search_that_gets_no_better_ends(searched, monkeypatch):
+    kernels, inverses = zip(*(centred(kernel(seed, 60)) for seed in range(2)), strict=True)
+    restarts = []
+    monkeypatch.setattr(kernel_spectral_module, "_size_in_views", lambda *args: restarts.append(1) or 1.0)
+    result = coupled_kernel_spectral(kernels, inverses, np.ones(2), 1)
+    assert not searched
+    assert len(restarts) == 1 + kernel_spectral_module.PATIENCE
+    assert result.eigenvalues[0] > 0
+
+
 @pytest.mark.parametrize("told", [None, [True, True]])
 def test_a_kernel_with_negative_eigenvalues_is_decomposed_as_a_whole(told, searched):
     views = [centred(kernel(seed, 60)) for seed in range(2)]

@@ -37,6 +37,11 @@ from kernelweave.solvers.spectral.eigenvectors import (
 
 # Residual of the eigenvectors.
 RESIDUAL = 1e-8
+# The same of the coupled problem, in its symmetric form. Eigenvalues are then right to its square; less than the root
+# of rounding is not found by products. A search whose restarts do not lower it to this share ends after so many of them.
+COUPLED_RESIDUAL = 1e-7
+PROGRESS = 0.9
+PATIENCE = 3
 # Residual of the largest eigenvalue of a view, which is then right to its square.
 LIMIT_RESIDUAL = 1e-6
 # Share of its limit up to which gamma is dealt with by a series, and how far the series goes.
@@ -44,6 +49,10 @@ SERIES_LIMIT = 0.5
 SERIES_END = 1e-2
 # Blocks of vectors that a restart goes on from: eigenvalues of narrow kernels are all but equal.
 KEPT = 4
+# Share of the largest below which a direction of a search is rounding. Those that are left out are not searched: at
+# 1e-10 searches of two views ended far from the residual, restart after restart.
+LEAST_KEPT = 1e-14
+SCALED_TIMES = 2
 # Scores below this share of the largest are zero.
 ZERO_SCORE = 1e-10
 # Matrices besides the kernel where it is decomposed: the unit matrix, projected and scaled copies, and those of LAPACK.
@@ -294,10 +303,12 @@ def _searched_bases(views: Sequence[_View], n_vectors: int) -> tuple[list[Floats
     terms = [0 if share <= SERIES_END else int(np.log(SERIES_END) / np.log(share)) for share in shares]
     width = min(n_vectors + GUARD, n)
     depth = max(2, min(DEPTH, SMALL // (len(views) * width)))
-    size = np.sqrt(max(value / (1.0 - share) for value, share in zip(largest, shares, strict=True)))
+    factor = 1.0 / np.sqrt(1.0 - max(shares))
     backend = get_backend()
     block = np.vstack([backend.start_block(n, width)] * len(views))
     missing: Floats | None = None
+    least = np.inf
+    in_vain = 0
     for _ in range(RESTARTS):
         basis = [backend.orthonormal(block, [np.empty((len(block), 0))])]
         images = [_stacked_products(views, basis[0])]
@@ -310,14 +321,29 @@ def _searched_bases(views: Sequence[_View], n_vectors: int) -> tuple[list[Floats
             basis.append(following)
             images.append(_stacked_products(views, following))
         block, missing, bases, largest_value = _best_within(views, backend.join(basis), backend.join(images), width)
-        if size * float(backend.column_norms(missing[:, :n_vectors]).max()) <= RESIDUAL * largest_value:
+        residual = factor * _size_in_views(views, missing[:, :n_vectors]) / largest_value
+        in_vain = 0 if residual < PROGRESS * least else in_vain + 1
+        if residual < least:
+            least = residual
+            best = bases
+        if least <= COUPLED_RESIDUAL or in_vain == PATIENCE:
             break
-    return bases, limits
+    return best, limits
 
 
 def _stacked_products(views: Sequence[_View], block: Floats) -> Floats:
     """Return M_v f_v of every view, one under the other."""
     return np.vstack([view.product(part) for view, part in zip(views, np.split(block, len(views)), strict=True)])
+
+
+def _size_in_views(views: Sequence[_View], block: Floats) -> float:
+    """Return the largest root of sum_v f_v^T M_v f_v among the columns of a block.
+
+    This is the length of a vector in the symmetric form. Directions in which a view has next to no similarity have none
+    there, but are all rounding in f.
+    """
+    squares = np.einsum("ij,ij->j", block, _stacked_products(views, block))
+    return float(np.sqrt(np.maximum(squares, 0.0).max()))
 
 
 def _following(views: Sequence[_View], image: Floats, terms: Sequence[int]) -> Floats:
@@ -346,12 +372,15 @@ def _best_within(
     scaled = []
     bases = []
     for view, F, N in zip(views, np.split(basis, len(views)), np.split(images, len(views)), strict=True):
-        inner = backend.inner([F], [N]) - view.share * backend.inner([N], [N])
-        values, U = leading_of(0.5 * (inner + inner.T), len(inner))
-        keep = values > ZERO_EIGENVALUE * values[0]
-        U = U[:, keep] / np.sqrt(values[keep])
-        scaled.append(backend.combine([F], U))
-        bases.append(backend.combine([N], U))
+        for _ in range(SCALED_TIMES):  # the first time, rounding is large beside the least of the values kept
+            inner = backend.inner([F], [N]) - view.share * backend.inner([N], [N])
+            values, U = leading_of(0.5 * (inner + inner.T), len(inner))
+            keep = values > LEAST_KEPT * values[0]
+            U = U[:, keep] / np.sqrt(values[keep])
+            F = backend.combine([F], U)
+            N = backend.combine([N], U)
+        scaled.append(F)
+        bases.append(N)
     values, coefficients = _coupled_vectors(bases, min(width, sum(part.shape[1] for part in bases)))
     vectors = [backend.combine([F], part) for F, part in zip(scaled, coefficients, strict=True)]
     weighted = [backend.combine([N], part) for N, part in zip(bases, coefficients, strict=True)]
