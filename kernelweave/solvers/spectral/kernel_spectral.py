@@ -38,7 +38,7 @@ from kernelweave.solvers.spectral.eigenvectors import (
 # Residual of the eigenvectors.
 RESIDUAL = 1e-8
 # The same of the coupled problem, in its symmetric form. Eigenvalues are then right to its square; less than the root
-# of rounding is not found by products. A search whose restarts do not lower it to this share ends after so many of them.
+# of rounding is not found by products. A search whose restarts do not lower it to this share ends after so many.
 COUPLED_RESIDUAL = 1e-7
 PROGRESS = 0.9
 PATIENCE = 3
