@@ -18,6 +18,8 @@ from kernelweave.foundation.threads import for_ranges
 
 # Rows that a thread takes at a time: rows of a graph are of very different length.
 GRAPH_ROWS = 4096
+# The same where rows meet others, which takes longer; for each piece a number is noted for every row.
+MEETING_ROWS = 1024
 
 
 def _loops() -> ModuleType:
@@ -68,7 +70,7 @@ def closer_neighbors(
     for_ranges(
         partial(_loops().closer_rows, *before, closest, closest_squares, found),
         n,
-        width=GRAPH_ROWS,
+        width=MEETING_ROWS,
         elements=rows.size * breadth,
     )
     return closest, closest_squares, found

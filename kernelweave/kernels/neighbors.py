@@ -74,6 +74,8 @@ CELL_DISTANCES = 3
 COLUMNS_AT_A_TIME = 8
 # Rows compared at a time with those that recall is measured on.
 RECALL_TILE_ROWS = 4096
+# Rows whose neighbours are put in order at a time.
+SORTED_ROWS = 1024
 # Rows whose edges are weighed at a time.
 EDGE_ROWS = 16_384
 # Distances from rounding alone, as a share of the largest one.
@@ -356,7 +358,7 @@ def _in_cells(Z: Floats, m: int, rng: np.random.Generator) -> Neighbors:
         rows = slice(start, stop)
         indices[rows], distances[rows] = _in_order(Z[rows], Z, chosen[rows])
 
-    for_ranges(sort, n, width=EDGE_ROWS, elements=m * Z.size)
+    for_ranges(sort, n, width=SORTED_ROWS, elements=m * Z.size)
     return Neighbors(indices, distances)
 
 
@@ -409,7 +411,12 @@ def _met_by_neighbors(Z: Floats, rough: Array, chosen: Ints, m: int, order: Ints
     place[order] = np.arange(n, dtype=chosen.dtype)
     rows = _padded(rough[order])
     neighbors = place[chosen[order]]
-    squares = np.square(distances_to(rows, rows, neighbors)).astype(rows.dtype)
+    squares = np.empty(neighbors.shape, dtype=rows.dtype)
+
+    def measure(start: int, stop: int) -> None:
+        squares[start:stop] = np.square(distances_to(rows[start:stop], rows, neighbors[start:stop]))
+
+    for_ranges(measure, n, width=SORTED_ROWS, elements=squares.size * rows.shape[1])
     fresh = np.ones(neighbors.shape, dtype=np.bool_)
     for _ in range(ROUNDS):
         neighbors, squares, fresh = closer_neighbors(rows, neighbors, squares, fresh, KEPT)

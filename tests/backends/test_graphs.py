@@ -244,6 +244,7 @@ def test_columns_out_of_order_are_summed_right_and_left_as_they_are():
 def test_graphs_are_the_same_to_the_last_bit_at_any_number_of_threads(rows, monkeypatch):
     monkeypatch.setattr(threads_module, "WORTH_A_THREAD", 0)
     monkeypatch.setattr(graphs, "GRAPH_ROWS", rows)
+    monkeypatch.setattr(graphs, "MEETING_ROWS", rows)
     rng = np.random.default_rng(0)
     indices, values = random_neighbors(rng, 700, 9)
     H = rng.standard_normal((700, 5))

@@ -6,6 +6,7 @@ go through the same steps. Of many samples a random part is judged: it has the s
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from kernelweave.solvers.graph.cluster_count import (
     counts_to_try,
     cut_shares,
     sweep,
+    sweep_with,
 )
 from kernelweave.solvers.graph.fusion import Overlap, fuse_graphs, weighted_sum
 
@@ -164,6 +166,7 @@ class Judge:
         count = self._count_in(every, smallest, largest)
         if count.confidence != "none" or len(self.names) == 1 or len(self.samples) < FEW_SAMPLES:
             return count
+        self._look_at(every, 2)
         telling = self._agreeing([position for position in every if self._own_groups(position).has_groups])
         if not telling or len(telling) == len(self.names):
             return count
@@ -223,12 +226,8 @@ class Judge:
 
     def view_reports(self, labels: Ints, n_clusters: int) -> list[ViewReport]:
         """Return what every view has to do with joint clusters of the judged samples."""
-        self._keep_nulls()  # which all views share
-
-        def report(position: int) -> ViewReport:
-            return self._view_report(position, labels, n_clusters)
-
-        return list(parallel_map(report, range(len(self.names)), even_few=True))
+        self._look_at(range(len(self.names)), n_clusters)
+        return [self._view_report(position, labels, n_clusters) for position in range(len(self.names))]
 
     def _view_report(self, position: int, labels: Ints, n_clusters: int) -> ViewReport:
         there = self.views.present(position)
@@ -251,10 +250,8 @@ class Judge:
 
     def _own_groups(self, position: int, n_clusters: int = 2) -> _OwnGroups:
         """Return what a view shows by itself; ``n_clusters`` is among the numbers tried."""
-        key = (position, max(n_clusters, 2))
-        if key not in self._own:
-            self._own[key] = self._look_alone(*key)
-        return self._own[key]
+        self._look_at([position], n_clusters)
+        return self._own[position, max(n_clusters, 2)]
 
     def _keep_nulls(self) -> list[np.random.Generator]:
         """Make the null graphs unless they are there, and return the streams of the views."""
@@ -263,19 +260,51 @@ class Judge:
             self._nulls.append(self.null_graphs(rngs[len(self._nulls)]))
         return rngs[KEPT_NULLS:]
 
-    def _look_alone(self, position: int, n_clusters: int) -> _OwnGroups:
-        rng = self._keep_nulls()[position]
-        most = max(2, self.most_clusters)
-        counts = np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), n_clusters})])
+    def _look_at(self, positions: Sequence[int], n_clusters: int) -> None:
+        """Find what each of some views shows by itself, all their graphs at the same time."""
+        keys = [(position, max(n_clusters, 2)) for position in positions]
+        keys = [key for key in keys if key not in self._own]
+        rngs = self._keep_nulls()
+        looks = [_Look(self._alone(position), self._counts(k), rngs[position]) for position, k in keys]
+        finds = [find for look in looks for find in look.sweeps()]
+        sweeps = iter(list(parallel_map(lambda find: find(), finds, even_few=True)))
+        for key, look in zip(keys, looks, strict=True):
+            self._own[key] = _groups_beside(*[next(sweeps) for _ in look.graphs])
+
+    def _alone(self, position: int) -> list[sp.csr_array]:
+        """Return the graph of a view among the samples that it has, and the same of data without clusters."""
         there = self.views.present(position)
-        own = sweep(self._among_present(self.graphs[position], there), counts, NULL_RUNS, rng)
-        nulls = [self._among_present(null[position], there) for null in self._nulls]
-        losses = np.array([sweep(null, counts, NULL_RUNS, rng).loss() for null in nulls])
-        gaps = losses.mean(axis=0) - own.loss()
-        gaps[0] = 0.0
-        noise = 3.0 * float(np.abs(losses - losses.mean(axis=0)).max())
-        clearest = int(np.argmax(gaps))
-        return _OwnGroups(own, bool(gaps[clearest] > max(VIEW_GAP, noise)), int(counts[clearest]))
+        return [self._among_present(graphs[position], there) for graphs in (self.graphs, *self._nulls)]
+
+    def _counts(self, n_clusters: int) -> Ints:
+        """Return the numbers of clusters that a view is looked at with."""
+        most = max(2, self.most_clusters)
+        return np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), n_clusters})])
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Graphs of one view that are divided into the same numbers of clusters."""
+
+    graphs: Sequence[sp.csr_array]
+    counts: Ints
+    rng: np.random.Generator
+
+    def sweeps(self) -> list[Callable[[], Sweep]]:
+        """Return what divides each graph; their draws do not depend on the order in which they are called."""
+        seeds = [self.rng.spawn(len(self.counts)) for _ in self.graphs]
+        parts = zip(self.graphs, seeds, strict=True)
+        return [partial(sweep_with, graph, self.counts, NULL_RUNS, drawn) for graph, drawn in parts]
+
+
+def _groups_beside(own: Sweep, *nulls: Sweep) -> _OwnGroups:
+    """Return whether the groups of a view are clearer than those of data without clusters."""
+    losses = np.array([null.loss() for null in nulls])
+    gaps = losses.mean(axis=0) - own.loss()
+    gaps[0] = 0.0
+    noise = 3.0 * float(np.abs(losses - losses.mean(axis=0)).max())
+    clearest = int(np.argmax(gaps))
+    return _OwnGroups(own, bool(gaps[clearest] > max(VIEW_GAP, noise)), int(own.counts[clearest]))
 
 
 def settle_n_clusters(estimator: Any, judged: Callable[[], tuple[Views, Sequence[ViewType]]]) -> int:

@@ -153,11 +153,15 @@ def counts_to_try(largest: int, every: int = DENSE_COUNTS) -> Ints:
 
 def sweep(W: sp.csr_array, counts: Ints, n_runs: int, rng: np.random.Generator) -> Sweep:
     """Return the clusters of a graph for every number of clusters: k-means on its leading eigenvectors."""
+    return sweep_with(W, counts, n_runs, rng.spawn(len(counts)))
+
+
+def sweep_with(W: sp.csr_array, counts: Ints, n_runs: int, seeds: Sequence[np.random.Generator]) -> Sweep:
+    """Return the same, with a generator for every number of clusters."""
     n = W.shape[0]
     vectors = graph_eigenvectors(W, int(counts.max())).vectors
     degrees = np.asarray(W.sum(axis=1)).ravel()
     edges = W.tocoo()
-    seeds = rng.spawn(len(counts))
 
     def cluster(position: int) -> tuple[Ints, float, float]:
         k = int(counts[position])
