@@ -43,37 +43,41 @@ def row_distances(Z: Array, known: Array, chosen: Ints) -> Floats:
     return out
 
 
-def closer_neighbors(
-    rows: Floats, neighbors: Ints, squares: Floats, fresh: Bools, breadth: int
-) -> tuple[Ints, Floats, Bools]:
-    """Return the neighbours of every row after one round of meeting those that its neighbours know, nearest first.
+class NeighborRounds:
+    """Neighbours of every row, nearest first, that come closer round by round; see the plain loops.
 
-    ``squares`` are their squared distances, and ``fresh`` is who became a neighbour in the round before. A row knows
-    ``breadth`` of its neighbours and of those whose neighbour it is. See the plain loops.
+    In a round, a row meets those that its acquaintances know: up to ``breadth`` of its neighbours and of the rows whose
+    neighbour it is. Arrays are made once: pages of memory that are new to a process are slow to get on many threads.
     """
-    n = len(rows)
-    by_rank = np.ascontiguousarray(neighbors.T)
-    fresh_by_rank = np.ascontiguousarray(fresh.T)
-    callers = np.empty((n, breadth), dtype=neighbors.dtype)
-    new = np.empty((n, breadth), dtype=np.bool_)
-    counts = np.empty(n, dtype=neighbors.dtype)
-    for_ranges(partial(_loops().list_callers, by_rank, fresh_by_rank, callers, new, counts), n, elements=neighbors.size)
-    known = np.empty((n, 2 * breadth), dtype=neighbors.dtype)
-    ends = np.empty((n, 2), dtype=neighbors.dtype)
-    for_ranges(
-        partial(_loops().list_known, neighbors, fresh, callers, new, counts, known, ends), n, elements=known.size
-    )
-    closest = np.empty_like(neighbors)
-    closest_squares = np.empty_like(squares)
-    found = np.empty_like(fresh)
-    before = (read_only(rows), neighbors, squares, known, ends)
-    for_ranges(
-        partial(_loops().closer_rows, *before, closest, closest_squares, found),
-        n,
-        width=MEETING_ROWS,
-        elements=rows.size * breadth,
-    )
-    return closest, closest_squares, found
+
+    def __init__(self, rows: Floats, neighbors: Ints, squares: Floats, breadth: int) -> None:
+        n = len(rows)
+        index = neighbors.dtype
+        self.neighbors = neighbors
+        self.squares = squares
+        #: Who became a neighbour in the last round, at first all.
+        self.fresh: Bools = np.ones(neighbors.shape, dtype=np.bool_)
+        self._rows = read_only(rows)
+        self._next = (np.empty_like(neighbors), np.empty_like(squares), np.empty_like(self.fresh))
+        self._by_rank = (np.empty(neighbors.shape[::-1], dtype=index), np.empty(neighbors.shape[::-1], dtype=np.bool_))
+        self._callers = (np.empty((n, breadth), index), np.empty((n, breadth), np.bool_), np.empty(n, index))
+        self._known = (np.empty((n, 2 * breadth), index), np.empty((n, 2), index))
+
+    def take(self) -> None:
+        """Take a round."""
+        n = len(self._rows)
+        loops = _loops()
+        now = (self.neighbors, self.squares, self.fresh)
+        self._by_rank[0][:] = self.neighbors.T
+        self._by_rank[1][:] = self.fresh.T
+        elements = self.neighbors.size
+        for_ranges(partial(loops.list_callers, *self._by_rank, *self._callers), n, elements=elements)
+        known = partial(loops.list_known, self.neighbors, self.fresh, *self._callers, *self._known)
+        for_ranges(known, n, width=GRAPH_ROWS, elements=elements)
+        meet = partial(loops.closer_rows, self._rows, self.neighbors, self.squares, *self._known, *self._next)
+        for_ranges(meet, n, width=MEETING_ROWS, elements=elements * self._rows.shape[1])
+        self.neighbors, self.squares, self.fresh = self._next
+        self._next = now
 
 
 def index_type(n: int) -> type:

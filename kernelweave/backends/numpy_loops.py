@@ -295,7 +295,7 @@ def closer_rows(
     """Write the nearest of the neighbours that rows lo:hi have and of those whom they meet, nearest first.
 
     They meet whom those know that they know, where one of the two is fresh: others have met before. ``found`` is who
-    was no neighbour yet. Of rows equally far those that were neighbours come first, then those that were met first.
+    was not a neighbour yet. Of rows equally far those that were neighbours come first, then those that were met first.
     """
     m = neighbors.shape[1]
     for i in range(lo, hi):

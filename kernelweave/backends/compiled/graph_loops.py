@@ -94,7 +94,7 @@ def list_known(
 ) -> None:
     """Write whom rows lo:hi know, fresh ones first; see the twin."""
     breadth = min(neighbors.shape[1], callers.shape[1])
-    alone = np.empty(callers.shape[1], np.bool_)  # callers that are no neighbours
+    alone = np.empty(callers.shape[1], np.bool_)  # callers that are not neighbours
     both = np.empty(breadth, np.bool_)  # neighbours that are fresh, in both ways where they are callers, too
     for i in range(lo, hi):
         both[:] = fresh[i, :breadth]

@@ -22,7 +22,7 @@ from kernelweave.estimators.graph.fusion_views import (
     fit_views,
     of_present,
 )
-from kernelweave.foundation.array_types import Ints, Matrix
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views
@@ -43,9 +43,9 @@ from kernelweave.solvers.graph.cluster_count import (
     counts_to_try,
     cut_shares,
     sweep,
-    sweep_with,
+    sweep_in,
 )
-from kernelweave.solvers.graph.fusion import Overlap, fuse_graphs, weighted_sum
+from kernelweave.solvers.graph.fusion import Overlap, fuse_graphs, graph_eigenvectors, weighted_sum
 
 #: Most samples that are judged: eigenvectors of graphs without clusters are found slowly in larger ones.
 JUDGED = 1200
@@ -261,15 +261,21 @@ class Judge:
         return rngs[KEPT_NULLS:]
 
     def _look_at(self, positions: Sequence[int], n_clusters: int) -> None:
-        """Find what each of some views shows by itself, all their graphs at the same time."""
+        """Find what each of some views shows by itself.
+
+        Eigenvectors of all graphs are found at the same time. Not so the clusters: runs of k-means on few samples take
+        turns at the interpreter, and many threads only wait for it.
+        """
         keys = [(position, max(n_clusters, 2)) for position in positions]
         keys = [key for key in keys if key not in self._own]
         rngs = self._keep_nulls()
-        looks = [_Look(self._alone(position), self._counts(k), rngs[position]) for position, k in keys]
-        finds = [find for look in looks for find in look.sweeps()]
-        sweeps = iter(list(parallel_map(lambda find: find(), finds, even_few=True)))
-        for key, look in zip(keys, looks, strict=True):
-            self._own[key] = _groups_beside(*[next(sweeps) for _ in look.graphs])
+        counts = self._counts(n_clusters)
+        graphs = [graph for position, _ in keys for graph in self._alone(position)]
+        vectors = parallel_map(partial(_leading, int(counts.max())), graphs, even_few=True)
+        found = iter(list(zip(vectors, graphs, strict=True)))
+        for position, k in keys:
+            sweeps = [sweep_in(*next(found), counts, NULL_RUNS, rngs[position]) for _ in range(1 + len(self._nulls))]
+            self._own[position, k] = _groups_beside(*sweeps)
 
     def _alone(self, position: int) -> list[sp.csr_array]:
         """Return the graph of a view among the samples that it has, and the same of data without clusters."""
@@ -279,22 +285,11 @@ class Judge:
     def _counts(self, n_clusters: int) -> Ints:
         """Return the numbers of clusters that a view is looked at with."""
         most = max(2, self.most_clusters)
-        return np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), n_clusters})])
+        return np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), max(n_clusters, 2)})])
 
 
-@dataclass(frozen=True)
-class _Look:
-    """Graphs of one view that are divided into the same numbers of clusters."""
-
-    graphs: Sequence[sp.csr_array]
-    counts: Ints
-    rng: np.random.Generator
-
-    def sweeps(self) -> list[Callable[[], Sweep]]:
-        """Return what divides each graph; their draws do not depend on the order in which they are called."""
-        seeds = [self.rng.spawn(len(self.counts)) for _ in self.graphs]
-        parts = zip(self.graphs, seeds, strict=True)
-        return [partial(sweep_with, graph, self.counts, NULL_RUNS, drawn) for graph, drawn in parts]
+def _leading(count: int, graph: sp.csr_array) -> Floats:
+    return graph_eigenvectors(graph, count).vectors
 
 
 def _groups_beside(own: Sweep, *nulls: Sweep) -> _OwnGroups:

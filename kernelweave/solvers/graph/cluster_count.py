@@ -153,13 +153,13 @@ def counts_to_try(largest: int, every: int = DENSE_COUNTS) -> Ints:
 
 def sweep(W: sp.csr_array, counts: Ints, n_runs: int, rng: np.random.Generator) -> Sweep:
     """Return the clusters of a graph for every number of clusters: k-means on its leading eigenvectors."""
-    return sweep_with(W, counts, n_runs, rng.spawn(len(counts)))
+    return sweep_in(graph_eigenvectors(W, int(counts.max())).vectors, W, counts, n_runs, rng)
 
 
-def sweep_with(W: sp.csr_array, counts: Ints, n_runs: int, seeds: Sequence[np.random.Generator]) -> Sweep:
-    """Return the same, with a generator for every number of clusters."""
+def sweep_in(vectors: Floats, W: sp.csr_array, counts: Ints, n_runs: int, rng: np.random.Generator) -> Sweep:
+    """Return the same, from the eigenvectors."""
     n = W.shape[0]
-    vectors = graph_eigenvectors(W, int(counts.max())).vectors
+    seeds = rng.spawn(len(counts))
     degrees = np.asarray(W.sum(axis=1)).ravel()
     edges = W.tocoo()
 
