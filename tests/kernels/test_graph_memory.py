@@ -58,7 +58,7 @@ def model(kernel, limit, n_clusters=3, **params):
 def _warm():
     """What is imported and compiled at first use is not counted."""
     for kernel in ("nearest_neighbors", "self_tuning"):
-        for X in (cloud(60), sparse_cloud(60)):
+        for X in (cloud(), sparse_cloud(60)):
             model(kernel, 1, metric="cosine").fit(X).predict(X)
 
 
