@@ -116,8 +116,9 @@ class NeighborGraph:
             parts = [self._new_rows(X[new], own, neighbors[new], radii[new])] if len(new) else []
             parts += [self._rows(same[known], edges_to)] if len(known) else []
             order = np.argsort(np.concatenate([new, known]))
-            pieces.add(parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")[order])
-            self._check_new(kept, pieces.entries * EDGE_BYTES / 2**20, rows.stop, n_new)
+            piece = parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")[order]
+            self._check_new(kept, pieces.mib_with(piece), rows.stop, n_new)
+            pieces.add(piece)
         return GraphKernel(pieces.joined(), cross=True, diag=np.ones(n_new))
 
     def _check_new(self, kept: float, edges: float, done: int, n_new: int) -> None:
@@ -182,31 +183,43 @@ class NeighborGraph:
 
 
 class _Rows:
-    """Rows of a sparse matrix that come in pieces, for which there is room from the start: nothing is copied."""
+    """Rows of a sparse matrix that come in pieces. There is room for the usual number of entries from the start."""
 
     def __init__(self, n_rows: int, n_columns: int, entries: int) -> None:
-        self.entries = 0
+        self._entries = 0
         self._shape = (n_rows, n_columns)
         self._values = np.empty(entries)
         self._columns = np.empty(entries, dtype=np.int32 if n_columns < 2**31 else np.int64)
         self._counts: list[Array] = []
 
+    def _grown(self, end: int) -> int:
+        """Return for how many entries there will be room when there are so many."""
+        room = len(self._values)
+        return room if end <= room else max(end, room * 3 // 2)
+
+    def mib_with(self, piece: sp.csr_array) -> float:
+        """Return what the rows take with those of a piece; where there is no room for them, all are copied."""
+        room = len(self._values)
+        end = self._entries + piece.nnz
+        return (end if end <= room else self._entries + self._grown(end)) * EDGE_BYTES / 2**20
+
     def add(self, piece: sp.csr_array) -> None:
         """Append rows."""
         piece.sort_indices()
-        end = self.entries + piece.nnz
+        end = self._entries + piece.nnz
+        grown = self._grown(end)
         for room, values in ((self._values, piece.data), (self._columns, piece.indices)):
-            if end > len(room):
-                room.resize(max(end, len(room) * 3 // 2), refcheck=False)
-            room[self.entries : end] = values
-        self.entries = end
+            if grown > len(room):
+                room.resize(grown, refcheck=False)
+            room[self._entries : end] = values
+        self._entries = end
         self._counts.append(np.diff(piece.indptr))
 
     def joined(self) -> sp.csr_array:
         """Return the matrix of all rows."""
-        kind = self._columns.dtype if self.entries < 2**31 else np.int64
+        kind = self._columns.dtype if self._entries < 2**31 else np.int64
         ends = np.concatenate([[0], np.cumsum(np.concatenate(self._counts))]).astype(kind)
-        return sp.csr_array((self._values[: self.entries], self._columns[: self.entries], ends), shape=self._shape)
+        return sp.csr_array((self._values[: self._entries], self._columns[: self._entries], ends), shape=self._shape)
 
 
 def _nearly_nearest(X: Floats, count: int) -> tuple[Floats, Array, float]:
