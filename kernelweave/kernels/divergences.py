@@ -335,7 +335,9 @@ def fit_divergence(
     if name == "precomputed":
         return FittedMatrix(X, label)
     if name == "kernel":
-        fitted = fit_kernel(X, kernel, kernel_params, centre_features=True, weights=shares, name=label)
+        fitted = fit_kernel(
+            X, kernel, kernel_params, centre_features=True, weights=shares, name=label, memory_limit=memory_limit
+        )
         return FittedFeatureSpace(fitted, memory_limit)
     return FittedBregman(name, X, shares, smoothing, label)
 

@@ -37,7 +37,8 @@ class GraphKernel(KernelOperator):
 
     def scale(self) -> float:
         """Return the size of the largest stored entry."""
-        return float(np.abs(self.A.data).max(initial=0.0))
+        values = self.A.data
+        return float(max(values.max(initial=0.0), -values.min(initial=0.0)))  # without a copy of all of them
 
     def matmat(self, H: Array) -> Floats:
         """Return A @ H, rows shared out among threads."""
@@ -48,12 +49,15 @@ class GraphKernel(KernelOperator):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return a dense block of the sparse matrix."""
-        return self.A[rows][:, cols].toarray()
+        whole = isinstance(rows, slice) and rows == slice(None)
+        chosen = self.A if whole else self.A[rows]  # all rows would be a copy
+        return chosen[:, cols].toarray()
 
     def cluster_sums(self, labels: Ints, weights: Floats, n_clusters: int) -> Floats:
         """Return the (k, n) cluster sums from the stored entries."""
         shape = (self.shape[1], n_clusters)
-        members = sp.csr_array((weights, (np.arange(shape[0]), labels)), shape=shape)
+        kind = self.A.indices.dtype  # with indices of another kind the product makes a copy of all of them
+        members = sp.csr_array((weights, labels.astype(kind), np.arange(shape[0] + 1, dtype=kind)), shape=shape)
         return np.ascontiguousarray((self.A @ members).toarray().T, dtype=np.float64)
 
     def move_sums(self, sums: Floats, moves: Moves, weights: Floats) -> None:

@@ -1,13 +1,15 @@
 """Samples that are absent from views, and cells that were not measured."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.impute import KNNImputer, SimpleImputer
 
-from kernelweave import GraphFusionClustering, SimilarityNetworkFusion, ViewError, ViewWarning
+from kernelweave import GraphFusionClustering, MultiViewKernelKMeans, SimilarityNetworkFusion, ViewError, ViewWarning
 from kernelweave.inputs import absent_rows, observed_views
-from kernelweave.inputs.arrays.absence import CellFiller, check_observed, find_holes, weak_links
+from kernelweave.inputs.arrays.absence import FILLING_COPIES, CellFiller, check_observed, find_holes, weak_links
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -132,6 +134,34 @@ def test_samples_with_missing_cells_are_dropped_from_the_view_on_request():
     places = model.transform([new, BACK[20:24] + 0.1])
     np.testing.assert_array_equal(places, model.transform([without(new, [1]), BACK[20:24] + 0.1]))
     assert np.isfinite(places).all()
+
+
+def test_neighbours_that_cells_are_filled_from_are_searched_within_the_limit():
+    X = np.random.default_rng(0).standard_normal((1000, 4))
+    X[np.arange(1000), np.arange(1000) % 4] = np.nan
+    filler = CellFiller.fitted("knn", X, "X")
+    wanted = filler.filled(X)
+    for limit, most in ((4, 4), (0.01, 1.5)):  # all pairs take 8 MiB, more than once
+        tracemalloc.start()
+        filled = filler.filled(X, limit)
+        peak = tracemalloc.get_traced_memory()[1] / 2**20
+        tracemalloc.stop()
+        assert peak < 1.15 * most + FILLING_COPIES * X.nbytes / 2**20
+        np.testing.assert_allclose(filled, wanted, rtol=1e-12)
+
+
+def test_estimators_fill_cells_within_their_limit():
+    X = np.random.default_rng(0).standard_normal((1000, 4))
+    X[np.arange(1000), np.arange(1000) % 4] = np.nan
+    model = MultiViewKernelKMeans(2, missing="knn", init="random", random_state=0)
+    wanted = model.fit([X, X]).labels_
+    model.set_params(memory_limit=4).fit([X, X])  # what is imported and compiled at first use is not counted
+    tracemalloc.start()
+    model.fit([X, X])
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    assert peak < 1.15 * (2 * X.nbytes / 2**20 + 4)
+    np.testing.assert_array_equal(model.labels_, wanted)
 
 
 @pytest.mark.parametrize("kind", ["mean", "median", "knn"])

@@ -179,7 +179,9 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         check_cluster_count(self.n_clusters, ones)
         keep_run(self, views)
         kappas = view_numbers(self.regularization, views.names, "regularization", highest=1.0)
-        fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=True, weights=ones)
+        fitted = fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=True, weights=ones, memory_limit=self.memory_limit
+        )
         self._check_memory([kernel.operator("blockwise", self.memory_limit) for kernel in fitted.kernels])
         operators = fitted.operators("auto", self.memory_limit / len(views))
         centred = [CentredKernel(op) for op in operators]

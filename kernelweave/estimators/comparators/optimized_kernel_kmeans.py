@@ -223,7 +223,7 @@ class OptimizedKernelKMeans(Clusterer):
         """Return the kernels, centred and on one scale."""
         ones = np.ones(views.n_samples)
         operators = fit_view_kernels(
-            views, self.kernel, self.kernel_params, centre_features=True, weights=ones
+            views, self.kernel, self.kernel_params, centre_features=True, weights=ones, memory_limit=self.memory_limit
         ).operators("dense", np.inf)
         factors = scale_factors(operators, ones, views.names)
         matrices = []

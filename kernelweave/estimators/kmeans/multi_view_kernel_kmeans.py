@@ -344,6 +344,7 @@ array of shape (n_samples,), default="global_fast"
             approximation=self.approximation,
             n_components=self.n_components,
             random_state=self.random_state,
+            memory_limit=self.memory_limit,
         )
 
     def _store_views(self, best: MultiViewDescent, p: Exponent) -> None:

@@ -123,6 +123,7 @@ def fit_basis(
         [choice.kernel for choice in choices],
         [choice.params for choice in choices],
         centre_features=True,
+        memory_limit=memory_limit,
     )
     operators = fitted.operators("dense", np.inf, check_definite=False)
     for name, op in zip(names, operators, strict=True):

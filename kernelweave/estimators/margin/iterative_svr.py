@@ -205,7 +205,9 @@ class IterativeSVR(DividingClusterer):
             remedy="cluster a part of the samples and predict the others",
         )
         keep_run(self, X)
-        kernel = fit_or_approximate(X, self.kernel, self.kernel_params, centre_features=True, weights=np.ones(n))
+        kernel = fit_or_approximate(
+            X, self.kernel, self.kernel_params, centre_features=True, weights=np.ones(n), memory_limit=self.memory_limit
+        )
         op = kernel.operator("dense", np.inf)
         warn_if_indefinite(op)
         K = np.ascontiguousarray(stored(op).K, dtype=np.float64)

@@ -82,10 +82,13 @@ def fit_or_approximate(
     n_components: int = 200,
     random_state: Any = None,
     name: str = "X",
+    memory_limit: float = 2048,
+    n_kernels: int = 1,
 ) -> FittedKernel:
     """Return the kernel with every parameter fixed on the training samples, approximated where asked for.
 
     ``centre_features`` allows features to be moved by their mean, for methods that use distances alone.
+    ``memory_limit`` in MiB is for searches of neighbours; ``n_kernels`` share it.
     """
     drawn: dict[str, Any] = {"n_components": n_components, "random_state": random_state}
     if in_blocks(X):
@@ -99,7 +102,8 @@ def fit_or_approximate(
             **drawn,
         )
     if approximation is None:
-        return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name)
+        within: dict[str, Any] = {"memory_limit": memory_limit, "n_kernels": n_kernels}
+        return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name, **within)
     return approximate_kernel(
         X,
         kernel,

@@ -174,10 +174,12 @@ def fit_view_kernels(
     approximation: str | None = None,
     n_components: int = 200,
     random_state: Any = None,
+    memory_limit: float = 2048,
 ) -> FittedViewKernels:
     """Fit the kernel of every view; ``kernel`` and its parameters are for all views or one per view.
 
-    Where samples are absent, the kernel of a view is that of the samples it has.
+    Where samples are absent, the kernel of a view is that of the samples it has. ``memory_limit`` in MiB is that of
+    searches of neighbours, for all views together.
     """
     kernels = per_view(kernel, views.names, "kernel")
     params = per_view(kernel_params, views.names, "kernel_params")
@@ -192,6 +194,8 @@ def fit_view_kernels(
             n_components=n_components,
             random_state=random_state,
             name=f"view {name!r}",
+            memory_limit=memory_limit,
+            n_kernels=len(views.names),
         )
         for v, (name, kernel_of_view, params_of_view) in enumerate(zip(views.names, kernels, params, strict=True))
     ]

@@ -356,7 +356,9 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         return read_view_weights(self.view_weights, names, "view_weights")
 
     def _fit_kernels(self, views: Views) -> FittedViewKernels:
-        return fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False)
+        return fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=False, memory_limit=self.memory_limit
+        )
 
     def _train(self, views: Views, indices: Ints, gammas: Floats) -> _Training:
         """Solve the coupled problem on the samples trained on."""

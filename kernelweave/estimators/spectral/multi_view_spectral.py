@@ -348,6 +348,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             approximation=self.approximation,
             n_components=self.n_components,
             random_state=self.random_state,
+            memory_limit=self.memory_limit,
         )
 
     def _relax(self, op: MultiViewKernel, weights: Floats, **options: Any) -> RelaxedClusters:

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from sklearn.impute import KNNImputer, SimpleImputer
 
 from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 from kernelweave.foundation.errors import ViewError
+from kernelweave.foundation.memory import FREE, PASSING, rows_within
 
 MISSING = ("error", "drop", "mean", "median", "knn")
 #: Kernels that compare samples by the columns that both have.
@@ -25,6 +27,10 @@ COMPARE_CELLS = ("gower",)
 KEEP = "keep"
 #: Neighbours that a cell is filled from.
 FILLING_NEIGHBORS = 5
+# Bytes of a pair while neighbours are found: scikit-learn's distance, what it is corrected by, and its place in order.
+PAIR_BYTES = 40
+# Copies of the rows that are made for that: as they are kept, read, filled, and without NaN.
+FILLING_COPIES = 6
 # Two views should share at least this many samples, and this share of the smaller one.
 FEW_SHARED = 10
 SMALL_SHARE = 0.05
@@ -101,17 +107,31 @@ class CellFiller:
             return cls(kind, rows.copy())
         return cls(kind, SimpleImputer(strategy=kind).fit(rows).statistics_[None])
 
-    def filled(self, rows: Floats) -> Floats:
-        """Return the rows with their missing cells filled."""
+    def filled(self, rows: Floats, memory_limit: float | None = None) -> Floats:
+        """Return the rows with their missing cells filled; where neighbours are searched, within so many MiB."""
         if self.kind == "knn":
-            return np.asarray(KNNImputer(n_neighbors=FILLING_NEIGHBORS).fit(self.known).transform(rows))
+            with sklearn.config_context(working_memory=self._working_memory(rows, memory_limit)):
+                return np.asarray(KNNImputer(n_neighbors=FILLING_NEIGHBORS).fit(self.known).transform(rows))
         return np.where(np.isnan(rows), self.known, rows)
+
+    def _working_memory(self, rows: Floats, memory_limit: float | None) -> float:
+        """Return the MiB of distances that scikit-learn computes at a time: whole rows, at least one."""
+        usual: float = sklearn.get_config()["working_memory"]
+        if memory_limit is None:
+            return usual
+        copies = FILLING_COPIES * rows.nbytes / 2**20
+        room = max(FREE, PASSING * memory_limit, memory_limit - copies)
+        at_once = rows_within(room, PAIR_BYTES * len(self.known), len(rows))
+        return min(usual, at_once * len(self.known) * 8 / 2**20)
 
 
 def without_cells(
-    name: str, block: Array, holes: Holes, missing: str, filler: CellFiller | None
+    name: str, block: Array, holes: Holes, missing: str, filler: CellFiller | None, memory_limit: float | None = None
 ) -> tuple[Array, Bools, CellFiller | None]:
-    """Return a view without missing cells, which samples it has, and what filled it (new where ``filler`` is None)."""
+    """Return a view without missing cells, which samples it has, and what filled it (new where ``filler`` is None).
+
+    ``memory_limit`` in MiB is that of a search for neighbours that cells are filled from; None for scikit-learn's own.
+    """
     present = ~holes.absent
     if missing == KEEP or not holes.any_cell:
         return block, present, filler
@@ -133,7 +153,7 @@ def without_cells(
     if filler is None:
         filler = CellFiller.fitted(missing, block[present], name)
     filled = np.array(block, dtype=np.float64)
-    filled[present] = filler.filled(filled[present])
+    filled[present] = filler.filled(filled[present], memory_limit)
     return filled, present, filler
 
 

@@ -250,7 +250,8 @@ def views_as_seen(model: Any, X: Any, views: Any = None) -> Views:
     fillers = dict(zip(names, getattr(model, "_fillers", [None] * len(names)), strict=True))
     missing = _missing_by_view(model, names)
     chosen = [dict(zip(names, missing, strict=True)).get(name, model.missing) for name in checked.names]
-    return _without_holes(checked, chosen, [fillers.get(name) for name in checked.names], None)[0]
+    known = [fillers.get(name) for name in checked.names]
+    return _without_holes(checked, chosen, known, None, getattr(model, "memory_limit", None))[0]
 
 
 def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> Views:
@@ -308,7 +309,8 @@ def _as_observed(estimator: Any, views: Views, reset: bool) -> Views:
     # Models of older files have neither.
     fillers = [None] * len(views) if reset else getattr(estimator, "_fillers", [None] * len(views))
     known = None if reset else getattr(estimator, "observed_", None)
-    views, fillers = _without_holes(views, _missing_by_view(estimator, views.names), fillers, known)
+    limit = getattr(estimator, "memory_limit", None)
+    views, fillers = _without_holes(views, _missing_by_view(estimator, views.names), fillers, known, limit)
     if not reset:
         if views.observed is not None:
             check_new_samples(views.observed)
@@ -331,7 +333,11 @@ def _missing_by_view(estimator: Any, names: Sequence[str]) -> list[str]:
 
 
 def _without_holes(
-    views: Views, missing: Sequence[str], fillers: Sequence[CellFiller | None], known: Bools | None
+    views: Views,
+    missing: Sequence[str],
+    fillers: Sequence[CellFiller | None],
+    known: Bools | None,
+    memory_limit: float | None = None,
 ) -> tuple[Views, list[CellFiller | None]]:
     """Return the views without missing cells, with what is absent marked, and what filled the cells of each."""
     blocks = []
@@ -340,7 +346,7 @@ def _without_holes(
     for v, (name, block, filler) in enumerate(zip(views.names, views.blocks, fillers, strict=True)):
         holes = find_holes(block, None if known is None else known[:, v])
         if holes is not None:
-            block, observed[:, v], filler = without_cells(name, block, holes, missing[v], filler)
+            block, observed[:, v], filler = without_cells(name, block, holes, missing[v], filler, memory_limit)
         blocks.append(block)
         kept.append(filler)
     return Views(views.names, tuple(blocks), None if observed.all() else observed), kept

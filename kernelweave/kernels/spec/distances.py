@@ -9,11 +9,18 @@ from kernelweave.foundation.array_types import Floats, Matrix
 
 #: Metrics known to the neighbour search and to both kinds of samples.
 METRICS = ("euclidean", "manhattan", "cityblock", "cosine")
+# Rows that are compared with their rounding at a time, so that there is no second array of all distances.
+FEW_ROWS = 64
+
+
+def moves(X: Matrix, metric: str) -> bool:
+    """Return whether samples are moved: where they are dense, that leaves distances alone and removes cancellation."""
+    return not sp.issparse(X) and metric != "cosine"
 
 
 def centre(X: Matrix, metric: str) -> Floats | None:
-    """Return the mean of dense samples where moving them leaves distances alone and removes cancellation."""
-    return None if sp.issparse(X) or metric == "cosine" else X.mean(axis=0)
+    """Return the mean of samples that are moved there, None for others."""
+    return X.mean(axis=0) if moves(X, metric) else None
 
 
 def moved(X: Matrix, origin: Floats | None) -> Matrix:
@@ -25,9 +32,12 @@ def between(X: Matrix, Y: Matrix, metric: str) -> Floats:
     """Return the distances between two sets of samples as a new array."""
     if not sp.issparse(X) and metric != "cosine":
         return cdist(X, Y, "cityblock" if metric == "manhattan" else metric)
-    distances = np.array(pairwise_distances(X, Y, metric=metric))
+    distances: Floats = pairwise_distances(X, Y, metric=metric)
     if metric == "euclidean":
         # Sparse squares are differences of large numbers; what is below their rounding is zero.
-        sizes = np.asarray(X.multiply(X).sum(axis=1)).ravel()[:, None] + np.asarray(Y.multiply(Y).sum(axis=1)).ravel()
-        distances[distances * distances <= 1e-14 * sizes] = 0.0
+        of_x = np.asarray(X.multiply(X).sum(axis=1)).reshape(-1, 1)
+        of_y = np.asarray(Y.multiply(Y).sum(axis=1)).ravel()
+        for start in range(0, len(distances), FEW_ROWS):
+            part = distances[start : start + FEW_ROWS]
+            part[part * part <= 1e-14 * (of_x[start : start + FEW_ROWS] + of_y)] = 0.0
     return distances

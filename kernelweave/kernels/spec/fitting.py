@@ -28,7 +28,7 @@ from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec import bandwidths, formulas
 from kernelweave.kernels.spec.distances import METRICS
-from kernelweave.kernels.spec.neighbors import NeighborGraph
+from kernelweave.kernels.spec.neighbors import NeighborGraph, check_graph
 
 Storage = Literal["auto", "dense", "blockwise"]
 KernelSpec = str | Callable[[Array, Array], Array] | Any
@@ -253,6 +253,8 @@ def fit_kernel(
     centre_features: bool = False,
     weights: Floats | None = None,
     name: str = "X",
+    memory_limit: float = 2048,
+    n_kernels: int = 1,
 ) -> FittedKernel:
     """Fix every parameter of a kernel on the training samples ``X``.
 
@@ -265,11 +267,14 @@ def fit_kernel(
         but distances do not: for solvers that use distances alone this removes cancellation.
     weights : weights of the samples, for the rules that set a bandwidth.
     name : what errors call ``X``.
+    memory_limit : MiB for searches of neighbours and their graphs, now and for new samples.
+    n_kernels : how many kernels share the limit.
     """
     params = dict(params or {})
     X = sp.csr_array(X) if sp.issparse(X) else X
     if isinstance(kernel, str):
-        return _named(X, kernel, params, centre_features=centre_features, weights=weights, name=name)
+        context: dict[str, Any] = {"centre_features": centre_features, "weights": weights, "name": name}
+        return _named(X, kernel, params, **context, memory_limit=memory_limit, n_kernels=n_kernels)
     if hasattr(kernel, "diag") and callable(kernel) and not isinstance(kernel, type):
         _allow(params, (), "a kernel object, which carries its own parameters")
         formula: formulas.Formula = formulas.ProcessKernel(kernel)
@@ -414,9 +419,17 @@ def _intensity_histogram(X: Matrix, kernel: str, *, sigma: float = 0.7, n_intens
     return FormulaKernel(formula, formula.prepare(X))
 
 
-def _self_tuning(X: Matrix, kernel: str, *, n_neighbors: int | None = None, metric: str = "euclidean") -> FittedKernel:
+def _self_tuning(
+    X: Matrix,
+    kernel: str,
+    *,
+    n_neighbors: int | None = None,
+    metric: str = "euclidean",
+    memory_limit: float = 2048,
+    n_kernels: int = 1,
+) -> FittedKernel:
     bandwidths.one_of("metric", metric, METRICS)
-    formula = formulas.SelfTuning(X, _neighbors(X, n_neighbors, 7), metric)
+    formula = formulas.SelfTuning(X, _neighbors(X, n_neighbors, 7), metric, memory_limit / n_kernels)
     return FormulaKernel(formula, formula.prepare(X))
 
 
@@ -429,6 +442,8 @@ def _nearest_neighbors(
     weights: str = "connectivity",
     symmetrize: str = "mean",
     neighbor_search: str = "exact",
+    memory_limit: float = 2048,
+    n_kernels: int = 1,
 ) -> FittedKernel:
     bandwidths.one_of("metric", metric, METRICS)
     bandwidths.one_of("neighbor_search", neighbor_search, ("exact", "approximate"))
@@ -444,8 +459,11 @@ def _nearest_neighbors(
         "weights": weights,
         "symmetrize": symmetrize,
         "search": neighbor_search,
+        "memory_limit": memory_limit / n_kernels,
     }
-    return GraphFit(NeighborGraph(X, n_neighbors=_neighbors(X, n_neighbors, 10), **options))
+    count = _neighbors(X, n_neighbors, 10)
+    check_graph(X, count, metric, memory_limit, n_kernels)
+    return GraphFit(NeighborGraph(X, n_neighbors=count, **options))
 
 
 def _neighbors(X: Matrix, n_neighbors: int | None, usual: int) -> int:
@@ -491,6 +509,8 @@ CONTEXT: dict[Callable[..., FittedKernel], tuple[str, ...]] = {
     _sigmoid: ("weights",),
     _laplacian: ("weights",),
     _precomputed: ("name",),
+    _nearest_neighbors: ("memory_limit", "n_kernels"),
+    _self_tuning: ("memory_limit", "n_kernels"),
 }
 
 

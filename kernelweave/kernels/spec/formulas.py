@@ -19,7 +19,9 @@ from sklearn.preprocessing import normalize
 
 from kernelweave.foundation.array_types import Array, Floats, Matrix
 from kernelweave.foundation.errors import KernelError
+from kernelweave.foundation.memory import room_beside
 from kernelweave.kernels.spec import distances
+from kernelweave.kernels.spec.searches import farthest_of_nearest, mib_of
 
 
 class Formula(ABC):
@@ -292,15 +294,16 @@ class SelfTuning(Formula):
     as in Zelnik-Manor and Perona (2004); a new sample meets the same function.
     """
 
-    def __init__(self, X: Matrix, n_neighbors: int, metric: str) -> None:
+    def __init__(self, X: Matrix, n_neighbors: int, metric: str, memory_limit: float = 2048) -> None:
         self.metric = metric
+        self.memory_limit = memory_limit  # MiB, for new samples too
         self._centre = distances.centre(X, metric)
         self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(distances.moved(X, self._centre))
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return [x, s(x)]."""
         X = distances.moved(X, self._centre)
-        scale = self._index.kneighbors(X)[0][:, -1:]
+        scale = farthest_of_nearest(self._index, X, room_beside(mib_of(X), self.memory_limit))
         return sp.hstack([X, scale], format="csr") if sp.issparse(X) else np.hstack([X, scale])
 
     def tile(self, X: Matrix, Y: Matrix) -> Array:
