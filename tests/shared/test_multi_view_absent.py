@@ -1,6 +1,7 @@
 """Estimators on kernels of several views, of which some lack samples: fit, new samples, faults and saved models."""
 
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -435,3 +436,26 @@ def test_the_start_from_a_graph_cuts_the_graph_of_graph_fusion(views, monkeypatc
     fitted(CLASSES["k-means"], views, init="graph")
     fused = GraphFusionClustering(K, check_views=False, random_state=0).fit(views)
     np.testing.assert_allclose(cut[0].toarray(), fused.affinity_.toarray(), rtol=1e-9)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def peak_mib(work):
+    """Return the MiB that arrays of ``work`` took at a time, and what it returned."""
+    tracemalloc.start()
+    try:
+        result = work()
+        return tracemalloc.get_traced_memory()[1] / 2**20, result
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("init", "limit"), [("k-means++", 4), ("global_exemplars", 10)])
+def test_starts_by_averaged_distances_stay_within_the_limit(init, limit):
+    views, y = groups(n=1200)
+    X, _ = with_absent(views, rate=0.1)
+    model = MultiViewKernelKMeans(K, init=init, n_init=1, memory_limit=limit, random_state=0)
+    peak, _ = peak_mib(lambda: model.fit(X))
+    assert peak < 1.15 * limit
+    assert adjusted_rand_score(y, model.labels_) > 0.95
