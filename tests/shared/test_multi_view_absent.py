@@ -358,7 +358,7 @@ def test_a_view_in_which_present_samples_are_equal_is_refused(cls):
 
 
 def test_a_sum_that_cannot_be_stored_is_refused():
-    with pytest.raises(ParameterError, match=r"memory_limit=0.01 is too small: .* of 60 samples is stored, 0 MiB"):
+    with pytest.raises(ParameterError, match=r"memory_limit=0.01 is too small: .* 0.0275 MiB for 60 samples"):
         fitted(CLASSES["spectral"], memory_limit=0.01)
     options = {"kernel": "nearest_neighbors", "normalize": "degrees"}
     assert adjusted_rand_score(Y, fitted(CLASSES["spectral"], memory_limit=0.01, **options).labels_) > 0.9
@@ -459,3 +459,30 @@ def test_starts_by_averaged_distances_stay_within_the_limit(init, limit):
     peak, _ = peak_mib(lambda: model.fit(X))
     assert peak < 1.15 * limit
     assert adjusted_rand_score(y, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize(("limit", "normalize"), [(60, True), (26, True), (26, "degrees")])
+def test_the_averaged_sum_of_kernels_is_the_only_matrix_besides_stored_kernels(limit, normalize):
+    views, y = groups(n=1500)  # a matrix takes 17 MiB
+    X, _ = with_absent(views[:2], rate=0.1)
+    model = MultiViewSpectralClustering(K, normalize=normalize, n_init=1, max_iter=3, memory_limit=limit)
+    peak, _ = peak_mib(lambda: model.set_params(random_state=0).fit(X))
+    assert peak < 1.15 * limit
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+
+
+def test_sums_that_do_not_fit_are_refused_before_anything_is_stored():
+    views, _ = groups(n=1500)
+    X, _ = with_absent(views, rate=0.1)
+    model = MultiViewSpectralClustering(K, memory_limit=10, random_state=0)
+
+    def refused(rows):
+        with pytest.raises(ParameterError, match=r"fit on a part of the samples .*: [\d,]+ samples would fit") as error:
+            model.fit([view[:rows] for view in X])
+        return int(re.search(r"([\d,]+) samples would fit", str(error.value)).group(1).replace(",", ""))
+
+    peak, fitting = peak_mib(lambda: refused(1500))
+    assert peak < 1
+    peak, _ = peak_mib(lambda: model.fit([view[:fitting] for view in X]))
+    assert peak < 11.5
+    assert refused(fitting + 1) == fitting

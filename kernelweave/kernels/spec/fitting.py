@@ -245,6 +245,13 @@ class NystroemFeatures:
         return np.asarray(K @ self.normalization.T)
 
 
+def is_graph_of(X: Any, kernel: Any) -> bool:
+    """Whether a kernel specification makes a graph of samples, which can be said before it is fitted."""
+    if not isinstance(kernel, str):
+        return False
+    return KERNELS.get(kernel, (None,))[0] is _nearest_neighbors or (kernel == "precomputed" and sp.issparse(X))
+
+
 def fit_kernel(
     X: Matrix,
     kernel: KernelSpec = "rbf",
