@@ -486,3 +486,39 @@ def test_sums_that_do_not_fit_are_refused_before_anything_is_stored():
     peak, _ = peak_mib(lambda: model.fit([view[:fitting] for view in X]))
     assert peak < 11.5
     assert refused(fitting + 1) == fitting
+
+
+def kernels_with_absent(n, dtype=np.float64):
+    """Return two kernel matrices, rows and columns of absent samples NaN, and the groups."""
+    views, y = groups(n=n)
+    matrices = []
+    for v, X in enumerate(views[:2]):
+        matrix = rbf_kernel(X, gamma=0.05).astype(dtype)
+        gone = np.arange(n) % 20 == v
+        matrix[gone] = np.nan
+        matrix[:, gone] = np.nan
+        matrices.append(matrix)
+    return matrices, y
+
+
+@pytest.mark.parametrize(("init", "n", "limit"), [("graph", 1300, 20), ("k-means++", 900, 5)])
+def test_kernel_matrices_that_lack_samples_are_not_copied_beyond_the_limit(init, n, limit):
+    X, y = kernels_with_absent(n)
+    given = sum(matrix.nbytes for matrix in X) / 2**20
+    model = MultiViewKernelKMeans(K, kernel="precomputed", init=init, n_init=1, memory_limit=limit, random_state=0)
+    peak, _ = peak_mib(lambda: model.fit(X))
+    assert peak < 0.15 * given + 1.15 * limit
+    copied = model.labels_
+    assert adjusted_rand_score(copied, model.set_params(memory_limit=2048).fit(X).labels_) == 1.0
+    assert adjusted_rand_score(copied, y) > 0.95
+
+
+def test_sums_of_kernel_matrices_are_refused_before_they_are_copied():
+    X, _ = kernels_with_absent(900)
+    given = sum(matrix.nbytes for matrix in X) / 2**20
+
+    def refused():
+        with pytest.raises(ParameterError, match="samples would fit"):
+            MultiViewSpectralClustering(K, kernel="precomputed", memory_limit=2).fit(X)
+
+    assert peak_mib(refused)[0] < 0.15 * given + 1.15 * 2
