@@ -33,6 +33,11 @@ class PartKernel(KernelOperator):
         return True
 
     @property
+    def reads_a_matrix(self) -> bool:
+        """True: the one it is a part of."""
+        return True
+
+    @property
     def largest_is_known(self) -> bool:
         """True: the check found it."""
         return True

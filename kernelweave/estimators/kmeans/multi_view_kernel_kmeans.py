@@ -278,6 +278,7 @@ array of shape (n_samples,), default="global_fast"
         self.verbose = verbose
 
     _takes_absent = True
+    _keeps_float32 = True
     _takes_blocks = True
     _takes_device = True
     _compares_by_kernel = True

@@ -262,6 +262,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self.verbose = verbose
 
     _takes_absent = True
+    _keeps_float32 = True
     _takes_device = True
     _compares_by_kernel = True
 

@@ -30,7 +30,6 @@ from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.transforms import ScaledKernel, TwoSidedKernel
 from kernelweave.partitions.views import without_rounding
 from kernelweave.solvers.graph.fusion import Background, Overlap
 from kernelweave.solvers.shared.view_weights import best_view_weights, start_of_weights
@@ -44,7 +43,6 @@ ROUGH = 1e-4
 NO_DIRECTION = 1e-10
 # A copy of the averaged sum, and one that is decomposed.
 DECOMPOSED = 2
-SCALED = (ScaledKernel, TwoSidedKernel)
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,7 @@ def _parts(operators: Sequence[KernelOperator], room: float) -> list[KernelOpera
             parts.append(DenseKernel(matrix, backend=op.backend))
         elif not isinstance(op.diag(), np.ndarray):
             parts.append(DenseKernel(op.columns(np.arange(op.n_samples)), backend=op.backend))
-        elif isinstance(op, SCALED) and op.base.stored_matrix() is not None:
+        elif op.reads_a_matrix:
             parts.append(op)  # read as it is; what it is scaled by is multiplied in for every sum
         elif matrices_mib(1, op.n_samples) <= room:
             parts.append(_filled(op))
@@ -249,7 +247,8 @@ class ObservedSpectrum:
     def _stored(self, coefficients: Floats, shares: Floats) -> DenseKernel:
         backend = self._parts[0].backend
         factors = np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
-        matrices = [part.K if isinstance(part, DenseKernel) else _RowsOf(part) for part in self._parts]
+        stored = [part.stored_matrix() for part in self._parts]
+        matrices = [_RowsOf(K) if matrix is None else matrix for K, matrix in zip(self._parts, stored, strict=True)]
         samples = [backend.labels(known) for known in self._views.samples]
         pattern = backend.labels(self._overlap.pattern)
         return DenseKernel(backend.sum_of_pairs(matrices, samples, coefficients, pattern, factors), backend=backend)
