@@ -41,8 +41,11 @@ SEQUENTIAL_ROWS = 4096
 GAIN_ROWS = 256
 # Rows looked at together for asymmetry.
 MIRRORED_ROWS = 128
-# Rows of a sum of kernels that are made together: they stay near the caches.
+# Rows of a sum of kernels that are made together: they stay near the caches. They are at most this share of the sum,
+# beside which they lie, unless they are of so few entries that it does not matter.
 PAIR_ROWS = 256
+PAIR_SHARE = 1 / 64
+FEW_PAIRS = 2**15
 # With fewer samples than this a kernel matrix is decomposed as a whole.
 DIRECT_LIMIT = 1200
 # Digits to which gains and distances are compared: equal ones then keep the order of the samples.
@@ -434,19 +437,21 @@ class HostBackend:
     ) -> Floats:
         """Return the weighted sum of kernels, each among its samples, some rows at a time."""
         n = len(pattern)
+        step = _pair_rows(n)
         total = np.zeros((n, n))
         for K, known, c in zip(kernels, samples, coefficients.tolist(), strict=True):
-            for lo in range(0, len(known) if c != 0.0 else 0, PAIR_ROWS):
-                rows = slice(lo, lo + PAIR_ROWS)
+            for lo in range(0, len(known) if c != 0.0 else 0, step):
+                rows = slice(lo, lo + step)
                 total[np.ix_(known[rows], known)] += c * K[rows].astype(np.float64, copy=False)
-        for lo in range(0, n, PAIR_ROWS):
-            total[lo : lo + PAIR_ROWS] *= factors[np.ix_(pattern[lo : lo + PAIR_ROWS], pattern)]
+        for lo in range(0, n, step):
+            total[lo : lo + step] *= factors[np.ix_(pattern[lo : lo + step], pattern)]
         return total
 
     def add_to_pairs(self, K: Floats, pattern: Ints, values: Floats) -> None:
         """Add values of pairs of patterns, some rows at a time."""
-        for lo in range(0, len(K), PAIR_ROWS):
-            K[lo : lo + PAIR_ROWS] += values[np.ix_(pattern[lo : lo + PAIR_ROWS], pattern)]
+        step = _pair_rows(len(K))
+        for lo in range(0, len(K), step):
+            K[lo : lo + step] += values[np.ix_(pattern[lo : lo + step], pattern)]
 
     # Cluster sums
 
@@ -738,6 +743,11 @@ class HostBackend:
 def indices(index: Index, n: int) -> Ints:
     """Return a slice or an integer array as integers below ``n``."""
     return np.arange(n)[index] if isinstance(index, slice) else np.asarray(index, dtype=np.intp)
+
+
+def _pair_rows(n: int) -> int:
+    """Return how many rows of a sum of kernels of n samples are made together."""
+    return min(PAIR_ROWS, max(1, int(PAIR_SHARE * n), FEW_PAIRS // max(1, n)))
 
 
 def _least(leads: list[object]) -> float:

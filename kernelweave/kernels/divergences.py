@@ -344,9 +344,9 @@ def fit_divergence(
 
 def check_divergences(D: Array, label: str) -> None:
     """Raise where a matrix cannot hold divergences; infinite ones are allowed."""
-    bad = np.argwhere(np.isnan(D) | (D < 0))
-    if len(bad):
-        i, j = bad[0]
+    lowest = float(D.min()) if D.size else 0.0  # NaN where there is one
+    if not lowest >= 0:
+        i, j = np.argwhere(np.isnan(D) | (D < 0))[0]
         raise ParameterError(
             f"{label}[{i}, {j}] = {D[i, j]}: divergences must be non-negative and not NaN. Use inf where a component "
             "leaves no probability to a sample."

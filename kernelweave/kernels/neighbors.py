@@ -17,7 +17,7 @@ Source      of the rounds: W. Dong, C. Moses and K. Li, Efficient k-nearest neig
             similarity measures, WWW 2011. Here all rows take a step at once: no thread sees what another one writes
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass
@@ -46,6 +46,8 @@ CELL_TILE_ROWS = 256
 SPARSE_ROWS = 500
 # Most entries of a tile of dense products; among so many rows tiles have fewer.
 TILE_ENTRIES = 2**25
+# Entries of a matrix of distances that are sorted together.
+ENTRIES_HELD = 2**17
 # Rows that an index is asked about at a time.
 ASKED_ROWS = 4096
 # Squared distances that differ by no more than this share of a row's squared length are equal: rounding of products.
@@ -194,14 +196,18 @@ def nearest_known(Z: Matrix, known: Matrix, m: int) -> Neighbors:
     return _dense_neighbors(Z, known, min(m, len(known)))
 
 
-def nearest_by_distances(D: Floats, m: int) -> Neighbors:
-    """Return the m nearest other samples from a matrix of distances."""
-    n = len(D)
+def nearest_by_distances(rows_of: Callable[[slice], Floats], n: int, m: int) -> Neighbors:
+    """Return the m nearest other ones of n samples from their rows of a matrix of distances, some at a time."""
     indices = np.empty((n, min(m, n - 1)), dtype=np.intp)
-    for i in range(n):
-        order = np.argsort(D[i], kind="stable")
-        indices[i] = order[order != i][: indices.shape[1]]
-    return Neighbors(indices, np.take_along_axis(D, indices, axis=1))
+    distances = np.empty(indices.shape)
+    step = max(1, ENTRIES_HELD // max(1, n))
+    for start in range(0, n, step):
+        D = rows_of(slice(start, min(start + step, n)))
+        for i, row in enumerate(D, start):
+            order = np.argsort(row, kind="stable")
+            indices[i] = order[order != i][: indices.shape[1]]
+            distances[i] = row[indices[i]]
+    return Neighbors(indices, distances)
 
 
 def self_tuned_edges(neighbors: Neighbors, radii: Floats, shape: tuple[int, int]) -> sp.csr_array:

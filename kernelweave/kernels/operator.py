@@ -66,6 +66,11 @@ class KernelOperator(ABC):
         return False
 
     @property
+    def reads_a_matrix(self) -> bool:
+        """Whether blocks are read from a stored matrix, as it is or scaled."""
+        return self.stored_matrix() is not None
+
+    @property
     def rank_bound(self) -> int:
         """A bound on the rank, known without reading values; where it is below n, ``gram_factor`` is cheap."""
         return self.shape[0]

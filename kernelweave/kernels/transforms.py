@@ -39,6 +39,11 @@ class ScaledKernel(KernelOperator):
         return ScaledKernel(new, self.factor)
 
     @property
+    def reads_a_matrix(self) -> bool:
+        """Whether the base does."""
+        return self.base.reads_a_matrix
+
+    @property
     def recomputed(self) -> bool:
         """Whether those of the base are."""
         return self.base.recomputed
@@ -236,6 +241,11 @@ class TwoSidedKernel(KernelOperator):
         self.psd = base.psd
         self.row_scale = row_scale
         self.column_scale = column_scale
+
+    @property
+    def reads_a_matrix(self) -> bool:
+        """Whether the base does."""
+        return self.base.reads_a_matrix
 
     @property
     def recomputed(self) -> bool:

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
 from kernelweave import KernelError, ParameterError
-from kernelweave.estimators.comparators.distances import ROWS, check_distance_matrix, measured_among
+from kernelweave.estimators.comparators.distances import ROWS, check_distance_matrix, given_distances, measured_among
 
 X = np.random.default_rng(0).normal(size=(ROWS + 90, 3))
 
@@ -53,4 +53,6 @@ def test_the_diagonal_and_negative_values_are_checked():
         check_distance_matrix(-pairwise_distances(X[:3]), square=True)
     almost = np.array([[0.0, -1e-14], [-1e-14, 0.0]])
     almost = np.block([[almost, np.ones((2, 2))], [np.ones((2, 2)), almost]])
-    assert check_distance_matrix(almost, square=True).min() == 0.0
+    check_distance_matrix(almost, square=True)
+    assert given_distances(almost[:2]).min() == 0.0
+    assert given_distances(almost[:2].astype(np.float32)).dtype == np.float64

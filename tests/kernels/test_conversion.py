@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave.foundation.errors import KernelError
+from kernelweave.kernels import checks
+from kernelweave.kernels.checks import check_kernel_part
 from kernelweave.kernels.conversion import as_operator
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
@@ -133,6 +135,27 @@ def test_faults_are_found_however_the_matrix_lies_in_memory(place, lay, dtype):
     K[place] = np.nan
     with pytest.raises(KernelError, match=rf"K holds NaN or infinity at row {i}, column {j}\."):
         as_operator(lay(K))
+
+
+@pytest.mark.parametrize("held", [2**17, 1000])
+@pytest.mark.parametrize("place", [(1, 3), (3, 1), (5, 291), (291, 5), (291, 131)])
+def test_faults_are_found_in_a_part_of_a_matrix_and_nowhere_else(place, held, monkeypatch):
+    monkeypatch.setattr(checks, "CHECKED_ENTRIES", held)
+    K = np.ones((300, 300))
+    K[::2] = np.nan
+    K[:, ::2] = np.inf
+    K[7, 9] = K[9, 7] = -2.0
+    samples = np.arange(1, 300, 2)
+    assert check_kernel_part(K, samples) == 2.0
+    i, j = place
+    K[place] += 1.0
+    with pytest.raises(KernelError, match=rf"X is not symmetric: X\[({i}, {j}|{j}, {i})\]"):
+        check_kernel_part(K, samples)
+    K[place] = np.nan
+    with pytest.raises(KernelError, match=rf"X holds NaN or infinity at row {i}, column {j}\."):
+        check_kernel_part(K, samples)
+    with pytest.raises(KernelError, match="must be a square kernel matrix"):
+        check_kernel_part(K[:, 1:], samples)
 
 
 @pytest.mark.parametrize("form", SPARSE_FORMATS)

@@ -266,10 +266,10 @@ def test_new_samples_have_the_nearest_training_samples_and_may_equal_one():
 def test_neighbours_by_a_matrix_of_distances_are_those_of_the_samples():
     X = GRID[::2]
     wanted, distances = others_plainly(X, 6)
-    near = nearest_by_distances(pairwise_distances(X), 6)
+    near = nearest_by_distances(pairwise_distances(X).__getitem__, len(X), 6)
     np.testing.assert_allclose(near.distances, distances)
     D = np.round(np.square(pairwise_distances(X)))  # whole numbers: ties are equal
-    np.testing.assert_array_equal(nearest_by_distances(D, 6).indices, wanted)
+    np.testing.assert_array_equal(nearest_by_distances(D.__getitem__, len(D), 6).indices, wanted)
 
 
 # --- sparse rows

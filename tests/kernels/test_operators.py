@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from kernelweave.backends import get_backend, host
+from kernelweave.backends.tiling import tiling_within
 from kernelweave.foundation.errors import KernelError
 from kernelweave.kernels import operator
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.dense import DenseCross, DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
+from kernelweave.kernels.part import PartKernel
 from kernelweave.kernels.spec import formulas
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.transforms import (
@@ -102,6 +104,17 @@ class TestDenseKernelOnDisk(OperatorContract):
         K = gaussian(X, X)
         K.tofile(path := next(self.files))
         return DenseKernel(np.memmap(path, dtype=np.float64, mode="r", shape=K.shape))  # read-only
+
+    def dense(self, X):
+        return gaussian(X, X)
+
+
+class TestPartOfAMatrix(OperatorContract):
+    def make(self, X):
+        places = 1 + 2 * np.arange(len(X))  # every other sample is absent
+        K = np.full((2 * len(X) + 1,) * 2, np.nan)
+        K[np.ix_(places, places)] = self.dense(X)
+        return PartKernel(K, places, largest=float(np.abs(self.dense(X)).max()), tiling=tiling_within(0.0))
 
     def dense(self, X):
         return gaussian(X, X)

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
-from kernelweave.kernels.observed_views import ObservedViews
+from kernelweave.kernels.observed_views import AveragedDistances, ObservedViews
 from kernelweave.kernels.transforms import ScaledKernel
 from kernelweave.kernels.weighted_sum import composite
 from kernelweave.partitions.observed import ObservedPartition
 from kernelweave.solvers.kmeans.masked_multi_view import (
-    averaged_distances,
     extended_observed_labels,
     masked_multi_view_kernel_kmeans,
 )
@@ -287,12 +286,33 @@ def test_moves_that_do_not_lower_the_objective_are_undone():
 def test_averaged_distances_are_those_of_common_views_and_their_mean_elsewhere():
     features = [np.array([[0.0], [1.0], [3.0]]), np.array([[0.0], [5.0], [7.0]])]
     mask = np.array([[1, 1], [1, 0], [0, 1]], dtype=bool)
-    near = averaged_distances(observed(features, mask), np.array([1.0, 3.0]))
+    near = AveragedDistances(observed(features, mask), np.array([1.0, 3.0]))
     D = -2.0 * near.block(slice(None), slice(None))
     # (0, 1) is in view 0, (0, 2) in view 1, (1, 2) in none: the mean over all known ordered pairs, weighted, is
     # (2 * 1 * 1 + 2 * 3 * 49) / (4 * 1 + 4 * 3).
     np.testing.assert_allclose(D, [[0, 1, 49], [1, 0, 296 / 16], [49, 296 / 16, 0]])
     np.testing.assert_allclose(near.diag(), 0.0)
+
+
+def test_averaged_distances_are_the_same_stored_or_computed_again_some_rows_at_a_time():
+    rng = np.random.default_rng(0)
+    mask = np.ones((30, 3), dtype=bool)
+    mask[::5, 0] = False
+    mask[1::5, 1:] = False  # these have no view in common with those before
+    views = observed([rng.normal(size=(30, d)) for d in (2, 3, 4)], mask)
+    chosen = np.flatnonzero(rng.random(30) < 0.8)
+    coefficients = np.array([0.2, 0.5, 0.3])
+    stored = AveragedDistances(views, coefficients).stored()
+    part = stored.block(chosen, chosen)
+    computed = AveragedDistances(views, coefficients, chosen, held=70)
+    near = computed.stored()
+    known = (mask[chosen] @ mask[chosen].T) > 0
+    np.testing.assert_allclose(near.K[known], part[known])
+    assert not known.all()
+    np.testing.assert_allclose(near.K[~known], near.K[~known][0])
+    np.testing.assert_allclose(computed.block(slice(None), np.array([3, 1])), near.K[:, [3, 1]])
+    np.testing.assert_allclose(computed.matmat(np.eye(len(chosen))), near.K)
+    assert computed.scale() == pytest.approx(near.scale())
 
 
 def test_samples_beside_the_chosen_ones_begin_where_they_cost_least():

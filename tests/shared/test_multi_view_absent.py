@@ -1,6 +1,7 @@
 """Estimators on kernels of several views, of which some lack samples: fit, new samples, faults and saved models."""
 
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -357,7 +358,7 @@ def test_a_view_in_which_present_samples_are_equal_is_refused(cls):
 
 
 def test_a_sum_that_cannot_be_stored_is_refused():
-    with pytest.raises(ParameterError, match=r"memory_limit=0.01 is too small: .* of 60 samples is stored, 0 MiB"):
+    with pytest.raises(ParameterError, match=r"memory_limit=0.01 is too small: .* 0.0275 MiB for 60 samples"):
         fitted(CLASSES["spectral"], memory_limit=0.01)
     options = {"kernel": "nearest_neighbors", "normalize": "degrees"}
     assert adjusted_rand_score(Y, fitted(CLASSES["spectral"], memory_limit=0.01, **options).labels_) > 0.9
@@ -435,3 +436,89 @@ def test_the_start_from_a_graph_cuts_the_graph_of_graph_fusion(views, monkeypatc
     fitted(CLASSES["k-means"], views, init="graph")
     fused = GraphFusionClustering(K, check_views=False, random_state=0).fit(views)
     np.testing.assert_allclose(cut[0].toarray(), fused.affinity_.toarray(), rtol=1e-9)
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def peak_mib(work):
+    """Return the MiB that arrays of ``work`` took at a time, and what it returned."""
+    tracemalloc.start()
+    try:
+        result = work()
+        return tracemalloc.get_traced_memory()[1] / 2**20, result
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("init", "limit"), [("k-means++", 4), ("global_exemplars", 10)])
+def test_starts_by_averaged_distances_stay_within_the_limit(init, limit):
+    views, y = groups(n=1200)
+    X, _ = with_absent(views, rate=0.1)
+    model = MultiViewKernelKMeans(K, init=init, n_init=1, memory_limit=limit, random_state=0)
+    peak, _ = peak_mib(lambda: model.fit(X))
+    assert peak < 1.15 * limit
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize(("limit", "normalize"), [(60, True), (26, True), (26, "degrees")])
+def test_the_averaged_sum_of_kernels_is_the_only_matrix_besides_stored_kernels(limit, normalize):
+    views, y = groups(n=1500)  # a matrix takes 17 MiB
+    X, _ = with_absent(views[:2], rate=0.1)
+    model = MultiViewSpectralClustering(K, normalize=normalize, n_init=1, max_iter=3, memory_limit=limit)
+    peak, _ = peak_mib(lambda: model.set_params(random_state=0).fit(X))
+    assert peak < 1.15 * limit
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+
+
+def test_sums_that_do_not_fit_are_refused_before_anything_is_stored():
+    views, _ = groups(n=1500)
+    X, _ = with_absent(views, rate=0.1)
+    model = MultiViewSpectralClustering(K, memory_limit=10, random_state=0)
+
+    def refused(rows):
+        with pytest.raises(ParameterError, match=r"fit on a part of the samples .*: [\d,]+ samples would fit") as error:
+            model.fit([view[:rows] for view in X])
+        return int(re.search(r"([\d,]+) samples would fit", str(error.value)).group(1).replace(",", ""))
+
+    peak, fitting = peak_mib(lambda: refused(1500))
+    assert peak < 1
+    peak, _ = peak_mib(lambda: model.fit([view[:fitting] for view in X]))
+    assert peak < 11.5
+    assert refused(fitting + 1) == fitting
+
+
+def kernels_with_absent(n, dtype=np.float64):
+    """Return two kernel matrices, rows and columns of absent samples NaN, and the groups."""
+    views, y = groups(n=n)
+    matrices = []
+    for v, X in enumerate(views[:2]):
+        matrix = rbf_kernel(X, gamma=0.05).astype(dtype)
+        gone = np.arange(n) % 20 == v
+        matrix[gone] = np.nan
+        matrix[:, gone] = np.nan
+        matrices.append(matrix)
+    return matrices, y
+
+
+@pytest.mark.parametrize(("init", "n", "limit"), [("graph", 1300, 20), ("k-means++", 900, 5)])
+def test_kernel_matrices_that_lack_samples_are_not_copied_beyond_the_limit(init, n, limit):
+    X, y = kernels_with_absent(n)
+    given = sum(matrix.nbytes for matrix in X) / 2**20
+    model = MultiViewKernelKMeans(K, kernel="precomputed", init=init, n_init=1, memory_limit=limit, random_state=0)
+    peak, _ = peak_mib(lambda: model.fit(X))
+    assert peak < 0.15 * given + 1.15 * limit
+    copied = model.labels_
+    assert adjusted_rand_score(copied, model.set_params(memory_limit=2048).fit(X).labels_) == 1.0
+    assert adjusted_rand_score(copied, y) > 0.95
+
+
+def test_sums_of_kernel_matrices_are_refused_before_they_are_copied():
+    X, _ = kernels_with_absent(900)
+    given = sum(matrix.nbytes for matrix in X) / 2**20
+
+    def refused():
+        with pytest.raises(ParameterError, match="samples would fit"):
+            MultiViewSpectralClustering(K, kernel="precomputed", memory_limit=2).fit(X)
+
+    assert peak_mib(refused)[0] < 0.15 * given + 1.15 * 2

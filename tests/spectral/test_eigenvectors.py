@@ -1,5 +1,6 @@
 """Leading eigenvectors of weighted sums of kernels: both ways against the full decomposition of the plain matrix."""
 
+import tracemalloc
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -514,3 +515,14 @@ def test_without_room_the_sum_is_applied_view_by_view_and_gives_the_same_pairs()
     assert 0.0 < cramped.residual <= 1e-9
     np.testing.assert_allclose(cramped.values, roomy.values, rtol=1e-8)
     np.testing.assert_allclose(cramped.traces, roomy.traces, rtol=1e-6)
+
+
+def test_a_restart_leaves_the_bases_before_it_behind():
+    n = 3000
+    diagonal = np.linspace(0.99, 1.0, n)[:, None]  # values so close that no restart is the last one
+    tracemalloc.start()
+    module.leading_vectors(lambda block: diagonal * block, n, 4, 1e-12, restarts=3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    basis = module.DEPTH * (4 + module.GUARD) * n * 8
+    assert peak < 3.5 * basis  # the basis, its image, and what a restart goes on from

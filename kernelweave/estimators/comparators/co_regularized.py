@@ -148,6 +148,7 @@ class CoRegularizedSpectralClustering(Clusterer):
     }
 
     _takes_absent = True
+    _keeps_float32 = True
 
     def __init__(
         self,

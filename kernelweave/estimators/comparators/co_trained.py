@@ -153,6 +153,8 @@ class CoTrainedSpectralClustering(Clusterer):
         self.random_state = random_state
         self.verbose = verbose
 
+    _keeps_float32 = True
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> "CoTrainedSpectralClustering":
         """Cluster the samples.

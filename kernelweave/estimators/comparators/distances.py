@@ -69,8 +69,8 @@ def measured_among(X: Matrix, metric: Any, params: Mapping[str, Any] | None = No
     return D
 
 
-def check_distance_matrix(D: Array, *, square: bool) -> Floats:
-    """Return precomputed distances as float64; those among the training samples must be ``square`` and symmetric."""
+def check_distance_matrix(D: Array, *, square: bool) -> None:
+    """Raise for values that are not distances; those among the training samples must be ``square`` and symmetric."""
     if square and D.shape[0] != D.shape[1]:
         raise KernelError(
             f"X must be a square matrix of distances, one row and one column per sample; its shape is {D.shape}. Pass "
@@ -93,8 +93,11 @@ def check_distance_matrix(D: Array, *, square: bool) -> Floats:
         on = np.flatnonzero(np.abs(np.diag(D)) > allowed)
         if len(on):
             _raise_for(D, on[0], on[0], "on the diagonal; a sample has distance 0 to itself")
-    D = np.asarray(D, dtype=np.float64)
-    return np.maximum(D, 0.0) if lowest < 0 else D  # what rounding left below zero
+
+
+def given_distances(D: Array) -> Floats:
+    """Return some rows or columns of a checked matrix as float64, without what rounding left below zero."""
+    return np.maximum(D, 0.0, dtype=np.float64)
 
 
 def _raise_for(D: Array, i: int, j: int, why: str) -> None:

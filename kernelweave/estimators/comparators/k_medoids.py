@@ -14,6 +14,7 @@ from kernelweave.estimators.comparators.distances import (
     ROWS,
     SPARSE_METRICS,
     check_distance_matrix,
+    given_distances,
     measured,
     measured_among,
 )
@@ -59,7 +60,7 @@ class MedoidModel:
     def distances(self, X: Matrix) -> Floats:
         """Return the distances to the medoids of samples, or of rows of distances to all training samples."""
         if self.centers is None:
-            return np.array(X[:, self.indices])
+            return given_distances(X[:, self.indices])
         if sp.issparse(X) != sp.issparse(self.centers):
             X = X.toarray() if sp.issparse(X) else sp.csr_array(X)
         return measured(X, self.centers, self.metric, self.metric_params)
@@ -264,13 +265,15 @@ class KMedoids(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         dense = not (isinstance(self.metric, str) and self.metric in SPARSE_METRICS)
         given = self._is_precomputed
         X = read_samples(self, X, reset=reset, keep_float32=given, dense=dense, features=not given)
-        return check_distance_matrix(X, square=reset) if self._is_precomputed else X
+        if given:
+            check_distance_matrix(X, square=reset)
+        return X
 
     def _distances(self, X: Matrix) -> Callable[[Ints], Floats]:
         """Return the function that gives the distances of some samples to all."""
         n = X.shape[0]
         if self._is_precomputed:
-            return lambda chosen: X[chosen]
+            return lambda chosen: given_distances(X[chosen])
         if matrices_mib(1, n) <= self.memory_limit:
             rows = rows_within(self._room(n), ROWS_HELD * 8 * n, ROWS)
             D = measured_among(X, self.metric, self.metric_params, rows)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import KernelError, ParameterError
 from kernelweave.inputs import Views, absent_rows, as_edges, per_view, takes_missing_cells
-from kernelweave.kernels.checks import check_kernel_matrix
+from kernelweave.kernels.checks import check_kernel_matrix, check_kernel_part
 from kernelweave.kernels.neighbors import (
     EXACT_LIMIT,
     Neighbors,
@@ -179,13 +179,17 @@ def of_present(views: Views, view: int, kind: str) -> Matrix:
     if views.observed is None:
         return block
     there = views.present(view)
-    return block[there][:, there] if kind in ("kernel", "graph") else block[there]
+    if kind not in ("kernel", "graph"):
+        return block[there]
+    return block[there][:, there] if sp.issparse(block) else block[np.ix_(there, there)]
 
 
 def check_pairs(views: Views, types: Sequence[ViewType]) -> None:
     """Raise KernelError unless kernels and graphs are square and symmetric; whole, so that messages name their rows."""
     for v, (name, kind) in enumerate(zip(views.names, types, strict=True)):
-        if kind == "kernel":
+        if kind == "kernel" and views.observed is not None and not sp.issparse(views.blocks[v]):
+            check_kernel_part(views.blocks[v], views.present(v), f"view {name!r}")
+        elif kind == "kernel":
             check_kernel_matrix(of_present(views, v, kind), f"view {name!r}")
         elif kind == "graph":
             as_edges(of_present(views, v, kind), f"view {name!r}")
@@ -252,14 +256,19 @@ def _fit_view(
 ) -> _Rows | tuple[FusionView, sp.csr_array, float]:
     """Return the rows of a view that are compared; of a kernel or graph the view, its graph and the share."""
     n = views.n_samples
-    block = of_present(views, position, kind)
     there = None if views.observed is None else views.present(position)
+    block = views.blocks[position]
+    if kind == "kernel" and not sp.issparse(block):
+        known = np.arange(n) if there is None else there
+        kernel, graph = _fit_kernel(block, known, neighborhood_sizes(len(known), n_clusters, kind, search.n_neighbors))
+        return replace(kernel, samples=there), _spread(graph, known, known, (n, n)), 1.0
+    block = of_present(views, position, kind)
     if kind == "graph":
         links = as_edges(block, f"view {views.names[position]!r}")
         return LinkedView(1.0, there), links if there is None else _spread(links, there, there, (n, n)), np.nan
     sizes = neighborhood_sizes(block.shape[0], n_clusters, kind, search.n_neighbors)
     if kind == "kernel":
-        kernel, graph = _fit_kernel(block, sizes)
+        kernel, graph = _fit_kernel(block.toarray(), np.arange(block.shape[0]), sizes)
         return replace(kernel, samples=there), graph if there is None else _spread(graph, there, there, (n, n)), 1.0
     samples = present_rows(block, kind)
     if len(samples) < 2:
@@ -329,11 +338,15 @@ def _spread(A: sp.csr_array, rows: Ints, columns: Ints | None, shape: tuple[int,
     return sp.csr_array((edges.data, (rows[edges.row], ends)), shape=shape)
 
 
-def _fit_kernel(K: Matrix, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_array]:
-    K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
-    diag = np.ascontiguousarray(np.diagonal(K))
-    D = np.sqrt(np.maximum(diag[:, None] + diag - 2.0 * K, 0.0))
-    near = nearest_by_distances(D, max(sizes))
+def _fit_kernel(K: Floats, samples: Ints, sizes: tuple[int, ...]) -> tuple[KernelView, sp.csr_array]:
+    """Return the view of some samples of a kernel matrix, which is read some rows at a time, and its graph."""
+    diag = np.asarray(K[samples, samples], dtype=np.float64)
+
+    def distances(rows: slice) -> Floats:
+        products = np.asarray(K[np.ix_(samples[rows], samples)], dtype=np.float64)
+        return np.sqrt(np.maximum(diag[rows, None] + diag - 2.0 * products, 0.0))
+
+    near = nearest_by_distances(distances, len(samples), max(sizes))
     return KernelView(diag, sizes, np.stack([near.first(m).radii for m in sizes])), mean_graph([near], sizes)
 
 

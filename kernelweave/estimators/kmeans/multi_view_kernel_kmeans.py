@@ -36,21 +36,20 @@ from kernelweave.estimators.shared.view_weights import (
 )
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.checkpoints import NOTHING, Keeper
-from kernelweave.foundation.memory import PASSING
+from kernelweave.foundation.memory import PASSING, matrices_mib
 from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views, check_cluster_count, read_labels, read_views, read_weights, takes_missing_cells
 from kernelweave.kernels.dense import DenseCross, DenseKernel
-from kernelweave.kernels.observed_views import ObservedViews
-from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.observed_views import AveragedDistances, ObservedViews
+from kernelweave.kernels.operator import KernelOperator, entries_within
 from kernelweave.kernels.spec.fitting import Storage
 from kernelweave.kernels.weighted_sum import MultiViewKernel, merged_graph
 from kernelweave.solvers.kmeans.global_search import global_kernel_kmeans
 from kernelweave.solvers.kmeans.kernel_kmeans import Descent, kernel_kmeans
 from kernelweave.solvers.kmeans.masked_multi_view import (
-    averaged_distances,
     extended_observed_labels,
     masked_multi_view_kernel_kmeans,
 )
@@ -279,6 +278,7 @@ array of shape (n_samples,), default="global_fast"
         self.verbose = verbose
 
     _takes_absent = True
+    _keeps_float32 = True
     _takes_blocks = True
     _takes_device = True
     _compares_by_kernel = True
@@ -507,7 +507,8 @@ array of shape (n_samples,), default="global_fast"
             lambda chosen, *how: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, *how),
             weights,
         )
-        best = best_of(self._observed_runs(among, views, weights, start, p, X, y))
+        room = max(kernels.room, PASSING * self.memory_limit)  # a search among few samples is better than none
+        best = best_of(self._observed_runs(among, views, weights, start, p, room, X, y))
         prices = best.view_weights**p.power / among.totals(weights)
         self._model = ObservedCenters(
             kernels.new_samples, among.observed, best.labels, weights, prices, best.view_norms
@@ -517,14 +518,22 @@ array of shape (n_samples,), default="global_fast"
         warn_if_clusters_follow_absence(best.labels, views.observed, 0)
 
     def _observed_runs(
-        self, among: ObservedViews, views: Views, weights: Floats, first: StartWeights, p: Exponent, X: Any, y: Any
+        self,
+        among: ObservedViews,
+        views: Views,
+        weights: Floats,
+        first: StartWeights,
+        p: Exponent,
+        room: float,
+        X: Any,
+        y: Any,
     ) -> Iterator[MultiViewDescent]:
         """Return one descent per start."""
         options = self._options(first, p.value)
         coefficients = first.values**p.power
         if isinstance(self.init, str) and self.init in DRAWN:
             chosen = self._search_samples(weights, _stored_samples(self.memory_limit))
-            near = averaged_distances(_part(among, chosen), coefficients)
+            near = self._averaged(among, coefficients, chosen, room)
 
             def drawn(rng: np.random.Generator, keeper: Keeper) -> MultiViewDescent:
                 known = start_labels(near, self.init, weights[chosen], self.n_clusters, rng)
@@ -540,9 +549,10 @@ array of shape (n_samples,), default="global_fast"
                 return read_labels(self.init, len(weights), self.n_clusters)
             if self.init in (GRAPH, GRAPH_INSTEAD):
                 return self._graph_start(views)
-            chosen = self._search_samples(weights, min(self.init_size, _stored_samples(self.memory_limit)))
-            near = averaged_distances(_part(among, chosen), coefficients)
-            known = self._global(near, weights[chosen], SEARCHES[self.init], self.memory_limit, X, y).labels
+            chosen = self._search_samples(weights, min(self.init_size, _stored_samples(SEARCHED * room)))
+            near = self._averaged(among, coefficients, chosen, room)
+            left = max(room - matrices_mib(1, len(chosen)), PASSING * self.memory_limit)
+            known = self._global(near, weights[chosen], SEARCHES[self.init], left, X, y).labels
             return extended_observed_labels(among, known, chosen, weights, self.n_clusters, coefficients)
 
         labels = self._keeper.part("search").once(np.ndarray, first_labels)
@@ -550,6 +560,12 @@ array of shape (n_samples,), default="global_fast"
         steps: dict[str, Any] = {"keeper": self._keeper.part("run"), "on_step": meter}
         yield masked_multi_view_kernel_kmeans(among, labels, weights, **steps, **options)
         meter.close()
+
+    def _averaged(self, among: ObservedViews, coefficients: Floats, chosen: Ints, room: float) -> KernelOperator:
+        """Return the distances that a start is sought by, stored where ``room`` MiB allow for it."""
+        held = entries_within(PASSING * self.memory_limit)
+        near = AveragedDistances(among, coefficients, chosen, held)
+        return near.stored() if matrices_mib(1, len(chosen)) <= SEARCHED * room else near
 
     def _observed_by_exponent(
         self,
@@ -563,7 +579,7 @@ array of shape (n_samples,), default="global_fast"
         telling = among.telling(weights, self.n_clusters)
         among = among.only(telling)
         first = shares_of(first, telling)
-        near = averaged_distances(among, first)
+        near = AveragedDistances(among, first, held=entries_within(PASSING * self.memory_limit)).stored()
         start = best_of(self._drawn(near, weights, rng.spawn(DRAWS))).labels
         options: dict[str, Any] = {"view_weights": first, "max_iter": self.max_iter, "max_steps": self.max_iter}
 
@@ -599,11 +615,6 @@ array of shape (n_samples,), default="global_fast"
     def _set_input_tags(self, tags: Any) -> None:
         set_view_kernel_tags(tags, self.kernel, self.views)
         tags.allow_nan = self.missing != "error" or takes_missing_cells(self.kernel)
-
-
-def _part(among: ObservedViews, chosen: Ints) -> ObservedViews:
-    """Return the kernels among chosen samples, as they are where all are chosen."""
-    return among if len(chosen) == among.n_samples else among.take(chosen)
 
 
 def _block(op: KernelOperator, chosen: Ints) -> Floats:

@@ -255,9 +255,8 @@ class ConvexMixture(MixtureClusterer):
         if self.divergence != "precomputed":
             return read_samples(self, X, reset=reset, dense=self.divergence not in ("sqeuclidean", "kernel"))
         # Infinite divergences are allowed; where they are read, other faults are reported.
-        return validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=1 + reset
-        )
+        dtypes = [np.float64, np.float32]  # blocks of them become float64
+        return validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False, ensure_min_samples=1 + reset)
 
     def _read_new(self, X: Any) -> list[Matrix]:
         return [self._read(X, reset=False)]

@@ -10,7 +10,13 @@ from kernelweave.foundation.array_types import Array, Floats, Matrix
 from kernelweave.inputs import read_samples, takes_missing_cells
 from kernelweave.kernels.chunked import fit_chunked_kernel, in_blocks
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, approximate_kernel, fit_kernel
+from kernelweave.kernels.spec.fitting import (
+    FittedKernel,
+    PartOfPrecomputed,
+    Precomputed,
+    approximate_kernel,
+    fit_kernel,
+)
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -66,7 +72,8 @@ def room_beside_kernels(
     taken = 0
     for kernel, op in zip(kernels, operators, strict=True):
         matrix = op.stored_matrix()
-        if isinstance(matrix, np.ndarray) and not isinstance(kernel, Precomputed):
+        given = isinstance(kernel, Precomputed) and not isinstance(kernel, PartOfPrecomputed)
+        if isinstance(matrix, np.ndarray) and not given:
             taken += matrix.nbytes
     return max(0.0, memory_limit - taken / 2**20)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
 from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_precomputed, room_beside_kernels
@@ -24,7 +25,7 @@ from kernelweave.kernels.chunked import view_means
 from kernelweave.kernels.device import warn_of_processor
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator, entries_within
-from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, Storage
+from kernelweave.kernels.spec.fitting import FittedKernel, PartOfPrecomputed, Precomputed, Storage
 from kernelweave.kernels.transforms import FLAT, DegreeKernel, ScaledKernel, mean_squared_distance
 from kernelweave.kernels.weighted_sum import CompositeKernel, MultiViewKernel, composite
 
@@ -184,8 +185,9 @@ def fit_view_kernels(
     kernels = per_view(kernel, views.names, "kernel")
     params = per_view(kernel_params, views.names, "kernel_params")
     fitted = [
-        fit_or_approximate(
-            _known_block(views, v, kernel_of_view),
+        _fit_known(
+            views,
+            v,
             kernel_of_view,
             params_of_view,
             centre_features=centre_features,
@@ -215,13 +217,18 @@ def known_weights(views: Views, view: int, weights: Floats | None) -> Floats | N
     return own
 
 
-def _known_block(views: Views, view: int, kernel: Any) -> Matrix:
-    """Return the samples that a view has; of a precomputed kernel rows and columns."""
+def _fit_known(views: Views, view: int, kernel: Any, params: Any, **options: Any) -> FittedKernel:
+    """Fit the kernel of a view on the samples that it has; of a precomputed kernel rows and columns."""
     block = views.blocks[view]
     if views.observed is None:
-        return block
+        return fit_or_approximate(block, kernel, params, **options)
     there = views.present(view)
-    return block[there][:, there] if is_precomputed(kernel) else block[there]
+    if not is_precomputed(kernel):
+        return fit_or_approximate(block[there], kernel, params, **options)
+    if sp.issparse(block):
+        return fit_or_approximate(block[there][:, there], kernel, params, **options)
+    whole = fit_or_approximate(block, kernel, params, **options)
+    return PartOfPrecomputed(block, options["name"], there) if isinstance(whole, Precomputed) else whole
 
 
 def sum_view_kernels(

@@ -1,5 +1,6 @@
 """The multi-view spectral clustering estimator."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,17 +44,17 @@ from kernelweave.estimators.shared.view_weights import (
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.config import config_context, get_config
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.foundation.memory import room_beside
+from kernelweave.foundation.memory import matrices_mib, room_beside
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
-from kernelweave.inputs import Views, check_cluster_count, read_views, read_weights, takes_missing_cells
+from kernelweave.inputs import Views, check_cluster_count, per_view, read_views, read_weights, takes_missing_cells
 from kernelweave.kernels.dense import DenseCross
 from kernelweave.kernels.device import place_graph
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.spec.fitting import Storage
+from kernelweave.kernels.spec.fitting import Storage, is_graph_of
 from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.spectral.eigenvectors import spectrum, work_mib
@@ -261,6 +262,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self.verbose = verbose
 
     _takes_absent = True
+    _keeps_float32 = True
     _takes_device = True
     _compares_by_kernel = True
 
@@ -289,6 +291,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         k = settle_n_clusters(self, lambda: views_for_graphs(views, self.kernel, self.kernel_params))
         check_cluster_count(k, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
+        if views.observed is not None:
+            self._check_memory(views, k)
         fitted = self._fit_kernels(views, weights)
         self.neighbor_recall_ = np.array([kernel.neighbor_recall for kernel in fitted.kernels])
         if views.observed is not None:
@@ -401,12 +405,13 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         """Cluster samples over the views that pairs of them have in common."""
         graphs = all(kernel.is_graph for kernel in fitted.kernels)
         device = None if graphs else get_config().device  # a sum of graphs is made on the host, then placed
+        limit = room_beside(work_mib(views.n_samples, self.n_clusters_), self.memory_limit)
+        limit -= 0.0 if graphs else matrices_mib(1, views.n_samples)
         with config_context(device=device):
             kernels = normalized_views(
-                fitted, views, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
+                fitted, views, weights, normalize=self.normalize, storage=self.storage, memory_limit=max(0.0, limit)
             )
         among = kernels.among
-        self._check_memory(among)
         exponent = self._exponent(
             start,
             lambda chosen, *how: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, *how),
@@ -415,7 +420,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         meter = Meter(self, "steps")
         steps = {"keeper": self._keeper.part("weights"), "on_step": meter}
         first = {"view_weights": start.values, "learned": start.learned}
-        result = self._relax_observed(among, weights, p=exponent.value, **first, **steps)
+        result = self._relax_observed(among, weights, kernels.room, p=exponent.value, **first, **steps)
         meter.close()
         self._keep_relaxed(result, exponent)
         pairs: Any = result.pairs
@@ -425,20 +430,38 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self._round(extension, embedding, X, y, weights=weights, n_clusters=self.n_clusters_)
         warn_if_clusters_follow_absence(self.labels_, views.observed, 0)
 
-    def _check_memory(self, among: ObservedViews) -> None:
-        """Refuse sums that cannot be stored."""
-        needed = among.n_samples**2 * 8 / 2**20
-        if needed > self.memory_limit and any(op.sparse_matrix() is None for op in among.operators):
-            raise ParameterError(
-                f"memory_limit={self.memory_limit:g} is too small: where samples are absent from views, the "
-                f"averaged sum of the kernels of {among.n_samples:,} samples is stored, {needed:,.0f} MiB. Raise "
-                "memory_limit, or take kernel='nearest_neighbors', whose sum keeps the edges alone."
-            )
+    def _check_memory(self, views: Views, n_clusters: int) -> None:
+        """Refuse sums that cannot be stored beside the search for their eigenvectors."""
+        if self._sums_edges(views):
+            return
+        limit = self.memory_limit
 
-    def _relax_observed(self, among: ObservedViews, weights: Floats, **options: Any) -> MultiViewSpectrum:
+        def needed(n: int) -> float:
+            return matrices_mib(1, n) + limit - room_beside(work_mib(n, n_clusters), limit)
+
+        taken = needed(views.n_samples)
+        if taken <= limit:
+            return
+        fitting = bisect_right(range(1, views.n_samples + 1), limit, key=needed)
+        size = f"{taken:,.0f}" if taken >= 100 else f"{taken:.3g}"
+        raise ParameterError(
+            f"memory_limit={limit:g} is too small: where samples are absent from views, the averaged sum of the "
+            f"kernels is stored, and with the search for its eigenvectors it takes {size} MiB for "
+            f"{views.n_samples:,} samples. Raise memory_limit, take kernel='nearest_neighbors', whose sum keeps the "
+            f"edges alone, or fit on a part of the samples and predict the others: {fitting:,} samples would fit."
+        )
+
+    def _sums_edges(self, views: Views) -> bool:
+        """Whether the kernels of all views are graphs, of which the edges are kept."""
+        pairs = zip(views.blocks, per_view(self.kernel, views.names, "kernel"), strict=True)
+        return self.approximation is None and all(is_graph_of(block, kernel) for block, kernel in pairs)
+
+    def _relax_observed(
+        self, among: ObservedViews, weights: Floats, room: float = np.inf, **options: Any
+    ) -> MultiViewSpectrum:
         """Return the relaxed clusters; the options are p, the view weights to begin with, and how they are learned."""
         return masked_multi_view_spectral(
-            ObservedSpectrum(among, weights, place_graph),
+            ObservedSpectrum(among, weights, place_graph, room),
             totals=among.totals(weights),
             by_degrees=self.normalize == "degrees",
             n_vectors=self.n_clusters_,

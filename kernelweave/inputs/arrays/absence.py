@@ -57,7 +57,7 @@ def find_holes(block: Array, known_columns: Bools | None = None) -> Holes | None
     if sp.issparse(block):
         return _sparse_holes(block)
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isnan(block.sum()):  # one pass without a temporary; infinities were refused before
+        if not np.isnan(block.sum(dtype=np.float64)):  # one pass without a temporary; infinities were refused before
             return None
     nan = np.isnan(block)
     absent = np.asarray(nan.all(axis=1))

@@ -40,7 +40,10 @@ from kernelweave.inputs.arrays.samples import FILL_CELLS, raise_if_text
 
 @dataclass(frozen=True)
 class Views:
-    """Several descriptions of the same samples; each block is a float64 array or CSR matrix with n_samples rows."""
+    """Several descriptions of the same samples; each block is a float64 array or CSR matrix with n_samples rows.
+
+    Dense kernel matrices may be float32.
+    """
 
     names: tuple[str, ...]
     blocks: tuple[Array, ...]
@@ -209,8 +212,10 @@ def as_table(views: Any) -> tuple[Array, dict[str, slice]]:
     return checked.joined(), {name: slice(*ends[v : v + 2]) for v, name in enumerate(checked.names)}
 
 
-def as_views(X: Any, views: Any = None, *, allow_nan: bool = False) -> Views:
+def as_views(X: Any, views: Any = None, *, allow_nan: bool = False, kernel: Any = None) -> Views:
     """Return X as checked, aligned views; ``allow_nan`` leaves NaN where it is.
+
+    Where ``kernel``, for all views or one per view, says that a view is a kernel matrix, it may stay float32.
 
     Examples
     --------
@@ -226,7 +231,7 @@ def as_views(X: Any, views: Any = None, *, allow_nan: bool = False) -> Views:
             raise ViewError(
                 f"views={views!r} divides the columns of one table, but X already holds {len(X)} views: drop it."
             )
-        return _from_tables(X, allow_nan)
+        return _from_tables(X, allow_nan, kernel)
     names = get_feature_names(X)
     table = _checked(X, "X", allow_nan)
     return split_columns(table, views, names)
@@ -263,7 +268,8 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
     refuse_dask(X, type(estimator).__name__)
     nan_allowed = takes_absent(estimator) or keeps_nan(estimator)
     if is_multi_view(X):
-        views = as_views(X, estimator.views, allow_nan=True)
+        kernel = estimator.kernel if getattr(estimator, "_keeps_float32", False) else None
+        views = as_views(X, estimator.views, allow_nan=True, kernel=kernel)
         if reset:
             estimator.n_features_in_ = sum(views.widths)
             vars(estimator).pop("feature_names_in_", None)  # of an earlier fit on a table
@@ -445,14 +451,16 @@ def _named_columns(name: Any, columns: Sequence[str], feature_names: Any) -> Arr
     return np.array([place[column] for column in columns], dtype=np.intp)
 
 
-def _from_tables(X: Mapping[Any, Any] | Sequence[Any], allow_nan: bool = False) -> Views:
+def _from_tables(X: Mapping[Any, Any] | Sequence[Any], allow_nan: bool = False, kernel: Any = None) -> Views:
     items = list(X.items()) if isinstance(X, Mapping) else [(f"view_{i}", table) for i, table in enumerate(X)]
     if not items:
         raise ViewError("X holds no views; give at least one.")
     names = tuple(str(name) for name, _ in items)
     _check_names(names)
     tables = [table for _, table in items]
-    blocks = tuple(_checked(table, f"view {name!r}", allow_nan) for name, table in zip(names, tables, strict=True))
+    kept = [_is_matrix(kernel, name, place) for place, name in enumerate(names)]
+    triples = zip(names, tables, kept, strict=True)
+    blocks = tuple(_checked(table, f"view {name!r}", allow_nan, matrix) for name, table, matrix in triples)
     _check_aligned(names, blocks, tables)
     return Views(names, blocks)
 
@@ -505,17 +513,27 @@ def _with_absent_views(views: Views, names: Sequence[str], widths: Sequence[int]
 _FILL = "Fill the cells first, for instance with scikit-learn's SimpleImputer, or remove the rows."
 
 
-def _checked(table: Any, name: str, allow_nan: bool = False) -> Array:
+def _is_matrix(kernel: Any, name: str, place: int) -> bool:
+    """Whether a view is a kernel matrix, by the kernel of all views or of each; faults are found where it is fitted."""
+    if isinstance(kernel, Mapping):
+        kernel = {str(key): value for key, value in kernel.items()}.get(name)
+    elif isinstance(kernel, list | tuple):
+        kernel = kernel[place] if place < len(kernel) else None
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def _checked(table: Any, name: str, allow_nan: bool = False, keep_float32: bool = False) -> Array:
     """Return one view as float64, dense or CSR; the error names the view."""
     finite = "allow-nan" if allow_nan else True
+    dtype = [np.float64, np.float32] if keep_float32 else np.float64
     try:
-        block = check_array(table, accept_sparse="csr", dtype=np.float64, input_name=name, ensure_all_finite=finite)
+        block = check_array(table, accept_sparse="csr", dtype=dtype, input_name=name, ensure_all_finite=finite)
     except ValueError as error:
         raise_if_text(error, name, ViewError)
         raise_if_not_finite(error, table, f"{name[0].upper()}{name[1:]}", _FILL, ViewError)
         raise ViewError(f"{name}: {error}") from error
     refuse_large_values(block, f"{name[0].upper()}{name[1:]}", ViewError)
-    return sp.csr_array(block) if sp.issparse(block) else block
+    return sp.csr_array(block, dtype=np.float64) if sp.issparse(block) else block
 
 
 def _ndim(table: Any) -> int:

@@ -6,7 +6,7 @@ on (``operator``) and the cross-kernel to new samples (``cross``).
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,12 +20,13 @@ from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.errors import KernelError, ParameterError
 from kernelweave.foundation.memory import PASSING
 from kernelweave.kernels.blockwise import BlockwiseKernel
-from kernelweave.kernels.checks import check_kernel_matrix
+from kernelweave.kernels.checks import check_kernel_matrix, check_kernel_part
 from kernelweave.kernels.dense import DenseCross, DenseKernel
-from kernelweave.kernels.device import place_features, place_formula, place_graph, place_matrix
+from kernelweave.kernels.device import device_backend, place_features, place_formula, place_graph, place_matrix
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
+from kernelweave.kernels.part import PartKernel
 from kernelweave.kernels.spec import bandwidths, formulas
 from kernelweave.kernels.spec.distances import METRICS
 from kernelweave.kernels.spec.neighbors import NeighborGraph, check_graph
@@ -191,6 +192,22 @@ class Precomputed(FittedKernel):
 
 
 @dataclass(frozen=True)
+class PartOfPrecomputed(Precomputed):
+    """Rows and columns of some samples of a given dense matrix; the others are absent."""
+
+    samples: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+
+    def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
+        """Return a copy of the part as an operator where it fits, else what reads the part where it lies."""
+        K: Any = self.K
+        copied = storage != "blockwise" and len(self.samples) ** 2 * K.itemsize <= memory_limit * 2**20
+        if copied or device_backend() is not None:
+            return Precomputed(K[np.ix_(self.samples, self.samples)], self.name).operator(storage, memory_limit)
+        largest = check_kernel_part(K, self.samples, self.name)
+        return PartKernel(K, self.samples, largest=largest, tiling=tiling_within(memory_limit / 2))
+
+
+@dataclass(frozen=True)
 class LinearFeatures:
     """x, optionally scaled to unit length, extended by a constant and moved by the training mean."""
 
@@ -243,6 +260,13 @@ class NystroemFeatures:
         """Return the features of samples."""
         K = pairwise_kernels(X, self.components, metric=self.kernel, filter_params=True, **self.params)
         return np.asarray(K @ self.normalization.T)
+
+
+def is_graph_of(X: Any, kernel: Any) -> bool:
+    """Whether a kernel specification makes a graph of samples, which can be said before it is fitted."""
+    if not isinstance(kernel, str):
+        return False
+    return KERNELS.get(kernel, (None,))[0] is _nearest_neighbors or (kernel == "precomputed" and sp.issparse(X))
 
 
 def fit_kernel(

@@ -18,7 +18,6 @@ import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.checkpoints import NOTHING, Keeper
-from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.partitions.observed import ObservedPartition
 from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import MultiViewDescent, alternate
@@ -71,25 +70,3 @@ def extended_observed_labels(
     counted[chosen] = weights[chosen]
     partition = ObservedPartition(views, labels, counted, n_clusters, coefficients)
     return partition.backend.host(partition.nearest().labels)
-
-
-def averaged_distances(views: ObservedViews, coefficients: Floats) -> DenseKernel:
-    """Return -1/2 times the squared distances averaged over the views that pairs of samples have in common.
-
-    As a kernel it has these distances. A pair without a common view gets the mean of the others. Of size n x n: for
-    starts, on a part of the samples where there are many.
-    """
-    n = views.n_samples
-    total = np.zeros((n, n))
-    shared = np.zeros((n, n))
-    for op, samples, coefficient in zip(views.operators, views.samples, coefficients.tolist(), strict=True):
-        diag = op.backend.host(op.diag())
-        pairs = np.ix_(samples, samples)
-        squared = diag[:, None] + diag[None, :] - 2.0 * op.block(slice(None), slice(None))
-        total[pairs] += coefficient * squared
-        shared[pairs] += coefficient
-    known = shared > 0
-    mean = float(total.sum() / shared.sum())
-    averaged = np.divide(total, shared, out=np.full((n, n), mean), where=known)
-    np.fill_diagonal(averaged, 0.0)
-    return DenseKernel(-0.5 * averaged)

@@ -390,6 +390,7 @@ def leading_vectors(
         values, U, residual = ritz(backend, Q, Z, kept * width, count)
         block = backend.combine(Q, U)
         image = backend.combine(Z, U)
+        del basis, images, Q, Z  # or they would lie beside those of the next restart
         if residual <= tol:
             break
         blocks = min(2 * blocks, depth)

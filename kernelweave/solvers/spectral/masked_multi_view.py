@@ -13,7 +13,7 @@ Guarantee   with every sample in every view the run is that of ``multi_view_spec
 Source      none; A averages over pairs as Overlap in ``solvers.graph.fusion`` does
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,9 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from kernelweave.backends import Backend, BackendArray
-from kernelweave.foundation.array_types import Bools, Floats
+from kernelweave.foundation.array_types import Array, Bools, Floats
 from kernelweave.foundation.checkpoints import NOTHING, Keeper
+from kernelweave.foundation.memory import FREE, matrices_mib
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.graph import GraphKernel
@@ -40,6 +41,8 @@ from kernelweave.solvers.spectral.multi_view_spectral import FINE, MultiViewSpec
 ROUGH = 1e-4
 # Directions of the eigenvectors that hold less than this share of the longest say nothing about a view.
 NO_DIRECTION = 1e-10
+# A copy of the averaged sum, and one that is decomposed.
+DECOMPOSED = 2
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,6 @@ class ObservedPairs:
     block: BackendArray | None  # where the next search may start
 
     @property
-    def host_block(self) -> Floats | None:
-        """The block as NumPy."""
-        return None if self.block is None else self.affinity.backend.host(self.block)
-
-    @property
     def level(self) -> float:
         """The affinity of samples that no view has together."""
         return self.affinity.level
@@ -104,10 +102,59 @@ class ObservedPairs:
         return np.asarray(self.root[:, None] * self.vectors * extension(self.values))
 
 
-def _stored_where_it_is(op: KernelOperator) -> DenseKernel:
-    """Return a kernel as a matrix, which is not copied if it is one already; all columns are the whole of another."""
-    matrix = op.stored_matrix()
-    return DenseKernel(op.columns(np.arange(op.n_samples)) if matrix is None else matrix, backend=op.backend)
+@dataclass(frozen=True)
+class _Start:
+    """Vectors that a search may start from; they leave the affinity behind that they were found in."""
+
+    block: BackendArray | None
+    backend: Backend
+
+    @property
+    def host_block(self) -> Floats | None:
+        """The block as NumPy."""
+        return None if self.block is None else self.backend.host(self.block)
+
+
+class _RowsOf:
+    """The rows of a kernel on the host that is not one stored matrix, as sums over pairs read them."""
+
+    def __init__(self, op: KernelOperator) -> None:
+        self._op = op
+
+    def __getitem__(self, rows: slice) -> Array:
+        return self._op.block(rows, slice(None))
+
+
+def _parts(operators: Sequence[KernelOperator], room: float) -> list[KernelOperator]:
+    """Return the kernels as they are summed: matrices are not copied, and others are stored where they fit.
+
+    On a device all are stored: that is where they are summed, and where scaled ones have no rows to be read.
+    """
+    parts: list[KernelOperator] = []
+    for op in operators:
+        matrix = op.stored_matrix()
+        if matrix is not None:
+            parts.append(DenseKernel(matrix, backend=op.backend))
+        elif not isinstance(op.diag(), np.ndarray):
+            parts.append(DenseKernel(op.columns(np.arange(op.n_samples)), backend=op.backend))
+        elif op.reads_a_matrix:
+            parts.append(op)  # read as it is; what it is scaled by is multiplied in for every sum
+        elif matrices_mib(1, op.n_samples) <= room:
+            parts.append(_filled(op))
+            room -= matrices_mib(1, op.n_samples)
+        else:
+            parts.append(op)
+    return parts
+
+
+def _filled(op: KernelOperator) -> DenseKernel:
+    """Return a kernel of the host as a matrix, some rows at a time."""
+    K = np.empty(op.shape)
+    step = max(1, op.held_entries // op.n_samples)
+    for start in range(0, op.n_samples, step):
+        rows = slice(start, min(start + step, op.n_samples))
+        K[rows] = op.block(rows, slice(None))
+    return DenseKernel(K, backend=op.backend)
 
 
 def shares_in_common(patterns: Bools, others: Bools, coefficients: Floats) -> Floats:
@@ -118,12 +165,16 @@ def shares_in_common(patterns: Bools, others: Bools, coefficients: Floats) -> Fl
 class ObservedSpectrum:
     """Eigenvectors of the averaged sum, for one set of coefficients after another.
 
-    Stored kernels are summed where they are. Sums of graphs are made on the host, of their edges, and go where
-    ``place`` puts them.
+    Stored kernels are summed where they are, others are stored within ``room`` MiB or computed for every sum. Sums of
+    graphs are made on the host, of their edges, and go where ``place`` puts them.
     """
 
     def __init__(
-        self, views: ObservedViews, weights: Floats, place: Callable[[KernelOperator], KernelOperator] | None = None
+        self,
+        views: ObservedViews,
+        weights: Floats,
+        place: Callable[[KernelOperator], KernelOperator] | None = None,
+        room: float = np.inf,
     ) -> None:
         self._views = views
         self._place = place
@@ -132,10 +183,10 @@ class ObservedSpectrum:
         self._overlap = Overlap.of(views.observed)
         graphs = [op.sparse_matrix() for op in views.operators]
         self._sparse = all(graph is not None for graph in graphs)
-        self._parts: list[Any] = [
-            GraphKernel(graph) if self._sparse else _stored_where_it_is(op)
-            for op, graph in zip(views.operators, graphs, strict=True)
-        ]
+        self._parts: list[Any] = list(map(GraphKernel, graphs)) if self._sparse else _parts(views.operators, room)
+        held = sum(matrices_mib(1, K.n_samples) for K in self._parts if K.stored_matrix() is not None)
+        known = sum(matrices_mib(1, op.n_samples) for op in views.operators if op.stored_matrix() is not None)
+        self._room = room - held + known
 
     def traces(self) -> Floats:
         """Return sum_i w_i K_v(x_i, x_i) of every view."""
@@ -143,14 +194,17 @@ class ObservedSpectrum:
         return np.array([float(self._weights[samples] @ op.backend.host(op.diag())) for op, samples in pairs])
 
     def leading(
-        self, coefficients: Floats, count: int, tol: float, start: ObservedPairs | StoredBlock | None
+        self, coefficients: Floats, count: int, tol: float, start: _Start | StoredBlock | None
     ) -> ObservedPairs:
         """Return the leading ``count`` pairs; ``start`` may hold those of other coefficients."""
         n = self._views.n_samples
         count = min(count, n)
         affinity = self._affinity(coefficients)
-        if n <= SMALL:
-            values, vectors = leading_of(self._root[:, None] * affinity.dense() * self._root, count)
+        if n <= SMALL and matrices_mib(DECOMPOSED, n) <= max(self._room, FREE):
+            matrix = affinity.dense()
+            matrix *= self._root[:, None]
+            matrix *= self._root
+            values, vectors = leading_of(matrix, count)
             return self._pairs(values, vectors, 0.0, affinity, None)
         backend = affinity.backend
         root = backend.array(self._root)
@@ -193,7 +247,8 @@ class ObservedSpectrum:
     def _stored(self, coefficients: Floats, shares: Floats) -> DenseKernel:
         backend = self._parts[0].backend
         factors = np.divide(1.0, shares, out=np.zeros_like(shares), where=shares > 0)
-        matrices = [part.stored_matrix() for part in self._parts]
+        stored = [part.stored_matrix() for part in self._parts]
+        matrices = [_RowsOf(K) if matrix is None else matrix for K, matrix in zip(self._parts, stored, strict=True)]
         samples = [backend.labels(known) for known in self._views.samples]
         pattern = backend.labels(self._overlap.pattern)
         return DenseKernel(backend.sum_of_pairs(matrices, samples, coefficients, pattern, factors), backend=backend)
@@ -245,10 +300,11 @@ def masked_multi_view_spectral(
     history = begun.history
     converged = begun.converged
     pairs: ObservedPairs | None = None
-    start: ObservedPairs | StoredBlock | None = begun.start
+    start: Any = begun.start
     while not converged and len(history) < max_iter:
+        pairs = None  # its affinity would lie beside the next one
         pairs = spectrum.leading(view_weights**p, n_vectors, ROUGH if learned else FINE, start)
-        start = pairs
+        start = _Start(pairs.block, pairs.affinity.backend)
         scatters = scatters_of(pairs)
         weights = best_view_weights(scatters, p) if learned else view_weights
         objective = float(weights**p @ scatters)
@@ -263,6 +319,7 @@ def masked_multi_view_spectral(
         if learned:
             keeper.keep(state_of, view_weights, history, converged, start)
     if learned:  # eigenvectors of the weights reported
+        pairs = None
         pairs = spectrum.leading(view_weights**p, n_vectors, FINE, start)
     assert pairs is not None  # max_iter is at least 1
     return MultiViewSpectrum(view_weights, scatters_of(pairs), pairs.values, tuple(history), converged, pairs)
