@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from kernelweave import KernelSpectralClustering, MultiViewSpectralClustering, NgSpectralClustering
+from kernelweave.estimators.shared.scores import TrainedKernel
+from kernelweave.estimators.spectral.training_samples import training_samples
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.solvers.spectral.eigenvectors import (
     DEPTH,
     SHORTEST,
@@ -66,7 +70,7 @@ def test_room_enough_leaves_the_search_as_it_is():
 
 @pytest.mark.parametrize("estimator", [NgSpectralClustering, KernelSpectralClustering])
 def test_a_small_limit_shortens_the_search_of_one_kernel(estimator):
-    X = groups(2400)
+    X = groups(1500)
     options = {} if estimator is KernelSpectralClustering else {"n_init": 2}
     limit = search_mib(len(X), N_GROUPS, 5)
     free = estimator(N_GROUPS, random_state=0, **options).fit(X)  # first: it loads what all fits need
@@ -79,8 +83,8 @@ def test_a_small_limit_shortens_the_search_of_one_kernel(estimator):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # three steps are few
 def test_a_small_limit_shortens_the_search_of_several_views():
-    views = [groups(1800, seed=seed) for seed in range(2)]
-    limit = search_mib(1800, N_GROUPS, 5)
+    views = [groups(1300, seed=seed) for seed in range(2)]
+    limit = search_mib(1300, N_GROUPS, 5)
     options = {"n_clusters": N_GROUPS, "n_init": 2, "max_iter": 3, "random_state": 0}
     free = MultiViewSpectralClustering(**options).fit(views)
     model = MultiViewSpectralClustering(**options, memory_limit=limit)
@@ -90,19 +94,42 @@ def test_a_small_limit_shortens_the_search_of_several_views():
 
 
 def test_where_the_shortest_search_does_not_fit_the_number_of_samples_is_named():
-    X = groups(2400)
-    model = NgSpectralClustering(N_GROUPS, n_init=1, memory_limit=5, random_state=0)
+    X = groups(1500)
+    model = NgSpectralClustering(N_GROUPS, n_init=1, memory_limit=4, random_state=0)
     model.fit(X[:300])
 
     def refused():
-        with pytest.raises(ParameterError, match=r"eigenvectors of 2,400 samples .* memory_limit=5") as refusal:
+        with pytest.raises(ParameterError, match=r"eigenvectors of 1,500 samples .* memory_limit=4") as refusal:
             model.fit(X)
         return refusal
 
     peak, refusal = peak_of(refused)
-    assert peak <= 5
+    assert peak <= 4
     fitting = int(re.search(r"([\d,]+) samples would fit", str(refusal.value)).group(1).replace(",", ""))
     peak, _ = peak_of(lambda: model.fit(X[:fitting]))
-    assert peak <= 1.15 * (5 + X[:fitting].nbytes / 2**20)
+    assert peak <= 1.15 * (4 + X[:fitting].nbytes / 2**20)
     with pytest.raises(ParameterError, match="would fit"):
         model.fit(X[: fitting + 30])
+
+
+def test_samples_to_train_on_are_compared_some_rows_at_a_time():
+    X = groups(900)
+    op = DenseKernel(X @ X.T)
+    seeds = {"wanted": 700, "selection": "entropy", "n_clusters": 3, "operators": lambda: [op]}
+    free = training_samples(900, rng=np.random.default_rng(0), **seeds)
+    peak, chosen = peak_of(
+        lambda: training_samples(900, rng=np.random.default_rng(0), memory_limit=2, **seeds),
+    )
+    assert peak <= 1.15 * 2
+    np.testing.assert_array_equal(chosen, free)
+
+
+def test_columns_of_a_precomputed_kernel_are_copied_for_some_rows_at_a_time():
+    X = groups(2500)
+    K = X @ X.T
+    columns = np.arange(0, 2500, 2)
+    fitted = fit_kernel(K[np.ix_(columns, columns)], "precomputed", None, weights=np.ones(len(columns)))
+    trained = TrainedKernel(fitted.for_new_samples(), columns)
+    peak, sums = peak_of(lambda: trained.row_sums(K))
+    assert peak <= 0.5 * K[:, columns].nbytes / 2**20
+    np.testing.assert_allclose(sums, K[:, columns].sum(axis=1))

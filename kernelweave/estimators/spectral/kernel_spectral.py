@@ -189,6 +189,7 @@ class KernelSpectralClustering(ScoreClusterer):
             lambda: [self._fit_kernel(table).operator("blockwise", self.memory_limit)],
             streams(self.random_state, 1, "training samples")[0],
             elsewhere=in_blocks(table),
+            memory_limit=self.memory_limit,
         )
         kernel = self._fit_kernel(training_rows(table, self.kernel, indices))
         limit = room_beside(work_mib(len(indices), self.n_clusters), self.memory_limit)
