@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from kernelweave import KernelSpectralClustering, MultiViewSpectralClustering, NgSpectralClustering
 from kernelweave.estimators.shared.scores import TrainedKernel
@@ -12,6 +13,7 @@ from kernelweave.estimators.spectral.training_samples import training_samples
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.solvers.graph.fusion import EIGEN_TOLERANCE, graph_eigenvectors
 from kernelweave.solvers.spectral.eigenvectors import (
     DEPTH,
     SHORTEST,
@@ -133,3 +135,17 @@ def test_columns_of_a_precomputed_kernel_are_copied_for_some_rows_at_a_time():
     peak, sums = peak_of(lambda: trained.row_sums(K))
     assert peak <= 0.5 * K[:, columns].nbytes / 2**20
     np.testing.assert_allclose(sums, K[:, columns].sum(axis=1))
+
+
+def test_a_fused_graph_shortens_its_search():
+    rng = np.random.default_rng(0)
+    near = np.arange(1400)
+    W = sp.csr_array((np.ones(1400), (near, np.roll(near, -1))), shape=(1400, 1400))
+    W = sp.csr_array(W + W.T + sp.random_array((1400, 1400), density=0.003, rng=rng).astype(bool).astype(float))
+    W = sp.csr_array(W + W.T)
+    usual = graph_eigenvectors(W, 12)
+    work = search_mib(1400, 12, 5)
+    peak, short = peak_of(lambda: graph_eigenvectors(W, 12, work=work))
+    assert peak <= 1.15 * work
+    assert short.residual <= max(usual.residual, EIGEN_TOLERANCE)
+    np.testing.assert_allclose(short.values, usual.values, atol=1e-6)
