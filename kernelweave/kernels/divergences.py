@@ -28,6 +28,8 @@ from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, fit_kern
 BREGMAN = ("sqeuclidean", "bernoulli", "poisson", "exponential")
 #: All names of divergences.
 DIVERGENCES = (*BREGMAN, "kernel", "precomputed")
+# Rows whose logarithms are taken at a time.
+ROWS = 1024
 
 
 class Divergence(ABC):
@@ -118,11 +120,19 @@ def _sample_term(name: str, X: Matrix) -> Floats:
     """Return a(x)."""
     if name == "sqeuclidean":
         return _squared_lengths(X)
+    out = np.empty(X.shape[0])
+    for start in range(0, len(out), ROWS):  # terms of all samples would be several tables
+        out[start : start + ROWS] = _sample_terms(name, X[start : start + ROWS]).sum(axis=1)
+    return out
+
+
+def _sample_terms(name: str, X: Floats) -> Floats:
+    """Return what is added up over features to a(x)."""
     if name == "poisson":
-        return np.asarray((xlogy(X, X) - X).sum(axis=1))
+        return np.asarray(xlogy(X, X) - X)
     if name == "bernoulli":
-        return np.asarray((xlogy(X, X) + xlogy(1.0 - X, 1.0 - X)).sum(axis=1))
-    return np.asarray(-(np.log(X) + 1.0).sum(axis=1))
+        return np.asarray(xlogy(X, X) + xlogy(1.0 - X, 1.0 - X))
+    return np.asarray(-(np.log(X) + 1.0))
 
 
 def _component_terms(name: str, Y: Matrix) -> tuple[Floats, Matrix]:
@@ -132,8 +142,14 @@ def _component_terms(name: str, Y: Matrix) -> tuple[Floats, Matrix]:
     if name == "poisson":
         return np.asarray(Y.sum(axis=1)), _safe_log(Y)
     if name == "bernoulli":
-        log_complement = _safe_log(1.0 - Y)
-        return np.asarray(-log_complement.sum(axis=1)), _safe_log(Y) - log_complement
+        b = np.empty(Y.shape[0])
+        g = np.empty(Y.shape)
+        for start in range(0, len(b), ROWS):
+            rows = slice(start, start + ROWS)
+            log_complement = _safe_log(1.0 - Y[rows])
+            b[rows] = -log_complement.sum(axis=1)
+            np.subtract(_safe_log(Y[rows]), log_complement, out=g[rows])
+        return b, g
     return np.asarray(np.log(Y).sum(axis=1)), -1.0 / Y
 
 
@@ -185,6 +201,11 @@ class FittedDivergence(ABC):
         """MiB of a matrix that was computed and is kept."""
         return 0.0
 
+    @property
+    def table_mib(self) -> float:
+        """MiB of tables that were computed and are kept."""
+        return 0.0
+
     @abstractmethod
     def placement(self, components: Ints) -> Placement:
         """Return what a model keeps of the chosen components."""
@@ -200,8 +221,16 @@ class FittedBregman(FittedDivergence):
         # Squared distances do not change with the origin, their rounding does.
         self._origin = mean if name == "sqeuclidean" else None
         X = X if self._origin is None else X - self._origin
+        self._samples = X
         self._components = X if smoothing == 0 else _smoothed(X, shares, smoothing)
         self.divergence = BregmanDivergence(name, X, self._components)
+
+    @property
+    def table_mib(self) -> float:
+        """MiB of the tables that were made of the samples: moved ones, components, and what products need of them."""
+        X: Any = self._samples
+        made = (self._origin is not None) + (self._components is not X) + 1
+        return made * float(X.data.nbytes if sp.issparse(X) else X.nbytes) / 2**20
 
     def placement(self, components: Ints) -> "FeaturePlacement":
         """Return the features of the chosen components."""

@@ -36,6 +36,10 @@ ROWS_HELD = 4
 GRAMS_HELD = 5
 # So many columns always are: their matrices take less than a MiB, and steps without them are slow.
 LEAST_SUPPORT = 128
+# Share of the room for the matrices of chosen columns where all that is stored are edges.
+EDGE_SHARE = 0.7
+# Vectors of tiles that are added up at a time where tiles are small.
+MOST_ADDED = 64
 # MiB that tiles and steps take at least beside a stored matrix.
 WORK = 8.0
 
@@ -178,12 +182,16 @@ class BlockwiseSimilarities(Similarities):
         self._divergence = divergence
         # Half of the limit is for tiles that all threads compute, the rest for chosen columns.
         self._tiles = batches_within(memory_limit / 2, ROWS_HELD * 8 * len(samples), TILE_ROWS)
+        # Rows of tiles of which each gives a vector, before these are added up: with small tiles all of them together
+        # would be a matrix. Enough of them that no thread waits.
+        tiles = max(self._tiles.at_once, min(MOST_ADDED, self._tiles.size * self._tiles.at_once // 2))
+        self._added_rows = tiles * self._tiles.size
         self.room = memory_limit / 2
         self._beta = beta
         self._samples = samples
         self.n_columns = len(samples)
         self.offsets = np.empty(len(samples))
-        self._over_rows(self._fill_offsets)
+        self._over_rows(self._fill_offsets, 0, self.n_columns)
 
     def product(self, priors: Floats) -> Floats:
         """Return S @ priors over the components that have a prior."""
@@ -193,14 +201,18 @@ class BlockwiseSimilarities(Similarities):
         def fill(start: int, stop: int) -> None:
             out[start:stop] = self.block(start, stop, used) @ priors[used]
 
-        self._over_rows(fill)
+        self._over_rows(fill, 0, self.n_columns)
         return out
 
     def transposed_product(self, ratios: Floats) -> Floats:
         """Return S^T @ ratios, tiles added in their order."""
         everyone = np.arange(self.n_columns)
-        terms = self._over_rows(lambda start, stop: ratios[start:stop] @ self.block(start, stop, everyone))
-        return np.sum(np.stack(terms), axis=0)
+        total = np.zeros(self.n_columns)
+        for first in range(0, self.n_columns, self._added_rows):
+            last = min(first + self._added_rows, self.n_columns)
+            for term in self._over_rows(lambda lo, hi: ratios[lo:hi] @ self.block(lo, hi, everyone), first, last):
+                total += term
+        return total
 
     def block(self, start: int, stop: int, columns: Ints) -> Floats:
         """Return the block, computed."""
@@ -213,13 +225,15 @@ class BlockwiseSimilarities(Similarities):
         values = self._divergence.block(self._samples[start:stop], self._samples)
         self.offsets[start:stop] = -self._beta * values.min(axis=1)
 
-    def _over_rows(self, work: Callable[[int, int], Any]) -> list[Any]:
+    def _over_rows(self, work: Callable[[int, int], Any], first: int, last: int) -> list[Any]:
+        """Call ``work`` on the ends of every tile of some rows, and return the results in their order."""
+        n = last - first
         with single_threaded_blas():
             return for_ranges(
-                work,
-                self.n_columns,
+                lambda lo, hi: work(first + lo, first + hi),
+                n,
                 width=self._tiles.size,
-                elements=self.n_columns**2,
+                elements=n * self.n_columns,
                 most_at_once=self._tiles.at_once,
             )
 
@@ -227,11 +241,17 @@ class BlockwiseSimilarities(Similarities):
 class EdgeSimilarities(Similarities):
     """The product u u^T plus a sparse matrix."""
 
-    def __init__(self, u: Floats, C: sp.csr_array) -> None:
+    def __init__(self, u: Floats, C: sp.csr_array, room: float = np.inf) -> None:
         self.u = u
         self.C = C
+        self.room = room
         self.n_columns = len(u)
         self.offsets = np.zeros(len(u))
+
+    @property
+    def largest_support(self) -> int:
+        """Of how many columns matrices may be formed: two of them, besides which steps need little."""
+        return int(min(2**31, max(LEAST_SUPPORT, np.sqrt(EDGE_SHARE * self.room * 2**20 / 8 / 2))))
 
     def product(self, priors: Floats) -> Floats:
         """Return u (u . priors) + C @ priors."""
@@ -371,4 +391,7 @@ def graph_similarities(op: GraphKernel, beta: float, samples: Ints, memory_limit
     without_edge = diag[edges.row] + diag[edges.col]
     values = np.exp(-beta * np.maximum(without_edge - 2.0 * edges.data, 0.0)) - np.exp(-beta * without_edge)
     C = sp.csr_array((values, (edges.row, edges.col)), op.shape)
-    return EdgeSimilarities(np.exp(-beta * diag[samples]), C[samples][:, samples])
+    among = C[samples][:, samples]
+    edges_mib = (among.data.nbytes + among.indices.nbytes) / 2**20
+    room = max(PASSING * memory_limit, memory_limit - edges_mib)
+    return EdgeSimilarities(np.exp(-beta * diag[samples]), among, room)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtr, ndtri
 
-from kernelweave.foundation.array_types import Bools, Floats, Matrix
+from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.kernels.representations import entries
 
 # Quantiles from which the shape of a column is read, and their places under the Gaussian.
@@ -30,6 +30,8 @@ MOST_SKEW = 1.2
 HEAVIEST = 0.3
 # Eigenvalues of a kernel below this share of the largest are rounding, or negative.
 SMALLEST_EIGENVALUE = 1e-10
+# Columns that are bent together.
+TOGETHER = 64
 # Spread of the uniform distribution's outer over its inner quantiles; that of the Gaussian is Z_OUTER / Z_INNER.
 UNIFORM_RATIO = (OUTER - 0.5) / (INNER - 0.5)
 
@@ -42,7 +44,7 @@ class ColumnShapes:
     skew: Floats
     tails: Floats
     flat: Floats  # 0 Gaussian .. 1 uniform
-    values: Floats  # (n, d) sorted columns
+    values: Floats  # (n, number kept) their sorted values
 
     @classmethod
     def of(cls, Z: Floats) -> "ColumnShapes":
@@ -69,24 +71,23 @@ class ColumnShapes:
         gaussian_ratio = Z_OUTER / Z_INNER
         flat = np.clip(np.nan_to_num((gaussian_ratio - ratio) / (gaussian_ratio - UNIFORM_RATIO)), 0.0, 1.0)
         flat = np.where((flat < 4 * noise) | (tails > 0), 0.0, flat)
-        return cls(_piled(values), skew, tails, flat, values)
+        kept = _piled(values)
+        return cls(kept, skew, tails, flat, values[:, kept])
 
     def bend(self, Z: Floats) -> Floats:
-        """Return Gaussian columns bent to these shapes, in z-scores."""
+        """Return Gaussian columns bent to these shapes, in z-scores; they are overwritten."""
         spread = Z.std(axis=0)
-        Z = np.divide(Z, spread, out=np.zeros_like(Z), where=spread > 0)
-        flat = np.flatnonzero(~self.kept & (self.flat > 0))
-        if len(flat):
+        _divide(Z, spread)
+        for flat in _some_together(np.flatnonzero(~self.kept & (self.flat > 0))):
             uniform = np.sqrt(3.0) * (2.0 * ndtr(Z[:, flat]) - 1.0)
             Z[:, flat] += self.flat[flat] * (uniform - Z[:, flat])
-        bent = np.flatnonzero(~self.kept & ((self.skew != 0) | (self.tails != 0)))
-        if len(bent):
+        for bent in _some_together(np.flatnonzero(~self.kept & ((self.skew != 0) | (self.tails != 0)))):
             y = np.clip(Z[:, bent], -4.0, 4.0)
             g = np.where(self.skew[bent] == 0, 1e-6, self.skew[bent])
             y = np.expm1(g * y) / g * np.exp(0.5 * self.tails[bent] * y * y)
             Z[:, bent] = (y - y.mean(axis=0)) / y.std(axis=0)
-        for column in np.flatnonzero(self.kept):
-            Z[np.argsort(Z[:, column], kind="stable"), column] = self.values[:, column]
+        for place, column in enumerate(np.flatnonzero(self.kept)):
+            Z[np.argsort(Z[:, column], kind="stable"), column] = self.values[:, place]
         return Z
 
 
@@ -97,25 +98,26 @@ class StructurelessTable:
         self._center = X.mean(axis=0)
         spread = X.std(axis=0)
         self._spread = spread
-        Z = np.divide(X - self._center, spread, out=np.zeros_like(X), where=spread > 0)
-        self._scores = shrunk(Z)
+        Z = X - self._center
+        _divide(Z, spread)
+        del X
         self._shapes = ColumnShapes.of(Z)
+        scores = shrunk(Z)
+        self._scores = scores / np.sqrt(len(scores))  # scaled once, not for every table
 
     def draw(self, mixing: Floats, rng: np.random.Generator) -> Floats:
         """Return a table; ``mixing`` is an n x n matrix of standard normal numbers, the same for all views."""
-        Z = mixing @ (self._scores / np.sqrt(len(self._scores)))
-        return np.asarray(self._center + self._spread * self._shapes.bend(Z))
+        Z = self._shapes.bend(mixing @ self._scores)
+        Z *= self._spread
+        Z += self._center
+        return Z
 
 
 class StructurelessKernel:
     """Kernels of vectors of one mode."""
 
     def __init__(self, K: Floats) -> None:
-        values, vectors = np.linalg.eigh(0.5 * (K + K.T))
-        values = np.maximum(values, 0.0)
-        kept = values > SMALLEST_EIGENVALUE * values[-1]
-        kept[-1] = True  # a kernel of zeros has one column, of zeros
-        self._table = StructurelessTable(vectors[:, kept] * np.sqrt(values[kept]))
+        self._table = StructurelessTable(_vectors_of(K))
 
     def draw(self, mixing: Floats, rng: np.random.Generator) -> Floats:
         """Return a kernel matrix."""
@@ -161,6 +163,30 @@ class StructurelessGraph:
 Structureless = StructurelessTable | StructurelessKernel | StructurelessCounts | StructurelessGraph
 
 
+def _vectors_of(K: Floats) -> Floats:
+    """Return vectors that have a kernel's values as their products."""
+    symmetric = K + K.T
+    symmetric *= 0.5
+    values, vectors = np.linalg.eigh(symmetric)
+    values = np.maximum(values, 0.0)
+    kept = values > SMALLEST_EIGENVALUE * values[-1]
+    kept[-1] = True  # a kernel of zeros has one column, of zeros
+    vectors = vectors[:, kept]
+    vectors *= np.sqrt(values[kept])
+    return np.asarray(vectors)
+
+
+def _some_together(columns: Ints) -> list[Ints]:
+    """Return columns in groups of about ``TOGETHER``: work on all of them would take several tables."""
+    return np.array_split(columns, -(-len(columns) // TOGETHER)) if len(columns) else []
+
+
+def _divide(Z: Floats, spread: Floats) -> None:
+    """Divide columns by their spread in place; columns without one become zeros."""
+    np.divide(Z, spread, out=Z, where=spread > 0)
+    Z[:, ~(spread > 0)] = 0.0
+
+
 def _quantile(values: Floats, share: float) -> Floats:
     """Return a quantile of sorted columns."""
     return np.asarray(values[round(share * (len(values) - 1))])
@@ -185,8 +211,10 @@ def shrunk(Z: Floats) -> Floats:
     A table with more columns than rows has no variance beyond the space of its rows.
     """
     n, d = Z.shape
-    gram = (Z.T @ Z if d <= n else Z @ Z.T) / n
+    gram = Z.T @ Z if d <= n else Z @ Z.T
+    gram /= n
     values, vectors = np.linalg.eigh(gram)
+    del gram
     kept = values > SMALLEST_EIGENVALUE * values[-1]
     if not kept.any():
         return Z

@@ -213,6 +213,8 @@ class CoRegularizedSpectralClustering(Clusterer):
         limit = room_beside(work_mib(len(ones), self.n_clusters), self.memory_limit)
         options: dict[str, Any] = {"normalize": "degrees", "storage": self.storage, "memory_limit": limit}
         kernels = normalized_views(fitted, views, ones, **options)
+        # The vectors of every view, the block that they come from, and those that a view is drawn to.
+        work = kernels.room_for_search(self.n_clusters, self.memory_limit, n_blocks=3 * len(views))
         among = kernels.among
         samples = None if views.observed is None else among.samples
         meter = Meter(self, "sweeps")
@@ -225,6 +227,7 @@ class CoRegularizedSpectralClustering(Clusterer):
             max_iter=self.max_iter,
             tol=self.tol,
             room=kernels.room,
+            work=work,
             keeper=self._keeper.part("sweeps"),
             on_step=meter,
         )

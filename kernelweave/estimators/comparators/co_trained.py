@@ -9,6 +9,7 @@ from kernelweave.estimators.shared.clusterer import Clusterer
 from kernelweave.estimators.shared.embedding import round_embedding, unit_rows
 from kernelweave.estimators.shared.fit_warnings import warn_if_inexact
 from kernelweave.estimators.shared.parameters import view_rules
+from kernelweave.estimators.shared.single_kernel import room_for_search
 from kernelweave.estimators.shared.view_kernels import (
     divide_by_degrees,
     fit_view_kernels,
@@ -181,12 +182,14 @@ class CoTrainedSpectralClustering(Clusterer):
         )
         kernels = fitted.operators(self.storage, limit / len(views), check_definite=False)
         room = max(fitted.room_beside(kernels, limit), PASSING * limit)
+        held = {"n_blocks": 2 * len(views)}  # the vectors of every view, and the block that they come from
+        work = room_for_search(fitted.kernels, kernels, self.n_clusters, self.memory_limit, **held)
         del fitted  # no new samples will come, and a neighbour graph keeps more than its edges for them
         normalised = divide_by_degrees(kernels, ones, views.names)
         scale_factors(kernels, ones, views.names)  # refuses a view in which all samples are equal
         meter = Meter(self, "rounds")
         options: dict[str, Any] = {"n_vectors": self.n_clusters, "max_iter": self.max_iter, "tol": self.tol}
-        options["room"] = room
+        options |= {"room": room, "work": work}
         result = co_trained(kernels, normalised, keeper=self._keeper.part("rounds"), on_step=meter, **options)
         meter.close()
         self.view_weights_: Floats = np.full(len(views), 1.0 / len(views))

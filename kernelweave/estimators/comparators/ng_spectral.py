@@ -18,6 +18,7 @@ from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
     read_kernel_input,
     room_beside_kernels,
+    room_for_search,
     set_kernel_tags,
 )
 from kernelweave.estimators.shared.view_kernels import ViewKernel, ViewKernels, WeightedViewKernels
@@ -179,13 +180,16 @@ class NgSpectralClustering(EmbeddingClusterer):
         self.neighbor_recall_: float | None = None if np.isnan(recall) else recall
         limit = room_beside(work_mib(len(ones), k), self.memory_limit)
         plain = kernel.operator(self.storage, limit)
+        room = room_beside_kernels([kernel], [plain], limit)
+        work = room_for_search([kernel], [plain], k, self.memory_limit)
         op = DegreeKernel(ShiftedKernel(plain, -plain.diag()), ones)  # what a sample has with itself says nothing
         # With one kernel there are no weights to learn, and one eigenproblem gives the relaxed clusters.
         relaxed = relaxed_clusters(
             CompositeKernel([op], [1.0]),
             ones,
             np.array([float(k)]),
-            room_beside_kernels([kernel], [plain], limit),
+            room,
+            work,
             n_vectors=k,
             p=1.0,
             view_weights=np.ones(1),

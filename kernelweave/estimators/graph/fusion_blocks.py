@@ -33,7 +33,8 @@ from kernelweave.kernels.chunked_representations import (
 )
 from kernelweave.kernels.neighbors import EXACT_LIMIT, Neighbors, Search, cells_bytes, tile_rows
 from kernelweave.kernels.representations import FEW_COLUMNS, Representation
-from kernelweave.solvers.spectral.eigenvectors import GUARD, SMALL
+from kernelweave.solvers.graph.fusion import VECTORS_PER_CLUSTER
+from kernelweave.solvers.spectral.eigenvectors import GUARD, SHORTEST, SMALL, search_mib
 
 # Bytes that each neighbour of a sample takes in lists and graphs, by every representation, with copies on the way.
 NEIGHBOR_BYTES = 140
@@ -43,6 +44,8 @@ DECOMPOSED = 2
 TILES_HELD = 5
 # Numbers of each sample for each eigenvector: those of a search that is restarted.
 EIGEN_NUMBERS = 16
+# Graphs that are alive for each of a view while eigenvectors are found: its own, and its share of two sums.
+GRAPHS_HELD = 3
 
 
 def types_in_blocks(choice: Any, views: Views) -> list[ViewType]:
@@ -103,7 +106,21 @@ def bytes_here(
     m = max(neighborhood_sizes(n_samples, n_clusters, "table", search.n_neighbors))
     whole = 8.0 * DECOMPOSED * n_samples**2 if n_samples <= SMALL else 0.0
     graphs = graph_bytes(n_samples, views.widths, n_clusters, search.n_neighbors)
-    return graphs + row_bytes(n_samples, compared) + search_bytes(n_samples, compared, m, search.kind) + whole
+    found = graphs + row_bytes(n_samples, compared) + search_bytes(n_samples, compared, m, search.kind) + whole
+    if n_samples <= SMALL:
+        return found
+    # The search for eigenvectors comes after that for neighbours.
+    edges = graphs - float(n_samples) * 8 * EIGEN_NUMBERS * (n_clusters + GUARD)
+    shortest = search_mib(n_samples, VECTORS_PER_CLUSTER * n_clusters, SHORTEST) * 2**20
+    return max(found, edges + row_bytes(n_samples, compared) + shortest)
+
+
+def mib_for_eigenvectors(graphs: Sequence[sp.csr_array], memory_limit: float | None) -> float:
+    """Return the MiB that a limit leaves for eigenvectors beside the graphs, their sum and the one before."""
+    if memory_limit is None:
+        return np.inf
+    held = sum(graph.data.nbytes + graph.indices.nbytes for graph in graphs)
+    return memory_limit - GRAPHS_HELD * held / 2**20
 
 
 def check_room_here(needed: Callable[[int], float], memory_limit: float, n_samples: int) -> None:

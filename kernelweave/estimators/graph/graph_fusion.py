@@ -18,6 +18,7 @@ from kernelweave.estimators.graph.fusion_blocks import (
     digests_and_copies,
     fit_views_in_blocks,
     graph_bytes,
+    mib_for_eigenvectors,
     row_bytes,
     types_in_blocks,
 )
@@ -361,7 +362,9 @@ class GraphFusionClustering(EmbeddingClusterer):
         if copies.any():
             _warn_of_isolated(graphs)
         weights = start_weights(self.view_weights, self.init_view_weights, views.names)
-        fused = fuse_graphs(graphs, k, weights.values, learned=weights.learned, observed=views.observed)
+        work = np.inf if elsewhere else mib_for_eigenvectors(graphs, self.memory_limit)
+        options: dict[str, Any] = {"learned": weights.learned, "observed": views.observed, "work": work}
+        fused = fuse_graphs(graphs, k, weights.values, **options)
         embedding = unit_rows(fused.eigenvectors.vectors * damping(fused.eigenvectors.values, k))
         clusters = self._cut(fused, embedding, k, seed, X)
         if not {"kernel", "graph"} & set(types):

@@ -138,6 +138,7 @@ class Judge:
         mixing = rng.standard_normal((n, n))
         if self.views.observed is None:
             blocks = [null.draw(mixing, rng) for null in self._structureless]
+            del mixing  # the graphs take memory of their own
             return self._graphs(Views(self.names, tuple(blocks)))
         blocks = []
         for v, null in enumerate(self._structureless):

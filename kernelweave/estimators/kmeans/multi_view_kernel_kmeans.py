@@ -401,7 +401,9 @@ array of shape (n_samples,), default="global_fast"
         how = SEARCHES[self.init]
         searched, chosen = self._searched(op, weights, how, room)
         chosen_weights = weights[chosen]
-        best = self._global(searched, chosen_weights, how, room, X, y)
+        matrix = searched.stored_matrix() if searched is not op else None
+        taken = 0 if matrix is None else matrix.nbytes / 2**20
+        best = self._global(searched, chosen_weights, how, max(room - taken, PASSING * room), X, y)
         if how == "fast":
             seed = 0 if self.random_state is None else self.random_state
             rngs = streams(seed, self.n_init - 1)

@@ -10,6 +10,7 @@ import numpy as np
 from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError, ViewError
+from kernelweave.foundation.memory import room_beside
 from kernelweave.kernels.divergences import (
     BREGMAN,
     FittedDivergence,
@@ -117,7 +118,7 @@ def fit_view(
     )
     beta = beta_scale * _sharpness(choices.beta, fitted, shares, name, (memory_limit - fitted.stored_mib) / 2)
     counted = np.flatnonzero(shares > 0)
-    S = similarities(fitted.divergence, beta, counted, memory_limit - fitted.stored_mib)
+    S = similarities(fitted.divergence, beta, counted, room_beside(fitted.table_mib, memory_limit - fitted.stored_mib))
     excluded = ~np.isfinite(S.offsets)
     if excluded.any():
         sample = counted[int(np.argmax(excluded))]

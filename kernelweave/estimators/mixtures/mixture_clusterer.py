@@ -1,7 +1,7 @@
 """The base of convex mixtures: what a fit stores, and how new samples are assigned and scored."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,6 +23,7 @@ from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.foundation.errors import ConvergenceWarning, KernelError, ParameterError, ViewError, ViewWarning
 from kernelweave.foundation.logged_warnings import warn
+from kernelweave.foundation.memory import rows_within
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions
 from kernelweave.inputs import Views, read_weights
 from kernelweave.kernels.divergences import BREGMAN
@@ -31,6 +32,8 @@ from kernelweave.solvers.mixtures.view_mixture import ViewMixture
 
 # Divergences of samples from exemplars that are held at a time.
 ASSIGNED = 2**17
+# Arrays of the size of the divergences of new samples from components while posteriors are computed.
+ROWS_HELD = 6
 #: Rules of the parameters both mixtures have.
 MIXTURE_RULES: dict[str, list[Any]] = {
     **rules("max_iter", "memory_limit", "checkpoint", "random_state", "verbose"),
@@ -98,7 +101,9 @@ class MixtureClusterer(Clusterer):
         """
         check_is_fitted(self)
         samples: Any = self._read_new(X)
-        return self._log_posteriors(samples).argmax(axis=1) if self._centers is None else self._centers.assign(samples)
+        if self._centers is not None:
+            return self._centers.assign(samples)
+        return self._over_posteriors(samples, lambda logs: logs.argmax(axis=1))
 
     @available_if(_has_posteriors)
     def predict_proba(self, X: Any) -> Floats:
@@ -116,8 +121,9 @@ class MixtureClusterer(Clusterer):
             For a Dask collection it is a Dask array, computed when asked for.
         """
         check_is_fitted(self)
-        logs = self._log_posteriors(self._read_new(X))
-        return np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        return self._over_posteriors(
+            self._read_new(X), lambda logs: np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        )
 
     @available_if(_has_likelihoods)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -143,13 +149,20 @@ class MixtureClusterer(Clusterer):
         """
         check_is_fitted(self)
         samples = self._read_new(X)
-        divergences = self._model.divergences(samples)
-        weights = read_weights(sample_weight, len(divergences[0]))
-        observed = observed_in(samples)
-        if observed is None:
-            logs = self._model.log_likelihoods(divergences)
-        else:
-            logs, counts = self._model.observed_log_likelihoods(divergences, observed)
+        model = self._model
+        n = _count(samples)
+        weights = read_weights(sample_weight, n)
+        logs = np.empty(n)
+        counts = np.empty(n)
+        for rows in self._row_ranges(n):
+            some = _rows_of(samples, rows)
+            observed = observed_in(some)
+            divergences = model.divergences(some)
+            if observed is None:
+                logs[rows] = model.log_likelihoods(divergences)
+            else:
+                logs[rows], counts[rows] = model.observed_log_likelihoods(divergences, observed)
+        if observed_in(samples) is not None:
             weights = _counted(weights, counts)
         counted = weights > 0
         return float(weights[counted] @ logs[counted]) / float(weights.sum())
@@ -157,7 +170,15 @@ class MixtureClusterer(Clusterer):
     def _n_columns(self, method: str) -> int | None:
         return None if method == "predict" else len(self.exemplar_indices_)
 
-    def _log_posteriors(self, samples: Sequence[Matrix] | Views) -> Floats:
+    def _row_ranges(self, n: int) -> Iterator[slice]:
+        """Yield ranges of new samples whose divergences from all components are within the limit of memory."""
+        arrays = ROWS_HELD * len(self._model.placements)
+        step = rows_within(self.memory_limit / 2, arrays * 8 * max(1, len(self._model.priors)), max(1, n))
+        for start in range(0, n, step):
+            yield slice(start, min(start + step, n))
+
+    def _over_posteriors(self, samples: Sequence[Matrix] | Views, answer: Callable[[Floats], Any]) -> Any:
+        """Return what ``answer`` makes of the logarithms of the posteriors, some samples at a time."""
         model = self._model
         if model.compares_views and not model.absolute:
             raise KernelError(
@@ -166,20 +187,27 @@ class MixtureClusterer(Clusterer):
                 "refine='kernel_kmeans'."
             )
         observed = observed_in(samples)
-        logs = model.log_posteriors(model.divergences(samples), observed)
-        excluded = ~np.isfinite(logs.max(axis=1))
-        if observed is not None and excluded.any():
-            unrelated = model.unrelated(observed)
-            _warn_if_unrelated(int(np.count_nonzero(unrelated)))
-            with np.errstate(divide="ignore"):
-                logs[unrelated] = np.log(model.exemplar_priors)  # nothing else is known about their cluster
-            excluded &= ~unrelated
-        if excluded.any():
-            raise ParameterError(
-                f"Sample {int(np.argmax(excluded))} of X has an infinite divergence from every exemplar, so no cluster "
-                f"can have produced it. {_remedy(self.smoothing)}"
-            )
-        return logs
+        unrelated = None if observed is None else model.unrelated(observed)
+        answers = []
+        n_unrelated = 0
+        for rows in self._row_ranges(_count(samples)):
+            some = _rows_of(samples, rows)
+            logs = model.log_posteriors(model.divergences(some), observed_in(some))
+            excluded = ~np.isfinite(logs.max(axis=1))
+            if unrelated is not None and excluded.any():
+                alone = unrelated[rows]
+                n_unrelated += int(np.count_nonzero(alone))
+                with np.errstate(divide="ignore"):
+                    logs[alone] = np.log(model.exemplar_priors)  # nothing else is known about their cluster
+                excluded &= ~alone
+            if excluded.any():
+                raise ParameterError(
+                    f"Sample {rows.start + int(np.argmax(excluded))} of X has an infinite divergence from every "
+                    f"exemplar, so no cluster can have produced it. {_remedy(self.smoothing)}"
+                )
+            answers.append(answer(logs))
+        _warn_if_unrelated(n_unrelated)
+        return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
     def _store_fit(
         self,
@@ -273,6 +301,15 @@ def _exemplars_with_themselves(labels: Ints, exemplars: Exemplars) -> Ints:
     """Return the labels with every exemplar in the cluster it stands for."""
     labels[exemplars.indices] = np.arange(len(exemplars.indices))
     return labels
+
+
+def _count(samples: Sequence[Matrix] | Views) -> int:
+    return samples.n_samples if isinstance(samples, Views) else int(samples[0].shape[0])
+
+
+def _rows_of(samples: Sequence[Matrix] | Views, rows: slice) -> Sequence[Matrix] | Views:
+    """Return some of the samples, in every view."""
+    return samples.take(rows) if isinstance(samples, Views) else [block[rows] for block in samples]
 
 
 def _remedy(smoothing: float) -> str:

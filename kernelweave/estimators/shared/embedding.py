@@ -51,13 +51,13 @@ class RelaxedClusters:
 
 
 def relaxed_clusters(
-    op: MultiViewKernel, weights: Floats, totals: Floats, room: float = np.inf, **options: Any
+    op: MultiViewKernel, weights: Floats, totals: Floats, room: float = np.inf, work: float = np.inf, **options: Any
 ) -> RelaxedClusters:
     """Return the leading eigenvectors of a sum of kernels, its coefficients learned or not.
 
-    ``room`` is what may be stored besides the kernels, in MiB.
+    ``room`` is what may be stored besides the kernels, in MiB, and ``work`` what the search may take.
     """
-    result = multi_view_spectral(spectrum(op, weights, room), totals, **options)
+    result = multi_view_spectral(spectrum(op, weights, room, work), totals, **options)
     return RelaxedClusters(result, op.backend.host(result.embedding()), op.backend.host(result.sources()))
 
 

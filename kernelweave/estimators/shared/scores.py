@@ -29,6 +29,10 @@ CHUNK = 8192
 # --- scores of new samples -------------------------------------------------------------------------------------------
 
 
+# Rows of a precomputed kernel whose columns are chosen at a time.
+COPIED_ROWS = 512
+
+
 @dataclass(frozen=True)
 class TrainedKernel:
     """The kernel between new samples and those trained on."""
@@ -46,10 +50,17 @@ class TrainedKernel:
         """Return the kernel between new samples (rows) and those trained on."""
         return self.kernel.cross(X if self.columns is None else X[:, self.columns])
 
+    def over_rows(self, X: Matrix, work: Callable[[KernelOperator], Floats]) -> Floats:
+        """Return what ``work`` makes of the kernel of new samples; columns are copied for some rows at a time."""
+        n = X.shape[0]
+        if self.columns is None or n <= COPIED_ROWS:
+            return work(self.cross(X))
+        starts = range(0, n, COPIED_ROWS)
+        return np.concatenate([work(self.cross(X[start : start + COPIED_ROWS])) for start in starts])
+
     def row_sums(self, X: Matrix) -> Floats:
         """Return the sums of the kernel rows of new samples."""
-        cross = self.cross(X)
-        return cross.matmat(np.ones((cross.shape[1], 1)))[:, 0]
+        return self.over_rows(X, lambda cross: cross.matmat(np.ones((cross.shape[1], 1)))[:, 0])
 
 
 class ViewScores(ABC):
@@ -76,7 +87,7 @@ class BiasedScores(ViewScores):
 
     def scores(self, X: Matrix) -> Floats:
         """Return the scores of new samples."""
-        return np.asarray(self.trained.cross(X).matmat(self.alphas) + self.bias)
+        return self.trained.over_rows(X, lambda cross: np.asarray(cross.matmat(self.alphas) + self.bias))
 
 
 @dataclass(frozen=True)
@@ -96,9 +107,8 @@ class CentredScores(ViewScores):
 
     def scores(self, X: Matrix) -> Floats:
         """Return the scores of new samples."""
-        cross = self.trained.cross(X)
-        centred = CentredKernel(cross, self.shares, column_means=self.column_means, grand_mean=self.grand_mean)
-        return centred.matmat(self.alphas)
+        means: dict[str, Any] = {"column_means": self.column_means, "grand_mean": self.grand_mean}
+        return self.trained.over_rows(X, lambda cross: CentredKernel(cross, self.shares, **means).matmat(self.alphas))
 
 
 @dataclass(frozen=True)

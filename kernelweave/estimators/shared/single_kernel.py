@@ -17,6 +17,12 @@ from kernelweave.kernels.spec.fitting import (
     approximate_kernel,
     fit_kernel,
 )
+from kernelweave.solvers.spectral.eigenvectors import check_search, decomposed_whole
+
+# A graph of neighbours is kept for new samples and divided by degrees, and sums of such graphs are further ones.
+GRAPH_COPIES = 4
+# Matrices at most, besides one of each view, where a small kernel is decomposed instead of searched.
+MATRICES = 7
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -69,13 +75,46 @@ def room_beside_kernels(
     kernels: Sequence[FittedKernel], operators: Sequence[KernelOperator], memory_limit: float
 ) -> float:
     """Return the MiB left within a limit after the stored kernels; a matrix that the caller gave is not counted."""
+    return max(0.0, memory_limit - _stored_mib(kernels, operators))
+
+
+def room_for_search(
+    kernels: Sequence[FittedKernel],
+    operators: Sequence[KernelOperator],
+    n_vectors: int,
+    memory_limit: float,
+    *,
+    n_blocks: int = 0,
+) -> float:
+    """Return the MiB that a limit leaves for a search for eigenvectors beside kernels; an error where they are too few.
+
+    ``n_blocks`` sets of such vectors are kept meanwhile. A limit is that of this machine's memory: arrays elsewhere and
+    on a device are not counted.
+    """
+    if not all(op.backend.direct_limit for op in operators):
+        return np.inf
+    graphs = [graph for op in operators if (graph := op.sparse_matrix()) is not None]
+    held = _stored_mib(kernels, operators) + sum(GRAPH_COPIES * _sparse_mib(graph) for graph in graphs)
+    n = max(op.n_samples for op in operators)
+    held += n_blocks * n * n_vectors * 8 / 2**20
+    if not all(decomposed_whole(op, MATRICES + len(operators), memory_limit - held) for op in operators):
+        check_search(n, n_vectors, memory_limit, held)
+    return memory_limit - held
+
+
+def _stored_mib(kernels: Sequence[FittedKernel], operators: Sequence[KernelOperator]) -> float:
+    """Return the MiB of the kernels that are stored as matrices and that the caller did not give."""
     taken = 0
     for kernel, op in zip(kernels, operators, strict=True):
         matrix = op.stored_matrix()
         given = isinstance(kernel, Precomputed) and not isinstance(kernel, PartOfPrecomputed)
         if isinstance(matrix, np.ndarray) and not given:
             taken += matrix.nbytes
-    return max(0.0, memory_limit - taken / 2**20)
+    return taken / 2**20
+
+
+def _sparse_mib(graph: Any) -> float:
+    return float(graph.data.nbytes + graph.indices.nbytes + graph.indptr.nbytes) / 2**20
 
 
 def fit_or_approximate(

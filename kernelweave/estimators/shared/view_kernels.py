@@ -7,15 +7,21 @@ sum_view_kernels ──▶ the weighted sum of all views, normalised, and the Vi
 normalized_views ──▶ the same kernels one by one, each among the samples that its view has, where some are absent
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
-from kernelweave.estimators.shared.single_kernel import fit_or_approximate, is_precomputed, room_beside_kernels
+from kernelweave.estimators.shared.single_kernel import (
+    fit_or_approximate,
+    is_precomputed,
+    room_beside_kernels,
+    room_for_search,
+)
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.config import config_context, get_config
 from kernelweave.foundation.errors import ViewError
@@ -154,6 +160,7 @@ class SummedKernels:
     new_samples: ViewKernels
     memory_limit: float  # MiB
     room: float  # MiB of it that are left after the kernels
+    room_for_search: Callable[..., float]  # MiB of a limit for a search for eigenvectors, where they suffice
 
     def at_means(self, labels: Ints, weights: Floats, totals: Floats) -> tuple[ViewKernels, Ints, Floats]:
         """Return what new samples meet, with labels and weights: the training samples, or what stands for them."""
@@ -243,6 +250,7 @@ def sum_view_kernels(
     # Eigenvectors of affinities need no feature space.
     operators = fitted.operators(storage, memory_limit / n_views, check_definite=normalize != "degrees")
     room = fitted.room_beside(operators, memory_limit)
+    plain = operators
     kernels = fitted.new_samples()
     if normalize == "degrees":
         by_degree = divide_by_degrees(operators, weights, fitted.names)
@@ -254,7 +262,8 @@ def sum_view_kernels(
         operators = [ScaledKernel(op, factor) for op, factor in zip(operators, factors, strict=True)]
     held = min(*(op.held_entries for op in operators), entries_within(max(room, PASSING * memory_limit)))
     total: Any = composite(operators, np.full(n_views, 1.0 / n_views), held)
-    return SummedKernels(total, kernels.sharing_features(total), memory_limit, room)
+    searching = partial(room_for_search, fitted.kernels, plain)
+    return SummedKernels(total, kernels.sharing_features(total), memory_limit, room, searching)
 
 
 @dataclass(frozen=True)
@@ -264,6 +273,7 @@ class NormalizedViews:
     among: ObservedViews
     new_samples: ViewKernels
     room: float  # MiB that are left after the kernels
+    room_for_search: Callable[..., float]  # MiB of a limit for a search for eigenvectors, where they suffice
 
 
 def normalized_views(
@@ -280,6 +290,7 @@ def normalized_views(
     counted = [weights[known] for known in samples]
     operators = fitted.operators(storage, memory_limit / len(views), check_definite=normalize != "degrees")
     room = fitted.room_beside(operators, memory_limit)
+    searching = partial(room_for_search, fitted.kernels, operators)
     kernels = fitted.new_samples().of_samples(samples)
     if normalize == "degrees":
         triples = zip(operators, counted, fitted.names, strict=True)
@@ -291,7 +302,7 @@ def normalized_views(
         factors = _factors(np.array(spreads), operators, fitted.names, normalize=bool(normalize))
         kernels = kernels.scaled(factors)
         operators = [ScaledKernel(op, factor) for op, factor in zip(operators, factors, strict=True)]
-    return NormalizedViews(ObservedViews(tuple(operators), samples, views.n_samples), kernels, room)
+    return NormalizedViews(ObservedViews(tuple(operators), samples, views.n_samples), kernels, room, searching)
 
 
 def divide_by_degrees(operators: Sequence[KernelOperator], weights: Floats, names: Sequence[str]) -> list[DegreeKernel]:

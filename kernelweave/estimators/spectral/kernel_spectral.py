@@ -20,6 +20,7 @@ from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
     read_kernel_input,
     room_beside_kernels,
+    room_for_search,
     set_kernel_tags,
 )
 from kernelweave.estimators.spectral.faults import explained
@@ -188,14 +189,16 @@ class KernelSpectralClustering(ScoreClusterer):
             lambda: [self._fit_kernel(table).operator("blockwise", self.memory_limit)],
             streams(self.random_state, 1, "training samples")[0],
             elsewhere=in_blocks(table),
+            memory_limit=self.memory_limit,
         )
         kernel = self._fit_kernel(training_rows(table, self.kernel, indices))
         limit = room_beside(work_mib(len(indices), self.n_clusters), self.memory_limit)
         op = kernel.operator(self.storage, limit)
         room = room_beside_kernels([kernel], [op], limit)
+        work = room_for_search([kernel], [op], self.n_clusters, self.memory_limit)
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
             with explained():
-                result = kernel_spectral(op, self.n_clusters - 1, room=room).on_host(op.backend)
+                result = kernel_spectral(op, self.n_clusters - 1, room=room, work=work).on_host(op.backend)
         book = distinct_codebook(result.scores, self.n_clusters)
         trained = TrainedKernel.of(kernel, self.kernel, indices, n)
         self._model = ScoreModel((BiasedScores(trained, result.alphas, result.bias),), np.ones(1), book)

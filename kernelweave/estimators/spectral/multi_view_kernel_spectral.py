@@ -258,6 +258,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             lambda: self._fit_kernels(views).operators("blockwise", self.memory_limit, check_definite=False),
             streams(self.random_state, 1, "training samples")[0],
             elsewhere=in_blocks(views.blocks[0]),
+            memory_limit=self.memory_limit,
         )
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
             training = self._train(views, indices, gammas)

@@ -57,7 +57,7 @@ from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage, is_graph_of
 from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
-from kernelweave.solvers.spectral.eigenvectors import spectrum, work_mib
+from kernelweave.solvers.spectral.eigenvectors import found_by_features, spectrum, work_mib
 from kernelweave.solvers.spectral.masked_multi_view import ObservedSpectrum, masked_multi_view_spectral
 from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, multi_view_spectral
 
@@ -301,6 +301,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         limit = room_beside(work_mib(views.n_samples, k), self.memory_limit)
         kernels = sum_view_kernels(fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=limit)
         op = kernels.operator
+        work = np.inf if found_by_features(op) else kernels.room_for_search(k, self.memory_limit)
         exponent = self._exponent(
             start,
             lambda samples, *how: self._labels_by_exponent(op.take(samples), weights[samples], start.values, *how),
@@ -309,7 +310,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         meter = Meter(self, "steps")
         steps = {"keeper": self._keeper.part("weights"), "on_step": meter}
         first = {"view_weights": start.values, "learned": start.learned}
-        relaxed = self._relax(op, weights, p=exponent.value, room=kernels.room, **first, **steps)
+        relaxed = self._relax(op, weights, p=exponent.value, room=kernels.room, work=work, **first, **steps)
         meter.close()
         self._keep_relaxed(relaxed.result, exponent)
         kernel = WeightedViewKernels(kernels.new_samples, relaxed.result.view_weights**exponent.power)

@@ -9,11 +9,14 @@ import scipy.sparse as sp
 from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Array, Floats, Ints
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.memory import rows_within
 from kernelweave.kernels.chunked import in_blocks, some_samples
 from kernelweave.kernels.operator import KernelOperator
 
 #: Trials of a swap for each sample to train on.
 SWAPS = 4
+# Arrays that are alive while rows of a kernel are computed.
+ROWS_HELD = 4
 
 
 def training_rows(X: Array, kernel: Any, indices: Ints) -> Array:
@@ -39,11 +42,12 @@ def training_samples(
     rng: np.random.Generator,
     *,
     elsewhere: bool = False,
+    memory_limit: float = np.inf,
 ) -> Ints:
     """Return the samples to train on: all (an error where they are elsewhere), some at random, or some spread out.
 
     ``"entropy"`` swaps samples while the sum of their kernel values falls, which raises the quadratic Renyi entropy of
-    the density they stand for.
+    the density they stand for; ``memory_limit`` MiB bound the kernel values that are held for it.
     """
     if wanted is None or wanted >= n:
         if elsewhere:
@@ -59,7 +63,7 @@ def training_samples(
         return chosen
     kernels = operators()
     outside = np.setdiff1d(np.arange(n), chosen)
-    sums = np.sum([_sums_among(op, chosen) for op in kernels], axis=0)
+    sums = np.sum([_sums_among(op, chosen, memory_limit) for op in kernels], axis=0)
     for _ in range(SWAPS * wanted):
         leaving = int(np.argmax(sums))
         place = int(rng.integers(len(outside)))
@@ -77,5 +81,11 @@ def training_samples(
     return np.sort(chosen)
 
 
-def _sums_among(op: KernelOperator, chosen: Ints) -> Floats:
-    return np.asarray(op.block(chosen, chosen), dtype=np.float64).sum(axis=1)
+def _sums_among(op: KernelOperator, chosen: Ints, memory_limit: float) -> Floats:
+    """Return the sums of the kernel's rows among chosen samples, as many rows at a time as the limit allows."""
+    sums = np.empty(len(chosen))
+    step = rows_within(memory_limit / 2, ROWS_HELD * 8 * len(chosen), len(chosen))
+    for start in range(0, len(chosen), step):
+        rows = chosen[start : start + step]
+        sums[start : start + step] = np.asarray(op.block(rows, chosen), dtype=np.float64).sum(axis=1)
+    return sums

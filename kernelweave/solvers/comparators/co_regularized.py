@@ -82,13 +82,15 @@ def co_regularized(
     max_iter: int = 100,
     tol: float = 1e-5,
     room: float = np.inf,
+    work: float = np.inf,
     keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> CoRegularized:
     """Sweep over the views, from the eigenvectors of each by itself, until the objective rises by ``tol`` or less.
 
     ``tol`` is a share of the objective. ``samples`` says which samples the rows of every view are, None that all views
-    have all; every sample must be in a view. ``room`` MiB of matrices may be stored besides the kernels.
+    have all; every sample must be in a view. ``room`` MiB of matrices may be stored besides the kernels, and ``work``
+    MiB are for the search for the eigenvectors of one view.
     """
     room = room / len(ops)
     ops = [stored_if_small(op, room) for op in ops]
@@ -96,7 +98,7 @@ def co_regularized(
     counts = [min(n_vectors, op.n_samples) for op in ops]
     known = keeper.known()
     if known is None:
-        subspaces = [leading_subspace(op, count, room=room) for op, count in zip(ops, counts, strict=True)]
+        subspaces = [leading_subspace(op, count, room=room, work=work) for op, count in zip(ops, counts, strict=True)]
         center = _consensus(subspaces, strengths, n_vectors, placed) if centroid else None
         history = [_objective(ops, subspaces, strengths, center, placed)]
     else:
@@ -107,7 +109,7 @@ def co_regularized(
     while not converged and len(history) <= max_iter:
         for v, op in enumerate(ops):
             added = _low_rank_factor(_targets(v, subspaces, strengths, center, placed))
-            subspaces[v] = leading_subspace(op, counts[v], added, subspaces[v].block, room=room)
+            subspaces[v] = leading_subspace(op, counts[v], added, subspaces[v].block, room=room, work=work)
         if centroid:
             center = _consensus(subspaces, strengths, n_vectors, placed)
         history.append(_objective(ops, subspaces, strengths, center, placed))

@@ -58,16 +58,18 @@ def co_trained(
     max_iter: int = 5,
     tol: float = 1e-4,
     room: float = np.inf,
+    work: float = np.inf,
     keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
 ) -> CoTrained:
     """Take rounds until the subspaces turn by at most ``tol``: one less their mean agreement with those before.
 
-    ``room`` MiB may be used besides the kernels.
+    ``room`` MiB may be used besides the kernels, and ``work`` MiB by a search for eigenvectors.
     """
     known = keeper.known()
     if known is None:
-        subspaces = [leading_subspace(stored_if_small(op, room), n_vectors, room=room) for op in normalised]
+        stored = (stored_if_small(op, room) for op in normalised)
+        subspaces = [leading_subspace(op, n_vectors, room=room, work=work) for op in stored]
         residual = max(subspace.residual for subspace in subspaces)
         history = [mean_agreement(subspaces)]
     else:

@@ -29,7 +29,7 @@ from kernelweave.kernels.graph import GraphKernel
 from kernelweave.partitions.graph_moves import GraphMoves
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
 from kernelweave.solvers.kmeans.starts import start_labels
-from kernelweave.solvers.spectral.eigenvectors import DEPTH, GUARD, SMALL, leading_of, leading_vectors
+from kernelweave.solvers.spectral.eigenvectors import DEPTH, GUARD, SMALL, leading_of, leading_vectors, search_within
 
 #: Eigenvectors per cluster, and the power by which those beyond the first k are damped.
 VECTORS_PER_CLUSTER = 2
@@ -177,11 +177,13 @@ def graph_eigenvectors(
     *,
     exact: int | None = None,
     background: Background | None = None,
+    work: float = np.inf,
 ) -> Eigenvectors:
     """Return the leading eigenvectors of a graph, and of a background if there is one, with degrees normalised.
 
     A block method, so that every copy of a repeated eigenvalue is found, as a graph in several pieces has them. The
-    first ``exact`` ones (by default all) are iterated to the tolerance; others of large graphs are as they come.
+    first ``exact`` ones (by default all) are iterated to the tolerance; others of large graphs are as they come. The
+    search takes ``work`` MiB, or as few as it can.
     """
     n = W.shape[0]
     count = min(count, n)
@@ -204,13 +206,16 @@ def graph_eigenvectors(
     first = None if start is None else start.block
     needed = count if exact is None else min(exact, count)
     extra = count - needed + GUARD
-    depth = DEPTH if n <= MANY else DEPTH_OF_MANY
+    search = search_within(work, n, count)
+    usual = DEPTH if n <= MANY else DEPTH_OF_MANY
+    kept = search.kept if search.depth < usual else 1
+    depth = min(usual, search.depth)
     # Products wait for rows of X from all over memory, and half as many bytes take half the time. The matrix has norm
     # 1, so that rounding X to single precision moves a product by at most 6e-8 of its length, far below the tolerance.
     precision = np.float64 if n <= MANY else np.float32
-    restarts = MOST_RESTARTS * DEPTH // depth
+    restarts = MOST_RESTARTS * DEPTH // (depth - kept + 1)
     values, block, residual = leading_vectors(
-        product, n, needed, EIGEN_TOLERANCE, first, extra=extra, restarts=restarts, depth=depth
+        product, n, needed, EIGEN_TOLERANCE, first, extra=extra, restarts=restarts, kept=kept, depth=depth
     )
     return Eigenvectors(values[:count], block[:, :count], residual, block)
 
@@ -222,10 +227,11 @@ def fuse_graphs(
     *,
     learned: bool = True,
     observed: Bools | None = None,
+    work: float = np.inf,
 ) -> FusedGraph:
     """Return the sum of graphs with weights of mean 1: learned in one round from those given, or as they are.
 
-    ``observed`` (n, n_views) says which samples each graph has; None: all.
+    ``observed`` (n, n_views) says which samples each graph has; None: all. ``work`` MiB may be taken by eigenvectors.
     """
     count = VECTORS_PER_CLUSTER * n_clusters
     start = np.ones(len(graphs)) if view_weights is None else view_weights / view_weights.mean()
@@ -235,7 +241,7 @@ def fuse_graphs(
     W = weighted_sum(graphs, start, overlap)
     background = None if overlap is None else overlap.background(W)
     exact = n_clusters if W.shape[0] > MANY else count
-    together = graph_eigenvectors(W, count, exact=exact, background=background)
+    together = graph_eigenvectors(W, count, exact=exact, background=background, work=work)
     if not learned or len(graphs) == 1:
         return FusedGraph(W, start, together, background)
     U = together.vectors[:, :n_clusters]
@@ -245,7 +251,7 @@ def fuse_graphs(
     weights /= weights.mean()
     W = weighted_sum(graphs, weights, overlap)
     background = None if overlap is None else overlap.background(W)
-    together = graph_eigenvectors(W, count, together, exact=exact, background=background)
+    together = graph_eigenvectors(W, count, together, exact=exact, background=background, work=work)
     return FusedGraph(W, weights, together, background)
 
 

@@ -11,22 +11,26 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import nnls
 
-from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.array_types import Floats, Ints
 
 # Rounds of the active-set method before the slower one that always ends.
 ACTIVE_SET_ROUNDS = 40
+# Columns of a matrix that are copied at a time.
+COPIED = 256
 
 
-def minimize_nonnegative(G: Floats, c: Floats, start: Floats) -> Floats | None:
+def minimize_nonnegative(G: Floats, c: Floats, start: Floats, *, overwrite: bool = False) -> Floats | None:
     """Return the x >= 0 that minimises x^T G x / 2 - c^T x, or None where rounding stands in the way.
 
+    With ``overwrite`` G is used up, which saves a matrix of its size.
     Primal-dual active sets: solve on the set, drop what became negative, add what would gain, until nothing changes.
     That takes a few rounds but need not end; scipy's nnls on the factor of G then does.
     """
     if not np.isfinite(G).all() or not (np.diagonal(G) > 0).all():
         return None
     size = np.sqrt(np.diagonal(G))  # a unit diagonal, so that components of any size bear the same jitter
-    G = G / size / size[:, None]
+    G = np.divide(G, size, out=G if overwrite else None)
+    G /= size[:, None]
     c = c / size
     start = start * size
     G[np.diag_indices_from(G)] += 1e-13
@@ -41,7 +45,7 @@ def minimize_nonnegative(G: Floats, c: Floats, start: Floats) -> Floats | None:
             chosen = np.flatnonzero(active)
             x = np.zeros(len(c))
             # What cho_factor and cho_solve call: for a few variables their checks take longer than the factor.
-            factor, failed = dpotrf(G[np.ix_(chosen, chosen)], clean=False)
+            factor, failed = dpotrf(_among(G, chosen), clean=False, overwrite_a=True)
             if failed:
                 raise LinAlgError
             x[chosen] = dpotrs(factor, c[chosen])[0]
@@ -53,3 +57,11 @@ def minimize_nonnegative(G: Floats, c: Floats, start: Floats) -> Floats | None:
         return np.asarray(nnls(factor, solve_triangular(factor, c, trans=1))[0] / size)
     except (LinAlgError, RuntimeError):
         return None
+
+
+def _among(G: Floats, chosen: Ints) -> Floats:
+    """Return the matrix among chosen variables, in the order of LAPACK, which then makes no copy of its own."""
+    out = np.empty((len(chosen), len(chosen)), order="F")
+    for start in range(0, len(chosen), COPIED):
+        out[:, start : start + COPIED] = G[np.ix_(chosen, chosen[start : start + COPIED])]
+    return out

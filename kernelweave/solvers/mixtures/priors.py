@@ -286,7 +286,7 @@ def _newton_step(point: _Point) -> _Point | None:
     G = point.S.gram(chosen, scale)
     gradient = point.gradient[chosen]
     here = point.priors[chosen]
-    target = minimize_nonnegative(G, 2.0 * gradient - 1.0, here)
+    target = minimize_nonnegative(G, 2.0 * gradient - 1.0, here, overwrite=True)
     if target is None:
         return None
     direction = np.zeros_like(point.priors)

@@ -15,13 +15,14 @@ Blocks of one row per sample belong to the kernel's backend; the host sees eigen
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
 
 from kernelweave.backends import Backend, BackendArray, get_backend
 from kernelweave.foundation.array_types import Floats
+from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.memory import FREE, matrices_mib
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.dense import stored
@@ -48,6 +49,14 @@ NEARBY_BLOCKS = 5
 KEPT_BLOCKS = 3
 # Arrays of the size of a whole basis that are alive at the end of a restart.
 WORK_BLOCKS = 6
+# Blocks beside a basis and its image while a product is taken, and matrices of the size of the basis that find its best
+# vectors.
+PRODUCT_BLOCKS = 5
+RITZ_MATRICES = 5
+# The shortest basis, and blocks of best vectors from which a search with a short one goes on: with one block alone a
+# short basis loses what made it converge.
+SHORTEST = 3
+SHORT_KEPT = 2
 # Matrices besides those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
 SUMS = 2
 DECOMPOSED = 5
@@ -96,6 +105,52 @@ def work_mib(n: int, count: int) -> float:
     return WORK_BLOCKS * DEPTH * (count + GUARD) * n * 8 / 2**20
 
 
+@dataclass(frozen=True)
+class Search:
+    """How many blocks a basis has, from how many a restart goes on, and how many restarts there are."""
+
+    depth: int = DEPTH
+    kept: int = 1
+    restarts: int = RESTARTS
+
+    def options(self) -> dict[str, Any]:
+        """Return these as options of ``leading_vectors``."""
+        return {"depth": self.depth, "kept": self.kept, "restarts": self.restarts}
+
+
+def search_mib(n: int, count: int, depth: int) -> float:
+    """Return the MiB that a basis of ``depth`` blocks takes, with its image and what products need."""
+    width = min(count + GUARD, n)
+    return ((2 * depth + PRODUCT_BLOCKS) * width * n + RITZ_MATRICES * min(depth * width, n) ** 2) * 8 / 2**20
+
+
+def search_within(room: float, n: int, count: int, kept: int = 1) -> Search:
+    """Return the deepest search for which ``room`` MiB are enough; a short basis needs more products and restarts."""
+    depth = next((d for d in range(DEPTH, SHORTEST, -1) if search_mib(n, count, d) <= max(room, FREE)), SHORTEST)
+    if depth == DEPTH:
+        return Search(kept=kept)
+    kept = max(SHORT_KEPT, min(kept, depth // 2))
+    return Search(depth, kept, RESTARTS * (DEPTH - 1) // (depth - kept))
+
+
+def check_search(n: int, count: int, memory_limit: float, held: float = 0.0) -> None:
+    """Raise where even the shortest basis of ``count`` eigenvectors is more than a limit leaves, before a search.
+
+    ``held`` MiB are taken already, in proportion to the samples or more.
+    """
+    searching = search_mib(n, count, SHORTEST)
+    needed = searching + held
+    if needed <= max(memory_limit, FREE):
+        return
+    fixed = RITZ_MATRICES * min(SHORTEST * (count + GUARD), n) ** 2 * 8 / 2**20  # whatever the number of samples
+    fitting = max(0, int(n * (memory_limit - fixed) / (needed - fixed)))
+    raise ParameterError(
+        f"the search for {count} eigenvectors of {n:,} samples takes {needed:,.0f} MiB, more than "
+        f"memory_limit={memory_limit:g}. Raise it to {np.ceil(needed):g}, ask for fewer clusters, or fit on a part of "
+        f"the samples: {fitting:,} samples would fit."
+    )
+
+
 def coupled_mib(n: int, size: int) -> float:
     """Return the MiB that a coupled problem of the bases of n samples takes: bases side by side, matrix and a copy."""
     return (n * size + 2 * size**2) * 8 / 2**20
@@ -106,14 +161,20 @@ def decomposed_whole(op: KernelOperator, copies: int, room: float) -> bool:
     return op.n_samples <= op.backend.direct_limit and matrices_mib(copies, op.n_samples) <= max(room, FREE)
 
 
-def spectrum(op: MultiViewKernel, weights: Floats, room: float = np.inf) -> Spectrum:
+def found_by_features(op: MultiViewKernel) -> bool:
+    """Whether the Gram matrix of features, fewer than there are samples, gives the eigenvectors, without a search."""
+    return op.gram_size is not None and op.gram_size <= op.n_samples
+
+
+def spectrum(op: MultiViewKernel, weights: Floats, room: float = np.inf, work: float = np.inf) -> Spectrum:
     """Return the cheapest way to the leading eigenvectors of W^1/2 (sum_v c_v K_v) W^1/2.
 
-    ``room`` is what may be stored besides the kernels, in MiB: without it the sum is applied view by view.
+    ``room`` is what may be stored besides the kernels, in MiB: without it the sum is applied view by view. ``work`` MiB
+    may be taken by the search itself.
     """
-    if op.gram_size is not None and op.gram_size <= op.n_samples:
+    if found_by_features(op):
         return GramSpectrum(op, weights)  # type: ignore[arg-type]
-    return KrylovSpectrum(op, weights, room)
+    return KrylovSpectrum(op, weights, room, work)
 
 
 def extension(values: Floats) -> Floats:
@@ -183,7 +244,7 @@ class KrylovPairs:
     root: BackendArray  # (n,) w^1/2
     vectors: BackendArray  # (n, k) Y
     block: BackendArray  # (n, at least k + GUARD) orthonormal, begins with Y: where the next search may start
-    images: list[BackendArray]  # products of every view with the block
+    images: list[BackendArray]  # products of every view with the block, none where there is no room to keep them
     backend: Backend
 
     @property
@@ -207,8 +268,9 @@ class KrylovSpectrum:
     search from the vectors of the last coefficients begins without a product, and new blocks are few.
     """
 
-    def __init__(self, op: MultiViewKernel, weights: Floats, room: float = np.inf) -> None:
+    def __init__(self, op: MultiViewKernel, weights: Floats, room: float = np.inf, work: float = np.inf) -> None:
         self._op = op
+        self._work = work
         self._backend = op.backend
         self._root = op.backend.array(weights) ** 0.5
         self._whole = decomposed_whole(op, op.n_views + DECOMPOSED, room)
@@ -229,7 +291,17 @@ class KrylovSpectrum:
             return near
         first = block if near is None else near.block
         values, block, residual = self._anew(coefficients, count, tol, first)
-        return self._pairs(coefficients, count, values, block, self._images(block), residual)
+        if self._tracks(count):
+            return self._pairs(coefficients, count, values, block, self._images(block), residual)
+        vectors = block[:, :count]
+        traces = np.array([self._backend.total(vectors * self._image(view, vectors)) for view in self._views])
+        return self._made(coefficients, values[:count], traces, residual, block, [])
+
+    def _tracks(self, count: int) -> bool:
+        """Whether there is room for a basis with its images under every view, twice where it grows."""
+        width = min(count + GUARD, self._op.n_samples)
+        arrays = 2 * NEARBY_BLOCKS * (1 + len(self._views)) + PRODUCT_BLOCKS
+        return arrays * width * self._op.n_samples * 8 / 2**20 <= max(self._work, FREE)
 
     def _anew(
         self, coefficients: Floats, count: int, tol: float, start: BackendArray | None
@@ -245,9 +317,11 @@ class KrylovSpectrum:
         def product(block: BackendArray) -> BackendArray:
             return root[:, None] * op.matmat(root[:, None] * block)
 
-        depth = DEPTH if start is None else SHORT_DEPTH
+        search = search_within(self._work, n, count)
+        depth = search.depth if start is None else SHORT_DEPTH
         start = None if start is None else start[:, : min(count + GUARD, n)]  # the best of a wider basis
-        return leading_vectors(product, n, count, tol, start, backend=self._backend, first_depth=depth)
+        how = search.options() | {"first_depth": depth}
+        return leading_vectors(product, n, count, tol, start, backend=self._backend, **how)
 
     def _nearby(
         self,
@@ -267,8 +341,10 @@ class KrylovSpectrum:
         width = min(count + GUARD, n)
         if not width <= block.shape[1] <= KEPT_BLOCKS * width or n < max(FEWEST_TRACKED, ROWS_A_VECTOR * width):
             return None
+        if not self._tracks(count):
+            return None
         basis = block
-        images = self._images(block) if images is None else images
+        images = images or self._images(block)
         while True:
             image = _combined(coefficients, images)
             values, U, errors = ritz_pairs(backend, [basis], [image], KEPT_BLOCKS * width, count)
@@ -296,13 +372,28 @@ class KrylovSpectrum:
     ) -> KrylovPairs:
         vectors = block[:, :count]
         traces = np.array([self._backend.total(vectors * image[:, :count]) for image in images])
+        return self._made(coefficients, values[:count], traces, residual, block, images)
+
+    def _made(
+        self,
+        coefficients: Floats,
+        values: Floats,
+        traces: Floats,
+        residual: float,
+        block: BackendArray,
+        images: list[BackendArray],
+    ) -> KrylovPairs:
         summed = partial(self._sum, coefficients)
-        return KrylovPairs(values[:count], traces, residual, summed, self._root, vectors, block, images, self._backend)
+        vectors = block[:, : len(values)]
+        return KrylovPairs(values, traces, residual, summed, self._root, vectors, block, images, self._backend)
 
     def _images(self, block: BackendArray) -> list[BackendArray]:
         """Return the products of W^1/2 K_v W^1/2 with a block, for every view."""
         H = self._root[:, None] * block
         return [self._root[:, None] * view.matmat(H) for view in self._views]
+
+    def _image(self, view: KernelOperator, block: BackendArray) -> BackendArray:
+        return self._root[:, None] * view.matmat(self._root[:, None] * block)
 
     def _sum(self, coefficients: Floats) -> KernelOperator:
         """Return the weighted sum as one matrix where all kernels are stored, dense or sparse, and there is room."""
@@ -377,24 +468,37 @@ def leading_vectors(
     image = product(block)
     blocks = depth if first_depth is None else first_depth
     for _ in range(restarts):
-        basis = [block]
-        images = [image]
-        for _ in range(blocks - block.shape[1] // width):
-            following = backend.orthonormal(images[-1][:, :width], backend.together(basis))
-            if following.shape[1] == 0:
-                break
-            basis.append(following)
-            images.append(product(following))
-        Q = backend.together(basis)
-        Z = backend.together(images)
+        Q, Z = _krylov_basis(backend, product, block, image, width, blocks)
         values, U, residual = ritz(backend, Q, Z, kept * width, count)
+        # A basis that is left behind would stay beside the next one.
         block = backend.combine(Q, U)
+        del Q
         image = backend.combine(Z, U)
-        del basis, images, Q, Z  # or they would lie beside those of the next restart
+        del Z
         if residual <= tol:
             break
         blocks = min(2 * blocks, depth)
     return values[:width], block[:, :width], residual
+
+
+def _krylov_basis(
+    backend: Backend,
+    product: Callable[[BackendArray], BackendArray],
+    block: BackendArray,
+    image: BackendArray,
+    width: int,
+    blocks: int,
+) -> tuple[list[BackendArray], list[BackendArray]]:
+    """Return a basis that begins with a block, and its image; it ends early where products add nothing."""
+    basis = [block]
+    images = [image]
+    for _ in range(blocks - block.shape[1] // width):
+        following = backend.orthonormal(images[-1][:, :width], backend.together(basis))
+        if following.shape[1] == 0:
+            break
+        basis.append(following)
+        images.append(product(following))
+    return backend.together(basis), backend.together(images)
 
 
 def _combined(coefficients: Floats, images: list[BackendArray]) -> BackendArray:
@@ -421,6 +525,8 @@ def ritz_pairs(
     values = values[::-1][:kept]
     U = U[:, ::-1][:, :kept]
     few = U[:, :count]
-    errors = backend.column_norms(backend.combine(Z, few) - backend.combine(Q, few) * values[:count])
+    missing = backend.combine(Z, few)
+    missing -= backend.combine(Q, few) * values[:count]
+    errors = backend.column_norms(missing)
     size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return values, U, np.asarray(errors / size)

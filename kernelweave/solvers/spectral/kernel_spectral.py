@@ -33,6 +33,7 @@ from kernelweave.solvers.spectral.eigenvectors import (
     decomposed_whole,
     leading_of,
     leading_vectors,
+    search_within,
 )
 
 # Residual of the eigenvectors.
@@ -114,11 +115,13 @@ def degree_weights(op: KernelOperator, name: str = "") -> BackendArray:
     return weights
 
 
-def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "", room: float = np.inf) -> ScoreModel:
+def kernel_spectral(
+    op: KernelOperator, n_vectors: int, name: str = "", room: float = np.inf, work: float = np.inf
+) -> ScoreModel:
     """Solve (6) through the symmetric matrix P D^-1/2 Omega D^-1/2 P, P without the direction D^-1/2 1.
 
     Its eigenvalues are at most 1. Vectors whose eigenvalue is zero or less say nothing and get no coefficients.
-    ``room`` is what may be stored besides the kernel, in MiB.
+    ``room`` is what may be stored besides the kernel, in MiB, and ``work`` what the search may take.
     """
     n = op.n_samples
     backend = op.backend
@@ -139,7 +142,8 @@ def kernel_spectral(op: KernelOperator, n_vectors: int, name: str = "", room: fl
         matrix = product(np.eye(n))
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
     else:
-        values, vectors, _ = leading_vectors(product, n, count, RESIDUAL, backend=backend, kept=KEPT)
+        search = search_within(work, n, count, KEPT)
+        values, vectors, _ = leading_vectors(product, n, count, RESIDUAL, backend=backend, **search.options())
         values = values[:count]
         vectors = vectors[:, :count]
     alphas = root[:, None] * project(vectors) * (values > ZERO_EIGENVALUE)

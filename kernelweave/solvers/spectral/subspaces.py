@@ -17,6 +17,7 @@ from kernelweave.solvers.spectral.eigenvectors import (
     decomposed_whole,
     leading_of,
     leading_vectors,
+    search_within,
 )
 
 # Relative residual of eigenvectors found by products; values are right to about its square.
@@ -57,11 +58,12 @@ def leading_subspace(
     start: Floats | None = None,
     *,
     room: float = np.inf,
+    work: float = np.inf,
 ) -> Subspace:
     """Return the leading ``count`` eigenvectors of K + W W^T, W being ``added``.
 
     From the block of an earlier search, ``start``, the sum of the eigenvalues is never below what it had there.
-    ``room`` MiB may be taken by matrices.
+    ``room`` MiB may be taken by matrices, ``work`` MiB by a search.
     """
     n = op.n_samples
     W = np.empty((n, 0)) if added is None else added
@@ -78,7 +80,8 @@ def leading_subspace(
             image += W @ (W.T @ block)
         return image
 
-    values, block, residual = leading_vectors(product, n, count, RESIDUAL, start)
+    search = search_within(work, n, count)
+    values, block, residual = leading_vectors(product, n, count, RESIDUAL, start, **search.options())
     values = values[:count]
     vectors = block[:, :count]
     return Subspace(np.where(significant(values), vectors, 0.0), values, residual, block)

@@ -1,0 +1,151 @@
+"""Searches for eigenvectors keep to a limit of memory: shorter bases, and a refusal where the shortest does not fit."""
+
+import re
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kernelweave import KernelSpectralClustering, MultiViewSpectralClustering, NgSpectralClustering
+from kernelweave.estimators.shared.scores import TrainedKernel
+from kernelweave.estimators.spectral.training_samples import training_samples
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.spec.fitting import fit_kernel
+from kernelweave.solvers.graph.fusion import EIGEN_TOLERANCE, graph_eigenvectors
+from kernelweave.solvers.spectral.eigenvectors import (
+    DEPTH,
+    SHORTEST,
+    Search,
+    leading_vectors,
+    search_mib,
+    search_within,
+)
+
+N_GROUPS = 30
+
+
+def peak_of(work):
+    """Return the MiB that were allocated at most, beside what was there before, and what the work returned."""
+    tracemalloc.start()
+    result = work()
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    return peak, result
+
+
+def groups(n, n_features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    centers = 20.0 * rng.standard_normal((N_GROUPS, n_features))
+    return centers[np.arange(n) % N_GROUPS] + rng.standard_normal((n, n_features))
+
+
+def decaying(n):
+    values = 0.97 ** np.arange(n)
+    return lambda block: values[:, None] * block
+
+
+def test_a_basis_is_not_kept_beside_the_next_one():
+    n = 4000
+    peak, (_, _, residual) = peak_of(lambda: leading_vectors(decaying(n), n, 20, 1e-9, restarts=3, depth=6))
+    assert residual > 1e-9  # there was more than one
+    assert peak <= 1.15 * search_mib(n, 20, 6)
+
+
+def test_short_bases_reach_the_same_residual():
+    n = 1500
+    room = search_mib(n, 20, 4)
+    search = search_within(room, n, 20)
+    assert search.depth == 4
+    peak, (values, _, residual) = peak_of(lambda: leading_vectors(decaying(n), n, 20, 1e-7, **search.options()))
+    assert residual <= 1e-7
+    assert peak <= 1.15 * room
+    np.testing.assert_allclose(values[:20], 0.97 ** np.arange(20), rtol=1e-10)
+
+
+def test_room_enough_leaves_the_search_as_it_is():
+    assert search_within(np.inf, 10**6, 50, kept=4) == Search(kept=4)
+    assert search_within(search_mib(5000, 50, DEPTH), 5000, 50) == Search()
+    assert search_within(0.0, 5000, 50).depth == SHORTEST
+
+
+@pytest.mark.parametrize("estimator", [NgSpectralClustering, KernelSpectralClustering])
+def test_a_small_limit_shortens_the_search_of_one_kernel(estimator):
+    X = groups(1500)
+    options = {} if estimator is KernelSpectralClustering else {"n_init": 2}
+    limit = search_mib(len(X), N_GROUPS, 5)
+    free = estimator(N_GROUPS, random_state=0, **options).fit(X)  # first: it loads what all fits need
+    model = estimator(N_GROUPS, random_state=0, memory_limit=limit, **options)
+    peak, _ = peak_of(lambda: model.fit(X))
+    assert peak <= 1.15 * limit
+    np.testing.assert_array_equal(model.labels_, free.labels_)
+    np.testing.assert_allclose(model.eigenvalues_, free.eigenvalues_, atol=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # three steps are few
+def test_a_small_limit_shortens_the_search_of_several_views():
+    views = [groups(1300, seed=seed) for seed in range(2)]
+    limit = search_mib(1300, N_GROUPS, 5)
+    options = {"n_clusters": N_GROUPS, "n_init": 2, "max_iter": 3, "random_state": 0}
+    free = MultiViewSpectralClustering(**options).fit(views)
+    model = MultiViewSpectralClustering(**options, memory_limit=limit)
+    peak, _ = peak_of(lambda: model.fit(views))
+    assert peak <= 1.15 * (limit + sum(view.nbytes for view in views) / 2**20)
+    np.testing.assert_array_equal(model.labels_, free.labels_)
+
+
+def test_where_the_shortest_search_does_not_fit_the_number_of_samples_is_named():
+    X = groups(1500)
+    model = NgSpectralClustering(N_GROUPS, n_init=1, memory_limit=4, random_state=0)
+    model.fit(X[:300])
+
+    def refused():
+        with pytest.raises(ParameterError, match=r"eigenvectors of 1,500 samples .* memory_limit=4") as refusal:
+            model.fit(X)
+        return refusal
+
+    peak, refusal = peak_of(refused)
+    assert peak <= 4
+    fitting = int(re.search(r"([\d,]+) samples would fit", str(refusal.value)).group(1).replace(",", ""))
+    peak, _ = peak_of(lambda: model.fit(X[:fitting]))
+    assert peak <= 1.15 * (4 + X[:fitting].nbytes / 2**20)
+    with pytest.raises(ParameterError, match="would fit"):
+        model.fit(X[: fitting + 30])
+
+
+def test_samples_to_train_on_are_compared_some_rows_at_a_time():
+    X = groups(900)
+    op = DenseKernel(X @ X.T)
+    seeds = {"wanted": 700, "selection": "entropy", "n_clusters": 3, "operators": lambda: [op]}
+    free = training_samples(900, rng=np.random.default_rng(0), **seeds)
+    peak, chosen = peak_of(
+        lambda: training_samples(900, rng=np.random.default_rng(0), memory_limit=2, **seeds),
+    )
+    assert peak <= 1.15 * 2
+    np.testing.assert_array_equal(chosen, free)
+
+
+def test_columns_of_a_precomputed_kernel_are_copied_for_some_rows_at_a_time():
+    X = groups(2500)
+    K = X @ X.T
+    columns = np.arange(0, 2500, 2)
+    fitted = fit_kernel(K[np.ix_(columns, columns)], "precomputed", None, weights=np.ones(len(columns)))
+    trained = TrainedKernel(fitted.for_new_samples(), columns)
+    peak, sums = peak_of(lambda: trained.row_sums(K))
+    assert peak <= 0.5 * K[:, columns].nbytes / 2**20
+    np.testing.assert_allclose(sums, K[:, columns].sum(axis=1))
+
+
+def test_a_fused_graph_shortens_its_search():
+    rng = np.random.default_rng(0)
+    near = np.arange(1400)
+    W = sp.csr_array((np.ones(1400), (near, np.roll(near, -1))), shape=(1400, 1400))
+    W = sp.csr_array(W + W.T + sp.random_array((1400, 1400), density=0.003, rng=rng).astype(bool).astype(float))
+    W = sp.csr_array(W + W.T)
+    usual = graph_eigenvectors(W, 12)
+    work = search_mib(1400, 12, 5)
+    peak, short = peak_of(lambda: graph_eigenvectors(W, 12, work=work))
+    assert peak <= 1.15 * work
+    assert short.residual <= max(usual.residual, EIGEN_TOLERANCE)
+    np.testing.assert_allclose(short.values, usual.values, atol=1e-6)
