@@ -211,7 +211,9 @@ class AffinityPropagation(CenterClusterer):
         check_cluster_count(self.n_clusters or 1, ones)
         self._check_memory(len(ones))
         keep_run(self, table)
-        kernel = fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=True, weights=ones)
+        kernel = fit_or_approximate(
+            table, self.kernel, self.kernel_params, centre_features=True, weights=ones, memory_limit=self.memory_limit
+        )
         op = kernel.operator("auto", self.memory_limit)
         warn_if_indefinite(op)
         slack = TIE_TOLERANCE * op.scale()

@@ -206,7 +206,9 @@ class CoRegularizedSpectralClustering(Clusterer):
         check_cluster_count(self.n_clusters, ones)
         keep_run(self, views)
         strengths = view_numbers(self.regularization, views.names, "regularization")
-        fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False, weights=ones)
+        fitted = fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=False, weights=ones, memory_limit=self.memory_limit
+        )
         limit = room_beside(work_mib(len(ones), self.n_clusters), self.memory_limit)
         options: dict[str, Any] = {"normalize": "degrees", "storage": self.storage, "memory_limit": limit}
         kernels = normalized_views(fitted, views, ones, **options)

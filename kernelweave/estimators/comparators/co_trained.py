@@ -174,7 +174,9 @@ class CoTrainedSpectralClustering(Clusterer):
         check_cluster_count(self.n_clusters, ones)
         keep_run(self, views)
         limit = room_beside(work_mib(len(ones), self.n_clusters), self.memory_limit)
-        fitted = fit_view_kernels(views, self.kernel, self.kernel_params, centre_features=False, weights=ones)
+        fitted = fit_view_kernels(
+            views, self.kernel, self.kernel_params, centre_features=False, weights=ones, memory_limit=self.memory_limit
+        )
         kernels = fitted.operators(self.storage, limit / len(views), check_definite=False)
         room = max(fitted.room_beside(kernels, limit), PASSING * limit)
         del fitted  # no new samples will come, and a neighbour graph keeps more than its edges for them

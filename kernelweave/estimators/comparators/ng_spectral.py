@@ -172,7 +172,9 @@ class NgSpectralClustering(EmbeddingClusterer):
         k = self.n_clusters
         check_cluster_count(k, ones)
         keep_run(self, table)
-        kernel = fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=False, weights=ones)
+        kernel = fit_or_approximate(
+            table, self.kernel, self.kernel_params, centre_features=False, weights=ones, memory_limit=self.memory_limit
+        )
         recall = kernel.neighbor_recall
         self.neighbor_recall_: float | None = None if np.isnan(recall) else recall
         limit = room_beside(work_mib(len(ones), k), self.memory_limit)

@@ -187,7 +187,9 @@ class GlobalKernelKMeans(CenterClusterer):
         check_cluster_count(self.n_clusters, weights)
         count = self._exemplar_count(weights)
         keeper = keep_run(self, X, weights)
-        kernel = fit_or_approximate(X, self.kernel, self.kernel_params, centre_features=True, weights=weights)
+        kernel = fit_or_approximate(
+            X, self.kernel, self.kernel_params, centre_features=True, weights=weights, memory_limit=self.memory_limit
+        )
         op = self._operator(kernel, len(weights))
         warn_if_plainly_indefinite(op)
         path = global_kernel_kmeans(

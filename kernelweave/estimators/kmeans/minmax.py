@@ -443,6 +443,7 @@ class MinMaxKernelKMeans(CenterClusterer):
             approximation=self.approximation,
             n_components=self.n_components,
             random_state=self.random_state,
+            memory_limit=self.memory_limit,
         )
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_plainly_indefinite(op)

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, placed_samples
 from kernelweave.foundation.array_types import Array, Floats, Matrix
+from kernelweave.foundation.memory import Copies, check_copies
 from kernelweave.inputs import read_samples, takes_missing_cells
 from kernelweave.kernels.chunked import fit_chunked_kernel, in_blocks
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, approximate_kernel, fit_kernel
+from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, approximate_kernel, fit_kernel, kept_columns
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -41,7 +43,7 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
 
 
 def read_kernel_input(estimator: Any, X: Any, *, reset: bool, whole: bool = False) -> Array:
-    """Return samples, or rows of a kernel matrix, as an array; matrices may stay float32.
+    """Return samples, or rows of a kernel matrix, as an array; float32 stays: kernels compute in float64 from it.
 
     Where the caller uses a ``whole`` kernel matrix, the check of its symmetry finds values that are not finite too.
     """
@@ -52,7 +54,7 @@ def read_kernel_input(estimator: Any, X: Any, *, reset: bool, whole: bool = Fals
         estimator,
         X,
         reset=reset,
-        keep_float32=is_precomputed(kernel),
+        keep_float32=True,
         allow_nan=takes_missing_cells(kernel),
         checked_later=whole and is_precomputed(kernel),
         features=not is_precomputed(kernel),
@@ -82,10 +84,13 @@ def fit_or_approximate(
     n_components: int = 200,
     random_state: Any = None,
     name: str = "X",
+    memory_limit: float = np.inf,
+    out: Floats | None = None,
 ) -> FittedKernel:
     """Return the kernel with every parameter fixed on the training samples, approximated where asked for.
 
-    ``centre_features`` allows features to be moved by their mean, for methods that use distances alone.
+    ``centre_features`` allows features to be moved by their mean, for methods that use distances alone. What is kept of
+    the samples must fit into ``memory_limit`` MiB; with ``out``, where features are written, the caller has seen to it.
     """
     drawn: dict[str, Any] = {"n_components": n_components, "random_state": random_state}
     if in_blocks(X):
@@ -98,13 +103,50 @@ def fit_or_approximate(
             approximation=approximation,
             **drawn,
         )
+    if out is None:
+        kept = copies_of(
+            X, kernel, params, centre_features=centre_features, approximation=approximation, n_components=n_components
+        )
+        check_kept([kept], memory_limit, approximation)
     if approximation is None:
-        return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name)
+        return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name, out=out)
     return approximate_kernel(
         X,
         kernel,
         params,
         method=approximation,  # type: ignore[arg-type]
         weights=weights,
+        memory_limit=memory_limit,
+        out=out,
         **drawn,
     )
+
+
+def copies_of(
+    X: Matrix,
+    kernel: Any,
+    params: Mapping[str, Any] | None,
+    *,
+    centre_features: bool,
+    approximation: str | None = None,
+    n_components: int = 200,
+) -> Copies:
+    """Return what a fitted kernel keeps of samples."""
+    columns = kept_columns(
+        X, kernel, params, centre_features=centre_features, method=approximation, n_components=n_components
+    )
+    what = "prepared rows" if approximation is None else "features of the approximation"
+    given = 0 if sp.issparse(X) else X.shape[1] * X.itemsize
+    # The map of approximation="nystroem" is a matrix of its components.
+    beside = 8 * columns**2 if approximation == "nystroem" else 0
+    return Copies(what, X.shape[0], 8 * columns, given, beside)
+
+
+def check_kept(copied: Sequence[Copies], memory_limit: float, approximation: str | None) -> None:
+    """Raise where what fitted kernels keep of samples is more than a limit, before it is there."""
+    remedy = "cluster some of the samples and predict the others"
+    if approximation is None:
+        check_copies(copied, memory_limit, remedy=remedy)
+        return
+    # What features are computed from takes what is free.
+    check_copies(copied, memory_limit, remedy=f"lower n_components, or {remedy}", free=0.0)

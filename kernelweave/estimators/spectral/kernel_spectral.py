@@ -238,7 +238,9 @@ class KernelSpectralClustering(ScoreClusterer):
 
     def _fit_kernel(self, table: Array) -> FittedKernel:
         ones = np.ones(table.shape[0])
-        return fit_or_approximate(table, self.kernel, self.kernel_params, centre_features=False, weights=ones)
+        return fit_or_approximate(
+            table, self.kernel, self.kernel_params, centre_features=False, weights=ones, memory_limit=self.memory_limit
+        )
 
     def _cross(self, X: Any) -> KernelOperator:
         """Return the kernel between samples and those trained on, which pictures draw."""

@@ -13,12 +13,14 @@ METRICS = ("euclidean", "manhattan", "cityblock", "cosine")
 
 def centre(X: Matrix, metric: str) -> Floats | None:
     """Return the mean of dense samples where moving them leaves distances alone and removes cancellation."""
-    return None if sp.issparse(X) or metric == "cosine" else X.mean(axis=0)
+    return None if sp.issparse(X) or metric == "cosine" else X.mean(axis=0, dtype=np.float64)
 
 
 def moved(X: Matrix, origin: Floats | None) -> Matrix:
-    """Return the samples moved to a new origin."""
-    return X if origin is None else X - origin
+    """Return the samples moved to a new origin, dense ones in double precision."""
+    if origin is None:
+        return X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    return X - origin
 
 
 def between(X: Matrix, Y: Matrix, metric: str) -> Floats:
