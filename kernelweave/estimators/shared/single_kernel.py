@@ -12,7 +12,14 @@ from kernelweave.foundation.memory import Copies, check_copies
 from kernelweave.inputs import read_samples, takes_missing_cells
 from kernelweave.kernels.chunked import fit_chunked_kernel, in_blocks
 from kernelweave.kernels.operator import KernelOperator
-from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, approximate_kernel, fit_kernel, kept_columns
+from kernelweave.kernels.spec.fitting import (
+    FittedKernel,
+    Precomputed,
+    approximate_kernel,
+    check_components,
+    fit_kernel,
+    kept_columns,
+)
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -107,7 +114,7 @@ def fit_or_approximate(
         kept = copies_of(
             X, kernel, params, centre_features=centre_features, approximation=approximation, n_components=n_components
         )
-        check_kept([kept], memory_limit, approximation)
+        check_kept([kept], memory_limit, approximation, n_components)
     if approximation is None:
         return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name, out=out)
     return approximate_kernel(
@@ -142,11 +149,12 @@ def copies_of(
     return Copies(what, X.shape[0], 8 * columns, given, beside)
 
 
-def check_kept(copied: Sequence[Copies], memory_limit: float, approximation: str | None) -> None:
+def check_kept(copied: Sequence[Copies], memory_limit: float, approximation: str | None, n_components: int) -> None:
     """Raise where what fitted kernels keep of samples is more than a limit, before it is there."""
     remedy = "cluster some of the samples and predict the others"
     if approximation is None:
         check_copies(copied, memory_limit, remedy=remedy)
         return
+    check_components(max(part.n_samples for part in copied), approximation, n_components, memory_limit)
     # What features are computed from takes what is free.
     check_copies(copied, memory_limit, remedy=f"lower n_components, or {remedy}", free=0.0)

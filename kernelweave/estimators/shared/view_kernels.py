@@ -251,17 +251,20 @@ def _check_kept(
     memory_limit: float,
     *,
     approximation: str | None,
-    **options: Any,
+    n_components: int,
+    centre_features: bool,
 ) -> None:
     """Raise where what the kernels of all views keep of samples is more than a limit, before any of it is there."""
     triples = zip(views.blocks, kernels, params, strict=True)
-    copied = [copies_of(block, *spec, approximation=approximation, **options) for block, *spec in triples]
+    options: dict[str, Any] = {"approximation": approximation, "n_components": n_components}
+    options["centre_features"] = centre_features
+    copied = [copies_of(block, own, own_params, **options) for block, own, own_params in triples]
     if widths is not None:
         copied = [replace(part, kept=8 * width) for part, width in zip(copied, widths, strict=True)]
         if gram_matrices and sum(widths) <= views.n_samples:
             products = gram_matrices * 8 * sum(widths) ** 2
             copied.append(Copies("products of features", views.n_samples, 0.0, 0.0, products))
-    check_kept(copied, memory_limit, approximation)
+    check_kept(copied, memory_limit, approximation, n_components)
 
 
 def known_weights(views: Views, view: int, weights: Floats | None) -> Floats | None:

@@ -16,8 +16,8 @@ MEDIAN_SAMPLES = 1000
 # Shares of the range of distances that set the widths of a family of Gaussian kernels, and rows taken at a time.
 WIDTHS = tuple(np.arange(1, 11) / 10.0)
 BLOCK = 512
-# Entries of a table that are worked on together, 4 MiB of them: what a variance takes beside the table.
-ENTRIES = 2**19
+# Entries of a table that are worked on together, 2 MiB of them: a variance takes twice that beside the table.
+ENTRIES = 2**18
 
 
 def gamma(X: Matrix, value: Any, weights: Floats | None = None) -> float:

@@ -660,14 +660,6 @@ def approximate_kernel(
         transform = FourierFeatures(fourier.random_weights_, fourier.random_offset_)
     else:
         size = min(n_components, X.shape[0])
-        if matrices_mib(NYSTROEM_MATRICES, size) > FREE:
-            check_matrices(
-                NYSTROEM_MATRICES,
-                size,
-                memory_limit,
-                what="Decompositions of the kernel matrix of approximation='nystroem'",
-                remedy="lower n_components",
-            )
         # The rows that scikit-learn draws: it would keep single precision.
         chosen = check_random_state(random_state).permutation(X.shape[0])[:size]
         transform = _nystroem(_in_double(X[chosen]), str(name), arguments)
@@ -676,6 +668,19 @@ def approximate_kernel(
     for lo in range(0, X.shape[0], step):
         features[lo : lo + step] = transform(X[lo : lo + step])
     return _map(transform, features, shared=out is not None)
+
+
+def check_components(n_samples: int, method: str | None, n_components: int, memory_limit: float) -> None:
+    """Raise where the matrices of the components of an approximation are more than the limit, before they are there."""
+    size = min(n_components, n_samples)
+    if method == "nystroem" and matrices_mib(NYSTROEM_MATRICES, size) > FREE:
+        check_matrices(
+            NYSTROEM_MATRICES,
+            size,
+            memory_limit,
+            what="Decompositions of the kernel matrix of approximation='nystroem'",
+            remedy="lower n_components",
+        )
 
 
 def _approximated_formula(
