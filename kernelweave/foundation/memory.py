@@ -97,9 +97,11 @@ def check_copies(copied: Sequence[Copies], memory_limit: float, *, remedy: str, 
     size = f"{needed:,.0f}" if needed >= 100 else f"{needed:.3g}"
     enough = math.ceil(needed) if needed >= 10 else math.ceil(100 * needed) / 100
     what = " and ".join(dict.fromkeys(part.what for part in copied))
+    # What is kept whatever the number of samples comes from the columns.
+    advice = f"{remedy}: {fitting:,} samples would fit." if fitting else "use fewer columns."
     raise ParameterError(
         f"The {what} of {n_samples:,} samples take {size} MiB, more than memory_limit={memory_limit:g}. Raise it to "
-        f"{enough:g}, or {remedy}: {f'{fitting:,}' if fitting else 'no'} samples would fit."
+        f"{enough:g}, or {advice}"
     )
 
 

@@ -124,6 +124,12 @@ def test_samples_that_do_not_fit_are_refused_before_they_are_computed(X, options
     assert len(model.set_params(memory_limit=float(found.group(1))).fit(X).labels_) == len(X)
 
 
+def test_products_of_many_features_are_counted_beside_them():
+    views = [table(900, 400), table(900, 400, 1)]
+    with pytest.raises(ParameterError, match=r"products of features .* memory_limit=8\. Raise it to 21, or use fewer"):
+        MultiViewSpectralClustering(3, kernel="linear", memory_limit=8).fit(views)
+
+
 def test_matrices_of_many_components_are_refused():
     model = KernelKMeans(3, approximation="nystroem", n_components=600, memory_limit=8, random_state=0)
     with pytest.raises(ParameterError, match=r"lower n_components: 376 samples would fit"):
