@@ -33,6 +33,8 @@ TILE_COLS = MOST_COLUMNS
 FEATURE_TILE = 256
 # Rows of features added up by themselves; the sums are added in their order.
 SUMMED_ROWS = 16384
+# Columns of such rows that are weighted together: no copy of all features.
+GRAM_COLUMNS = 64
 # Rows of several thin blocks laid side by side: they stay in the second-level cache.
 JOINED_ROWS = 1024
 # Samples whose distances are held at a time where they are assigned one after the other.
@@ -639,7 +641,11 @@ class HostBackend:
 
         def work(lo: int, hi: int) -> Floats:
             rows = Phi[lo:hi]
-            return rows.T @ (weights[lo:hi, None] * rows)
+            out = np.empty((Phi.shape[1], Phi.shape[1]))
+            for start in range(0, Phi.shape[1], GRAM_COLUMNS):
+                some = slice(start, start + GRAM_COLUMNS)
+                out[:, some] = rows.T @ (weights[lo:hi, None] * rows[:, some])
+            return out
 
         with single_threaded_blas():
             sums = for_ranges(work, len(Phi), elements=Phi.size, width=SUMMED_ROWS)

@@ -31,7 +31,11 @@ class Tiling:
     most_at_once: int
 
 
-def tiling_within(limit: float) -> Tiling:
-    """Return tiles of which so many are computed at a time as fit into ``limit`` MiB; always one."""
+def tiling_within(limit: float, taken: float = 0.0) -> Tiling:
+    """Return tiles of which so many are computed at a time as fit into ``limit`` MiB; always one.
+
+    ``taken`` is what samples that are copied to compute a tile take, in MiB.
+    """
     batches = batches_within(limit, ROWS * 8 * TILES_HELD, MOST_COLUMNS, LEAST_COLUMNS)
-    return Tiling(batches.size, batches.at_once)
+    each = batches.size * ROWS * 8 * TILES_HELD / 2**20 + taken
+    return Tiling(batches.size, max(1, min(batches.at_once, int(min(limit / each, 2**31)))))

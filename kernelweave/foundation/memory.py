@@ -6,7 +6,7 @@
 import ctypes
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -29,6 +29,17 @@ class Batches:
 
     size: int
     at_once: int
+
+
+@dataclass(frozen=True)
+class Copies:
+    """What is kept of every sample beside a table, in bytes, and what the table itself takes."""
+
+    what: str
+    n_samples: int
+    kept: float
+    given: float
+    beside: float = 0.0  # bytes that are kept whatever the number of samples
 
 
 def rows_within(limit: float, row_bytes: float, most: int) -> int:
@@ -66,6 +77,31 @@ def check_matrices(count: float, n_samples: int, memory_limit: float, *, what: s
     raise ParameterError(
         f"{what} of {n_samples:,} samples take {size} MiB, more than memory_limit={memory_limit:g}. Raise it to "
         f"{enough:g}, or {remedy}: {fitting:,} samples would fit."
+    )
+
+
+def check_copies(copied: Sequence[Copies], memory_limit: float, *, remedy: str, free: float = PASSING) -> None:
+    """Raise where what a fit keeps of every sample is more than the limit, before any of it is there.
+
+    A share ``free`` of the limit and of the tables comes on top of the limit.
+    """
+    n_samples = max(part.n_samples for part in copied)
+    beside = sum(part.beside for part in copied) / 2**20
+    needed = beside + sum(part.n_samples * part.kept for part in copied) / 2**20
+    given = sum(part.n_samples * part.given for part in copied) / 2**20
+    if needed <= max(FREE, memory_limit + free * (memory_limit + given)):
+        return
+    # What is kept beyond the share of the input that is free grows with the samples.
+    room = max(0.0, max(FREE, (1.0 + free) * memory_limit) - beside)
+    fitting = int(room / (needed - beside - free * given) * n_samples)
+    size = f"{needed:,.0f}" if needed >= 100 else f"{needed:.3g}"
+    enough = math.ceil(needed) if needed >= 10 else math.ceil(100 * needed) / 100
+    what = " and ".join(dict.fromkeys(part.what for part in copied))
+    # What is kept whatever the number of samples comes from the columns.
+    advice = f"{remedy}: {fitting:,} samples would fit." if fitting else "use fewer columns."
+    raise ParameterError(
+        f"The {what} of {n_samples:,} samples take {size} MiB, more than memory_limit={memory_limit:g}. Raise it to "
+        f"{enough:g}, or {advice}"
     )
 
 

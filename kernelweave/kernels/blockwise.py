@@ -15,6 +15,9 @@ from kernelweave.foundation.array_types import Array, Floats, Index, Matrix
 from kernelweave.kernels.operator import GAIN_ENTRIES, KernelOperator
 from kernelweave.kernels.spec.formulas import Formula, Gaussian
 
+# Entries of samples that are taken to compute a tile: 2 MiB of them.
+PIECE_ENTRIES = 2**18
+
 
 class BlockwiseKernel(KernelOperator):
     """k(x_i, y_j) for prepared rows X and prepared columns Y of a formula; Y is X unless rows are new samples."""
@@ -92,9 +95,23 @@ class BlockwiseKernel(KernelOperator):
 
     def _tile(self, sources: Index, rows: Index) -> Array:
         """Return k(y, x) for the chosen columns (along axis 0) and rows (along axis 1)."""
-        tile = self.formula.tile(_chosen(self.Y, sources), self.X[rows])
+        tile = self._computed(sources, rows)
         if self._square and self.formula.fixes_diagonal:
             self._fix_diagonal(tile, sources, rows)
+        return tile
+
+    def _computed(self, sources: Index, rows: Index) -> Array:
+        """Return a tile, piece by piece where samples of many entries would be copied to compute it as a whole."""
+        step = max(1, PIECE_ENTRIES // max(1, self.X.shape[1]))
+        here = _pieces(sources, self.Y, step)
+        there = _pieces(rows, self.X, step)
+        if len(here) == len(there) == 1:
+            return self.formula.tile(_chosen(self.Y, sources), self.X[rows])
+        tile = np.empty((here[-1][0].stop, there[-1][0].stop))
+        for place, chosen in here:
+            held = _chosen(self.Y, chosen)
+            for other, met in there:
+                tile[place, other] = self.formula.tile(held, self.X[met])
         return tile
 
     def _fix_diagonal(self, tile: Array, sources: Index, rows: Index) -> None:
@@ -103,6 +120,21 @@ class BlockwiseKernel(KernelOperator):
         there = indices(rows, self.shape[0])
         met, place = np.nonzero(here[:, None] == there[None, :])
         tile[met, place] = self.formula.diag(self.X[here[met]])
+
+
+def _pieces(samples: Index, values: Matrix, step: int) -> list[tuple[slice, Index]]:
+    """Return samples in pieces of so many, each with its place; one piece where they cannot be divided."""
+    whole = isinstance(samples, slice) and samples.step in (None, 1)
+    counted = isinstance(samples, np.ndarray) and samples.dtype.kind in "iu"
+    if not isinstance(values, np.ndarray) or not (whole or counted):
+        return [(slice(None), samples)]
+    if isinstance(samples, slice):
+        first, last, _ = samples.indices(values.shape[0])
+        count = max(0, last - first)
+        starts = range(0, max(1, count), step)
+        return [(slice(lo, min(lo + step, count)), slice(first + lo, min(first + lo + step, last))) for lo in starts]
+    count = len(samples)
+    return [(slice(lo, min(lo + step, count)), samples[lo : lo + step]) for lo in range(0, max(1, count), step)]
 
 
 def _chosen(values: Matrix, samples: Index) -> Matrix:

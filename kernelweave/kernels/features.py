@@ -4,6 +4,7 @@ K = Phi Phi^T with Phi of shape (n, d), dense or sparse. Cluster sums go through
 cost O(n d k); nothing of size n x n is ever formed.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,19 @@ from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.means import MeansPartition
 from kernelweave.partitions.partition import Partition
 
+# Entries of features of new samples that are computed together: 2 MiB of them.
+MAPPED_ENTRIES = 2**18
+
 
 class FeatureKernel(KernelOperator):
     """Inner products between the rows of ``Phi`` and the rows of ``source`` (by default ``Phi`` itself)."""
 
-    def __init__(self, Phi: Any, source: Any | None = None, *, backend: Backend | None = None) -> None:
+    def __init__(
+        self, Phi: Any, source: Any | None = None, *, backend: Backend | None = None, in_place: bool = False
+    ) -> None:
         self.backend = get_backend() if backend is None else backend
-        self.Phi: Matrix = _by_rows(Phi)
+        # Some columns of an array stay where they are: ``in_place`` is for products, loops would be compiled once more.
+        self.Phi: Matrix = Phi if in_place else _by_rows(Phi)
         self.source: Matrix = self.Phi if source is None else _by_rows(source)
         self.shape = (self.Phi.shape[0], self.source.shape[0])
         self.psd = True if source is None else None
@@ -133,6 +140,53 @@ class FeatureKernel(KernelOperator):
     def _weigh_rows(self, products: Floats) -> Floats:
         """Return products of features with something, one row per feature, as they enter inner products."""
         return self._dual(products.T).T
+
+
+class MappedCross(KernelOperator):
+    """Inner products between features of new samples and those of the training samples.
+
+    Features of new samples are computed when they are read, some rows at a time, and are not kept.
+    """
+
+    def __init__(self, transform: Callable[[Array], Floats], X: Array, source: Floats) -> None:
+        self.backend = get_backend()
+        self.transform = transform
+        self.X = X
+        self.source = source
+        self.shape = (X.shape[0], source.shape[0])
+
+    def diag(self) -> Floats:
+        """Return the squared length of the features of every new sample."""
+        return np.concatenate([self.backend.squared_lengths(Phi) for Phi in self._mapped()])
+
+    def matmat(self, H: BackendArray) -> Floats:
+        """Return Phi (source^T H)."""
+        products = self.backend.feature_products(self.source, H)
+        return np.concatenate([self.backend.spread(Phi, products) for Phi in self._mapped()])
+
+    def block(self, rows: Index, cols: Index) -> Array:
+        """Return the inner products of chosen new samples and training samples."""
+        return np.asarray(self.transform(self.X[rows]) @ self.source[cols].T)
+
+    def cluster_sums(self, labels: BackendArray, weights: BackendArray, n_clusters: int) -> Floats:
+        """Return the (k, n) cluster sums through the sums of features."""
+        sums = np.zeros((n_clusters, self.source.shape[1]))
+        # Features of several views are kept side by side, and loops take rows that follow each other.
+        step = len(self.source) if self.source.flags.c_contiguous else self._step
+        for lo in range(0, len(self.source), step):
+            some = slice(lo, lo + step)
+            rows = np.ascontiguousarray(self.source[some])
+            sums += self.backend.feature_sums(rows, labels[some], weights[some], n_clusters)
+        return np.hstack([self.backend.spread_rows(Phi, sums) for Phi in self._mapped()])
+
+    @property
+    def _step(self) -> int:
+        return max(1, MAPPED_ENTRIES // self.source.shape[1])
+
+    def _mapped(self) -> Iterator[Floats]:
+        """Return the features of new samples, some at a time."""
+        for lo in range(0, self.shape[0], self._step):
+            yield np.ascontiguousarray(self.transform(self.X[lo : lo + self._step]), dtype=np.float64)
 
 
 def sparse_entries(features: Any) -> Any:

@@ -279,7 +279,26 @@ def merged_graph(op: KernelOperator) -> GraphKernel | None:
 
 
 def _joined(backend: Backend, blocks: Sequence[Any]) -> Any:
-    return backend.join(list(blocks)) if len(blocks) > 1 else blocks[0]
+    if len(blocks) == 1:
+        return blocks[0]
+    shared = _array_of(blocks)
+    return backend.join(list(blocks)) if shared is None else shared
+
+
+def _array_of(blocks: Sequence[Any]) -> Floats | None:
+    """Return the array of which blocks are all columns in their order, None where there is none."""
+    array = getattr(blocks[0], "base", None)
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype != np.float64:
+        return None
+    ends = np.cumsum([block.shape[1] for block in blocks])
+    if not array.flags.c_contiguous or array.shape != (blocks[0].shape[0], ends[-1]):
+        return None
+    address = array.__array_interface__["data"][0]
+    for block, end in zip(blocks, ends.tolist(), strict=True):
+        start = address + (end - block.shape[1]) * array.itemsize
+        if block.base is not array or block.strides != array.strides or block.ctypes.data != start:
+            return None
+    return array
 
 
 def _features(op: KernelOperator) -> tuple[FeatureKernel, float] | None:

@@ -11,12 +11,17 @@ from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.embedding import EmbeddingClusterer, Extension
 from kernelweave.estimators.shared.parameters import view_rules
 from kernelweave.estimators.shared.scores import CentredScores, TrainedKernel
-from kernelweave.estimators.shared.view_kernels import fit_view_kernels, scale_factors, set_view_kernel_tags
+from kernelweave.estimators.shared.view_kernels import (
+    fit_view_kernels,
+    read_kernel_views,
+    scale_factors,
+    set_view_kernel_tags,
+)
 from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.foundation.memory import check_matrices, matrices_mib
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
-from kernelweave.inputs import check_cluster_count, read_views
+from kernelweave.inputs import check_cluster_count
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.solvers.comparators.correlational import has_small_factor, kernel_cca
@@ -174,7 +179,7 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         self : CorrelationalSpectralClustering
             The fitted estimator.
         """
-        views = read_views(self, X, reset=True)
+        views = read_kernel_views(self, X, reset=True)
         ones = np.ones(views.n_samples)
         check_cluster_count(self.n_clusters, ones)
         keep_run(self, views)
@@ -221,4 +226,4 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         set_view_kernel_tags(tags, self.kernel, self.views)
 
     def _read_new(self, X: Any) -> Sequence[Matrix]:
-        return read_views(self, X, reset=False).blocks
+        return read_kernel_views(self, X, reset=False).blocks

@@ -162,6 +162,9 @@ def views_for_graphs(views: Views, kernel: Any, kernel_params: Any) -> tuple[Vie
     """
     kernels = per_view(kernel, views.names, "kernel")
     params = per_view(kernel_params, views.names, "kernel_params")
+    single = [isinstance(block, np.ndarray) and block.dtype == np.float32 for block in views.blocks]
+    pairs = zip(views.blocks, single, strict=True)
+    views = replace(views, blocks=tuple(block.astype(np.float64) if small else block for block, small in pairs))
     compared = [takes_missing_cells(each) for each in kernels]
     types = ["kernel" if isinstance(each, str) and each == "precomputed" else "auto" for each in kernels]
     if any(compared):

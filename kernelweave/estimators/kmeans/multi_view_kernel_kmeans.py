@@ -23,6 +23,7 @@ from kernelweave.estimators.shared.view_kernels import (
     WeightedViewKernels,
     fit_view_kernels,
     normalized_views,
+    read_kernel_views,
     set_view_kernel_tags,
     sum_view_kernels,
 )
@@ -41,7 +42,7 @@ from kernelweave.foundation.progress import Meter, track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
-from kernelweave.inputs import Views, check_cluster_count, read_labels, read_views, read_weights, takes_missing_cells
+from kernelweave.inputs import Views, check_cluster_count, read_labels, read_weights, takes_missing_cells
 from kernelweave.kernels.dense import DenseCross, DenseKernel
 from kernelweave.kernels.observed_views import AveragedDistances, ObservedViews
 from kernelweave.kernels.operator import KernelOperator, entries_within
@@ -302,7 +303,7 @@ array of shape (n_samples,), default="global_fast"
         self : MultiViewKernelKMeans
             The fitted estimator.
         """
-        views = placed_views(self, X) if is_elsewhere(self, X) else read_views(self, X, reset=True)
+        views = placed_views(self, X) if is_elsewhere(self, X) else read_kernel_views(self, X, reset=True)
         with letting_go(views):
             self._fit(views, X, y, sample_weight)
         return self
@@ -345,6 +346,7 @@ array of shape (n_samples,), default="global_fast"
             n_components=self.n_components,
             random_state=self.random_state,
             memory_limit=self.memory_limit,
+            side_by_side=True,
         )
 
     def _store_views(self, best: MultiViewDescent, p: Exponent) -> None:
@@ -594,7 +596,7 @@ array of shape (n_samples,), default="global_fast"
     # --- new samples --------------------------------------------------------------------------------------------------
 
     def _read_new(self, X: Any) -> Views:
-        return read_views(self, X, reset=False)
+        return read_kernel_views(self, X, reset=False)
 
     def _cross(self, X: Any) -> KernelOperator:
         """Return the sum of the kernels between samples and the training samples, which pictures draw.

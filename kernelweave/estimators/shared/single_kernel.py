@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, placed_samples
 from kernelweave.foundation.array_types import Array, Floats, Matrix
+from kernelweave.foundation.memory import Copies, check_copies
 from kernelweave.inputs import read_samples, takes_missing_cells
 from kernelweave.kernels.chunked import fit_chunked_kernel, in_blocks
 from kernelweave.kernels.operator import KernelOperator
@@ -15,7 +17,9 @@ from kernelweave.kernels.spec.fitting import (
     PartOfPrecomputed,
     Precomputed,
     approximate_kernel,
+    check_components,
     fit_kernel,
+    kept_columns,
 )
 from kernelweave.solvers.spectral.eigenvectors import check_search, decomposed_whole
 
@@ -23,6 +27,8 @@ from kernelweave.solvers.spectral.eigenvectors import check_search, decomposed_w
 GRAPH_COPIES = 4
 # Matrices at most, besides one of each view, where a small kernel is decomposed instead of searched.
 MATRICES = 7
+# MiB for searches of neighbours where nobody sets a limit.
+SEARCH_LIMIT = 2048.0
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -53,7 +59,7 @@ def set_kernel_tags(tags: Any, kernel: Any) -> None:
 
 
 def read_kernel_input(estimator: Any, X: Any, *, reset: bool, whole: bool = False) -> Array:
-    """Return samples, or rows of a kernel matrix, as an array; matrices may stay float32.
+    """Return samples, or rows of a kernel matrix, as an array; float32 stays: kernels compute in float64 from it.
 
     Where the caller uses a ``whole`` kernel matrix, the check of its symmetry finds values that are not finite too.
     """
@@ -64,7 +70,7 @@ def read_kernel_input(estimator: Any, X: Any, *, reset: bool, whole: bool = Fals
         estimator,
         X,
         reset=reset,
-        keep_float32=is_precomputed(kernel),
+        keep_float32=True,
         allow_nan=takes_missing_cells(kernel),
         checked_later=whole and is_precomputed(kernel),
         features=not is_precomputed(kernel),
@@ -128,13 +134,15 @@ def fit_or_approximate(
     n_components: int = 200,
     random_state: Any = None,
     name: str = "X",
-    memory_limit: float = 2048,
+    memory_limit: float = np.inf,
     n_kernels: int = 1,
+    out: Floats | None = None,
 ) -> FittedKernel:
     """Return the kernel with every parameter fixed on the training samples, approximated where asked for.
 
-    ``centre_features`` allows features to be moved by their mean, for methods that use distances alone.
-    ``memory_limit`` in MiB is for searches of neighbours; ``n_kernels`` share it.
+    ``centre_features`` allows features to be moved by their mean, for methods that use distances alone. What is kept of
+    the samples must fit into ``memory_limit`` MiB; with ``out``, where features are written, the caller has seen to it.
+    Searches of neighbours share the limit, where ``n_kernels`` are fitted.
     """
     drawn: dict[str, Any] = {"n_components": n_components, "random_state": random_state}
     if in_blocks(X):
@@ -147,8 +155,13 @@ def fit_or_approximate(
             approximation=approximation,
             **drawn,
         )
+    if out is None:
+        kept = copies_of(
+            X, kernel, params, centre_features=centre_features, approximation=approximation, n_components=n_components
+        )
+        check_kept([kept], memory_limit, approximation, n_components)
     if approximation is None:
-        within: dict[str, Any] = {"memory_limit": memory_limit, "n_kernels": n_kernels}
+        within: dict[str, Any] = {"memory_limit": min(memory_limit, SEARCH_LIMIT), "n_kernels": n_kernels, "out": out}
         return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name, **within)
     return approximate_kernel(
         X,
@@ -156,5 +169,38 @@ def fit_or_approximate(
         params,
         method=approximation,  # type: ignore[arg-type]
         weights=weights,
+        memory_limit=memory_limit,
+        out=out,
         **drawn,
     )
+
+
+def copies_of(
+    X: Matrix,
+    kernel: Any,
+    params: Mapping[str, Any] | None,
+    *,
+    centre_features: bool,
+    approximation: str | None = None,
+    n_components: int = 200,
+) -> Copies:
+    """Return what a fitted kernel keeps of samples."""
+    columns = kept_columns(
+        X, kernel, params, centre_features=centre_features, method=approximation, n_components=n_components
+    )
+    what = "prepared rows" if approximation is None else "features of the approximation"
+    given = 0 if sp.issparse(X) else X.shape[1] * X.itemsize
+    # The map of approximation="nystroem" is a matrix of its components.
+    beside = 8 * columns**2 if approximation == "nystroem" else 0
+    return Copies(what, X.shape[0], 8 * columns, given, beside)
+
+
+def check_kept(copied: Sequence[Copies], memory_limit: float, approximation: str | None, n_components: int) -> None:
+    """Raise where what fitted kernels keep of samples is more than a limit, before it is there."""
+    remedy = "cluster some of the samples and predict the others"
+    if approximation is None:
+        check_copies(copied, memory_limit, remedy=remedy)
+        return
+    check_components(max(part.n_samples for part in copied), approximation, n_components, memory_limit)
+    # What features are computed from takes what is free.
+    check_copies(copied, memory_limit, remedy=f"lower n_components, or {remedy}", free=0.0)

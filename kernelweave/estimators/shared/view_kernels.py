@@ -17,6 +17,8 @@ import scipy.sparse as sp
 
 from kernelweave.estimators.shared.fit_warnings import warn_if_indefinite
 from kernelweave.estimators.shared.single_kernel import (
+    check_kept,
+    copies_of,
     fit_or_approximate,
     is_precomputed,
     room_beside_kernels,
@@ -25,13 +27,13 @@ from kernelweave.estimators.shared.single_kernel import (
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.config import config_context, get_config
 from kernelweave.foundation.errors import ViewError
-from kernelweave.foundation.memory import PASSING
-from kernelweave.inputs import Views, per_view
-from kernelweave.kernels.chunked import view_means
+from kernelweave.foundation.memory import PASSING, Copies
+from kernelweave.inputs import Views, per_view, read_views
+from kernelweave.kernels.chunked import in_blocks, view_means
 from kernelweave.kernels.device import warn_of_processor
 from kernelweave.kernels.observed_views import ObservedViews
 from kernelweave.kernels.operator import KernelOperator, entries_within
-from kernelweave.kernels.spec.fitting import FittedKernel, PartOfPrecomputed, Precomputed, Storage
+from kernelweave.kernels.spec.fitting import FittedKernel, PartOfPrecomputed, Precomputed, Storage, feature_columns
 from kernelweave.kernels.transforms import FLAT, DegreeKernel, ScaledKernel, mean_squared_distance
 from kernelweave.kernels.weighted_sum import CompositeKernel, MultiViewKernel, composite
 
@@ -172,6 +174,11 @@ class SummedKernels:
         return ViewKernels(kernels), np.arange(len(totals)), totals
 
 
+def read_kernel_views(estimator: Any, X: Any, *, reset: bool) -> Views:
+    """Return X as views of an estimator on kernels; tables may stay float32, kernels compute in float64 from them."""
+    return read_views(estimator, X, reset=reset, keep_float32=not is_precomputed(estimator.kernel))
+
+
 def fit_view_kernels(
     views: Views,
     kernel: Any,
@@ -182,15 +189,29 @@ def fit_view_kernels(
     approximation: str | None = None,
     n_components: int = 200,
     random_state: Any = None,
-    memory_limit: float = 2048,
+    memory_limit: float = np.inf,
+    side_by_side: bool = False,
+    gram_matrices: float = 0.0,
 ) -> FittedViewKernels:
     """Fit the kernel of every view; ``kernel`` and its parameters are for all views or one per view.
 
-    Where samples are absent, the kernel of a view is that of the samples it has. ``memory_limit`` in MiB is that of
-    searches of neighbours, for all views together.
+    Where samples are absent, the kernel of a view is that of the samples it has. What is kept of the samples, and
+    searches of neighbours, must fit into ``memory_limit`` MiB, all views together. ``side_by_side`` is for sums of all
+    views: dense features of all of them are then written into one array at once, and are not there twice;
+    ``gram_matrices`` is how many matrices of products of all these features with each other the caller will have beside
+    them.
     """
     kernels = per_view(kernel, views.names, "kernel")
     params = per_view(kernel_params, views.names, "kernel_params")
+    drawn: dict[str, Any] = {"approximation": approximation, "n_components": n_components}
+    places: Sequence[Floats | None] = [None] * len(views)
+    if not any(map(in_blocks, views.blocks)):
+        widths = _shared_widths(views, kernels, params, **drawn) if side_by_side else None
+        _check_kept(
+            views, kernels, params, widths, gram_matrices, memory_limit, centre_features=centre_features, **drawn
+        )
+        if widths is not None:
+            places = np.split(np.empty((views.n_samples, sum(widths))), np.cumsum(widths)[:-1], axis=1)
     fitted = [
         _fit_known(
             views,
@@ -199,16 +220,57 @@ def fit_view_kernels(
             params_of_view,
             centre_features=centre_features,
             weights=known_weights(views, v, weights),
-            approximation=approximation,
-            n_components=n_components,
             random_state=random_state,
             name=f"view {name!r}",
             memory_limit=memory_limit,
             n_kernels=len(views.names),
+            out=places[v],
+            **drawn,
         )
         for v, (name, kernel_of_view, params_of_view) in enumerate(zip(views.names, kernels, params, strict=True))
     ]
     return FittedViewKernels(tuple(views.names), tuple(fitted))
+
+
+def _shared_widths(
+    views: Views, kernels: Sequence[Any], params: Sequence[Any], *, approximation: str | None, n_components: int
+) -> list[int] | None:
+    """Return the columns of every view's features, None where they do not all go into one array of the host."""
+    alone = len(views) == 1 or views.observed is not None or get_config().device is not None
+    if alone or (approximation is None and any(map(sp.issparse, views.blocks))):
+        return None
+    triples = zip(views.blocks, kernels, params, strict=True)
+    widths = [
+        feature_columns(block.shape, own, own_params, approximation, n_components) for block, own, own_params in triples
+    ]
+    known = [width for width in widths if width is not None]
+    # Kernels of more features than samples are stored as matrices.
+    return known if len(known) == len(widths) and max(known) <= views.n_samples else None
+
+
+def _check_kept(
+    views: Views,
+    kernels: Sequence[Any],
+    params: Sequence[Any],
+    widths: Sequence[int] | None,
+    gram_matrices: float,
+    memory_limit: float,
+    *,
+    approximation: str | None,
+    n_components: int,
+    centre_features: bool,
+) -> None:
+    """Raise where what the kernels of all views keep of samples is more than a limit, before any of it is there."""
+    triples = zip(views.blocks, kernels, params, strict=True)
+    options: dict[str, Any] = {"approximation": approximation, "n_components": n_components}
+    options["centre_features"] = centre_features
+    copied = [copies_of(block, own, own_params, **options) for block, own, own_params in triples]
+    if widths is not None:
+        copied = [replace(part, kept=8 * width) for part, width in zip(copied, widths, strict=True)]
+        if gram_matrices and sum(widths) <= views.n_samples:
+            products = gram_matrices * 8 * sum(widths) ** 2
+            copied.append(Copies("products of features", views.n_samples, 0.0, 0.0, products))
+    check_kept(copied, memory_limit, approximation, n_components)
 
 
 def known_weights(views: Views, view: int, weights: Floats | None) -> Floats | None:

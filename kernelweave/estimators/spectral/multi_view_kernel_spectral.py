@@ -21,7 +21,12 @@ from kernelweave.estimators.shared.scores import (
     refuse_iterators,
 )
 from kernelweave.estimators.shared.single_kernel import is_precomputed
-from kernelweave.estimators.shared.view_kernels import FittedViewKernels, fit_view_kernels, set_view_kernel_tags
+from kernelweave.estimators.shared.view_kernels import (
+    FittedViewKernels,
+    fit_view_kernels,
+    read_kernel_views,
+    set_view_kernel_tags,
+)
 from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.estimators.spectral.faults import explained
 from kernelweave.estimators.spectral.training_samples import training_rows, training_samples
@@ -32,7 +37,7 @@ from kernelweave.foundation.memory import check_matrices, matrices_mib
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import Views, check_cluster_count, per_view, read_view_weights, read_views
+from kernelweave.inputs import Views, check_cluster_count, per_view, read_view_weights
 from kernelweave.kernels.chunked import in_blocks
 from kernelweave.kernels.device import device_backend
 from kernelweave.kernels.operator import KernelOperator
@@ -234,7 +239,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             The fitted estimator.
         """
         refuse_iterators(X)
-        views = placed_views(self, X) if is_elsewhere(self, X) else read_views(self, X, reset=True)
+        views = placed_views(self, X) if is_elsewhere(self, X) else read_kernel_views(self, X, reset=True)
         if in_blocks(views.blocks[0]) and self.assignment == "per_view":
             raise ParameterError(
                 "assignment='per_view' is not available for tables in blocks; use 'joint', or fit on a sample in "
@@ -341,7 +346,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         set_view_kernel_tags(tags, self.kernel, self.views)
 
     def _read_new(self, X: Any) -> Sequence[Matrix]:
-        return read_views(self, X, reset=False).blocks
+        return read_kernel_views(self, X, reset=False).blocks
 
     def _fixed_weights(self, names: Sequence[str]) -> Floats | None:
         """Return the weights of the views, or None where silhouettes decide."""

@@ -30,6 +30,7 @@ from kernelweave.estimators.shared.view_kernels import (
     WeightedViewKernels,
     fit_view_kernels,
     normalized_views,
+    read_kernel_views,
     set_view_kernel_tags,
     sum_view_kernels,
 )
@@ -48,7 +49,7 @@ from kernelweave.foundation.memory import matrices_mib, room_beside
 from kernelweave.foundation.progress import Meter
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context, renamed_parameters
 from kernelweave.foundation.threads import parallel_map
-from kernelweave.inputs import Views, check_cluster_count, per_view, read_views, read_weights, takes_missing_cells
+from kernelweave.inputs import Views, check_cluster_count, per_view, read_weights, takes_missing_cells
 from kernelweave.kernels.dense import DenseCross
 from kernelweave.kernels.device import place_graph
 from kernelweave.kernels.features import FeatureKernel
@@ -66,6 +67,8 @@ from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, 
 DRAWS = 3
 CHOICE_TOL = 1e-3
 CHOICE_RESIDUAL = 1e-3
+# Matrices of the products of all features with each other: as they are, with weights, and what is left of one.
+GRAM_MATRICES = 3.0
 
 
 class MultiViewSpectralClustering(EmbeddingClusterer):
@@ -285,7 +288,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         self : MultiViewSpectralClustering
             The fitted estimator.
         """
-        views = read_views(self, X, reset=True)
+        views = read_kernel_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         keep_run(self, views, weights)
         k = settle_n_clusters(self, lambda: views_for_graphs(views, self.kernel, self.kernel_params))
@@ -341,7 +344,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         tags.allow_nan = self.missing != "error" or takes_missing_cells(self.kernel)
 
     def _read_new(self, X: Any) -> Views:
-        return read_views(self, X, reset=False)
+        return read_kernel_views(self, X, reset=False)
 
     def _fit_kernels(self, views: Views, weights: Floats) -> FittedViewKernels:
         return fit_view_kernels(
@@ -354,6 +357,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             n_components=self.n_components,
             random_state=self.random_state,
             memory_limit=self.memory_limit,
+            side_by_side=self.normalize != "degrees",
+            gram_matrices=GRAM_MATRICES,
         )
 
     def _relax(self, op: MultiViewKernel, weights: Floats, **options: Any) -> RelaxedClusters:

@@ -40,10 +40,7 @@ from kernelweave.inputs.arrays.samples import FILL_CELLS, raise_if_text
 
 @dataclass(frozen=True)
 class Views:
-    """Several descriptions of the same samples; each block is a float64 array or CSR matrix with n_samples rows.
-
-    Dense kernel matrices may be float32.
-    """
+    """Several descriptions of the same samples; each block is a float array or CSR matrix with n_samples rows."""
 
     names: tuple[str, ...]
     blocks: tuple[Array, ...]
@@ -212,8 +209,10 @@ def as_table(views: Any) -> tuple[Array, dict[str, slice]]:
     return checked.joined(), {name: slice(*ends[v : v + 2]) for v, name in enumerate(checked.names)}
 
 
-def as_views(X: Any, views: Any = None, *, allow_nan: bool = False, kernel: Any = None) -> Views:
-    """Return X as checked, aligned views; ``allow_nan`` leaves NaN where it is.
+def as_views(
+    X: Any, views: Any = None, *, allow_nan: bool = False, keep_float32: bool = False, kernel: Any = None
+) -> Views:
+    """Return X as checked, aligned views; ``allow_nan`` leaves NaN where it is, ``keep_float32`` single precision.
 
     Where ``kernel``, for all views or one per view, says that a view is a kernel matrix, it may stay float32.
 
@@ -231,9 +230,9 @@ def as_views(X: Any, views: Any = None, *, allow_nan: bool = False, kernel: Any 
             raise ViewError(
                 f"views={views!r} divides the columns of one table, but X already holds {len(X)} views: drop it."
             )
-        return _from_tables(X, allow_nan, kernel)
+        return _from_tables(X, allow_nan, keep_float32, kernel)
     names = get_feature_names(X)
-    table = _checked(X, "X", allow_nan)
+    table = _checked(X, "X", allow_nan, keep_float32)
     return split_columns(table, views, names)
 
 
@@ -259,9 +258,10 @@ def views_as_seen(model: Any, X: Any, views: Any = None) -> Views:
     return _without_holes(checked, chosen, known, None, getattr(model, "memory_limit", None))[0]
 
 
-def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> Views:
+def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2, keep_float32: bool = False) -> Views:
     """Return X as views for ``estimator``; remembers names and widths when ``reset``, else compares with them.
 
+    ``keep_float32`` is for callers that compute in float64 from dense tables of single precision: they get no copy.
     Estimators that say so take samples that are absent from some views; ``observed_`` keeps which were there in fit.
     """
     X, _ = without_tensors(X)  # of a GPU, too
@@ -269,7 +269,7 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
     nan_allowed = takes_absent(estimator) or keeps_nan(estimator)
     if is_multi_view(X):
         kernel = estimator.kernel if getattr(estimator, "_keeps_float32", False) else None
-        views = as_views(X, estimator.views, allow_nan=True, kernel=kernel)
+        views = as_views(X, estimator.views, allow_nan=True, keep_float32=keep_float32, kernel=kernel)
         if reset:
             estimator.n_features_in_ = sum(views.widths)
             vars(estimator).pop("feature_names_in_", None)  # of an earlier fit on a table
@@ -280,7 +280,7 @@ def read_views(estimator: Any, X: Any, *, reset: bool, min_samples: int = 2) -> 
                 X,
                 reset=reset,
                 accept_sparse="csr",
-                dtype=np.float64,
+                dtype=_kept_dtype(X, keep_float32),
                 ensure_min_samples=min_samples if reset else 1,
                 ensure_all_finite="allow-nan" if nan_allowed else True,
             )
@@ -352,6 +352,7 @@ def _without_holes(
     for v, (name, block, filler) in enumerate(zip(views.names, views.blocks, fillers, strict=True)):
         holes = find_holes(block, None if known is None else known[:, v])
         if holes is not None:
+            block = block.astype(np.float64, copy=False)  # what fills cells is computed in it
             block, observed[:, v], filler = without_cells(name, block, holes, missing[v], filler, memory_limit)
         blocks.append(block)
         kept.append(filler)
@@ -365,7 +366,7 @@ def _with_fillers(views: Views, missing: str, fillers: Sequence[CellFiller | Non
     learned = list(fillers)
     for v, filler in enumerate(fillers):
         if filler is None and not sp.issparse(views.blocks[v]):
-            present = views.blocks[v][views.present(v)]
+            present = views.blocks[v][views.present(v)].astype(np.float64, copy=False)
             if not np.isnan(present).any():  # a kernel has NaN in the columns of absent samples
                 learned[v] = CellFiller.fitted(missing, present, views.names[v])
     return learned
@@ -451,16 +452,18 @@ def _named_columns(name: Any, columns: Sequence[str], feature_names: Any) -> Arr
     return np.array([place[column] for column in columns], dtype=np.intp)
 
 
-def _from_tables(X: Mapping[Any, Any] | Sequence[Any], allow_nan: bool = False, kernel: Any = None) -> Views:
+def _from_tables(
+    X: Mapping[Any, Any] | Sequence[Any], allow_nan: bool = False, keep_float32: bool = False, kernel: Any = None
+) -> Views:
     items = list(X.items()) if isinstance(X, Mapping) else [(f"view_{i}", table) for i, table in enumerate(X)]
     if not items:
         raise ViewError("X holds no views; give at least one.")
     names = tuple(str(name) for name, _ in items)
     _check_names(names)
     tables = [table for _, table in items]
-    kept = [_is_matrix(kernel, name, place) for place, name in enumerate(names)]
+    kept = [keep_float32 or _is_matrix(kernel, name, place) for place, name in enumerate(names)]
     triples = zip(names, tables, kept, strict=True)
-    blocks = tuple(_checked(table, f"view {name!r}", allow_nan, matrix) for name, table, matrix in triples)
+    blocks = tuple(_checked(table, f"view {name!r}", allow_nan, single) for name, table, single in triples)
     _check_aligned(names, blocks, tables)
     return Views(names, blocks)
 
@@ -524,8 +527,8 @@ def _is_matrix(kernel: Any, name: str, place: int) -> bool:
 
 def _checked(table: Any, name: str, allow_nan: bool = False, keep_float32: bool = False) -> Array:
     """Return one view as float64, dense or CSR; the error names the view."""
+    dtype = _kept_dtype(table, keep_float32)
     finite = "allow-nan" if allow_nan else True
-    dtype = [np.float64, np.float32] if keep_float32 else np.float64
     try:
         block = check_array(table, accept_sparse="csr", dtype=dtype, input_name=name, ensure_all_finite=finite)
     except ValueError as error:
@@ -534,6 +537,11 @@ def _checked(table: Any, name: str, allow_nan: bool = False, keep_float32: bool 
         raise ViewError(f"{name}: {error}") from error
     refuse_large_values(block, f"{name[0].upper()}{name[1:]}", ViewError)
     return sp.csr_array(block, dtype=np.float64) if sp.issparse(block) else block
+
+
+def _kept_dtype(table: Any, keep_float32: bool) -> Any:
+    """Return what numbers of a table become: float32 stays where it may, in dense tables."""
+    return [np.float64, np.float32] if keep_float32 and not sp.issparse(table) else np.float64
 
 
 def _ndim(table: Any) -> int:

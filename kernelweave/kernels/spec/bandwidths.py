@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 
-from kernelweave.foundation.array_types import Floats, Matrix
+from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.kernels.spec.distances import between
 
@@ -16,6 +16,8 @@ MEDIAN_SAMPLES = 1000
 # Shares of the range of distances that set the widths of a family of Gaussian kernels, and rows taken at a time.
 WIDTHS = tuple(np.arange(1, 11) / 10.0)
 BLOCK = 512
+# Entries of a table that are worked on together, 2 MiB of them: a variance takes twice that beside the table.
+ENTRIES = 2**18
 
 
 def gamma(X: Matrix, value: Any, weights: Floats | None = None) -> float:
@@ -29,7 +31,7 @@ def gamma(X: Matrix, value: Any, weights: Floats | None = None) -> float:
         spread = X.shape[1] * _variance(X, weights)
         return 1.0 / spread if spread > 0 else 1.0
     if isinstance(value, str) and value == "median":
-        middle = _median_distance(X if weights is None else X[np.flatnonzero(weights)])
+        middle = _median_distance(X, np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights))
         return 0.5 / middle**2 if middle > 0 else 1.0
     if isinstance(value, str):
         raise ParameterError(f"gamma={value!r} is unknown; give a positive number, 'scale' or 'median'.")
@@ -71,13 +73,23 @@ def _variance(X: Matrix, weights: Floats | None) -> float:
         mean = float(shares @ X.sum(axis=1)) / X.shape[1]
         variance = float(shares @ X.multiply(X).sum(axis=1)) / X.shape[1] - mean**2
         return variance if variance > 1e-14 * mean**2 else 0.0
-    mean = float((shares @ X).mean())
-    variance = float((shares @ (X - mean) ** 2).mean())
+    mean = float(_column_sums(X, shares, 0.0, 1).mean())
+    variance = float(_column_sums(X, shares, mean, 2).mean())
     return variance if variance > 1e-28 * mean**2 else 0.0  # below: rounding of samples that all agree
 
 
-def _median_distance(X: Matrix) -> float:
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MEDIAN_SAMPLES)).astype(np.intp))
+def _column_sums(X: Floats, shares: Floats, origin: float, power: int) -> Floats:
+    """Return sum_i shares_i (x_i - origin)^power of every column, some rows at a time: no copy of the table."""
+    total = np.zeros(X.shape[1])
+    step = max(1, ENTRIES // X.shape[1])
+    for lo in range(0, X.shape[0], step):
+        rows = np.subtract(X[lo : lo + step], origin, dtype=np.float64)
+        total += shares[lo : lo + step] @ (np.square(rows, out=rows) if power == 2 else rows)
+    return total
+
+
+def _median_distance(X: Matrix, usable: Ints) -> float:
+    rows = usable[np.unique(np.linspace(0, len(usable) - 1, min(len(usable), MEDIAN_SAMPLES)).astype(np.intp))]
     sample = X[rows].toarray() if sp.issparse(X) else X[rows]
     return float(np.median(pdist(sample))) if len(rows) > 1 else 0.0
 

@@ -20,12 +20,14 @@ def moves(X: Matrix, metric: str) -> bool:
 
 def centre(X: Matrix, metric: str) -> Floats | None:
     """Return the mean of samples that are moved there, None for others."""
-    return X.mean(axis=0) if moves(X, metric) else None
+    return X.mean(axis=0, dtype=np.float64) if moves(X, metric) else None
 
 
 def moved(X: Matrix, origin: Floats | None) -> Matrix:
-    """Return the samples moved to a new origin."""
-    return X if origin is None else X - origin
+    """Return the samples moved to a new origin, dense ones in double precision."""
+    if origin is None:
+        return X if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+    return X - origin
 
 
 def between(X: Matrix, Y: Matrix, metric: str) -> Floats:

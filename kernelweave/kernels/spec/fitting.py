@@ -7,23 +7,24 @@ on (``operator``) and the cross-kernel to new samples (``cross``).
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.preprocessing import normalize
+from sklearn.utils import check_random_state
 
 from kernelweave.backends.tiling import tiling_within
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.errors import KernelError, ParameterError
-from kernelweave.foundation.memory import PASSING
-from kernelweave.kernels.blockwise import BlockwiseKernel
+from kernelweave.foundation.memory import FREE, PASSING, check_matrices, matrices_mib, rows_within
+from kernelweave.kernels.blockwise import PIECE_ENTRIES, BlockwiseKernel
 from kernelweave.kernels.checks import check_kernel_matrix, check_kernel_part
 from kernelweave.kernels.dense import DenseCross, DenseKernel
 from kernelweave.kernels.device import device_backend, place_features, place_formula, place_graph, place_matrix
-from kernelweave.kernels.features import FeatureKernel
+from kernelweave.kernels.features import FeatureKernel, MappedCross
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.part import PartKernel
@@ -33,6 +34,14 @@ from kernelweave.kernels.spec.neighbors import NeighborGraph, check_graph
 
 Storage = Literal["auto", "dense", "blockwise"]
 KernelSpec = str | Callable[[Array, Array], Array] | Any
+# Arrays of the size of some rows of approximating features that are there until these are computed.
+MAPPED_HELD = 3
+# Entries of new samples' features up to which they are computed together.
+PASSING_ENTRIES = 2**18
+# Matrices of n_components samples that are there while the root of their kernel is computed, less what is free.
+NYSTROEM_MATRICES = 7.4
+# Singular values below this are taken for it, as scikit-learn does.
+NYSTROEM_LEAST = 1e-12
 
 
 class FittedKernel(ABC):
@@ -73,11 +82,22 @@ class FittedKernel(ABC):
         return self.for_new_samples(), labels, weights
 
 
+def _dense_mib(prepared: Matrix) -> float:
+    """Return the MiB that prepared samples take, none where they are sparse and small."""
+    return prepared.nbytes / 2**20 if isinstance(prepared, np.ndarray) else 0.0
+
+
+def _taken_mib(prepared: Matrix) -> float:
+    """Return the MiB of the samples that are copied to compute a tile: those of a piece, on both sides."""
+    return 2 * min(PIECE_ENTRIES, prepared.size) * 8 / 2**20 if isinstance(prepared, np.ndarray) else 0.0
+
+
 def _same_kind(X: Matrix, *, sparse: bool) -> Matrix:
     """Return new samples dense or sparse, as the training samples were."""
+    X = _in_double(X) if sp.issparse(X) else X
     if sp.issparse(X) == sparse:
         return X
-    return sp.csr_array(X) if sparse else X.toarray()
+    return sp.csr_array(_in_double(X)) if sparse else X.toarray()
 
 
 @dataclass(frozen=True)
@@ -96,10 +116,14 @@ class FormulaKernel(FittedKernel):
         if there is not None:
             return there
         if computed:
-            # Half of the limit is for tiles, the rest for what solvers keep besides them.
-            return BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(memory_limit / 2))
+            # Half of the limit is for tiles, the rest for what solvers keep besides them; less where samples take more.
+            left = max(PASSING * memory_limit, memory_limit - _dense_mib(self.prepared))
+            tiling = tiling_within(min(memory_limit / 2, left), _taken_mib(self.prepared))
+            return BlockwiseKernel(self.formula, self.prepared, tiling=tiling)
         passing = max(PASSING * memory_limit, memory_limit - n**2 * 8 / 2**20)
-        K = BlockwiseKernel(self.formula, self.prepared, tiling=tiling_within(passing)).dense()
+        K = BlockwiseKernel(
+            self.formula, self.prepared, tiling=tiling_within(passing, _taken_mib(self.prepared))
+        ).dense()
         if isinstance(self.formula, formulas.Given):
             check_kernel_matrix(K, "The matrix returned by the callable kernel")
         return place_matrix(K, psd=self.formula.psd) or DenseKernel(K, psd=self.formula.psd)
@@ -107,7 +131,7 @@ class FormulaKernel(FittedKernel):
     def cross(self, X: Matrix) -> KernelOperator:
         """Return a blockwise cross-kernel."""
         X = _same_kind(X, sparse=sp.issparse(self.prepared))
-        return BlockwiseKernel(self.formula, self.formula.prepare(X), self.prepared)
+        return BlockwiseKernel(self.formula, _in_double(self.formula.prepare(X)), self.prepared)
 
 
 @dataclass(frozen=True)
@@ -116,6 +140,8 @@ class FeatureMap(FittedKernel):
 
     transform: Callable[[Matrix], Matrix]
     features: Matrix
+    #: Whether the operator takes the features as they lie in memory.
+    in_place: ClassVar[bool] = False
 
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the low-rank operator, or the stored matrix where there are more features than samples."""
@@ -125,15 +151,32 @@ class FeatureMap(FittedKernel):
             K = self.features @ self.features.T
             matrix = K.toarray() if sp.issparse(K) else K
             return place_matrix(matrix, psd=True) or DenseKernel(matrix, psd=True)
-        return place_features(self.features) or FeatureKernel(self.features)
+        return place_features(self.features) or FeatureKernel(self.features, in_place=self.in_place)
 
     def with_features(self, features: Matrix) -> "FeatureMap":
         """Return it with equal features that are stored elsewhere."""
         return replace(self, features=features)
 
     def cross(self, X: Matrix) -> KernelOperator:
-        """Return the low-rank cross-kernel."""
-        return FeatureKernel(self.transform(_same_kind(X, sparse=sp.issparse(self.features))), self.features)
+        """Return the low-rank cross-kernel, with features of many new samples computed when they are read."""
+        X = _same_kind(X, sparse=sp.issparse(self.features))
+        if sp.issparse(self.features):
+            return FeatureKernel(self.transform(X), self.features)
+        few = X.shape[0] * self.features.shape[1] <= PASSING_ENTRIES
+        if few and self.features.flags.c_contiguous:
+            return FeatureKernel(self.transform(X), self.features)
+        return MappedCross(self.transform, X, self.features)
+
+
+@dataclass(frozen=True)
+class SharedFeatures(FeatureMap):
+    """Features that are some columns of an array which holds those of all views, where these are added up."""
+
+    in_place = True
+
+    def for_new_samples(self) -> FeatureMap:
+        """Return it as new samples and files know it."""
+        return FeatureMap(self.transform, self.features)
 
 
 @dataclass(frozen=True)
@@ -217,11 +260,25 @@ class LinearFeatures:
 
     def __call__(self, X: Matrix) -> Matrix:
         """Return the features of samples."""
+        if not sp.issparse(X):
+            if self.only_shifts and self.centre is None:
+                return np.asarray(X, dtype=np.float64)
+            return self.fill(X, np.empty((X.shape[0], X.shape[1] + (self.constant is not None))))
         if self.constant is not None:
-            column = np.full((X.shape[0], 1), self.constant)
-            X = sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column])
+            X = sp.hstack([X, np.full((X.shape[0], 1), self.constant)], format="csr")
         X = normalize(X) if self.unit_length else X
         return X if self.centre is None else X - self.centre
+
+    def fill(self, X: Array, out: Floats) -> Floats:
+        """Write the features of dense samples into an array of double precision and return it."""
+        out[:, : X.shape[1]] = X
+        if self.constant is not None:
+            out[:, -1] = self.constant
+        if self.unit_length:
+            normalize(out, copy=False)
+        if self.centre is not None:
+            out -= self.centre
+        return out
 
     @property
     def only_shifts(self) -> bool:
@@ -243,8 +300,11 @@ class FourierFeatures:
 
     def __call__(self, X: Matrix) -> Floats:
         """Return the features of samples."""
-        angles = np.asarray(X @ self.weights, dtype=np.float64) + self.offset
-        return np.asarray(np.sqrt(2.0 / len(self.offset)) * np.cos(angles))
+        angles = np.asarray(X @ self.weights, dtype=np.float64)
+        angles += self.offset
+        np.cos(angles, out=angles)
+        angles *= np.sqrt(2.0 / len(self.offset))
+        return angles
 
 
 @dataclass(frozen=True)
@@ -258,6 +318,7 @@ class NystroemFeatures:
 
     def __call__(self, X: Matrix) -> Floats:
         """Return the features of samples."""
+        X = X if sp.issparse(X) else np.asarray(X, dtype=np.float64)  # two tables of one precision are compared in it
         K = pairwise_kernels(X, self.components, metric=self.kernel, filter_params=True, **self.params)
         return np.asarray(K @ self.normalization.T)
 
@@ -279,12 +340,14 @@ def fit_kernel(
     name: str = "X",
     memory_limit: float = 2048,
     n_kernels: int = 1,
+    out: Floats | None = None,
 ) -> FittedKernel:
     """Fix every parameter of a kernel on the training samples ``X``.
 
     Parameters
     ----------
-    X : (n, d) array or CSR matrix of float64, or the kernel matrix for ``kernel="precomputed"``.
+    X : (n, d) array or CSR matrix of floats, or the kernel matrix for ``kernel="precomputed"``. All that is computed of
+        samples is float64.
     kernel : a name of ``KERNELS``, a ``sklearn.gaussian_process.kernels.Kernel``, or a function (X, Y) -> matrix.
     params : parameters of a named kernel.
     centre_features : allow the features of a linear kernel to be moved by their mean. The kernel then changes
@@ -293,19 +356,23 @@ def fit_kernel(
     name : what errors call ``X``.
     memory_limit : MiB for searches of neighbours and their graphs, now and for new samples.
     n_kernels : how many kernels share the limit.
+    out : where the features of a linear kernel of dense samples are written, of ``kept_columns`` columns; by default
+        they get an array of their own.
     """
     params = dict(params or {})
-    X = sp.csr_array(X) if sp.issparse(X) else X
+    if sp.issparse(X):
+        given = isinstance(kernel, str) and kernel == "precomputed"
+        X = sp.csr_array(X) if given else _in_double(sp.csr_array(X))
     if isinstance(kernel, str):
-        context: dict[str, Any] = {"centre_features": centre_features, "weights": weights, "name": name}
+        context: dict[str, Any] = {"centre_features": centre_features, "weights": weights, "name": name, "out": out}
         return _named(X, kernel, params, **context, memory_limit=memory_limit, n_kernels=n_kernels)
     if hasattr(kernel, "diag") and callable(kernel) and not isinstance(kernel, type):
         _allow(params, (), "a kernel object, which carries its own parameters")
         formula: formulas.Formula = formulas.ProcessKernel(kernel)
-        return FormulaKernel(formula, formula.prepare(_dense_only(X, "a kernel object")))
+        return FormulaKernel(formula, formula.prepare(_in_double(_dense_only(X, "a kernel object"))))
     if callable(kernel) and not isinstance(kernel, type):
         function = _with_params(kernel, params)
-        return FormulaKernel(formulas.Given(function), X)
+        return FormulaKernel(formulas.Given(function), _in_double(X))
     raise ParameterError(
         f"kernel={kernel!r} is not valid. Give one of {sorted(KERNELS)}, a scikit-learn kernel object, or a "
         "function of two sample arrays that returns the matrix between them."
@@ -339,28 +406,55 @@ def _dense_only(X: Matrix, what: str) -> Array:
     return X
 
 
-def _linear(X: Matrix, kernel: str, *, centre_features: bool = False, t: float = 1.0, degree: int = 1) -> FittedKernel:
+def _in_double(X: Matrix) -> Matrix:
+    """Return samples as formulas read them that prepare none."""
+    return X if X.dtype == np.float64 else X.astype(np.float64)
+
+
+def _linear(
+    X: Matrix,
+    kernel: str,
+    *,
+    centre_features: bool = False,
+    t: float = 1.0,
+    degree: int = 1,
+    out: Floats | None = None,
+) -> FittedKernel:
     constant = t if kernel == "normalized_poly" else None
     plain = LinearFeatures(unit_length=kernel != "linear", constant=constant)
-    features = plain(X)
-    if not centre_features or sp.issparse(X):
-        return FeatureMap(plain, features)
+    if sp.issparse(X):
+        return FeatureMap(plain, plain(X))
+    if out is None and not centre_features:
+        return FeatureMap(plain, plain(X))
+    width = X.shape[1] + (constant is not None)
+    features = plain.fill(X, np.empty((X.shape[0], width)) if out is None else out)
+    if not centre_features:
+        return _map(plain, features, shared=out is not None)
     mean = features.mean(axis=0)
-    return FeatureMap(LinearFeatures(plain.unit_length, constant, mean), features - mean)
+    features -= mean
+    return _map(LinearFeatures(plain.unit_length, constant, mean), features, shared=out is not None)
+
+
+def _map(transform: Callable[[Matrix], Matrix], features: Floats, *, shared: bool) -> FeatureMap:
+    return SharedFeatures(transform, features) if shared else FeatureMap(transform, features)
 
 
 def _rbf(
     X: Matrix, kernel: str, *, gamma: Any = None, sigma: Any = None, weights: Floats | None = None
 ) -> FittedKernel:
+    formula = _gaussian(X, gamma=gamma, sigma=sigma, weights=weights)
+    return FormulaKernel(formula, formula.prepare(X))
+
+
+def _gaussian(X: Matrix, *, gamma: Any = None, sigma: Any = None, weights: Floats | None = None) -> formulas.Gaussian:
     if gamma is not None and sigma is not None:
         raise ParameterError(
             f"kernel_params gives gamma={gamma!r} and sigma={sigma!r}; give one: gamma = 1 / (2 sigma^2)."
         )
     if sigma is not None:
         gamma = 0.5 / bandwidths.positive("sigma", sigma) ** 2
-    centre = None if sp.issparse(X) else X.mean(axis=0)
-    formula = formulas.Gaussian(bandwidths.gamma(X, "scale" if gamma is None else gamma, weights), centre)
-    return FormulaKernel(formula, formula.prepare(X))
+    centre = None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
+    return formulas.Gaussian(bandwidths.gamma(X, "scale" if gamma is None else gamma, weights), centre)
 
 
 def _poly(
@@ -374,15 +468,18 @@ def _poly(
 ) -> FittedKernel:
     value = 1.0 / X.shape[1] if gamma is None else bandwidths.gamma(X, gamma, weights)
     return FormulaKernel(
-        formulas.Polynomial(value, bandwidths.finite("coef0", coef0), bandwidths.whole("degree", degree)), X
+        formulas.Polynomial(value, bandwidths.finite("coef0", coef0), bandwidths.whole("degree", degree)),
+        _in_double(X),
     )
 
 
-def _normalized_poly(X: Matrix, kernel: str, *, degree: int = 2, t: float = 1.0) -> FittedKernel:
+def _normalized_poly(
+    X: Matrix, kernel: str, *, degree: int = 2, t: float = 1.0, out: Floats | None = None
+) -> FittedKernel:
     power = bandwidths.whole("degree", degree)
     offset = bandwidths.finite("t", t)
     if power == 1:
-        return _linear(X, kernel, t=offset)
+        return _linear(X, kernel, t=offset, out=out)
     formula = formulas.NormalizedPolynomial(power, offset)
     return FormulaKernel(formula, formula.prepare(X))
 
@@ -391,29 +488,27 @@ def _sigmoid(
     X: Matrix, kernel: str, *, gamma: Any = None, coef0: float = 1.0, weights: Floats | None = None
 ) -> FittedKernel:
     value = 1.0 / X.shape[1] if gamma is None else bandwidths.gamma(X, gamma, weights)
-    return FormulaKernel(formulas.Sigmoid(value, bandwidths.finite("coef0", coef0)), X)
+    return FormulaKernel(formulas.Sigmoid(value, bandwidths.finite("coef0", coef0)), _in_double(X))
 
 
 def _laplacian(X: Matrix, kernel: str, *, gamma: Any = None, weights: Floats | None = None) -> FittedKernel:
     value = 1.0 / X.shape[1] if gamma is None else bandwidths.gamma(X, gamma, weights)
-    return FormulaKernel(formulas.Laplacian(value), X)
+    return FormulaKernel(formulas.Laplacian(value), _in_double(X))
 
 
 def _chi2(X: Matrix, kernel: str, *, gamma: float = 1.0) -> FittedKernel:
     formula = formulas.ChiSquared(bandwidths.positive("gamma", gamma))
-    return FormulaKernel(formula, formula.prepare(_dense_only(X, "kernel='chi2'")))
+    return FormulaKernel(formula, formula.prepare(_in_double(_dense_only(X, "kernel='chi2'"))))
 
 
 def _gower(X: Matrix, kernel: str, *, categorical: Any = (), weights: Any = None) -> FittedKernel:
-    X = _dense_only(X, "kernel='gower'")
+    X = _in_double(_dense_only(X, "kernel='gower'"))
     shares = np.ones(X.shape[1]) if weights is None else np.asarray(weights, dtype=np.float64)
     if shares.shape != (X.shape[1],) or not np.isfinite(shares).all() or (shares < 0).any() or not shares.any():
         raise ParameterError(
             f"weights={weights!r} must hold a number >= 0 for each of the {X.shape[1]} columns, not all zero."
         )
-    there = ~np.isnan(X)
-    ranges = np.where(there, X, -np.inf).max(axis=0) - np.where(there, X, np.inf).min(axis=0)
-    ranges = np.where(there.any(axis=0), ranges, 0.0)
+    ranges = np.nan_to_num(np.fmax.reduce(X, axis=0) - np.fmin.reduce(X, axis=0), nan=0.0)  # NaN of empty columns
     return FormulaKernel(formulas.Gower(ranges, _column_mask(categorical, X.shape[1]), shares), X)
 
 
@@ -527,7 +622,8 @@ KERNELS: dict[str, tuple[Callable[..., FittedKernel], tuple[str, ...]]] = {
 
 #: What a kernel has to know besides its parameters.
 CONTEXT: dict[Callable[..., FittedKernel], tuple[str, ...]] = {
-    _linear: ("centre_features",),
+    _linear: ("centre_features", "out"),
+    _normalized_poly: ("out",),
     _rbf: ("weights",),
     _poly: ("weights",),
     _sigmoid: ("weights",),
@@ -536,6 +632,44 @@ CONTEXT: dict[Callable[..., FittedKernel], tuple[str, ...]] = {
     _nearest_neighbors: ("memory_limit", "n_kernels"),
     _self_tuning: ("memory_limit", "n_kernels"),
 }
+
+
+def feature_columns(
+    shape: tuple[int, int], kernel: KernelSpec, params: Mapping[str, Any] | None, method: str | None, n_components: int
+) -> int | None:
+    """Return the columns of dense features that stand for a kernel of samples, None where none do."""
+    if method is not None:
+        return n_components if method == "random_features" else min(n_components, shape[0])
+    if not isinstance(kernel, str):
+        return None
+    if kernel in ("linear", "cosine"):
+        return shape[1]
+    return shape[1] + 1 if kernel == "normalized_poly" and dict(params or {}).get("degree") == 1 else None
+
+
+def kept_columns(
+    X: Matrix,
+    kernel: KernelSpec,
+    params: Mapping[str, Any] | None,
+    *,
+    centre_features: bool,
+    method: str | None = None,
+    n_components: int = 200,
+) -> int:
+    """Return how many float64 numbers a fitted kernel keeps of every sample, beside the samples; about, for graphs."""
+    width = feature_columns(X.shape, kernel, params, method, n_components)
+    if method is not None:
+        return width or 0
+    if sp.issparse(X) or (isinstance(kernel, str) and kernel == "precomputed"):
+        return 0
+    d = X.shape[1]
+    converted = 0 if X.dtype == np.float64 else d
+    if width is not None:
+        return width if centre_features or kernel != "linear" else converted
+    if kernel == "nearest_neighbors":
+        return converted if dict(params or {}).get("metric") == "cosine" else d
+    own = {"rbf": d + 2, "normalized_poly": d + 1, "intensity_histogram": d, "self_tuning": 2 * d + 1}
+    return own.get(kernel, converted) if isinstance(kernel, str) else converted
 
 
 def approximate_kernel(
@@ -547,15 +681,17 @@ def approximate_kernel(
     n_components: int,
     random_state: Any = None,
     weights: Floats | None = None,
+    memory_limit: float = np.inf,
+    out: Floats | None = None,
 ) -> FittedKernel:
-    """Return explicit features whose inner products approximate a named kernel, from scikit-learn's maps.
+    """Return explicit features whose inner products approximate a named kernel, as scikit-learn's maps compute them.
 
     ``"nystroem"`` works for rbf, laplacian, poly, sigmoid and chi2; ``"random_features"`` (random Fourier
-    features) for rbf.
+    features) for rbf. Features are computed some rows at a time, so that what they are computed from is a small share
+    of ``memory_limit`` MiB; they are written to ``out``, where it is given.
     """
-    fitted = fit_kernel(X, kernel, params, weights=weights)
-    formula = fitted.formula if isinstance(fitted, FormulaKernel) else None
-    name, arguments = _sklearn_kernel(formula)
+    X = _in_double(sp.csr_array(X)) if sp.issparse(X) else X
+    name, arguments = _sklearn_kernel(_approximated_formula(X, kernel, params, weights))
     allowed = ("rbf",) if method == "random_features" else ("rbf", "laplacian", "poly", "sigmoid", "chi2")
     if name not in allowed:
         raise ParameterError(
@@ -563,13 +699,51 @@ def approximate_kernel(
         )
     transform: Callable[[Matrix], Matrix]
     if method == "random_features":
-        fourier = RBFSampler(n_components=n_components, random_state=random_state, **arguments).fit(X)
+        size = n_components
+        fourier = RBFSampler(n_components=size, random_state=random_state, **arguments).fit(_in_double(X[:1]))
         transform = FourierFeatures(fourier.random_weights_, fourier.random_offset_)
     else:
         size = min(n_components, X.shape[0])
-        nystroem = Nystroem(name, n_components=size, random_state=random_state, **arguments).fit(X)
-        transform = NystroemFeatures(str(name), arguments, nystroem.components_, nystroem.normalization_)
-    return FeatureMap(transform, np.ascontiguousarray(transform(X), dtype=np.float64))
+        # The rows that scikit-learn draws: it would keep single precision.
+        chosen = check_random_state(random_state).permutation(X.shape[0])[:size]
+        transform = _nystroem(_in_double(X[chosen]), str(name), arguments)
+    features = np.empty((X.shape[0], size)) if out is None else out
+    step = rows_within(PASSING * memory_limit, MAPPED_HELD * 8 * size, X.shape[0])
+    for lo in range(0, X.shape[0], step):
+        features[lo : lo + step] = transform(X[lo : lo + step])
+    return _map(transform, features, shared=out is not None)
+
+
+def check_components(n_samples: int, method: str | None, n_components: int, memory_limit: float) -> None:
+    """Raise where the matrices of the components of an approximation are more than the limit, before they are there."""
+    size = min(n_components, n_samples)
+    if method == "nystroem" and matrices_mib(NYSTROEM_MATRICES, size) > FREE:
+        check_matrices(
+            NYSTROEM_MATRICES,
+            size,
+            memory_limit,
+            what="Decompositions of the kernel matrix of approximation='nystroem'",
+            remedy="lower n_components",
+        )
+
+
+def _approximated_formula(
+    X: Matrix, kernel: KernelSpec, params: Mapping[str, Any] | None, weights: Floats | None
+) -> formulas.Formula | None:
+    """Return the formula of a kernel, None where it has none; samples are not prepared for it."""
+    if isinstance(kernel, str) and kernel == "rbf":
+        params = dict(params or {})
+        _allow(params, KERNELS[kernel][1], f"kernel={kernel!r}")
+        return _gaussian(X, weights=weights, **params)
+    fitted = fit_kernel(X, kernel, params, weights=weights)
+    return fitted.formula if isinstance(fitted, FormulaKernel) else None
+
+
+def _nystroem(components: Matrix, kernel: str, params: dict[str, float]) -> NystroemFeatures:
+    """Return the map of some samples, with the inverse root of their kernel as scikit-learn's Nystroem computes it."""
+    K = pairwise_kernels(components, metric=kernel, filter_params=True, **params)
+    U, S, V = np.linalg.svd(K)
+    return NystroemFeatures(kernel, params, components, (U / np.sqrt(np.maximum(S, NYSTROEM_LEAST))) @ V)
 
 
 def _sklearn_kernel(formula: formulas.Formula | None) -> tuple[str | None, dict[str, float]]:

@@ -23,6 +23,9 @@ from kernelweave.foundation.memory import room_beside
 from kernelweave.kernels.spec import distances
 from kernelweave.kernels.spec.searches import farthest_of_nearest, mib_of
 
+# Entries of samples whose neighbours are searched together: 4 MiB of them.
+SEARCHED = 2**19
+
 
 class Formula(ABC):
     """A kernel function with all its parameters fixed."""
@@ -135,8 +138,12 @@ class NormalizedPolynomial(Formula):
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return [x, t] scaled to unit length."""
-        column = np.full((X.shape[0], 1), self.t)
-        return normalize(sp.hstack([X, column], format="csr") if sp.issparse(X) else np.hstack([X, column]))
+        if sp.issparse(X):
+            return normalize(sp.hstack([X, np.full((X.shape[0], 1), self.t)], format="csr"))
+        out = np.empty((X.shape[0], X.shape[1] + 1))
+        out[:, :-1] = X
+        out[:, -1] = self.t
+        return normalize(out, copy=False)
 
     def tile(self, X: Matrix, Y: Matrix) -> Array:
         """Return the powers of the cosines."""
@@ -166,9 +173,14 @@ class IntensityHistogram(Formula):
             raise KernelError(
                 f"kernel='intensity_histogram' takes histograms, all entries >= 0; X holds {counts.min():g}."
             )
-        totals = counts.sum(axis=1, keepdims=True)
-        shares = np.divide(counts, totals, out=np.zeros_like(counts, dtype=np.float64), where=totals > 0)
-        return np.hstack([np.sqrt(self.gamma) * X[:, : self.n_intensities], np.sqrt(shares)])
+        totals = counts.sum(axis=1, keepdims=True, dtype=np.float64)
+        out = np.zeros(X.shape)
+        out[:, : self.n_intensities] = X[:, : self.n_intensities]
+        out[:, : self.n_intensities] *= np.sqrt(self.gamma)
+        shares = out[:, self.n_intensities :]
+        np.divide(counts, totals, out=shares, where=totals > 0)
+        np.sqrt(shares, out=shares)
+        return out
 
     def tile(self, X: Matrix, Y: Matrix) -> Array:
         """Return the products."""
@@ -302,9 +314,17 @@ class SelfTuning(Formula):
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return [x, s(x)]."""
-        X = distances.moved(X, self._centre)
-        scale = farthest_of_nearest(self._index, X, room_beside(mib_of(X), self.memory_limit))
-        return sp.hstack([X, scale], format="csr") if sp.issparse(X) else np.hstack([X, scale])
+        room = room_beside(mib_of(X), self.memory_limit)
+        if sp.issparse(X):
+            return sp.hstack([X, farthest_of_nearest(self._index, X, room)], format="csr")
+        n, d = X.shape
+        out = np.empty((n, d + 1))
+        step = max(1, SEARCHED // d)
+        for lo in range(0, n, step):
+            rows = distances.moved(X[lo : lo + step], self._centre)
+            out[lo : lo + step, :d] = rows
+            out[lo : lo + step, d:] = farthest_of_nearest(self._index, rows, room)
+        return out
 
     def tile(self, X: Matrix, Y: Matrix) -> Array:
         """Return the exponentials; where a scale is 0, equal samples get 1 and others 0, the limit."""

@@ -219,7 +219,8 @@ class GramSpectrum:
         """Return the leading pairs from a matrix of the size of the features; exact except for rounding."""
         op = self._op.with_weights(coefficients)
         root = np.sqrt(op.column_weights)
-        inner = root[:, None] * self._gram * root
+        inner = root[:, None] * self._gram
+        inner *= root
         first = start.block if isinstance(start, GramPairs) else None
         # Vectors of other weights are Phi^T Y scaled by the roots of these weights.
         first = None if first is None else first * root[:, None]
