@@ -24,7 +24,7 @@ from kernelweave.estimators.graph.fusion_views import (
 )
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.random_streams import streams
-from kernelweave.foundation.threads import parallel_map
+from kernelweave.foundation.threads import parallel_map, single_threaded_blas
 from kernelweave.inputs import Views
 from kernelweave.kernels.chunked import in_blocks, some_samples
 from kernelweave.kernels.structureless import (
@@ -274,9 +274,11 @@ class Judge:
         graphs = [graph for position, _ in keys for graph in self._alone(position)]
         vectors = parallel_map(partial(_leading, int(counts.max())), graphs, even_few=True)
         found = iter(list(zip(vectors, graphs, strict=True)))
-        for position, k in keys:
-            sweeps = [sweep_in(*next(found), counts, NULL_RUNS, rngs[position]) for _ in range(1 + len(self._nulls))]
-            self._own[position, k] = _groups_beside(*sweeps)
+        with single_threaded_blas():  # products are so small that several threads take longer than one
+            for position, k in keys:
+                looks = range(1 + len(self._nulls))
+                sweeps = [sweep_in(*next(found), counts, NULL_RUNS, rngs[position]) for _ in looks]
+                self._own[position, k] = _groups_beside(*sweeps)
 
     def _alone(self, position: int) -> list[sp.csr_array]:
         """Return the graph of a view among the samples that it has, and the same of data without clusters."""
