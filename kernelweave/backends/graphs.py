@@ -68,9 +68,8 @@ class NeighborRounds:
         n = len(self._rows)
         loops = _loops()
         now = (self.neighbors, self.squares, self.fresh)
-        self._by_rank[0][:] = self.neighbors.T
-        self._by_rank[1][:] = self.fresh.T
         elements = self.neighbors.size
+        for_ranges(self._turn, n, width=GRAPH_ROWS, elements=elements)
         for_ranges(partial(loops.list_callers, *self._by_rank, *self._callers), n, elements=elements)
         known = partial(loops.list_known, self.neighbors, self.fresh, *self._callers, *self._known)
         for_ranges(known, n, width=GRAPH_ROWS, elements=elements)
@@ -78,6 +77,11 @@ class NeighborRounds:
         for_ranges(meet, n, width=MEETING_ROWS, elements=elements * self._rows.shape[1])
         self.neighbors, self.squares, self.fresh = self._next
         self._next = now
+
+    def _turn(self, start: int, stop: int) -> None:
+        """Write the neighbours of some rows by their ranks."""
+        for values, by_rank in zip((self.neighbors, self.fresh), self._by_rank, strict=True):
+            by_rank[:, start:stop] = values[start:stop].T
 
 
 def index_type(n: int) -> type:

@@ -404,7 +404,8 @@ def _met_by_neighbors(Z: Floats, rough: Array, chosen: Ints, m: int, order: Ints
     """Return nearer neighbours than those chosen, among the neighbours of neighbours, round after round.
 
     Rounds end when the first m hold nearly all that are nearest to the samples asked, or hardly change any more. In the
-    order of their cells, samples that meet are near each other in memory, too.
+    order of their cells, samples that meet are near each other in memory, too; columns of zeros make up the number that
+    a processor compares at a time.
     """
     n = len(Z)
     wanted = _least_distances(Z, asked, m)
@@ -416,27 +417,31 @@ def _met_by_neighbors(Z: Floats, rough: Array, chosen: Ints, m: int, order: Ints
         return chosen
     place = np.empty(n, dtype=chosen.dtype)
     place[order] = np.arange(n, dtype=chosen.dtype)
-    rows = _padded(rough[order])
-    neighbors = place[chosen[order]]
-    squares = np.empty(neighbors.shape, dtype=rows.dtype)
+    rows = np.zeros((n, -(-rough.shape[1] // COLUMNS_AT_A_TIME) * COLUMNS_AT_A_TIME), dtype=rough.dtype)
+    neighbors = np.empty_like(chosen)
+    squares = np.empty(chosen.shape, dtype=rough.dtype)
+
+    def begin(start: int, stop: int) -> None:
+        there = order[start:stop]
+        rows[start:stop, : rough.shape[1]] = rough[there]
+        neighbors[start:stop] = place[chosen[there]]
 
     def measure(start: int, stop: int) -> None:
         squares[start:stop] = np.square(distances_to(rows[start:stop], rows, neighbors[start:stop]))
 
-    for_ranges(measure, n, width=SORTED_ROWS, elements=squares.size * rows.shape[1])
+    def end(start: int, stop: int) -> None:
+        chosen[order[start:stop]] = order[rounds.neighbors[start:stop]]
+
+    parts: dict[str, Any] = {"width": SORTED_ROWS, "elements": squares.size * rows.shape[1]}
+    for_ranges(begin, n, **parts)
+    for_ranges(measure, n, **parts)
     rounds = NeighborRounds(rows, neighbors, squares, KEPT)
     for _ in range(ROUNDS):
         rounds.take()
         if np.mean(rounds.fresh[:, :m]) < HARDLY or share(order[rounds.neighbors[place[asked]]]) >= AIM:
             break
-    chosen[order] = order[rounds.neighbors]
+    for_ranges(end, n, **parts)
     return chosen
-
-
-def _padded(rows: Array) -> Array:
-    """Return rows with columns of zeros, so that processors always take the same number of columns at a time."""
-    missing = -rows.shape[1] % COLUMNS_AT_A_TIME
-    return np.hstack([rows, np.zeros((len(rows), missing), dtype=rows.dtype)]) if missing else rows
 
 
 def _candidates(cells: Ints, order: Ints, ends: Ints, m: int) -> Ints:
