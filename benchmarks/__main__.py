@@ -26,6 +26,7 @@ SUITES = (
     "incomplete",
     "cluster_counts",
     "memory",
+    "memory_options",
     "startup",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")

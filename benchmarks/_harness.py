@@ -48,10 +48,10 @@ print(_json.dumps([globals().get("result"), _peak_mib() + globals().get("_left_b
 """
 
 
-def in_fresh_process(code, env=None, argv=()):
+def in_fresh_process(code, env=None, argv=(), timeout=None):
     """Run Python code in a new process; returns (what it left in ``result``, its peak memory in MiB)."""
     command = [sys.executable, "-W", "ignore", "-c", code + PEAK, *argv]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env, timeout=timeout)
     result, peak = json.loads(done.stdout.strip().splitlines()[-1])
     return result, peak
 

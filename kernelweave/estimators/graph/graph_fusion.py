@@ -137,10 +137,10 @@ class GraphFusionClustering(EmbeddingClusterer):
         Neighbours of every sample. None averages graphs of two or three sizes around a quarter of a mean cluster,
         between 10 and 40.
     neighbor_search : {"auto", "exact", "approximate"}, default="auto"
-        How neighbours are searched. ``"auto"`` compares all pairs up to 10,000 samples and searches nearby cells
-        beyond that; ``"exact"`` compares all pairs; ``"approximate"`` uses an index of the Faiss library (extra
-        ``neighbors``), which finds more neighbours than cells do if there are many columns. ``neighbor_recall_``
-        holds the share that was found, with a warning below 0.9. Counts and kernels are always searched exactly.
+        How neighbours are searched. ``"auto"`` compares all pairs up to 10,000 samples; beyond that it searches nearby
+        cells and, if these miss many, neighbours of neighbours. ``"exact"`` compares all pairs; ``"approximate"`` uses
+        an index of the Faiss library (extra ``neighbors``). ``neighbor_recall_`` holds the share that was found, with a
+        warning below 0.9. Counts and kernels are always searched exactly.
     polish : bool, default=True
         Whether to move single samples as long as this lowers the cut.
     check_views : bool, default=True
@@ -579,8 +579,8 @@ def _warn_of_recall(names: Sequence[str], recalls: Sequence[float]) -> None:
         if recall < ENOUGH_RECALL:
             warn(
                 f"The search for neighbours in view {name!r} found only {recall:.0%} of the nearest ones. "
-                "neighbor_search='approximate' finds more than cells do (install kernelweave[neighbors]); 'exact' "
-                "finds all, at a cost that grows with the square of the number of samples.",
+                "neighbor_search='exact' finds all, at a cost that grows with the square of the number of samples; "
+                "'approximate' (install kernelweave[neighbors]) may find more.",
                 ViewWarning,
             )
 
