@@ -1,7 +1,6 @@
 """Graphs of neighbours within a limit of memory: the peak, the results, and what is refused before it is there."""
 
 import re
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from kernelweave.foundation.errors import ParameterError
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.spec.neighbors import nearest
+from tests.peak_memory import peak_of
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The kernel .*is not positive semidefinite", "ignore:The best run stopped at max_iter"
@@ -34,19 +34,6 @@ def sparse_cloud(n=N):
 
 def mib(X):
     return (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes) / 2**20
-
-
-def peak_of(work):
-    """Return a result, or the error that came in its place, and the MiB at the peak."""
-    tracemalloc.start()
-    try:
-        result = work()
-    except ParameterError as error:
-        result = error
-    finally:
-        peak = tracemalloc.get_traced_memory()[1] / 2**20
-        tracemalloc.stop()
-    return result, peak
 
 
 def model(kernel, limit, n_clusters=3, **params):
@@ -175,3 +162,11 @@ def test_steps_of_a_solver_make_no_copy_of_the_graph():
     ):
         assert peak_of(work)[1] < 0.5  # of 4.6 MiB
     assert graph.scale() == pytest.approx(np.abs(A.data).max())
+
+
+@pytest.mark.parametrize("kernel", ["nearest_neighbors", "self_tuning"])
+def test_a_limit_above_the_default_is_passed_on_as_it_is(kernel):
+    model = KernelKMeans(3, kernel=kernel, memory_limit=4096, random_state=0).fit(cloud(60))
+    endless = fit_kernel(cloud(60), kernel, memory_limit=np.inf)
+    for kept, limit in ((model._model.kernel, 4096), (endless, np.inf)):
+        assert (kept.graph if kernel == "nearest_neighbors" else kept.formula).memory_limit == limit

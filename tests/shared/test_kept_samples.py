@@ -1,7 +1,6 @@
 """What fitted kernels keep of samples stays within ``memory_limit``, and is there once."""
 
 import re
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from kernelweave import KernelKMeans, MultiViewKernelKMeans, MultiViewSpectralCl
 from kernelweave.estimators.shared.single_kernel import fit_or_approximate
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.kernels.spec import bandwidths
+from tests.peak_memory import peak_of
 
 MIB = 2**20
 
@@ -19,19 +19,6 @@ def table(n, d, seed=0):
     X = rng.standard_normal((n, d))
     X[np.arange(n), np.arange(n) % min(3, d)] += 6.0
     return X
-
-
-def traced(work):
-    """Return what work returns, or the refusal that it ends with, and the MiB it had at most beside what was there."""
-    tracemalloc.start()
-    try:
-        result = work()
-    except ParameterError as refusal:
-        result = refusal
-    finally:
-        peak = tracemalloc.get_traced_memory()[1] / MIB
-        tracemalloc.stop()
-    return result, peak
 
 
 def beside(inputs, limit):
@@ -45,11 +32,11 @@ def test_features_of_an_approximation_are_there_once(method):
     options = {"approximation": method, "n_components": 200, "random_state": 0, "n_init": 1}
     KernelKMeans(3, **options).fit(X[:300])  # compiled before it is measured
     limit = 7.0  # features take 6.1
-    model, peak = traced(lambda: KernelKMeans(3, memory_limit=limit, **options).fit(X))
+    model, peak = peak_of(lambda: KernelKMeans(3, memory_limit=limit, **options).fit(X))
     assert peak <= beside(X, limit)
     assert np.array_equal(model.labels_, KernelKMeans(3, **options).fit(X).labels_)
     new = table(9000, 5, 1)
-    labels, passing = traced(lambda: model.predict(new))
+    labels, passing = peak_of(lambda: model.predict(new))
     assert passing <= 8.0  # features of the new samples would take 13.7
     assert np.array_equal(labels[:50], model.predict(new[:50]))
     distances = model.transform(new[:2000])
@@ -64,9 +51,9 @@ def test_features_of_several_views_are_there_once(estimator):
         options |= {"init": "k-means++", "n_init": 1}
     estimator(3, **options).fit([block[:500] for block in views])
     limit = 7.5  # features take 6.1, and the spectral problem adds products of 200 with each other
-    model, peak = traced(lambda: estimator(3, memory_limit=limit, **options).fit(views))
+    model, peak = peak_of(lambda: estimator(3, memory_limit=limit, **options).fit(views))
     assert peak <= beside(np.hstack(views), limit)
-    labels, passing = traced(lambda: model.predict(views))
+    labels, passing = peak_of(lambda: model.predict(views))
     assert passing <= 6.0
     assert np.mean(labels == model.labels_) > 0.99
 
@@ -76,7 +63,7 @@ def test_one_copy_of_a_wide_table_is_prepared(kernel):
     X = np.abs(table(3000, 400)).astype(np.float32)
     one = 8 * X.size / MIB
     options = {"centre_features": True, "weights": np.ones(len(X))}
-    small, peak = traced(lambda: fit_or_approximate(X, kernel, None, **options))
+    small, peak = peak_of(lambda: fit_or_approximate(X, kernel, None, **options))
     assert peak <= one + 1.5
     exact = fit_or_approximate(X.astype(np.float64), kernel, None, **options)
     rows = slice(0, 40)
@@ -92,10 +79,10 @@ def test_the_bandwidth_of_a_wide_table_takes_no_copy_of_it():
     shares = weights / weights.sum()
     mean = (shares @ X).mean()
     expected = 1.0 / (300 * (shares @ (X - mean) ** 2).mean())
-    found, peak = traced(lambda: bandwidths.gamma(X, "scale", weights))
+    found, peak = peak_of(lambda: bandwidths.gamma(X, "scale", weights))
     assert found == pytest.approx(expected, rel=1e-13)
     assert peak <= 4.5
-    _, median_peak = traced(lambda: bandwidths.gamma(X, "median", weights))
+    _, median_peak = peak_of(lambda: bandwidths.gamma(X, "median", weights))
     assert median_peak <= 11.0  # distances of a thousand samples, sorted; a copy of the table would add 9
 
 
@@ -111,7 +98,7 @@ def test_the_bandwidth_of_a_wide_table_takes_no_copy_of_it():
 def test_samples_that_do_not_fit_are_refused_before_they_are_computed(X, options):
     model = KernelKMeans(3, memory_limit=4, random_state=0, n_init=1, **options)
     model.fit(X[:50])
-    refusal, peak = traced(lambda: model.fit(X))
+    refusal, peak = peak_of(lambda: model.fit(X))
     assert isinstance(refusal, ParameterError)
     assert peak < 0.5
     found = re.search(
@@ -120,7 +107,7 @@ def test_samples_that_do_not_fit_are_refused_before_they_are_computed(X, options
     fitting = int(found.group(2).replace(",", ""))
     assert 50 < fitting < len(X)
     model.fit(X[:fitting])
-    assert isinstance(traced(lambda: model.fit(X[: fitting + 2]))[0], ParameterError)
+    assert isinstance(peak_of(lambda: model.fit(X[: fitting + 2]))[0], ParameterError)
     assert len(model.set_params(memory_limit=float(found.group(1))).fit(X).labels_) == len(X)
 
 

@@ -27,8 +27,6 @@ from kernelweave.solvers.spectral.eigenvectors import check_search, decomposed_w
 GRAPH_COPIES = 4
 # Matrices at most, besides one of each view, where a small kernel is decomposed instead of searched.
 MATRICES = 7
-# MiB for searches of neighbours where nobody sets a limit.
-SEARCH_LIMIT = 2048.0
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -161,7 +159,7 @@ def fit_or_approximate(
         )
         check_kept([kept], memory_limit, approximation, n_components)
     if approximation is None:
-        within: dict[str, Any] = {"memory_limit": min(memory_limit, SEARCH_LIMIT), "n_kernels": n_kernels, "out": out}
+        within: dict[str, Any] = {"memory_limit": memory_limit, "n_kernels": n_kernels, "out": out}
         return fit_kernel(X, kernel, params, centre_features=centre_features, weights=weights, name=name, **within)
     return approximate_kernel(
         X,

@@ -252,7 +252,7 @@ def check_graph(X: Matrix, n_neighbors: int, metric: str, memory_limit: float, n
     edges = (KEPT_GRAPHS * n_kernels + 1) * EDGE_BYTES * (n_neighbors + 1) / 2**20
     both = edges + n_kernels * (mib_of(X) / n if distances_.moves(X, metric) else 0.0)
     limit = max(memory_limit, FREE)
-    fitting = int(min(limit / edges, max(limit + FREE, limit * (1.0 + PASSING)) / both))
+    fitting = np.floor(min(limit / edges, max(limit + FREE, limit * (1.0 + PASSING)) / both))
     if n <= fitting:
         return
     needed = max(n * edges, min(n * both - FREE, n * both / (1.0 + PASSING)))
@@ -261,7 +261,7 @@ def check_graph(X: Matrix, n_neighbors: int, metric: str, memory_limit: float, n
     raise ParameterError(
         f"{graphs} of {n_neighbors:,} neighbours of each of {n:,} samples take {size} MiB, more than "
         f"memory_limit={memory_limit:g}. Raise it to {math.ceil(needed)}, use fewer neighbours (n_neighbors in "
-        f"kernel_params), or fit on some of the samples: {fitting:,} samples would fit."
+        f"kernel_params), or fit on some of the samples: {fitting:,.0f} samples would fit."
     )
 
 
