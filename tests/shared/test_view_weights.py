@@ -214,20 +214,23 @@ def test_of_equal_negative_scatters_a_corner_is_the_minimum(p):
 
 
 class Answers:
-    """Labels for every exponent that agree between subsets by design: kept for stable ones, drawn anew for others."""
+    """Labels for every exponent that agree between subsets by design: kept for stable ones, drawn anew for others.
 
-    def __init__(self, stable, n=60, k=3):
+    Each stable exponent has clusters of its own, unless ``alike`` says that all have the same.
+    """
+
+    def __init__(self, stable, n=60, k=3, alike=False):
         self.stable = stable
-        self.truth = np.arange(n) % k
+        self.truth = {p: (np.arange(n) // (1 if alike else 2**i)) % k for i, p in enumerate(stable)}
         self.subsets = []
         self.tried = []
 
     def __call__(self, subset, rng, exponents):
         self.subsets.append(subset)
         self.tried.append(tuple(exponents))
-        drawn = rng.integers(3, size=len(subset))
         names = rng.permutation(3)  # clusters of two subsets need not have the same numbers
-        return [names[self.truth[subset]] if p in self.stable else drawn for p in exponents]
+        drawn = {p: rng.integers(3, size=len(subset)) for p in EXPONENTS}
+        return [names[self.truth[p][subset]] if p in self.stable else drawn[p] for p in exponents]
 
 
 def rngs(count=SUBSETS, seed=0):
@@ -273,6 +276,57 @@ def test_exponents_that_fall_far_behind_are_not_tried_any_more():
     assert choice.p == 5.0
     assert answers.tried == [EXPONENTS] * FIRST_SUBSETS + [(1.5, 5.0)] * (SUBSETS - FIRST_SUBSETS)
     assert (choice.stabilities[[0, 2, 3, 5, 6]] < 0.5).all()  # what was seen of them before
+
+
+def test_exponents_with_the_same_clusters_on_two_subsets_count_as_the_largest_of_them():
+    answers = Answers((1.25, 1.5, 2.0), alike=True)
+    choice = stable_exponent(answers, np.arange(60), rngs(), 3)
+    assert choice.p == 2.0
+    assert answers.tried == [EXPONENTS, EXPONENTS, EXPONENTS[2:]]  # the others are hopeless after the third
+    assert (choice.stabilities[:3] == 1.0).all()
+    answers = Answers(EXPONENTS, alike=True)
+    assert stable_exponent(answers, np.arange(60), rngs(), 3).p == np.inf
+    assert answers.tried == [EXPONENTS, EXPONENTS]
+
+
+def test_one_subset_does_not_make_exponents_alike_and_neither_do_clusters_that_differ():
+    class Apart(Answers):
+        """The clusters of two exponents are the same on one subset, and later nearly or not so nearly."""
+
+        def __init__(self, moved):
+            super().__init__((3.0, 5.0), n=600, alike=True)
+            self.moved = moved
+
+        def __call__(self, subset, rng, exponents):
+            labels = super().__call__(subset, rng, exponents)
+            if len(self.subsets) > 1 and 3.0 in exponents:
+                place = exponents.index(3.0)
+                labels[place] = labels[place].copy()
+                labels[place][: self.moved] = (labels[place][: self.moved] + 1) % 3
+            return labels
+
+    for moved, alike in ((1, True), (30, False)):
+        answers = Apart(moved)
+        choice = stable_exponent(answers, np.arange(600), rngs(), 3)
+        assert (3.0 not in answers.tried[2]) == alike
+        assert (choice.stabilities[3] == choice.stabilities[4]) == alike
+
+
+def test_clusters_that_differ_from_one_exponent_to_the_next_are_not_alike_because_of_those_between():
+    # Of 420 samples each exponent moves one more: neighbours are alike (0.993), those beyond them are not (0.986).
+    def labels_of(subset, rng, exponents):
+        tried.append(tuple(exponents))
+        labels = []
+        for p in exponents:
+            one = subset % 3
+            one[: EXPONENTS.index(p)] += 1
+            labels.append(one % 3)
+        return labels
+
+    tried = []
+    stable_exponent(labels_of, np.arange(600), rngs(), 3)
+    assert tried[1] == EXPONENTS
+    assert tried[2] == (1.25, 2.0, 5.0, np.inf)
 
 
 @pytest.mark.parametrize("k", [1, 2, 7])

@@ -40,9 +40,11 @@ DEPTH = 12
 RESTARTS = 60
 # Blocks of the first basis where the search starts from eigenvectors of other weights.
 SHORT_DEPTH = 2
-# Matrices of fewer rows than this, or than so many per vector, are decomposed again for every weights.
+# Matrices of fewer rows than this, or than so many per vector, are decomposed again for every weights: products with
+# bases of that many vectors take longer. Of the matrix of features a whole Krylov basis is made.
 FEWEST_TRACKED = 300
 ROWS_A_VECTOR = 4
+FEATURES_A_VECTOR = DEPTH
 # Blocks of the basis in which nearby vectors are searched before the search starts again, and those of it that are kept
 # for the next weights.
 NEARBY_BLOCKS = 5
@@ -425,7 +427,7 @@ def tracked_leading(
     """
     n = len(matrix)
     width = min(count + GUARD, n)
-    if start is not None and start.shape[1] == width and n >= max(FEWEST_TRACKED, ROWS_A_VECTOR * width):
+    if start is not None and start.shape[1] == width and n >= max(FEWEST_TRACKED, FEATURES_A_VECTOR * width):
         backend = get_backend()
         with single_threaded_blas():
             first = np.linalg.qr(start)[0]
