@@ -103,7 +103,8 @@ def test_the_largest_finite_values_are_those_of_numpy(rng, n, width):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_are_scaled_in_double_precision_and_rounded_once(dtype):
+def test_rows_are_scaled_in_double_precision_and_rounded_once(dtype, monkeypatch):
+    monkeypatch.setattr(graphs, "PRODUCT_ROWS", 7)
     rng = np.random.default_rng(0)
     scale = rng.standard_normal(50)
     block = rng.standard_normal((50, 3))
@@ -305,6 +306,7 @@ def test_graphs_are_the_same_to_the_last_bit_at_any_number_of_threads(rows, monk
             total = graphs.weighted_sum([graph, graphs.mutual_graph(indices, values**2), graph], [0.3, 1.0, 2.0])
             results.append((graph.data, total.indptr, total.indices, total.data, graphs.product(total, H)))
             results[-1] += (graphs.scale_rows(values[:, 0], H, np.empty(H.shape)), graphs.largest_finite(values))
+            results[-1] += (graphs.row_distances(H, H, indices),)
             results[-1] += after_a_round(*acquaintances, 6)
     for other in results[1:]:
         for one, another in zip(results[0], other, strict=True):
