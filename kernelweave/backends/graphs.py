@@ -14,12 +14,21 @@ import scipy.sparse as sp
 
 from kernelweave.backends.preparing import read_only
 from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
-from kernelweave.foundation.threads import for_ranges
+from kernelweave.foundation.threads import for_ranges, worthwhile
 
 # Rows that a thread takes at a time: rows of a graph are of very different length.
-GRAPH_ROWS = 4096
+GRAPH_ROWS = 2048
+# The same where a row is read once, and all take about as long.
+PRODUCT_ROWS = 1024
+# The same where rows are compared with many others.
+DISTANCE_ROWS = 32
 # The same where rows meet others, which takes longer; for each piece a number is noted for every row.
 MEETING_ROWS = 1024
+# Pieces that keep many threads busy to the end, where these are not too small.
+MANY_PIECES = 256
+FEWEST_MEETING = 256
+# Numbers that a link costs as much as: it is read, compared and written here and there.
+A_LINK = 4
 
 
 def _loops() -> ModuleType:
@@ -39,7 +48,24 @@ def least_columns(products: Array, offsets: Array, m: int) -> Ints:
 def row_distances(Z: Array, known: Array, chosen: Ints) -> Floats:
     """Return the distances of every row from its chosen known ones."""
     out = np.empty(chosen.shape)
-    _loops().row_distances(read_only(np.ascontiguousarray(Z)), read_only(known), chosen, out)
+    rows = read_only(np.ascontiguousarray(Z))
+    known = read_only(known)
+    loop = _loops().row_distances
+
+    def work(lo: int, hi: int) -> None:
+        loop(rows[lo:hi], known, chosen[lo:hi], out[lo:hi])
+
+    elements = chosen.size * known.shape[1]
+    width = DISTANCE_ROWS if worthwhile(elements) > 1 else max(1, len(chosen))
+    for_ranges(work, len(chosen), width=width, elements=elements)
+    return out
+
+
+def largest_finite(values: Floats) -> Floats:
+    """Return the largest finite value of every row, zero where none is above zero."""
+    out = np.empty(len(values))
+    largest = _loops().largest_finite
+    for_ranges(lambda lo, hi: largest(values, out, lo, hi), len(values), width=GRAPH_ROWS, elements=values.size)
     return out
 
 
@@ -74,7 +100,8 @@ class NeighborRounds:
         known = partial(loops.list_known, self.neighbors, self.fresh, *self._callers, *self._known)
         for_ranges(known, n, width=GRAPH_ROWS, elements=elements)
         meet = partial(loops.closer_rows, self._rows, self.neighbors, self.squares, *self._known, *self._next)
-        for_ranges(meet, n, width=MEETING_ROWS, elements=elements * self._rows.shape[1])
+        width = min(MEETING_ROWS, max(FEWEST_MEETING, n // MANY_PIECES))
+        for_ranges(meet, n, width=width, elements=elements * self._rows.shape[1])
         self.neighbors, self.squares, self.fresh = self._next
         self._next = now
 
@@ -98,7 +125,17 @@ def product(A: sp.csr_array, H: Array) -> Floats:
     def work(lo: int, hi: int) -> None:
         multiply(A.indptr, A.indices, A.data, columns, out, lo, hi)
 
-    for_ranges(work, A.shape[0], width=GRAPH_ROWS, elements=A.nnz * H.shape[1])
+    for_ranges(work, A.shape[0], width=PRODUCT_ROWS, elements=A.nnz * H.shape[1])
+    return out
+
+
+def scale_rows(scale: Floats, block: Array, out: Array) -> Array:
+    """Write the rows of a block times a number each to an array of either precision, and return it."""
+
+    def work(lo: int, hi: int) -> None:
+        np.multiply(scale[lo:hi, None], block[lo:hi], out=out[lo:hi], dtype=np.float64, casting="same_kind")
+
+    for_ranges(work, len(block), width=PRODUCT_ROWS, elements=block.size)
     return out
 
 
@@ -107,14 +144,15 @@ def mutual_graph(indices: Ints, values: Floats) -> sp.csr_array:
     n = len(indices)
     compiled = _loops()
     counts = np.zeros(n, dtype=np.int64)
-    for_ranges(lambda lo, hi: compiled.count_links(indices, values, counts, lo, hi), n, elements=values.size)
+    elements = A_LINK * values.size
+    for_ranges(lambda lo, hi: compiled.count_links(indices, values, counts, lo, hi), n, elements=elements)
     starts = _ends(counts)
     sources = np.empty(starts[-1], dtype=_index_type(n, 0))
     weights = np.empty(starts[-1])
     list_links = compiled.list_links
-    for_ranges(lambda lo, hi: list_links(indices, values, starts, sources, weights, lo, hi), n, elements=values.size)
+    for_ranges(lambda lo, hi: list_links(indices, values, starts, sources, weights, lo, hi), n, elements=elements)
     join = partial(compiled.join_links, indices, values, starts, sources, weights)
-    return _filled_graph(join, n, n, 2 * values.size)
+    return _filled_graph(join, n, n, 2 * elements)
 
 
 def weighted_sum(graphs: Sequence[sp.csr_array], weights: Sequence[float]) -> sp.csr_array:
@@ -127,16 +165,16 @@ def weighted_sum(graphs: Sequence[sp.csr_array], weights: Sequence[float]) -> sp
     for graph, weight in zip(others, weights[1:], strict=True):
         here = (total.indptr, total.indices, total.data, factor)
         there = (graph.indptr, graph.indices, graph.data, float(weight))
-        total = _filled_graph(
-            partial(_loops().add_graph_rows, *here, *there), graph.shape[0], graph.shape[1], total.nnz + graph.nnz
-        )
+        add = partial(_loops().add_graph_rows, *here, *there)
+        total = _filled_graph(add, graph.shape[0], graph.shape[1], A_LINK * (total.nnz + graph.nnz))
         factor = 1.0
     return total
 
 
 def _sorted(graph: Any) -> sp.csr_array:
     """Return a graph by rows, each in the order of its columns."""
-    graph = sp.csr_array(graph)
+    # A new object of a graph would not know any more that it is in order, and would look.
+    graph = graph if isinstance(graph, sp.csr_array) else sp.csr_array(graph)
     return graph if graph.has_canonical_format else _canonical(graph)
 
 

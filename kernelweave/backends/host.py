@@ -33,6 +33,8 @@ TILE_COLS = MOST_COLUMNS
 FEATURE_TILE = 256
 # Rows of features added up by themselves; the sums are added in their order.
 SUMMED_ROWS = 16384
+# The same of thin blocks, where a row takes longer: so many ranges that many threads end together.
+THIN_ROWS = 4096
 # Columns of such rows that are weighted together: no copy of all features.
 GRAM_COLUMNS = 64
 # Rows of several thin blocks laid side by side: they stay in the second-level cache.
@@ -656,7 +658,8 @@ class HostBackend:
     def start_block(self, n: int, width: int) -> Floats:
         """Return random directions, always the same."""
         with single_threaded_blas():  # threads of the linear algebra would add up in another order
-            return np.linalg.qr(np.random.default_rng(0).standard_normal((n, width)))[0]
+            block = np.random.default_rng(0).standard_normal((n, width))
+            return np.linalg.qr(block)[0] if n <= THIN_ROWS else self._orthonormal_columns(block)[0]
 
     def inner(self, blocks: list[Floats], others: list[Floats]) -> Floats:
         """Return B^T C, added up over fixed ranges of rows."""
@@ -671,7 +674,7 @@ class HostBackend:
         shape = (_width(blocks), _width(others))
         n = len(blocks[0])
         with single_threaded_blas():
-            sums = for_ranges(work, n, elements=n * shape[0] * shape[1], width=SUMMED_ROWS)
+            sums = for_ranges(work, n, elements=n * shape[0] * shape[1], width=THIN_ROWS)
         return _added(sums, shape)
 
     def combine(self, blocks: list[Floats], matrix: Floats) -> Floats:
@@ -732,17 +735,17 @@ class HostBackend:
         n = len(block)
         with single_threaded_blas():
             pieces: list[Any] = for_ranges(
-                lambda lo, hi: np.linalg.qr(block[lo:hi]), n, elements=block.size * block.shape[1], width=SUMMED_ROWS
+                lambda lo, hi: np.linalg.qr(block[lo:hi]), n, elements=block.size * block.shape[1], width=THIN_ROWS
             )
             small, R, _ = qr(np.vstack([r for _, r in pieces]), mode="economic", pivoting=True, check_finite=False)
             ends = np.cumsum([0, *(len(r) for _, r in pieces)])
             Q = np.empty((n, small.shape[1]))
 
             def rotate(lo: int, hi: int) -> None:
-                piece = lo // SUMMED_ROWS
+                piece = lo // THIN_ROWS
                 np.matmul(pieces[piece][0], small[ends[piece] : ends[piece + 1]], out=Q[lo:hi])
 
-            for_ranges(rotate, n, elements=block.size * block.shape[1], width=SUMMED_ROWS)
+            for_ranges(rotate, n, elements=block.size * block.shape[1], width=THIN_ROWS)
         return Q, R
 
 

@@ -244,6 +244,12 @@ def row_distances(Z: Array, known: Array, chosen: Ints, out: Floats) -> None:
         out[i] = np.sqrt(np.square(known[chosen[i]] - row).sum(axis=1))
 
 
+def largest_finite(values: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Write the largest finite value of rows lo:hi, or zero."""
+    part = values[lo:hi]
+    out[lo:hi] = np.where(np.isfinite(part), part, 0.0).max(axis=1, initial=0.0)
+
+
 def list_callers(by_rank: Ints, fresh: Bools, callers: Ints, new: Bools, counts: Ints, lo: int, hi: int) -> None:
     """Write who has row j among its neighbours, for lo <= j < hi, while there is room: whom it is nearest to first.
 

@@ -26,8 +26,16 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.backends.graphs import NeighborRounds, index_type, least_columns, mutual_graph, row_distances
+from kernelweave.backends.graphs import (
+    NeighborRounds,
+    index_type,
+    largest_finite,
+    least_columns,
+    mutual_graph,
+    row_distances,
+)
 from kernelweave.backends.neighbor_index import build_index, library, search_index
+from kernelweave.backends.preparing import order_of
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas, thread_count
 
@@ -46,6 +54,8 @@ CELL_TILE_ROWS = 256
 SPARSE_ROWS = 500
 # Most entries of a tile of dense products; among so many rows tiles have fewer.
 TILE_ENTRIES = 2**25
+# Columns that are multiplied while one number of such a tile is read.
+COLUMNS_OF_A_PAIR = 8
 # Entries of a matrix of distances that are sorted together.
 ENTRIES_HELD = 2**17
 # Rows that an index is asked about at a time.
@@ -79,8 +89,9 @@ COLUMNS_AT_A_TIME = 8
 RECALL_TILE_ROWS = 4096
 # Rows whose neighbours are put in order at a time.
 SORTED_ROWS = 1024
-# Rows whose edges are weighed at a time.
-EDGE_ROWS = 16_384
+# Rows whose edges are weighed at a time, and the numbers that a weight costs as much as.
+EDGE_ROWS = 2048
+EXPONENTIAL = 8
 # Distances from rounding alone, as a share of the largest one.
 SMALLEST_RADIUS = 1e-12
 # A neighbour is as near as another one if it is farther by no more than this share.
@@ -101,8 +112,7 @@ class Neighbors:
     @property
     def radii(self) -> Floats:
         """Distance of the last neighbour there is, zero for a sample that has none."""
-        known = np.where(np.isfinite(self.distances), self.distances, 0.0)
-        return np.asarray(known.max(axis=1, initial=0.0))
+        return largest_finite(self.distances)
 
 
 def nearest_others(
@@ -231,7 +241,7 @@ def _self_tuned_weights(neighbors: Neighbors, radii: Floats) -> Floats:
         scales = here[start:stop, None] * there[neighbors.indices[start:stop]]
         values[start:stop] = np.exp(-squares / scales)
 
-    for_ranges(weigh, len(values), width=EDGE_ROWS, elements=values.size)
+    for_ranges(weigh, len(values), width=EDGE_ROWS, elements=EXPONENTIAL * values.size)
     return values
 
 
@@ -257,7 +267,8 @@ def _dense_neighbors(Z: Floats, known: Floats, m: int, turn: Ints | None = None)
         indices[rows], distances[rows] = _nearest_candidates(Z[rows], known, lengths, candidates, m, own, turn)
 
     with single_threaded_blas():
-        for_ranges(search, n, width=tile_rows(len(known)), elements=n * len(known))
+        pairs = n * len(known) * -(-Z.shape[1] // COLUMNS_OF_A_PAIR)
+        for_ranges(search, n, width=tile_rows(len(known)), elements=pairs)
     return Neighbors(indices, distances)
 
 
@@ -376,7 +387,7 @@ def _cells(Z: Floats, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
     centers = _cell_centers(Z[rng.choice(n, min(n, count * CELL_SAMPLE), replace=False)], count)
     cell = _nearest_center(Z, centers)
     ends = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=count))])
-    return np.argsort(cell, kind="stable"), ends, _squared_distances(centers, centers)
+    return order_of(cell, count), ends, _squared_distances(centers, centers)
 
 
 def _in_nearest_cells(rough: Array, order: Ints, ends: Ints, between: Floats, m: int) -> Ints:

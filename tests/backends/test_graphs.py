@@ -16,6 +16,7 @@ quick = settings(max_examples=60, deadline=None)
 LOOPS = (
     "least_columns",
     "row_distances",
+    "largest_finite",
     "list_callers",
     "list_known",
     "closer_rows",
@@ -85,6 +86,33 @@ def test_distances_are_those_of_differences(rng, n, columns, n_known, dtype):
         np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=0)
         assert found[0, 0] == 0.0
     np.testing.assert_allclose(graphs.row_distances(Z, known, chosen), wanted, rtol=1e-14, atol=0)
+
+
+@quick
+@given(generators(), st.integers(1, 8), st.integers(1, 5))
+def test_the_largest_finite_values_are_those_of_numpy(rng, n, width):
+    values = rng.choice([-1.0, 0.0, 0.5, 2.0, np.inf, -np.inf, np.nan], size=(n, width + 1))
+    lo, hi = sorted(rng.integers(0, n + 1, size=2).tolist())
+    for part in (values, values[:, :width]):
+        wanted = [max([0.0, *(value for value in row if np.isfinite(value))]) for row in part.tolist()]
+        for loops in BOTH:
+            out = np.full(n, 7.0)
+            loops.largest_finite(part, out, lo, hi)
+            np.testing.assert_array_equal(out, [7.0] * lo + wanted[lo:hi] + [7.0] * (n - hi))
+        np.testing.assert_array_equal(graphs.largest_finite(part), wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_scaled_in_double_precision_and_rounded_once(dtype, monkeypatch):
+    monkeypatch.setattr(graphs, "PRODUCT_ROWS", 7)
+    rng = np.random.default_rng(0)
+    scale = rng.standard_normal(50)
+    block = rng.standard_normal((50, 3))
+    out = np.empty((50, 3), dtype)
+    assert graphs.scale_rows(scale, block, out) is out
+    np.testing.assert_array_equal(out, (scale[:, None] * block).astype(dtype))
+    graphs.scale_rows(scale, block, block)  # in place
+    np.testing.assert_array_equal(block.astype(dtype), out)
 
 
 def random_acquaintances(rng, n, m):
@@ -264,6 +292,7 @@ def test_columns_out_of_order_are_summed_right_and_left_as_they_are():
 def test_graphs_are_the_same_to_the_last_bit_at_any_number_of_threads(rows, monkeypatch):
     monkeypatch.setattr(threads_module, "WORTH_A_THREAD", 0)
     monkeypatch.setattr(graphs, "GRAPH_ROWS", rows)
+    monkeypatch.setattr(graphs, "PRODUCT_ROWS", rows)
     monkeypatch.setattr(graphs, "MEETING_ROWS", rows)
     rng = np.random.default_rng(0)
     indices, values = random_neighbors(rng, 700, 9)
@@ -276,6 +305,8 @@ def test_graphs_are_the_same_to_the_last_bit_at_any_number_of_threads(rows, monk
             graph = graphs.mutual_graph(indices, values)
             total = graphs.weighted_sum([graph, graphs.mutual_graph(indices, values**2), graph], [0.3, 1.0, 2.0])
             results.append((graph.data, total.indptr, total.indices, total.data, graphs.product(total, H)))
+            results[-1] += (graphs.scale_rows(values[:, 0], H, np.empty(H.shape)), graphs.largest_finite(values))
+            results[-1] += (graphs.row_distances(H, H, indices),)
             results[-1] += after_a_round(*acquaintances, 6)
     for other in results[1:]:
         for one, another in zip(results[0], other, strict=True):

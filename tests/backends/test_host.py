@@ -365,7 +365,7 @@ def test_compact_labels_take_little_room_and_their_digest_tells_them_apart(rng, 
 def ranges(request, monkeypatch):
     """Rows and columns worked on together: as many as usual, and so few that every case has several ranges."""
     if request.param == "short ranges":
-        for name in ("PRODUCT_ROWS", "TILE_ROWS", "MIRRORED_ROWS", "SUMMED_ROWS", "SEQUENTIAL_ROWS"):
+        for name in ("PRODUCT_ROWS", "TILE_ROWS", "MIRRORED_ROWS", "SUMMED_ROWS", "THIN_ROWS", "SEQUENTIAL_ROWS"):
             monkeypatch.setattr(host, name, 3)
         monkeypatch.setattr(host, "TILE_COLS", 2)
 
@@ -694,6 +694,14 @@ def test_the_block_to_start_from_is_orthonormal_and_always_the_same(n, width):
     np.testing.assert_array_equal(block, get_backend().start_block(n, width))
 
 
+def test_a_long_block_to_start_from_spans_what_a_short_one_would(monkeypatch):
+    whole = get_backend().start_block(50, 4)
+    monkeypatch.setattr(host, "THIN_ROWS", 10)
+    pieces = get_backend().start_block(50, 4)
+    close(pieces.T @ pieces, np.eye(4))
+    close(whole @ (whole.T @ pieces), pieces)
+
+
 def test_the_block_to_start_from_is_the_same_for_any_number_of_threads_of_linear_algebra():
     blocks = []
     for allowed in (1, 2):
@@ -733,7 +741,7 @@ def test_thin_blocks_of_many_rows_are_decomposed_range_by_range(rank, monkeypatc
     for count in (1, 3):
         monkeypatch.setattr(threads, "WORTH_A_THREAD", 0)
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        monkeypatch.setattr(host, "SUMMED_ROWS", 10)
+        monkeypatch.setattr(host, "THIN_ROWS", 10)
         monkeypatch.setattr(host, "JOINED_ROWS", 4)
         backend = get_backend()
         added = backend.orthonormal(block, blocks)

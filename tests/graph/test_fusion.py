@@ -214,6 +214,36 @@ def test_of_several_runs_the_lowest_cut_is_kept():
     assert together == pytest.approx(min(alone))
 
 
+def test_runs_are_followed_one_by_one_and_may_end_early():
+    W = neighbour_graphs(0)[2]
+    E = unit_rows(graph_eigenvectors(W, 5).vectors)
+    seen = []
+
+    def first_two(results):
+        for number, result in enumerate(results):
+            seen.append(number)
+            yield result
+            if number == 1:
+                return
+
+    stopped = cut_clusters(W, E, 5, generators(6), polish=False, follow=first_two)
+    assert seen == [0, 1]
+    np.testing.assert_array_equal(stopped.labels, cut_clusters(W, E, 5, generators(2), polish=False).labels)
+
+
+@pytest.mark.parametrize("sampled", [10_000, 40])
+def test_runs_at_the_same_time_give_the_clusters_of_one_after_another(sampled, monkeypatch):
+    monkeypatch.setattr(fusion, "ROUNDED_ROWS", sampled)
+    W = neighbour_graphs(0)[2]
+    E = unit_rows(graph_eigenvectors(W, 8).vectors)
+    results = []
+    for count in (1, 3):
+        monkeypatch.setattr(threads_module, "openmp_threads", lambda count=count: count)
+        results.append(cut_clusters(W, E, 4, generators(6), other=unit_rows(E[:, :4])))
+    np.testing.assert_array_equal(results[0].labels, results[1].labels)
+    assert results[0].cuts == results[1].cuts
+
+
 def test_another_embedding_is_preferred_where_it_halves_the_cut():
     W = sp.csr_array(graph_cuts.cliques(6, 6, 6))
     y = np.repeat(np.arange(3), 6)

@@ -75,6 +75,17 @@ def row_distances(Z: Array, known: Array, chosen: Ints, out: Floats) -> None:
 
 
 @njit(nogil=True, cache=True)
+def largest_finite(values: Floats, out: Floats, lo: int, hi: int) -> None:
+    """Write the largest finite value of rows lo:hi, or zero."""
+    for i in range(lo, hi):
+        largest = 0.0
+        for t in range(values.shape[1]):
+            if largest < values[i, t] < np.inf:
+                largest = values[i, t]
+        out[i] = largest
+
+
+@njit(nogil=True, cache=True)
 def list_callers(by_rank: Ints, fresh: Bools, callers: Ints, new: Bools, counts: Ints, lo: int, hi: int) -> None:
     """Write who has row j among its neighbours, for lo <= j < hi, while there is room; see the twin."""
     counts[lo:hi] = 0

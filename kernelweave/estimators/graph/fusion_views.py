@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views, absent_rows, as_edges, per_view, takes_missing_cells
 from kernelweave.kernels.checks import check_kernel_matrix, check_kernel_part
 from kernelweave.kernels.neighbors import (
@@ -236,7 +237,13 @@ def fit_views(
     views: Views, types: Sequence[ViewType], n_clusters: int, search: NeighborSearch
 ) -> tuple[list[FusionView], list[sp.csr_array], list[float]]:
     """Return every view with the graph of its samples, edges of all views on one scale, and the share of neighbours."""
-    found = [_fit_view(views, v, kind, n_clusters, search) for v, kind in enumerate(types)]
+    every = range(len(types))
+
+    def fit(v: int) -> _Rows | tuple[FusionView, sp.csr_array, float]:
+        return _fit_view(views, v, types[v], n_clusters, search)
+
+    # Few samples are ready before other threads are awake.
+    found = list(parallel_map(fit, every, even_few=True) if views.n_samples > EXACT_LIMIT else map(fit, every))
     compared = [each for each in found if isinstance(each, _Rows)]
     tables = [Z for each in compared for Z in each.rows]
     counts = [max(each.sizes) for each in compared for _ in each.rows]

@@ -51,8 +51,9 @@ from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.progress import track
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import Interval, StrOptions, fit_context
-from kernelweave.inputs import Views, absent_rows, check_cluster_count, read_views, row_digests
+from kernelweave.inputs import Views, absent_rows, check_cluster_count, read_views
 from kernelweave.kernels.chunked import in_blocks
+from kernelweave.kernels.digests import sample_digests
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.neighbors import ENOUGH_RECALL, SEARCHES, check_search
 from kernelweave.solvers.graph.cluster_count import ClusterCount
@@ -111,7 +112,7 @@ class FusionExtension(Extension):
         blocks = comparable(self.views, views)
         if not blocks:
             return np.full(views[0].shape[0], -1)
-        digests = row_digests(blocks)
+        digests = sample_digests(blocks)
         order = np.argsort(self.digests, kind="stable")
         place = np.minimum(np.searchsorted(self.digests, digests, sorter=order), len(order) - 1)
         there = np.logical_or.reduce([~absent_rows(block) for block in blocks])  # absent ones all look the same
@@ -370,7 +371,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         if not {"kernel", "graph"} & set(types):
             clusters = join_copies(fused.affinity, clusters, copies, k)
         self._keep(fused, embedding, clusters, k)
-        digests = row_digests(comparable(fitted, views.blocks)) if digests is None else digests
+        digests = sample_digests(comparable(fitted, views.blocks)) if digests is None else digests
         self._keep_model(fitted, views, fused, k, digests)
         self._keep_count(count, k, views.n_samples)
         self._keep_agreement(judge, clusters.labels, k)
@@ -459,12 +460,20 @@ class GraphFusionClustering(EmbeddingClusterer):
     def _cut(self, fused: FusedGraph, embedding: Floats, k: int, seed: int, X: Any) -> GraphClusters:
         if k == 1:
             return GraphClusters(np.zeros(len(embedding), dtype=np.intp), (0.0,), True)
-        runs = track(self, streams(seed, self.n_init), total=self.n_init, what="runs", X=X)
+        runs = streams(seed, self.n_init)
         # Of rings and other long clusters the first k eigenvectors alone tell more.
         first = unit_rows(fused.eigenvectors.vectors[:, :k])
         return self._keeper.part("cut").once(
             GraphClusters,
-            lambda: cut_clusters(fused.affinity, embedding, k, runs, polish=self.polish, other=first),
+            lambda: cut_clusters(
+                fused.affinity,
+                embedding,
+                k,
+                runs,
+                polish=self.polish,
+                other=first,
+                follow=lambda results: track(self, results, total=self.n_init, what="runs", X=X),
+            ),
         )
 
     def _keep(self, fused: FusedGraph, embedding: Floats, clusters: GraphClusters, k: int) -> None:

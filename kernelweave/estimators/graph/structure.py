@@ -6,7 +6,6 @@ go through the same steps. Of many samples a random part is judged: it has the s
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,9 @@ from kernelweave.estimators.graph.fusion_views import (
     fit_views,
     of_present,
 )
-from kernelweave.foundation.array_types import Floats, Ints, Matrix
+from kernelweave.foundation.array_types import Ints, Matrix
 from kernelweave.foundation.random_streams import streams
-from kernelweave.foundation.threads import parallel_map, single_threaded_blas
+from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views
 from kernelweave.kernels.chunked import in_blocks, some_samples
 from kernelweave.kernels.structureless import (
@@ -43,9 +42,9 @@ from kernelweave.solvers.graph.cluster_count import (
     counts_to_try,
     cut_shares,
     sweep,
-    sweep_in,
+    sweep_with,
 )
-from kernelweave.solvers.graph.fusion import Overlap, fuse_graphs, graph_eigenvectors, weighted_sum
+from kernelweave.solvers.graph.fusion import Overlap, fuse_graphs, weighted_sum
 
 #: Most samples that are judged: eigenvectors of graphs without clusters are found slowly in larger ones.
 JUDGED = 1200
@@ -264,21 +263,21 @@ class Judge:
     def _look_at(self, positions: Sequence[int], n_clusters: int) -> None:
         """Find what each of some views shows by itself.
 
-        Eigenvectors of all graphs are found at the same time. Not so the clusters: runs of k-means on few samples take
-        turns at the interpreter, and many threads only wait for it.
+        Graphs are looked at at the same time: eigenvectors and runs of k-means need the interpreter for moments only.
         """
         keys = [(position, max(n_clusters, 2)) for position in positions]
         keys = [key for key in keys if key not in self._own]
         rngs = self._keep_nulls()
         counts = self._counts(n_clusters)
-        graphs = [graph for position, _ in keys for graph in self._alone(position)]
-        vectors = parallel_map(partial(_leading, int(counts.max())), graphs, even_few=True)
-        found = iter(list(zip(vectors, graphs, strict=True)))
-        with single_threaded_blas():  # products are so small that several threads take longer than one
-            for position, k in keys:
-                looks = range(1 + len(self._nulls))
-                sweeps = [sweep_in(*next(found), counts, NULL_RUNS, rngs[position]) for _ in looks]
-                self._own[position, k] = _groups_beside(*sweeps)
+        looks = [(graph, rngs[position].spawn(len(counts))) for position, _ in keys for graph in self._alone(position)]
+
+        def look(task: tuple[sp.csr_array, list[np.random.Generator]]) -> Sweep:
+            graph, seeds = task
+            return sweep_with(graph, counts, NULL_RUNS, seeds)
+
+        sweeps = parallel_map(look, looks, even_few=True)
+        for key in keys:
+            self._own[key] = _groups_beside(*(next(sweeps) for _ in range(1 + len(self._nulls))))
 
     def _alone(self, position: int) -> list[sp.csr_array]:
         """Return the graph of a view among the samples that it has, and the same of data without clusters."""
@@ -289,10 +288,6 @@ class Judge:
         """Return the numbers of clusters that a view is looked at with."""
         most = max(2, self.most_clusters)
         return np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), max(n_clusters, 2)})])
-
-
-def _leading(count: int, graph: sp.csr_array) -> Floats:
-    return graph_eigenvectors(graph, count).vectors
 
 
 def _groups_beside(own: Sweep, *nulls: Sweep) -> _OwnGroups:

@@ -153,13 +153,13 @@ def counts_to_try(largest: int, every: int = DENSE_COUNTS) -> Ints:
 
 def sweep(W: sp.csr_array, counts: Ints, n_runs: int, rng: np.random.Generator) -> Sweep:
     """Return the clusters of a graph for every number of clusters: k-means on its leading eigenvectors."""
-    return sweep_in(graph_eigenvectors(W, int(counts.max())).vectors, W, counts, n_runs, rng)
+    return sweep_with(W, counts, n_runs, rng.spawn(len(counts)))
 
 
-def sweep_in(vectors: Floats, W: sp.csr_array, counts: Ints, n_runs: int, rng: np.random.Generator) -> Sweep:
-    """Return the same, from the eigenvectors."""
+def sweep_with(W: sp.csr_array, counts: Ints, n_runs: int, seeds: Sequence[np.random.Generator]) -> Sweep:
+    """Return the same, with a generator for every number of clusters."""
     n = W.shape[0]
-    seeds = rng.spawn(len(counts))
+    vectors = graph_eigenvectors(W, int(counts.max())).vectors
     degrees = np.asarray(W.sum(axis=1)).ravel()
     edges = W.tocoo()
 

@@ -14,21 +14,25 @@ Source      the embedding after Ng, Jordan and Weiss, NIPS 2001; moves as in MSc
             cut were chosen by ablation on the multi-view sets of the benchmarks.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from kernelweave.backends import get_backend
 from kernelweave.backends.graphs import product as graph_product
+from kernelweave.backends.graphs import scale_rows
 from kernelweave.backends.graphs import weighted_sum as sum_of_graphs
+from kernelweave.backends.kmeans_runs import descended, spread_out
 from kernelweave.foundation.array_types import Bools, Floats, Ints
+from kernelweave.foundation.threads import parallel_map
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
+from kernelweave.partitions import algebra
 from kernelweave.partitions.graph_moves import GraphMoves
-from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
-from kernelweave.solvers.kmeans.starts import start_labels
+from kernelweave.solvers.kmeans.kernel_kmeans import PATIENCE, kernel_kmeans
+from kernelweave.solvers.kmeans.starts import draws_of_a_center
 from kernelweave.solvers.spectral.eigenvectors import DEPTH, GUARD, SMALL, leading_of, leading_vectors, search_within
 
 #: Eigenvectors per cluster, and the power by which those beyond the first k are damped.
@@ -187,21 +191,20 @@ def graph_eigenvectors(
     """
     n = W.shape[0]
     count = min(count, n)
-    scale = inverse_roots(_degrees(W, background))[:, None]
+    scale = inverse_roots(_degrees(W, background))
     if n <= SMALL:
         dense = normalized(W, background).toarray()
         if background is not None:
-            dense += scale * background.dense() * scale.T
+            dense += scale[:, None] * background.dense() * scale
         values, vectors = leading_of(dense, count)
         return Eigenvectors(values, vectors, 0.0)
 
     def product(X: Floats) -> Floats:
-        scaled = scale * X  # instead of a scaled copy of the graph
-        total = graph_product(W, scaled.astype(precision))
+        # Instead of a scaled copy of the graph.
+        total = graph_product(W, scale_rows(scale, X, np.empty(X.shape, precision)))
         if background is not None:
-            total += background.times(scaled)
-        total *= scale
-        return total
+            total += background.times(scale[:, None] * X)
+        return scale_rows(scale, total, total)
 
     first = None if start is None else start.block
     needed = count if exact is None else min(exact, count)
@@ -257,7 +260,7 @@ def fuse_graphs(
 
 def _kept_share(graph: sp.csr_array, U: Floats) -> float:
     """Return tr(U' S U) of a graph with degrees normalised."""
-    scaled = inverse_roots(_degrees(graph, None))[:, None] * U
+    scaled = scale_rows(inverse_roots(_degrees(graph, None)), U, np.empty(U.shape))
     return float(np.einsum("ij,ij->", scaled, graph_product(graph, scaled)))
 
 
@@ -301,25 +304,32 @@ def cut_clusters(
     W: sp.csr_array,
     embedding: Floats,
     n_clusters: int,
-    rngs: Iterable[np.random.Generator],
+    rngs: Sequence[np.random.Generator],
     *,
     polish: bool = True,
     other: Floats | None = None,
+    follow: Callable[[Iterator[Any]], Iterable[Any]] = iter,
 ) -> GraphClusters:
     """Return the clusters of lowest normalized cut among runs of k-means on the embedding, improved by single moves.
 
-    Every fourth generator also serves a run on the ``other`` embedding, which is preferred where it halves the cut.
+    Every fourth generator also serves a run on the ``other`` embedding, which is preferred where it halves the cut. The
+    runs pass through ``follow`` one by one.
     """
     moves = GraphMoves(GraphKernel(W), "normalized_cut")
-    run = kmeans_on(embedding, n_clusters)
-    beside = None if other is None else kmeans_on(other, n_clusters)
+    runs = _Rounding(embedding, n_clusters)
+    beside = None if other is None else _Rounding(other, n_clusters)
     best = _Lowest(moves, n_clusters)
     rival = _Lowest(moves, n_clusters)
-    for number, rng in enumerate(rngs):
-        spare = rng.spawn(1)[0]
-        best.see(run(rng))
-        if beside is not None and number % 4 == 0:
-            rival.see(beside(spare))
+    spares = [rng.spawn(1)[0] for rng in rngs]
+
+    def begin(number: int) -> tuple[Any, Any]:
+        mine = runs.begun(rngs[number])
+        return mine, None if beside is None or number % 4 else beside.begun(spares[number])
+
+    for mine, theirs in follow(parallel_map(begin, range(len(rngs)), even_few=True)):
+        best.see(runs.placed(mine))
+        if beside is not None and theirs is not None:
+            rival.see(beside.placed(theirs))
     if rival.cut < HALVED * best.cut:
         best = rival
     return _polished(moves, best, n_clusters, polish=polish)
@@ -356,23 +366,56 @@ def _polished(moves: GraphMoves, found: _Lowest, n_clusters: int, *, polish: boo
 
 def kmeans_on(embedding: Floats, n_clusters: int) -> Callable[[np.random.Generator], Ints]:
     """Return the function that clusters the rows of an embedding by one run of k-means, on a sample of many rows."""
-    n = len(embedding)
-    backend = get_backend()
+    runs = _Rounding(embedding, n_clusters)
+    return lambda rng: runs.placed(runs.begun(rng))
 
-    def run(rng: np.random.Generator) -> Ints:
-        sample = np.sort(rng.choice(n, ROUNDED_ROWS, replace=False)) if n > ROUNDED_ROWS else np.arange(n)
-        rows = FeatureKernel(embedding[sample])
-        ones = np.ones(len(sample))
-        start = start_labels(rows, "k-means++", ones, n_clusters, rng)
-        clusters = kernel_kmeans(rows, start, ones, n_clusters=n_clusters, max_iter=KMEANS_STEPS)
-        if len(sample) == n:
-            return clusters.labels
-        sums = rows.feature_sums(clusters.labels, ones, n_clusters)
-        centers = sums / np.maximum(clusters.totals, 1.0)[:, None]
-        everyone = FeatureKernel(embedding)
-        nearest = everyone.nearest_means(
-            centers, clusters.norms, np.ones(n_clusters), everyone.diag(), np.zeros(n, dtype=np.intp), 0.0
-        )
-        return np.asarray(backend.host(nearest.labels))
 
-    return run
+class _Rounding:
+    """Runs of k-means on the rows of an embedding, each in two steps: the first may be taken for several at a time."""
+
+    def __init__(self, embedding: Floats, n_clusters: int) -> None:
+        self._everyone = FeatureKernel(embedding)
+        self._diag = self._everyone.diag()
+        self._k = n_clusters
+
+    def begun(self, rng: np.random.Generator) -> "Ints | _Centers":
+        """Return the labels of a run on all rows, or the centres of one on a sample of many."""
+        n = len(self._diag)
+        if n <= ROUNDED_ROWS:
+            return self._labels(self._everyone, self._diag, rng)
+        sample = np.sort(rng.choice(n, ROUNDED_ROWS, replace=False))
+        rows = FeatureKernel(self._everyone.Phi[sample])
+        labels = self._labels(rows, self._diag[sample], rng)
+        sizes = np.bincount(labels, minlength=self._k)
+        sums = rows.feature_sums(labels, np.ones(len(sample)), self._k)
+        norms = algebra.center_norms(rows.lengths(sums), sizes.astype(np.float64))
+        return _Centers(sums / np.maximum(sizes, 1.0)[:, None], norms)
+
+    def placed(self, run: "Ints | _Centers") -> Ints:
+        """Return the labels of all rows."""
+        if not isinstance(run, _Centers):
+            return run
+        nobody = np.zeros(len(self._diag), dtype=np.intp)
+        nearest = self._everyone.nearest_means(run.means, run.norms, np.ones(self._k), self._diag, nobody, 0.0)
+        return np.asarray(self._everyone.backend.host(nearest.labels))
+
+    def _labels(self, rows: FeatureKernel, diag: Floats, rng: np.random.Generator) -> Ints:
+        """Return the end of one run."""
+        k = self._k
+        Phi: Floats = rows.Phi
+        scale = float(diag.max(initial=0.0))
+        tie = algebra.TIE_TOLERANCE * scale
+        noise = 16.0 * algebra.EPS * len(diag) * scale
+        start = spread_out(Phi, diag, k, draws_of_a_center(k), tie, rng)
+        labels = descended(Phi, diag, start, k, tie, noise, KMEANS_STEPS, PATIENCE)
+        if labels is not None:
+            return labels
+        return kernel_kmeans(rows, start, np.ones(len(start)), n_clusters=k, max_iter=KMEANS_STEPS).labels
+
+
+@dataclass(frozen=True)
+class _Centers:
+    """The centres at the end of a run on a sample."""
+
+    means: Floats  # (k, q)
+    norms: Floats  # (k,) infinite for an empty cluster

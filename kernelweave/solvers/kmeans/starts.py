@@ -65,7 +65,7 @@ def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng
     diag = op.diag()
     # Distances that are equal except for rounding leave a sample where it is, so that storage and device do not decide.
     tie = TIE_TOLERANCE * op.scale()
-    trials = 2 + int(np.log(n_clusters))
+    trials = draws_of_a_center(n_clusters)
     first = backend.draw(weights, rng.random(1))
     closest = backend.maximum(algebra.distances_to_samples(op, first, diag)[:, 0], 0.0)
     labels = backend.labels(np.zeros(op.n_samples, dtype=np.intp))
@@ -80,3 +80,8 @@ def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng
         closest = backend.where(nearer, best, closest)
         del distances, best, nearer  # or they would lie beside those of the next draw
     return labels
+
+
+def draws_of_a_center(n_clusters: int) -> int:
+    """Return how many samples are drawn for every centre but the first, of which the best is taken."""
+    return 2 + int(np.log(n_clusters))

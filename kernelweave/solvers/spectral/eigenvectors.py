@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from kernelweave.backends import Backend, BackendArray, get_backend
+from kernelweave.backends.eigenpairs import last_eigenpairs
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.memory import FREE, matrices_mib
@@ -412,9 +413,8 @@ class KrylovSpectrum:
 
 def leading_of(matrix: Floats, count: int) -> tuple[Floats, Floats]:
     """Return the leading eigenpairs of a stored matrix, the same to the last bit for any number of threads."""
-    n = len(matrix)
     with single_threaded_blas():
-        values, vectors = eigh(matrix, subset_by_index=[n - count, n - 1], check_finite=False)
+        values, vectors = last_eigenpairs(matrix, count)
     return values[::-1], vectors[:, ::-1]
 
 
