@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from kernelweave.backends import Assignment, Backend, BackendArray, Moves, get_backend
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints, Matrix
+from kernelweave.kernels.blockwise import PIECE_ENTRIES
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.means import MeansPartition
 from kernelweave.partitions.partition import Partition
@@ -52,8 +53,18 @@ class FeatureKernel(KernelOperator):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the inner products of the chosen rows."""
-        products = self._taken(self.Phi, rows) @ self._taken(self.source, cols).T
-        return products.toarray() if sp.issparse(products) else products
+        return self._products(self._taken(self.Phi, rows), cols)
+
+    def _products(self, features: Any, cols: Index) -> Array:
+        """Return inner products with the rows of some samples, piece by piece where many would be copied."""
+        step = max(1, PIECE_ENTRIES // max(1, self.source.shape[1]))
+        if not isinstance(self.source, np.ndarray) or isinstance(cols, slice) or len(cols) <= step:
+            products = features @ self._taken(self.source, cols).T
+            return products.toarray() if sp.issparse(products) else products
+        products = np.empty((features.shape[0], len(cols)))
+        for lo in range(0, len(cols), step):
+            np.matmul(features, self.source[cols[lo : lo + step]].T, out=products[:, lo : lo + step])
+        return products
 
     def columns(self, samples: Ints) -> BackendArray:
         """Return the inner products of every row with those of some samples."""

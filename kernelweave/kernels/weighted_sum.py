@@ -217,9 +217,7 @@ class JoinedFeatures(FeatureKernel):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the weighted inner products of the chosen rows."""
-        scaled = _scaled_columns(self._taken(self.Phi, rows), self.column_weights)
-        products = scaled @ self._taken(self.Phi, cols).T
-        return products.toarray() if sp.issparse(products) else products
+        return self._products(_scaled_columns(self._taken(self.Phi, rows), self.column_weights), cols)
 
     def lengths(self, sums: Floats) -> Floats:
         """Return the squared lengths of sums of features."""

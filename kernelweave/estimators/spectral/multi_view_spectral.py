@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -291,7 +292,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         views = read_kernel_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         keep_run(self, views, weights)
-        k = settle_n_clusters(self, lambda: views_for_graphs(views, self.kernel, self.kernel_params))
+        compared = partial(views_for_graphs, views, self.kernel, self.kernel_params, self.memory_limit)
+        k = settle_n_clusters(self, compared, self.memory_limit)
         check_cluster_count(k, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
         if views.observed is not None:

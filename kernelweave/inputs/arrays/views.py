@@ -37,6 +37,9 @@ from kernelweave.inputs.arrays.chunks import refuse_dask
 from kernelweave.inputs.arrays.finiteness import raise_if_not_finite, refuse_large_values
 from kernelweave.inputs.arrays.samples import FILL_CELLS, raise_if_text
 
+# Entries of samples whose keys are computed together: 2 MiB of them.
+KEYED = 2**18
+
 
 @dataclass(frozen=True)
 class Views:
@@ -78,26 +81,35 @@ class Views:
         """Return the samples that a view has."""
         return np.arange(self.n_samples) if self.observed is None else np.flatnonzero(self.observed[:, view])
 
-    def _comparable(self) -> list[Array]:
-        """Return blocks in which equal samples have equal rows: absent ones are told by a column of their own."""
+    def _comparable(self, rows: Any) -> list[Array]:
+        """Return some rows of blocks in which equal samples have equal rows; absent ones have a column of their own."""
         if self.observed is None:
-            return list(self.blocks)
-        blocks: list[Array] = [self.observed.astype(np.float64)]
+            return [take_rows(block, rows) for block in self.blocks]
+        observed = self.observed[rows]
+        blocks: list[Array] = [observed.astype(np.float64)]
         for v, block in enumerate(self.blocks):
-            there = self.observed[:, v]
-            blocks.append(take_rows(block, there) if there.all() else _blanked(block, there))
+            there = observed[:, v]
+            some = take_rows(block, rows)
+            blocks.append(some if there.all() else _blanked(some, there))
         return blocks
+
+    def _row_keys(self) -> Floats:
+        """Return a number of every sample in every view; rows of absent samples are copied, some at a time."""
+        if self.observed is None:
+            return np.stack([_row_key(block) for block in self.blocks], axis=1)
+        step = max(1, KEYED // max(1, sum(self.widths)))
+        ranges = [slice(lo, lo + step) for lo in range(0, self.n_samples, step)]
+        return np.concatenate([np.stack([*map(_row_key, self._comparable(rows))], axis=1) for rows in ranges])
 
     def copies(self) -> Ints:
         """Return a number for every sample, 0, 1, ... in order of first occurrence, the same for equal samples."""
-        comparable = self._comparable()
-        keys = np.stack([_row_key(block) for block in comparable], axis=1)
+        keys = self._row_keys()
         _, first, number, sizes = np.unique(keys, axis=0, return_index=True, return_inverse=True, return_counts=True)
         first = first[number.ravel()]
         shared = np.flatnonzero(sizes[number.ravel()] > 1)  # alone in its key: equal to no other
         if len(shared):
-            blocks = [take_rows(block, shared) for block in comparable]
-            _, earliest, place = np.unique(row_digests(blocks), return_index=True, return_inverse=True)
+            digests = row_digests(self._comparable(shared))
+            _, earliest, place = np.unique(digests, return_index=True, return_inverse=True)
             first[shared] = shared[earliest[place]]
         return np.unique(first, return_inverse=True)[1]
 
@@ -352,7 +364,6 @@ def _without_holes(
     for v, (name, block, filler) in enumerate(zip(views.names, views.blocks, fillers, strict=True)):
         holes = find_holes(block, None if known is None else known[:, v])
         if holes is not None:
-            block = block.astype(np.float64, copy=False)  # what fills cells is computed in it
             block, observed[:, v], filler = without_cells(name, block, holes, missing[v], filler, memory_limit)
         blocks.append(block)
         kept.append(filler)

@@ -65,6 +65,11 @@ class FittedKernel(ABC):
         """The share of the nearest neighbours that a graph was made of; NaN for kernels that are none."""
         return np.nan
 
+    @property
+    def kept_mib(self) -> float:
+        """MiB of what is kept of dense samples."""
+        return 0.0
+
     def for_new_samples(self) -> "FittedKernel":
         """Return what ``cross`` needs and a fitted model keeps."""
         return self
@@ -107,6 +112,11 @@ class FormulaKernel(FittedKernel):
     formula: formulas.Formula
     prepared: Matrix
 
+    @property
+    def kept_mib(self) -> float:
+        """MiB of the prepared samples."""
+        return _dense_mib(self.prepared)
+
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return a stored matrix where it fits, else the blockwise operator."""
         n = self.prepared.shape[0]
@@ -142,6 +152,11 @@ class FeatureMap(FittedKernel):
     features: Matrix
     #: Whether the operator takes the features as they lie in memory.
     in_place: ClassVar[bool] = False
+
+    @property
+    def kept_mib(self) -> float:
+        """MiB of the features."""
+        return _dense_mib(self.features)
 
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the low-rank operator, or the stored matrix where there are more features than samples."""

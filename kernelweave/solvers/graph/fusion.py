@@ -191,7 +191,11 @@ def graph_eigenvectors(
     if n <= SMALL:
         dense = normalized(W, background).toarray()
         if background is not None:
-            dense += scale * background.dense() * scale.T
+            unknown = background.dense()
+            unknown *= scale
+            unknown *= scale.T
+            dense += unknown
+            del unknown
         values, vectors = leading_of(dense, count)
         return Eigenvectors(values, vectors, 0.0)
 
