@@ -165,9 +165,15 @@ def _sample_term(name: str, X: Matrix) -> Floats:
     if name == "sqeuclidean":
         return _squared_lengths(X)
     out = np.empty(X.shape[0])
-    for start in range(0, len(out), ROWS):  # terms of all samples would be several tables
-        out[start : start + ROWS] = _sample_terms(name, X[start : start + ROWS]).sum(axis=1)
+    step = _rows_together(X.shape[1])
+    for start in range(0, len(out), step):  # terms of all samples would be several tables
+        out[start : start + step] = _sample_terms(name, X[start : start + step]).sum(axis=1)
     return out
+
+
+def _rows_together(n_columns: int) -> int:
+    """Return the rows whose logarithms are taken at a time, fewer of wide tables."""
+    return max(1, min(ROWS, PIECE_ENTRIES // max(1, n_columns)))
 
 
 def _sample_terms(name: str, X: Floats) -> Floats:
@@ -188,8 +194,9 @@ def _component_terms(name: str, Y: Matrix) -> tuple[Floats, Matrix]:
         return _squared_lengths(Y), Y
     b = np.empty(Y.shape[0])
     g = np.empty_like(Y, subok=False)
-    for start in range(0, len(b), ROWS):  # of all components there would be several tables
-        rows = slice(start, start + ROWS)
+    step = _rows_together(Y.shape[1])
+    for start in range(0, len(b), step):  # of all components there would be several tables
+        rows = slice(start, start + step)
         if name == "poisson":
             b[rows] = Y[rows].sum(axis=1)
             g[rows] = _safe_log(Y[rows])

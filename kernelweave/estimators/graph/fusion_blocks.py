@@ -160,7 +160,7 @@ def _start_parts(n_samples: int, views: Views, types: Sequence[ViewType], m: int
 
 
 def _decomposed_bytes(n_samples: int, views: Views) -> float:
-    """Return the bytes that it takes to decompose a small graph; pairs that no view has together are one matrix more."""
+    """Return the bytes that a small graph takes to be decomposed; pairs that no view has are one matrix more."""
     return 8.0 * (DECOMPOSED + (views.observed is not None)) * n_samples**2
 
 

@@ -60,7 +60,7 @@ LEAST_JUDGED = 300
 KEPT_COPIES = 2
 GRAPH_COPIES = 4
 COPIES = 4
-KERNEL_MATRICES = 7
+KERNEL_MATRICES = 8
 COLUMN_MATRICES = 6
 SAMPLE_MATRICES = 4
 #: The first limit of the number of clusters; it doubles while the clearest number is close to it.

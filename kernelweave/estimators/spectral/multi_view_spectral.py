@@ -306,7 +306,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         limit = room_beside(work_mib(views.n_samples, k), self.memory_limit)
         kernels = sum_view_kernels(fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=limit)
         op = kernels.operator
-        work = np.inf if found_by_features(op) else kernels.room_for_search(k, self.memory_limit)
+        work = np.inf if found_by_features(op) else kernels.room_for_search(k, self.memory_limit, n_blocks=1)
         exponent = self._exponent(
             start,
             lambda samples, *how: self._labels_by_exponent(op.take(samples), weights[samples], start.values, *how),

@@ -114,8 +114,8 @@ class FormulaKernel(FittedKernel):
 
     @property
     def kept_mib(self) -> float:
-        """MiB of the prepared samples."""
-        return _dense_mib(self.prepared)
+        """MiB of the prepared samples, and of those that the formula keeps."""
+        return _dense_mib(self.prepared) + self.formula.kept_mib
 
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return a stored matrix where it fits, else the blockwise operator."""
@@ -127,7 +127,7 @@ class FormulaKernel(FittedKernel):
             return there
         if computed:
             # Half of the limit is for tiles, the rest for what solvers keep besides them; less where samples take more.
-            left = max(PASSING * memory_limit, memory_limit - _dense_mib(self.prepared))
+            left = max(PASSING * memory_limit, memory_limit - self.kept_mib)
             tiling = tiling_within(min(memory_limit / 2, left), _taken_mib(self.prepared))
             return BlockwiseKernel(self.formula, self.prepared, tiling=tiling)
         passing = max(PASSING * memory_limit, memory_limit - n**2 * 8 / 2**20)
