@@ -23,6 +23,7 @@ from kernelweave import (
     save_model,
 )
 from kernelweave.estimators.graph import graph_start
+from kernelweave.kernels import blockwise, features
 from tests.reference import masked_multi_view as oracle
 
 CLASSES = {"k-means": MultiViewKernelKMeans, "spectral": MultiViewSpectralClustering}
@@ -535,7 +536,9 @@ def wide_and_single(n, d):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
-def test_tables_of_single_precision_that_lack_samples_are_refused_before_they_are_converted(kernel):
+def test_tables_of_single_precision_that_lack_samples_are_refused_before_they_are_converted(kernel, monkeypatch):
+    for module in (blockwise, features):
+        monkeypatch.setattr(module, "PIECE_ENTRIES", 2**14)  # as small a share of this limit as usually
     X = wide_and_single(1000, 1000)
     given = sum(block.nbytes for block in X) / 2**20
     options = {"kernel": kernel, "init": "k-means++", "n_init": 1, "max_iter": 2, "random_state": 0}

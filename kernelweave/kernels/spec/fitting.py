@@ -161,7 +161,9 @@ class FeatureMap(FittedKernel):
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the low-rank operator, or the stored matrix where there are more features than samples."""
         n, d = self.features.shape
-        wide = not sp.issparse(self.features) and d > n and n**2 * 8 <= memory_limit * 2**20
+        # The features stay beside a matrix.
+        room = (1.0 + PASSING) * memory_limit - (1.0 - PASSING) * self.kept_mib
+        wide = not sp.issparse(self.features) and d > n and matrices_mib(1, n) <= min(memory_limit, room)
         if storage == "dense" or (storage == "auto" and wide):
             K = self.features @ self.features.T
             matrix = K.toarray() if sp.issparse(K) else K
