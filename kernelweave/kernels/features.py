@@ -53,12 +53,27 @@ class FeatureKernel(KernelOperator):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the inner products of the chosen rows."""
-        return self._products(self._taken(self.Phi, rows), cols)
+        step = max(1, PIECE_ENTRIES // max(1, self.Phi.shape[1]))
+        numbered = isinstance(rows, np.ndarray) and rows.dtype.kind in "iu" and isinstance(self.Phi, np.ndarray)
+        if not numbered or len(rows) <= step:
+            return self._products(self._weighed(self._taken(self.Phi, rows)), cols)
+        # Rows of many samples would be another table.
+        width = len(range(*cols.indices(self.shape[1]))) if isinstance(cols, slice) else len(cols)
+        products = np.empty((len(rows), width))
+        for lo in range(0, len(rows), step):
+            some = self._weighed(self._taken(self.Phi, rows[lo : lo + step]))
+            products[lo : lo + step] = self._products(some, cols)
+        return products
+
+    def _weighed(self, features: Any) -> Any:
+        """Return rows of features as they enter inner products with rows."""
+        return features
 
     def _products(self, features: Any, cols: Index) -> Array:
         """Return inner products with the rows of some samples, piece by piece where many would be copied."""
         step = max(1, PIECE_ENTRIES // max(1, self.source.shape[1]))
-        if not isinstance(self.source, np.ndarray) or isinstance(cols, slice) or len(cols) <= step:
+        numbered = isinstance(cols, np.ndarray) and cols.dtype.kind in "iu" and isinstance(self.source, np.ndarray)
+        if not numbered or len(cols) <= step:
             products = features @ self._taken(self.source, cols).T
             return products.toarray() if sp.issparse(products) else products
         products = np.empty((features.shape[0], len(cols)))
