@@ -54,8 +54,7 @@ class FeatureKernel(KernelOperator):
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the inner products of the chosen rows."""
         step = max(1, PIECE_ENTRIES // max(1, self.Phi.shape[1]))
-        numbered = isinstance(rows, np.ndarray) and rows.dtype.kind in "iu" and isinstance(self.Phi, np.ndarray)
-        if not numbered or len(rows) <= step:
+        if not _many(rows, self.Phi, step) or isinstance(rows, slice):
             return self._products(self._weighed(self._taken(self.Phi, rows)), cols)
         # Rows of many samples would be another table.
         width = len(range(*cols.indices(self.shape[1]))) if isinstance(cols, slice) else len(cols)
@@ -72,8 +71,7 @@ class FeatureKernel(KernelOperator):
     def _products(self, features: Any, cols: Index) -> Array:
         """Return inner products with the rows of some samples, piece by piece where many would be copied."""
         step = max(1, PIECE_ENTRIES // max(1, self.source.shape[1]))
-        numbered = isinstance(cols, np.ndarray) and cols.dtype.kind in "iu" and isinstance(self.source, np.ndarray)
-        if not numbered or len(cols) <= step:
+        if not _many(cols, self.source, step) or isinstance(cols, slice):
             products = features @ self._taken(self.source, cols).T
             return products.toarray() if sp.issparse(products) else products
         products = np.empty((features.shape[0], len(cols)))
@@ -218,6 +216,12 @@ class MappedCross(KernelOperator):
 def sparse_entries(features: Any) -> Any:
     """Return the entries of sparse features, which stay on the host wherever products are computed; None of others."""
     return features if sp.issparse(features) else getattr(features, "entries", None)
+
+
+def _many(samples: Index, features: Any, step: int) -> bool:
+    """Whether more than ``step`` rows of dense features are chosen by their numbers, which copies them."""
+    numbered = isinstance(samples, np.ndarray) and samples.dtype.kind in "iu" and isinstance(features, np.ndarray)
+    return numbered and len(samples) > step  # type: ignore[arg-type]
 
 
 def _by_rows(features: Any) -> Matrix:
