@@ -26,6 +26,7 @@ import kernelweave
 from benchmarks._harness import Row, in_fresh_process
 from kernelweave.foundation.errors import DataError, ParameterError
 from kernelweave.foundation.memory import return_freed_memory
+from kernelweave.foundation.threads import for_ranges
 
 SUITE = "memory_limit"
 LIMIT = 16  # MiB
@@ -178,6 +179,11 @@ def _warm_up_linear_algebra():
             cho_factor(K + np.eye(len(K)))
             np.linalg.svd(K[:, :50], full_matrices=False)
             np.linalg.qr(K[:, :50])
+    # Threads of the library have buffers of their own, whatever the data.
+    with threadpool_limits(1, user_api="blas"):
+        for_ranges(lambda start, stop: K[start:stop] @ K, len(K), width=50, elements=10**9)
+    X = np.random.default_rng(0).standard_normal((6000, 300))
+    kernelweave.KernelKMeans(10, kernel="linear", n_init=1, max_iter=2, random_state=0).fit(X)
 
 
 def measured_here(names):

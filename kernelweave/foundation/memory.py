@@ -47,15 +47,15 @@ def rows_within(limit: float, row_bytes: float, most: int) -> int:
     return int(min(most, max(1.0, limit * 2**20 / row_bytes)))
 
 
-def batches_within(limit: float, row_bytes: float, most: int, least: int = 1) -> Batches:
+def batches_within(limit: float, row_bytes: float, most: int, least: int = 1, beside: float = 0.0) -> Batches:
     """Return batches of ``least`` to ``most`` rows that fit into ``limit`` MiB; always one batch at a time, or more.
 
-    Their size follows from the limit alone and not from the number of threads, so that results do not depend on it.
-    Batches become smaller before there is only one at a time: that costs less than a core that waits.
+    Each takes ``beside`` bytes whatever its rows. Their size follows from the limit alone and not from the number of
+    threads, so that results do not depend on it. Batches become smaller before there is only one at a time: that costs
+    less than a core that waits.
     """
-    rows = limit * 2**20 / row_bytes
-    size = int(min(most, max(least, rows / 2)))
-    return Batches(size, max(1, int(min(rows, 2**31) // size)))
+    size = int(min(most, max(least, (limit * 2**19 - beside) / row_bytes)))
+    return Batches(size, max(1, int(min(limit * 2**20 / (size * row_bytes + beside), 2**31))))
 
 
 def room_beside(work: float, memory_limit: float) -> float:

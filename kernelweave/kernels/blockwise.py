@@ -103,13 +103,13 @@ class BlockwiseKernel(KernelOperator):
     def _computed(self, sources: Index, rows: Index) -> Array:
         """Return a tile, piece by piece where samples of many entries would be copied to compute it as a whole."""
         step = max(1, PIECE_ENTRIES // max(1, self.X.shape[1]))
-        here = _pieces(sources, self.Y, step)
-        there = _pieces(rows, self.X, step)
+        here = pieces(sources, self.Y, step)
+        there = pieces(rows, self.X, step)
         if len(here) == len(there) == 1:
-            return self.formula.tile(_chosen(self.Y, sources), self.X[rows])
+            return self.formula.tile(chosen_rows(self.Y, sources), self.X[rows])
         tile = np.empty((here[-1][0].stop, there[-1][0].stop))
         for place, chosen in here:
-            held = _chosen(self.Y, chosen)
+            held = chosen_rows(self.Y, chosen)
             for other, met in there:
                 tile[place, other] = self.formula.tile(held, self.X[met])
         return tile
@@ -122,7 +122,7 @@ class BlockwiseKernel(KernelOperator):
         tile[met, place] = self.formula.diag(self.X[here[met]])
 
 
-def _pieces(samples: Index, values: Matrix, step: int) -> list[tuple[slice, Index]]:
+def pieces(samples: Index, values: Matrix, step: int) -> list[tuple[slice, Index]]:
     """Return samples in pieces of so many, each with its place; one piece where they cannot be divided."""
     whole = isinstance(samples, slice) and samples.step in (None, 1)
     counted = isinstance(samples, np.ndarray) and samples.dtype.kind in "iu"
@@ -137,7 +137,7 @@ def _pieces(samples: Index, values: Matrix, step: int) -> list[tuple[slice, Inde
     return [(slice(lo, min(lo + step, count)), samples[lo : lo + step]) for lo in range(0, max(1, count), step)]
 
 
-def _chosen(values: Matrix, samples: Index) -> Matrix:
+def chosen_rows(values: Matrix, samples: Index) -> Matrix:
     """Return some rows; taking whole rows by their numbers is much faster than indexing, which asks for every entry."""
     if isinstance(values, np.ndarray) and isinstance(samples, np.ndarray):
         return values.take(samples, axis=0)

@@ -21,6 +21,8 @@ from kernelweave.backends.host import indices
 from kernelweave.foundation.array_types import Array, Bools, Floats, Index, Ints, Matrix
 from kernelweave.foundation.config import config_context
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.memory import Copies, check_copies
+from kernelweave.kernels.blockwise import PIECE_ENTRIES, chosen_rows, pieces
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import FittedKernel, Precomputed, fit_kernel
 
@@ -36,6 +38,8 @@ class Divergence(ABC):
     """The divergences of samples (rows) from components (columns), computed block by block."""
 
     shape: tuple[int, int]
+    #: Bytes of what is copied to compute a block, beside arrays of its size.
+    taken: float = 0.0
 
     @abstractmethod
     def block(self, rows: Index, cols: Index) -> Floats:
@@ -87,19 +91,48 @@ class BregmanDivergence(Divergence):
     def __init__(self, name: str, X: Matrix, Y: Matrix | None = None) -> None:
         self.name = name
         self.X = X
-        self.Y = X if Y is None else Y
-        self.shape = (X.shape[0], self.Y.shape[0])
+        Y = X if Y is None else Y
+        self.shape = (X.shape[0], Y.shape[0])
         self._a = _sample_term(name, X)
-        self._b, self._g = _component_terms(name, self.Y)
-        self._low, self._high = _bounds(name, self.Y)
+        self._b, self._g = _component_terms(name, Y)
+        self._low, self._high = _bounds(name, Y)
+        self._sparse = sp.issparse(X) or sp.issparse(self._g)
+        if not self._sparse:
+            self.taken = 2.0 * min(PIECE_ENTRIES, X.size) * 8
 
     def block(self, rows: Index, cols: Index) -> Floats:
-        """Return a(x) + b(y) - <x, g(y)>, infinite where the component excludes the sample."""
-        X = self.X[rows]
-        g = self._g[cols]
+        """Return a(x) + b(y) - <x, g(y)>, infinite where the component excludes the sample.
+
+        It is computed piece by piece where samples of many features would be copied for the whole.
+        """
+        rows = _as_range(rows)
+        cols = _as_range(cols)
+        here = self._pieces(rows, self.X)
+        there = self._pieces(cols, self._g)
+        if len(here) == len(there) == 1:
+            return self._piece(rows, cols)
+        values = np.empty((here[-1][0].stop, there[-1][0].stop))
+        for place, samples in here:
+            for other, components in there:
+                values[place, other] = self._piece(samples, components)
+        return values
+
+    def _pieces(self, samples: Index, values: Matrix) -> list[tuple[slice, Index]]:
+        """Return samples in pieces; a range is not copied, and marks of excluded features are as large as the range."""
+        if self._sparse or (isinstance(samples, slice) and self._low is None and self._high is None):
+            first, last, _ = samples.indices(values.shape[0]) if isinstance(samples, slice) else (0, len(samples), 1)
+            return [(slice(0, max(0, last - first)), samples)]
+        return pieces(samples, values, max(1, PIECE_ENTRIES // max(1, values.shape[1])))
+
+    def _piece(self, rows: Index, cols: Index) -> Floats:
+        X = chosen_rows(self.X, rows)
+        g = chosen_rows(self._g, cols)
         product = X @ g.T
         product = product.toarray() if sp.issparse(product) else np.asarray(product)
-        values = self._a[rows][:, None] + self._b[cols][None, :] - product
+        if self.name == "sqeuclidean":
+            product *= 2.0
+        values = self._a[rows][:, None] + self._b[cols][None, :]
+        values -= product
         np.maximum(values, 0.0, out=values)
         if self._low is not None:
             values[_share_feature(X > 0, self._low[cols])] = np.inf
@@ -112,8 +145,19 @@ class BregmanDivergence(Divergence):
         if sp.issparse(self.X) and sp.issparse(self._g):  # to cut out a sparse row takes as long as the sums of many
             products = self.X[samples].multiply(self._g[samples]).tocsr()
             added = products @ np.ones(products.shape[1])  # in the order of a product of two rows
+            added *= 2.0
             return np.maximum(self._a[samples] + self._b[samples] - added, 0.0)
         return np.array([self.block(samples[i : i + 1], samples[i : i + 1])[0, 0] for i in range(len(samples))])
+
+
+def _as_range(samples: Index) -> Index:
+    """Return samples that follow each other as a slice, which takes no copy of them."""
+    if isinstance(samples, slice) or len(samples) == 0:
+        return samples
+    first = int(samples[0])
+    if int(samples[-1]) - first != len(samples) - 1 or not bool((samples[1:] > samples[:-1]).all()):
+        return samples
+    return slice(first, first + len(samples))
 
 
 def _sample_term(name: str, X: Matrix) -> Floats:
@@ -121,9 +165,15 @@ def _sample_term(name: str, X: Matrix) -> Floats:
     if name == "sqeuclidean":
         return _squared_lengths(X)
     out = np.empty(X.shape[0])
-    for start in range(0, len(out), ROWS):  # terms of all samples would be several tables
-        out[start : start + ROWS] = _sample_terms(name, X[start : start + ROWS]).sum(axis=1)
+    step = _rows_together(X.shape[1])
+    for start in range(0, len(out), step):  # terms of all samples would be several tables
+        out[start : start + step] = _sample_terms(name, X[start : start + step]).sum(axis=1)
     return out
+
+
+def _rows_together(n_columns: int) -> int:
+    """Return the rows whose logarithms are taken at a time, fewer of wide tables."""
+    return max(1, min(ROWS, PIECE_ENTRIES // max(1, n_columns)))
 
 
 def _sample_terms(name: str, X: Floats) -> Floats:
@@ -136,21 +186,28 @@ def _sample_terms(name: str, X: Floats) -> Floats:
 
 
 def _component_terms(name: str, Y: Matrix) -> tuple[Floats, Matrix]:
-    """Return b(y) and g(y); logarithms of zero are left out, ``_bounds`` marks where they stand."""
+    """Return b(y) and g(y); logarithms of zero are left out, ``_bounds`` marks where they stand.
+
+    Half of g for squared distances: these are the components themselves, and doubling a product changes no digit.
+    """
     if name == "sqeuclidean":
-        return _squared_lengths(Y), 2.0 * Y
-    if name == "poisson":
-        return np.asarray(Y.sum(axis=1)), _safe_log(Y)
-    if name == "bernoulli":
-        b = np.empty(Y.shape[0])
-        g = np.empty(Y.shape)
-        for start in range(0, len(b), ROWS):
-            rows = slice(start, start + ROWS)
+        return _squared_lengths(Y), Y
+    b = np.empty(Y.shape[0])
+    g = np.empty_like(Y, subok=False)
+    step = _rows_together(Y.shape[1])
+    for start in range(0, len(b), step):  # of all components there would be several tables
+        rows = slice(start, start + step)
+        if name == "poisson":
+            b[rows] = Y[rows].sum(axis=1)
+            g[rows] = _safe_log(Y[rows])
+        elif name == "bernoulli":
             log_complement = _safe_log(1.0 - Y[rows])
             b[rows] = -log_complement.sum(axis=1)
             np.subtract(_safe_log(Y[rows]), log_complement, out=g[rows])
-        return b, g
-    return np.asarray(np.log(Y).sum(axis=1)), -1.0 / Y
+        else:
+            b[rows] = np.log(Y[rows]).sum(axis=1)
+            np.divide(-1.0, Y[rows], out=g[rows])
+    return b, g
 
 
 def _bounds(name: str, Y: Matrix) -> tuple[Bools | None, Bools | None]:
@@ -217,24 +274,27 @@ class FittedBregman(FittedDivergence):
     def __init__(self, name: str, X: Matrix, shares: Floats, smoothing: float, label: str) -> None:
         _check_domain(name, X, label)
         self.name = name
-        mean = None if sp.issparse(X) else shares @ X
+        converted = X.dtype != np.float64
+        X = X.astype(np.float64) if converted else X
         # Squared distances do not change with the origin, their rounding does.
-        self._origin = mean if name == "sqeuclidean" else None
-        X = X if self._origin is None else X - self._origin
+        self._origin = None if sp.issparse(X) or name != "sqeuclidean" else shares @ X
+        if self._origin is not None:
+            X = np.subtract(X, self._origin, out=X if converted else None)
         self._samples = X
+        self._made = _tables_made(name, sp.issparse(X), converted, smoothing)
         self._components = X if smoothing == 0 else _smoothed(X, shares, smoothing)
         self.divergence = BregmanDivergence(name, X, self._components)
 
     @property
     def table_mib(self) -> float:
         """MiB of the tables that were made of the samples: moved ones, components, and what products need of them."""
-        X: Any = self._samples
-        made = (self._origin is not None) + (self._components is not X) + 1
-        return made * float(X.data.nbytes if sp.issparse(X) else X.nbytes) / 2**20
+        return self._made * 8.0 * self._samples.shape[0] * self._samples.shape[1] / 2**20
 
     def placement(self, components: Ints) -> "FeaturePlacement":
-        """Return the features of the chosen components."""
-        return FeaturePlacement(self.name, self._components[components], self._origin)
+        """Return the features of the chosen components; those of all samples are not there twice."""
+        everyone = len(components) == self._components.shape[0]
+        kept = self._components if everyone else self._components[components]
+        return FeaturePlacement(self.name, kept, self._origin)
 
 
 @dataclass(frozen=True)
@@ -250,6 +310,7 @@ class FeaturePlacement(Placement):
         _check_domain(self.name, X, "X")
         if sp.issparse(X) and not sp.issparse(self.components):
             X = X.toarray()
+        X = X.astype(np.float64, copy=False)
         X = X if self.origin is None else X - self.origin
         everything = slice(None)
         return BregmanDivergence(self.name, X, self.components).block(everything, everything)
@@ -411,4 +472,31 @@ def _check_domain(name: str, X: Matrix, label: str) -> None:
 def _smoothed(X: Matrix, shares: Floats, smoothing: float) -> Array:
     """Return components moved towards the mean; they are dense even where the samples are sparse."""
     X = X.toarray() if sp.issparse(X) else X
-    return (1.0 - smoothing) * X + smoothing * (shares @ X)
+    mean = shares @ X
+    components = (1.0 - smoothing) * X
+    components += smoothing * mean
+    return components
+
+
+def _tables_made(name: str, sparse: bool, converted: bool, smoothing: float) -> int:
+    """Return how many dense tables are made of the samples: moved or converted ones, components, and g of these."""
+    if sparse:
+        return int(smoothing > 0)
+    if name == "sqeuclidean":
+        return 1 + (smoothing > 0)
+    return converted + (smoothing > 0) + 1
+
+
+def check_tables(X: Matrix, name: str, smoothing: float, memory_limit: float) -> None:
+    """Raise where the tables that a divergence makes of samples are more than the limit, before any of them is there.
+
+    A model keeps the components that have a prior, which may be all. Tiles of divergences take what is free beside the
+    limit.
+    """
+    if name not in BREGMAN:
+        return
+    sparse = sp.issparse(X)
+    made = _tables_made(name, sparse, X.dtype != np.float64, smoothing) + (not sparse)
+    given = 0 if sparse else X.shape[1] * X.itemsize
+    tables = Copies("tables of the components", X.shape[0], made * 8 * X.shape[1], given)
+    check_copies([tables], memory_limit, remedy="cluster some of the samples and predict the others", free=0.0)

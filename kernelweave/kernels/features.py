@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from kernelweave.backends import Assignment, Backend, BackendArray, Moves, get_backend
 from kernelweave.foundation.array_types import Array, Floats, Index, Ints, Matrix
+from kernelweave.kernels.blockwise import PIECE_ENTRIES
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.partitions.means import MeansPartition
 from kernelweave.partitions.partition import Partition
@@ -52,8 +53,31 @@ class FeatureKernel(KernelOperator):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the inner products of the chosen rows."""
-        products = self._taken(self.Phi, rows) @ self._taken(self.source, cols).T
-        return products.toarray() if sp.issparse(products) else products
+        step = max(1, PIECE_ENTRIES // max(1, self.Phi.shape[1]))
+        if not _many(rows, self.Phi, step) or isinstance(rows, slice):
+            return self._products(self._weighed(self._taken(self.Phi, rows)), cols)
+        # Rows of many samples would be another table.
+        width = len(range(*cols.indices(self.shape[1]))) if isinstance(cols, slice) else len(cols)
+        products = np.empty((len(rows), width))
+        for lo in range(0, len(rows), step):
+            some = self._weighed(self._taken(self.Phi, rows[lo : lo + step]))
+            products[lo : lo + step] = self._products(some, cols)
+        return products
+
+    def _weighed(self, features: Any) -> Any:
+        """Return rows of features as they enter inner products with rows."""
+        return features
+
+    def _products(self, features: Any, cols: Index) -> Array:
+        """Return inner products with the rows of some samples, piece by piece where many would be copied."""
+        step = max(1, PIECE_ENTRIES // max(1, self.source.shape[1]))
+        if not _many(cols, self.source, step) or isinstance(cols, slice):
+            products = features @ self._taken(self.source, cols).T
+            return products.toarray() if sp.issparse(products) else products
+        products = np.empty((features.shape[0], len(cols)))
+        for lo in range(0, len(cols), step):
+            np.matmul(features, self.source[cols[lo : lo + step]].T, out=products[:, lo : lo + step])
+        return products
 
     def columns(self, samples: Ints) -> BackendArray:
         """Return the inner products of every row with those of some samples."""
@@ -192,6 +216,12 @@ class MappedCross(KernelOperator):
 def sparse_entries(features: Any) -> Any:
     """Return the entries of sparse features, which stay on the host wherever products are computed; None of others."""
     return features if sp.issparse(features) else getattr(features, "entries", None)
+
+
+def _many(samples: Index, features: Any, step: int) -> bool:
+    """Whether more than ``step`` rows of dense features are chosen by their numbers, which copies them."""
+    numbered = isinstance(samples, np.ndarray) and samples.dtype.kind in "iu" and isinstance(features, np.ndarray)
+    return numbered and len(samples) > step  # type: ignore[arg-type]
 
 
 def _by_rows(features: Any) -> Matrix:

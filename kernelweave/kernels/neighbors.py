@@ -37,6 +37,7 @@ from kernelweave.backends.graphs import (
 from kernelweave.backends.neighbor_index import build_index, library, search_index
 from kernelweave.backends.preparing import order_of
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
+from kernelweave.foundation.memory import Batches, batches_within
 from kernelweave.foundation.threads import for_ranges, single_threaded_blas, thread_count
 
 Search = Literal["auto", "exact", "approximate"]
@@ -56,6 +57,11 @@ SPARSE_ROWS = 500
 TILE_ENTRIES = 2**25
 # Columns that are multiplied while one number of such a tile is read.
 COLUMNS_OF_A_PAIR = 8
+# Least rows of such a tile where memory is short, and what a thread holds of one: itself, and what is marked in it.
+LEAST_TILE_ROWS = 16
+TILES_HELD = 1.5
+# Entries of a tile among which the last of the nearest is looked for at a time: 1 MiB of them is copied.
+LIMIT_ENTRIES = 2**17
 # Entries of a matrix of distances that are sorted together.
 ENTRIES_HELD = 2**17
 # Rows that an index is asked about at a time.
@@ -116,11 +122,17 @@ class Neighbors:
 
 
 def nearest_others(
-    Z: Matrix, m: int, rng: np.random.Generator, exact_limit: int = EXACT_LIMIT, search: Search = "auto"
+    Z: Matrix,
+    m: int,
+    rng: np.random.Generator,
+    exact_limit: int = EXACT_LIMIT,
+    search: Search = "auto",
+    room: float = np.inf,
 ) -> Neighbors:
     """Return the m nearest other samples of every sample; ``rng`` draws turns, places of cells and orders of rows.
 
-    ``exact_limit`` is that of "auto".
+    ``exact_limit`` is that of "auto". Distances of dense samples from all others take ``room`` MiB, or as few as they
+    can.
     """
     n = Z.shape[0]
     m = min(m, n - 1)
@@ -131,16 +143,19 @@ def nearest_others(
         return _by_index(Z, m, turn, _index_of(Z, turn))
     if search == "auto" and n > exact_limit:
         return _in_cells(Z, m, rng)
-    return _dense_neighbors(Z, Z, m, turn)
+    return _dense_neighbors(Z, Z, m, turn, room)
 
 
-def nearest_in_all(tables: Sequence[Matrix], counts: Sequence[int], rng: np.random.Generator, search: Search) -> Any:
+def nearest_in_all(
+    tables: Sequence[Matrix], counts: Sequence[int], rng: np.random.Generator, search: Search, room: float = np.inf
+) -> Any:
     """Yield the nearest others of the rows of several tables, with the same draws for all of them.
 
-    An index is built on one thread, so those of all tables are built side by side.
+    An index is built on one thread, so those of all tables are built side by side. ``room`` as for one table.
     """
     if search != "approximate":
-        yield from (nearest_others(Z, m, deepcopy(rng), search=search) for Z, m in zip(tables, counts, strict=True))
+        pairs = zip(tables, counts, strict=True)
+        yield from (nearest_others(Z, m, deepcopy(rng), search=search, room=room) for Z, m in pairs)
         return
     turns = [deepcopy(rng).permutation(Z.shape[0]) for Z in tables]
     with ThreadPoolExecutor(thread_count()) as pool:
@@ -253,23 +268,35 @@ def self_tuned_graph(neighbors: Neighbors) -> sp.csr_array:
 # --- exact -----------------------------------------------------------------------------------------------------------
 
 
-def _dense_neighbors(Z: Floats, known: Floats, m: int, turn: Ints | None = None) -> Neighbors:
+def _dense_neighbors(Z: Floats, known: Floats, m: int, turn: Ints | None = None, room: float = np.inf) -> Neighbors:
     """Return neighbours from all pairs, a tile at a time; with ``turn`` rows are the known ones, and not their own."""
     n = len(Z)
     indices = np.empty((n, m), dtype=np.intp)
     distances = np.empty((n, m))
-    candidates = np.arange(len(known))
+    known = np.ascontiguousarray(known)
     lengths = np.einsum("ij,ij->i", known, known)
+    tiles = _tiles(len(known), room)
 
     def search(start: int, stop: int) -> None:
         own = None if turn is None else np.arange(start, stop)
         rows = slice(start, stop)
-        indices[rows], distances[rows] = _nearest_candidates(Z[rows], known, lengths, candidates, m, own, turn)
+        indices[rows], distances[rows] = _nearest_of(Z[rows], known, lengths, m, own, turn)
 
     with single_threaded_blas():
         pairs = n * len(known) * -(-Z.shape[1] // COLUMNS_OF_A_PAIR)
-        for_ranges(search, n, width=tile_rows(len(known)), elements=pairs)
+        for_ranges(search, n, width=tiles.size, elements=pairs, most_at_once=tiles.at_once)
     return Neighbors(indices, distances)
+
+
+def _tiles(n_known: int, room: float) -> Batches:
+    """Return the tiles of distances from so many known rows that fit into ``room`` MiB."""
+    most = tile_rows(n_known)
+    return batches_within(room, 8 * TILES_HELD * n_known, most, min(most, LEAST_TILE_ROWS))
+
+
+def least_tile_bytes(n_known: int) -> float:
+    """Return the bytes that a search among so many rows takes at least."""
+    return 8.0 * TILES_HELD * min(tile_rows(n_known), LEAST_TILE_ROWS) * n_known
 
 
 def tile_rows(n_known: int) -> int:
@@ -462,14 +489,16 @@ def _candidates(cells: Ints, order: Ints, ends: Ints, m: int) -> Ints:
     return np.sort(np.concatenate([order[ends[c] : ends[c + 1]] for c in cells[:used]]))
 
 
-def _nearest_candidates(
-    Z: Floats, known: Floats, lengths: Floats, candidates: Ints, m: int, own: Ints | None, turn: Ints | None
+def _nearest_of(
+    Z: Floats, known: Floats, lengths: Floats, m: int, own: Ints | None, turn: Ints | None
 ) -> tuple[Ints, Floats]:
-    """Return the m nearest candidates of every row; ``own`` is the row itself, ``turn`` decides between equals."""
-    squares = lengths[candidates] - 2.0 * (Z @ known[candidates].T)  # less the squared length of the row itself
+    """Return the m nearest known rows of every row; ``own`` is the row itself, ``turn`` decides between equals."""
+    squares = Z @ known.T
+    squares *= -2.0
+    squares += lengths  # less the squared length of the row itself
     if own is not None:
-        squares[np.arange(len(own)), np.searchsorted(candidates, own)] = np.inf
-    return _in_order(Z, known, candidates[_first_nearest(squares, np.einsum("ij,ij->i", Z, Z), m, own, turn)])
+        squares[np.arange(len(own)), own] = np.inf
+    return _in_order(Z, known, _first_nearest(squares, np.einsum("ij,ij->i", Z, Z), m, own, turn))
 
 
 def _in_order(Z: Floats, known: Floats, chosen: Ints) -> tuple[Ints, Floats]:
@@ -534,8 +563,13 @@ def _first_nearest(squares: Floats, lengths: Floats, m: int, own: Ints | None, t
 
 def limits(squares: Floats, lengths: Floats, m: int) -> tuple[Floats, Floats]:
     """Return the m-th least value of every row, and how far others may be from it to count as equal."""
-    places = least_columns(-0.5 * squares, np.zeros(squares.shape[1]), m)[:, m - 1 :]
-    last = np.take_along_axis(squares, places, axis=1)[:, 0]
+    nothing = np.zeros(squares.shape[1])
+    last = np.empty(len(squares))
+    step = max(1, LIMIT_ENTRIES // max(1, squares.shape[1]))
+    for start in range(0, len(squares), step):
+        some = squares[start : start + step]
+        places = least_columns(-0.5 * some, nothing, m)[:, m - 1 :]
+        last[start : start + step] = np.take_along_axis(some, places, axis=1)[:, 0]
     return last, TIE * (lengths + np.maximum(last + lengths, 0.0))
 
 

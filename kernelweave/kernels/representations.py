@@ -31,6 +31,8 @@ COUNTS_FILLED_WIDE = 0.5
 WIDE = 1000
 # Share of the sum of squares that may come from negative values: some sources subtract from frequent words.
 NEGATIVE_SHARE = 0.05
+# Values that are added up, or divided, at a time: 1 MiB of them.
+SUMMED = 2**17
 # A column whose spread is below this share of the largest value is constant.
 CONSTANT = 1e-12
 
@@ -42,9 +44,12 @@ def view_kind(X: Matrix) -> ViewKind:
 
 def kind_sums(values: Array) -> Floats:
     """Return what tells the kind of a view and can be added up: entries that are not zero, squares, negative ones."""
-    values = np.asarray(values, dtype=np.float64)
-    squares = np.square(values).sum()
-    return np.array([np.count_nonzero(values), squares, np.square(np.minimum(values, 0.0)).sum()])
+    sums = np.zeros(3)
+    step = max(1, SUMMED // max(1, values.size // max(1, len(values))))
+    for start in range(0, len(values), step):
+        some = np.asarray(values[start : start + step], dtype=np.float64)
+        sums += [np.count_nonzero(some), np.square(some).sum(), np.square(np.minimum(some, 0.0)).sum()]
+    return sums
 
 
 def kind_by_sums(sums: Floats, shape: tuple[int, int]) -> ViewKind:
@@ -72,7 +77,8 @@ class Standardized:
 
     def transform(self, X: Matrix) -> Matrix:
         """Return the rows as they are compared."""
-        Z = (_dense(X) - self.center) * self.factor
+        Z = np.subtract(X.toarray() if sp.issparse(X) else X, self.center, dtype=np.float64)
+        Z *= self.factor
         return _unit_rows(Z) if self.unit else Z
 
 
@@ -86,7 +92,9 @@ class Hellinger:
 
     def transform(self, X: Matrix) -> Matrix:
         """Return the rows as they are compared; a new value below zero counts as zero."""
-        return _unit_rows(root_shares(_dense(X)) - self.center)
+        Z = root_shares(_dense(X))
+        Z -= self.center
+        return _unit_rows(Z)
 
 
 @dataclass(frozen=True)
@@ -153,12 +161,19 @@ def root_shares(X: Floats) -> Floats:
     """Return square roots of the shares of every row's total."""
     X = np.maximum(X, 0.0)
     totals = X.sum(axis=1, keepdims=True)
-    return np.sqrt(np.divide(X, totals, out=np.zeros_like(X), where=totals > 0))
+    np.divide(X, totals, out=X, where=totals > 0)  # rows without a total are zeros
+    return np.sqrt(X, out=X)
 
 
 def _unit_rows(Z: Floats) -> Floats:
-    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
-    return np.divide(Z, lengths, out=np.zeros_like(Z), where=lengths > 0)
+    """Return rows divided by their lengths, in place: another table would be a large part of what a fit takes."""
+    step = max(1, SUMMED // max(1, Z.shape[1]))
+    for start in range(0, len(Z), step):
+        some = Z[start : start + step]
+        lengths = np.linalg.norm(some, axis=1, keepdims=True)
+        np.divide(some, lengths, out=some, where=lengths > 0)
+        some[~(lengths[:, 0] > 0)] = 0.0
+    return Z
 
 
 def _dense(X: Matrix) -> Floats:

@@ -181,7 +181,8 @@ class BlockwiseSimilarities(Similarities):
     def __init__(self, divergence: Divergence, beta: float, samples: Ints, memory_limit: float = np.inf) -> None:
         self._divergence = divergence
         # Half of the limit is for tiles that all threads compute, the rest for chosen columns.
-        self._tiles = batches_within(memory_limit / 2, ROWS_HELD * 8 * len(samples), TILE_ROWS)
+        row_bytes = ROWS_HELD * 8 * len(samples)
+        self._tiles = batches_within(memory_limit / 2, row_bytes, TILE_ROWS, beside=divergence.taken)
         # Rows of tiles of which each gives a vector, before these are added up: with small tiles all of them together
         # would be a matrix. Enough of them that no thread waits.
         tiles = max(self._tiles.at_once, min(MOST_ADDED, self._tiles.size * self._tiles.at_once // 2))
@@ -352,7 +353,7 @@ def similarities(divergence: Divergence, beta: float, samples: Ints, memory_limi
     if matrices_mib(1, n) > room_beside(WORK, memory_limit):
         return BlockwiseSimilarities(divergence, beta, samples, memory_limit)
     room = max(PASSING * memory_limit, memory_limit - matrices_mib(1, n))
-    tiles = batches_within(room, ROWS_HELD * 8 * n, TILE_ROWS)
+    tiles = batches_within(room, ROWS_HELD * 8 * n, TILE_ROWS, beside=divergence.taken)
     S = np.empty((n, n))
     offsets = np.empty(n)
 

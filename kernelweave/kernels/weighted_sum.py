@@ -215,11 +215,9 @@ class JoinedFeatures(FeatureKernel):
         """Return the weighted sum of the views' diagonals."""
         return self.backend.weighted_sum(self.coefficients, self._diags)
 
-    def block(self, rows: Index, cols: Index) -> Array:
-        """Return the weighted inner products of the chosen rows."""
-        scaled = _scaled_columns(self._taken(self.Phi, rows), self.column_weights)
-        products = scaled @ self._taken(self.Phi, cols).T
-        return products.toarray() if sp.issparse(products) else products
+    def _weighed(self, features: Any) -> Any:
+        """Return rows of features with every column weighted."""
+        return _scaled_columns(features, self.column_weights)
 
     def lengths(self, sums: Floats) -> Floats:
         """Return the squared lengths of sums of features."""

@@ -21,7 +21,7 @@ from kernelweave import (
 )
 from kernelweave.estimators.graph import fusion_blocks
 from kernelweave.kernels import chunked_neighbors
-from kernelweave.kernels.neighbors import cells_bytes
+from kernelweave.kernels.neighbors import cells_bytes, least_tile_bytes
 from tests.dask_clusters import two_views
 
 N = 240
@@ -208,5 +208,6 @@ def test_room_for_cells_is_counted_beyond_the_exact_search(monkeypatch):
     monkeypatch.setattr(fusion_blocks, "EXACT_LIMIT", 100)
     exact = fusion_blocks.search_bytes(5000, [30, 10], 15, "exact")
     assert fusion_blocks.search_bytes(100, [30, 10], 15, "auto") == fusion_blocks.search_bytes(100, [30], 15, "exact")
-    assert fusion_blocks.search_bytes(5000, [30, 10], 15, "auto") == cells_bytes(5000, 30, 15) < exact
+    assert fusion_blocks.search_bytes(5000, [30, 10], 15, "auto") == cells_bytes(5000, 30, 15)
+    assert exact == least_tile_bytes(5000) < cells_bytes(5000, 30, 15)
     assert cells_bytes(5000, 30, 80) - cells_bytes(5000, 30, 60) > 20 * 5000 * 4  # rounds keep as many as are wanted

@@ -5,10 +5,22 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
+from kernelweave import KernelKMeans
 from kernelweave.estimators.graph import structure
-from kernelweave.estimators.graph.structure import Judge, ViewReport, as_asked, verdict, view_warnings
+from kernelweave.estimators.graph.structure import (
+    JUDGED,
+    LEAST_JUDGED,
+    Judge,
+    ViewReport,
+    as_asked,
+    judged_within,
+    verdict,
+    view_warnings,
+)
+from kernelweave.foundation.errors import ParameterError
 from kernelweave.inputs import Views, observed_views
 from kernelweave.solvers.graph.cluster_count import ClusterCount
+from tests.peak_memory import peak_of
 
 N = 90
 GROUPS = np.arange(N) % 3
@@ -320,3 +332,26 @@ def test_of_many_samples_a_part_is_judged_rows_and_columns_of_kernels_and_graphs
     np.testing.assert_array_equal(views.views["graph"], A[np.ix_(views.samples, views.samples)])
     assert judge(one=X, seed=1).samples.tolist() != views.samples.tolist()
     assert views.count(1, 5).n_clusters == 3
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("widths", "types"), [([5000], ["kernel"]), ([20, 900], ["table", "table"])])
+def test_fewer_samples_are_judged_where_memory_is_short(widths, types):
+    assert judged_within(5000, widths, types, np.inf) == JUDGED
+    counts = [judged_within(5000, widths, types, room) for room in (20, 32, 64, 4096)]
+    assert LEAST_JUDGED <= counts[0] < counts[1] < counts[2] <= counts[3] == JUDGED
+    with pytest.raises(ParameterError, match=r"300 samples takes .* MiB(.|\n)* give n_clusters .*samples would fit"):
+        judged_within(5000, widths, types, 2.0)
+    assert judged_within(100, [100], ["kernel"], 1.0) == 100
+
+
+@pytest.mark.parametrize("n", [700, 420])
+def test_looking_for_clusters_stays_within_the_limit(n):
+    X = grouped(0, y=np.arange(n) % 3)
+    KernelKMeans("auto", n_init=1, random_state=0).fit(X[:60])
+    model = KernelKMeans("auto", n_init=1, memory_limit=14, random_state=0)
+    _, peak = peak_of(lambda: model.fit(X))
+    assert peak < 1.15 * 14
+    assert model.n_clusters_ == 3

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelweave import KernelError, ParameterError
+from kernelweave.kernels import divergences
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.divergences import (
     BREGMAN,
@@ -68,6 +69,33 @@ def of(X, name, shares=None, **options):
 
 
 # --- Bregman divergences ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@families
+def test_pieces_of_wide_samples_are_those_of_the_whole(name, smoothing, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = in_range(name, rng, (23, 6), ends=True)
+    whole = of(X, name, smoothing=smoothing).divergence
+    monkeypatch.setattr(divergences, "PIECE_ENTRIES", 30)  # five samples
+    pieces = of(X, name, smoothing=smoothing).divergence
+    rows = rng.permutation(23)[:13]
+    for chosen in ((everything, everything), (rows, everything), (slice(3, 20), rows), (rows[:4], rows[5:])):
+        close(pieces.block(*chosen), whole.block(*chosen), largest(whole.block(everything, everything)))
+
+
+@families
+def test_single_precision_is_read_as_it_is(name):
+    X = in_range(name, np.random.default_rng(0), (30, 4)).astype(np.float32)
+    single = of(X, name, smoothing=0.1)
+    double = of(X.astype(np.float64), name, smoothing=0.1)
+    chosen = np.array([3, 7, 20])
+    np.testing.assert_array_equal(
+        single.divergence.block(everything, everything), double.divergence.block(everything, everything)
+    )
+    np.testing.assert_array_equal(
+        single.placement(chosen).divergences(X[5:9]), double.placement(chosen).divergences(X[5:9].astype(np.float64))
+    )
 
 
 @families

@@ -31,6 +31,7 @@ from kernelweave.kernels.neighbors import (
 )
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.spec.neighbors import CHUNK, nearest
+from tests.peak_memory import peak_of
 
 GRID = np.stack(np.meshgrid(*[np.arange(5.0)] * 3), axis=-1).reshape(-1, 3)
 
@@ -671,3 +672,22 @@ def test_samples_that_are_all_equal_have_edges_of_weight_one():
     A = self_tuned_graph(nearest_others(np.zeros((5, 2)), 4, RNG))
     assert A.data.max() == 1.0
     assert np.isfinite(A.data).all()
+
+
+@pytest.mark.parametrize("room", [0.0, 0.5, 2.0])
+def test_small_tiles_find_the_same_neighbours(room):
+    X = clustered(900)
+    X[:200] = np.round(X[:200])  # ties
+    ample = nearest_others(X, 7, np.random.default_rng(0))
+    tight, peak = peak_of(lambda: nearest_others(X, 7, np.random.default_rng(0), room=room))
+    np.testing.assert_array_equal(tight.indices, ample.indices)
+    np.testing.assert_array_equal(tight.distances, ample.distances)
+    assert peak < 0.7 + 1.1 * room  # 256 rows of distances take 1.8 MiB
+
+
+def test_known_rows_are_not_copied_for_every_tile():
+    X = np.random.default_rng(0).standard_normal((600, 500))
+    nearest_others(X[:50], 5, np.random.default_rng(0))
+    with threadpool_limits(1):
+        _, peak = peak_of(lambda: nearest_others(X, 5, np.random.default_rng(0), room=1.0))
+    assert peak < 2.2  # the table takes 2.3

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelweave.kernels.representations import FEW_COLUMNS, Counts, Hellinger, representations, view_kind
+from kernelweave.kernels.representations import FEW_COLUMNS, Counts, Hellinger, kind_sums, representations, view_kind
+from tests.peak_memory import peak_of
 
 WIDE = FEW_COLUMNS + 2
 
@@ -216,3 +217,24 @@ def test_new_counts_are_weighed_by_the_training_samples():
     X = counts()
     weighted = representations(X, "counts")[0]
     np.testing.assert_array_equal(weighted.transform(X[:4]).toarray(), weighted.transform(X).toarray()[:4])
+
+
+def test_the_kind_of_a_wide_table_is_told_without_a_copy_of_it():
+    X = np.random.default_rng(0).standard_normal((2000, 400))
+    sums, peak = peak_of(lambda: kind_sums(X))
+    np.testing.assert_allclose(sums, [X.size, (X**2).sum(), (X[X < 0] ** 2).sum()], rtol=1e-12)
+    assert peak < 3.5  # of 6.1 MiB
+
+
+@pytest.mark.parametrize("shift", [0.0, 9.0])
+def test_rows_that_are_compared_take_one_table_each(shift):
+    X = np.random.default_rng(0).standard_normal((2000, 400)) + shift
+    X[7] = 0.0
+    for representation in representations(X, "table"):
+        Z, peak = peak_of(lambda each=representation: each.transform(X))
+        assert peak < 1.4 * X.nbytes / 2**20
+        if "unit" in representation.name or representation.name == "Hellinger":
+            lengths = np.linalg.norm(Z, axis=1)
+            np.testing.assert_allclose(lengths[lengths > 0], 1.0, rtol=1e-12)
+        single = representation.transform(X.astype(np.float32))
+        assert single.dtype == np.float64

@@ -1,5 +1,6 @@
 """Searches for exemplars, and answers of mixtures to new samples, keep to a limit of memory."""
 
+import re
 import tracemalloc
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from kernelweave import ConvexMixture
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels import divergences
 from kernelweave.kernels.divergences import BregmanDivergence
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.similarities import BlockwiseSimilarities, graph_similarities
@@ -75,3 +78,46 @@ def test_logarithms_of_all_samples_are_not_held_together():
     rows = slice(5000, 5010)
     np.testing.assert_array_equal(BregmanDivergence("bernoulli", X[rows])._a, divergence._a[rows])
     np.testing.assert_array_equal(BregmanDivergence("bernoulli", X[rows])._g, divergence._g[rows])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("divergence", "smoothing", "dtype", "limit"),
+    [("sqeuclidean", 0.0, np.float32, 6), ("sqeuclidean", 0.0, np.float64, 6), ("bernoulli", 0.1, np.float64, 9)],
+)
+def test_tables_of_wide_samples_are_made_once(divergence, smoothing, dtype, limit, monkeypatch):
+    monkeypatch.setattr(divergences, "PIECE_ENTRIES", 2**14)
+    n = 900
+    X = np.random.default_rng(0).standard_normal((n, 400))  # 2.7 MiB in double precision, and so are components
+    X[np.arange(n), np.arange(n) % 3] += 30.0
+    X = (X > 0).astype(dtype) if divergence == "bernoulli" else X.astype(dtype)
+    options = {"divergence": divergence, "smoothing": smoothing, "max_iter": 2, "n_clusters": 3}
+    ConvexMixture(**options).fit(X[:60])
+    given = X.nbytes / 2**20
+    model = ConvexMixture(memory_limit=limit, **options)
+    peak, _ = peak_of(lambda: model.fit(X))
+    assert peak <= 0.15 * given + 1.15 * limit
+    ample = ConvexMixture(**options).fit(X)
+    np.testing.assert_allclose(model.objective_, ample.objective_, rtol=1e-9)
+    np.testing.assert_array_equal(model.labels_, ample.labels_)
+    peak, labels = peak_of(lambda: model.predict(X))
+    assert peak <= 0.15 * given + 1.15 * limit
+    np.testing.assert_array_equal(labels, model.labels_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_tables_that_do_not_fit_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(divergences, "PIECE_ENTRIES", 2**12)
+    X = np.random.default_rng(0).standard_normal((900, 500)).astype(np.float32)
+    model = ConvexMixture(3, memory_limit=2, max_iter=1)
+
+    def refused():
+        message = r"memory_limit=2\. Raise it to 6.87, or .*: 262 samples would fit"
+        with pytest.raises(ParameterError, match=message) as error:
+            model.fit(X)
+        return int(re.search(r"([\d,]+) samples would fit", str(error.value)).group(1))
+
+    peak, fitting = peak_of(refused)
+    assert peak < 0.3
+    peak, _ = peak_of(lambda: model.fit(X[:fitting]))
+    assert peak <= 0.15 * fitting * 2000 / 2**20 + 1.15 * 2

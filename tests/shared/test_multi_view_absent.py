@@ -23,6 +23,7 @@ from kernelweave import (
     save_model,
 )
 from kernelweave.estimators.graph import graph_start
+from kernelweave.kernels import blockwise, features
 from tests.reference import masked_multi_view as oracle
 
 CLASSES = {"k-means": MultiViewKernelKMeans, "spectral": MultiViewSpectralClustering}
@@ -522,3 +523,66 @@ def test_sums_of_kernel_matrices_are_refused_before_they_are_copied():
             MultiViewSpectralClustering(K, kernel="precomputed", memory_limit=2).fit(X)
 
     assert peak_mib(refused)[0] < 0.15 * given + 1.15 * 2
+
+
+def wide_and_single(n, d):
+    """Return two tables of single precision that lack samples."""
+    X = np.random.default_rng(0).standard_normal((2, n, d)).astype(np.float32)
+    X[:, np.arange(n), np.arange(n) % 3] += 9.0
+    for v in range(2):
+        X[v, np.arange(n) % 20 == v] = np.nan
+    return list(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_tables_of_single_precision_that_lack_samples_are_refused_before_they_are_converted(kernel, monkeypatch):
+    for module in (blockwise, features):
+        monkeypatch.setattr(module, "PIECE_ENTRIES", 2**14)  # as small a share of this limit as usually
+    X = wide_and_single(1000, 1000)
+    given = sum(block.nbytes for block in X) / 2**20
+    options = {"kernel": kernel, "init": "k-means++", "n_init": 1, "max_iter": 2, "random_state": 0}
+    model = MultiViewKernelKMeans(K, memory_limit=12, **options)
+    model.fit([block[:100] for block in X])
+
+    def refused(rows):
+        with pytest.raises(ParameterError, match="samples would fit") as error:
+            model.fit([block[:rows] for block in X])
+        return int(re.search(r"([\d,]+) samples would fit", str(error.value)).group(1).replace(",", ""))
+
+    peak, fitting = peak_mib(lambda: refused(1000))
+    assert peak < 0.6 + 0.3 * given / 4  # what is NaN is marked
+    some = [block[:fitting] for block in X]
+    peak, _ = peak_mib(lambda: model.fit(some))
+    assert peak <= 0.15 * given * fitting / 1000 + 1.15 * 12
+    assert refused(fitting + 2) <= fitting + 1
+
+
+@pytest.mark.parametrize("init", ["graph", "global_fast"])
+def test_the_start_from_the_graph_stays_within_the_limit(init):
+    views, y = groups(n=1300)
+    X, _ = with_absent(views[:2], rate=0.1)
+    model = MultiViewKernelKMeans(K, init=init, memory_limit=16, max_iter=2, random_state=0)
+    model.fit([block[:80] for block in X])
+    peak, _ = peak_mib(lambda: model.fit(X))  # 256 rows of distances take 2.5 MiB, and several were held
+    assert peak < 1.15 * 16
+    assert adjusted_rand_score(y, model.labels_) > 0.95
+    np.testing.assert_array_equal(model.labels_, model.set_params(memory_limit=2048).fit(X).labels_)
+
+
+def test_a_graph_to_start_from_that_does_not_fit_is_refused_before_the_search():
+    views, _ = groups(n=1300)
+    X, _ = with_absent(views[:2], rate=0.1)
+    model = MultiViewKernelKMeans(K, init="graph", memory_limit=5, max_iter=2, random_state=0)
+
+    def refused():
+        message = r"memory_limit=5. Raise it, choose another start .* would fit"
+        with pytest.raises(ParameterError, match=message) as error:
+            model.fit(X)
+        return int(re.search(r"([\d,]+) samples would fit", str(error.value)).group(1).replace(",", ""))
+
+    peak, fitting = peak_mib(refused)
+    assert peak < 1
+    some = [block[:fitting] for block in X]
+    peak, _ = peak_mib(lambda: model.fit(some))
+    assert peak < 1.15 * 5

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.errors import KernelError, ParameterError
+from kernelweave.foundation.memory import check_matrices
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views, absent_rows, as_edges, per_view, takes_missing_cells
 from kernelweave.kernels.checks import check_kernel_matrix, check_kernel_part
@@ -54,6 +55,8 @@ MOST_NEIGHBORS = 40
 SIZES = {"table": (0.5, 1.0), "counts": (0.5, 1.0, 1.5), "kernel": (0.5, 1.0)}
 #: The one size beyond ``EXACT_LIMIT`` samples, where edges cost more than they tell.
 NEIGHBORS_OF_MANY = 15
+# Matrices that are there while the kernel of a view is computed as a whole, besides those that are kept.
+MATRICES_HELD = 2
 
 
 @dataclass(frozen=True)
@@ -156,19 +159,26 @@ def view_types(choice: Any, views: Views) -> list[ViewType]:
     return [view_kind(of_present(views, v, "table")) if wanted == "auto" else wanted for v, wanted in enumerate(types)]
 
 
-def views_for_graphs(views: Views, kernel: Any, kernel_params: Any) -> tuple[Views, list[ViewType]]:
+def views_for_graphs(
+    views: Views, kernel: Any, kernel_params: Any, memory_limit: float = np.inf
+) -> tuple[Views, list[ViewType]]:
     """Return views and what each is to a graph, where ``kernel`` names kernels, for all views or one per view.
 
     Kernels that compare samples by the columns that both have stand for their views: other comparisons need all cells.
+    They are matrices, which must fit into ``memory_limit`` MiB.
     """
     kernels = per_view(kernel, views.names, "kernel")
     params = per_view(kernel_params, views.names, "kernel_params")
-    single = [isinstance(block, np.ndarray) and block.dtype == np.float32 for block in views.blocks]
-    pairs = zip(views.blocks, single, strict=True)
-    views = replace(views, blocks=tuple(block.astype(np.float64) if small else block for block, small in pairs))
     compared = [takes_missing_cells(each) for each in kernels]
     types = ["kernel" if isinstance(each, str) and each == "precomputed" else "auto" for each in kernels]
     if any(compared):
+        check_matrices(
+            MATRICES_HELD + sum(compared),
+            views.n_samples,
+            memory_limit,
+            what="Kernels that compare samples by the columns that both have",
+            remedy="choose another kernel",
+        )
         blocks = list(views.blocks)
         for v in np.flatnonzero(compared).tolist():
             blocks[v] = kernel_with_gaps(views.blocks[v], views.present(v), kernels[v], params[v])
@@ -220,6 +230,7 @@ class NeighborSearch:
     n_neighbors: int | None = None
     kind: Search = "auto"
     recall_rng: np.random.Generator | None = None  # draws the samples that recall is measured on; None: not measured
+    room: float = np.inf  # MiB for distances from all samples
 
 
 @dataclass(frozen=True)
@@ -247,7 +258,7 @@ def fit_views(
     compared = [each for each in found if isinstance(each, _Rows)]
     tables = [Z for each in compared for Z in each.rows]
     counts = [max(each.sizes) for each in compared for _ in each.rows]
-    near = nearest_in_all(tables, counts, search.rng, search.kind)
+    near = nearest_in_all(tables, counts, search.rng, search.kind, search.room)
     complete = [_joined(each, near, search, views.n_samples) if isinstance(each, _Rows) else each for each in found]
     fitted, graphs, recalls = (list(column) for column in zip(*complete, strict=True))
     usual = np.mean(

@@ -1,7 +1,7 @@
 """The graph fusion estimator, the recommended one."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -15,10 +15,12 @@ from kernelweave.estimators.graph.fusion_blocks import (
     check_room,
     check_room_here,
     check_search_in_blocks,
+    compared_widths,
     digests_and_copies,
     fit_views_in_blocks,
     graph_bytes,
     mib_for_eigenvectors,
+    room_for_distances,
     row_bytes,
     types_in_blocks,
 )
@@ -31,7 +33,17 @@ from kernelweave.estimators.graph.fusion_views import (
     fit_views,
     view_types,
 )
-from kernelweave.estimators.graph.structure import FEW_SAMPLES, Judge, ViewReport, as_asked, verdict, view_warnings
+from kernelweave.estimators.graph.structure import (
+    FEW_SAMPLES,
+    FIRST_LIMIT,
+    JUDGED,
+    Judge,
+    ViewReport,
+    as_asked,
+    judged_bytes,
+    verdict,
+    view_warnings,
+)
 from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.elsewhere import (
     answers_lazily,
@@ -355,15 +367,18 @@ class GraphFusionClustering(EmbeddingClusterer):
         check_pairs(views, types)
         keep_run(self, views)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if not elsewhere:
+            self._check_rows(views, types)
         judge = self._judge(views, types, seed)
         count = self._count(judge)
         k = self._asked_for(views) if count is None else count.n_clusters
-        fitted, graphs = self._graphs(views, types, k, seed)
+        held = 0.0 if judge is None else judged_bytes(len(judge.samples), views.widths, types)
+        fitted, graphs = self._graphs(views, types, k, seed, held)
         digests, copies = digests_and_copies(views) if elsewhere else (None, views.copies())
         if copies.any():
             _warn_of_isolated(graphs)
         weights = start_weights(self.view_weights, self.init_view_weights, views.names)
-        work = np.inf if elsewhere else mib_for_eigenvectors(graphs, self.memory_limit)
+        work = np.inf if elsewhere else mib_for_eigenvectors(graphs, self.memory_limit, held)
         options: dict[str, Any] = {"learned": weights.learned, "observed": views.observed, "work": work}
         fused = fuse_graphs(graphs, k, weights.values, **options)
         embedding = unit_rows(fused.eigenvectors.vectors * damping(fused.eigenvectors.values, k))
@@ -378,10 +393,28 @@ class GraphFusionClustering(EmbeddingClusterer):
         warn_if_clusters_follow_absence(clusters.labels, views.observed, seed)
         store_communication(self, views.blocks[0])
 
+    def _check_rows(self, views: Views, types: Sequence[ViewType]) -> None:
+        """Refuse tables whose rows alone do not fit, before any of the samples are judged."""
+        limit = self.memory_limit
+        if limit is None or row_bytes(views.n_samples, compared_widths(views, types)) <= limit * 2**20:
+            return
+        # So many samples fit whatever the number of clusters.
+        counts = [self.n_clusters] if isinstance(self.n_clusters, Integral) else [2, FIRST_LIMIT]
+        search = NeighborSearch(streams(0, 1, "cells")[0], self.n_neighbors, self.neighbor_search)  # type: ignore[arg-type]
+
+        def needed(n: int) -> float:
+            judged = judged_bytes(min(n, JUDGED), views.widths, types)
+            return judged + max(bytes_here(n, views, types, int(k), search) for k in counts)
+
+        check_room_here(needed, limit, views.n_samples)
+
     def _graphs(
-        self, views: Views, types: Sequence[ViewType], k: int, seed: int
+        self, views: Views, types: Sequence[ViewType], k: int, seed: int, held: float
     ) -> tuple[list[FusionView], list[sp.csr_array]]:
-        """Return every view with the graph of its samples; the recall of the search is stored."""
+        """Return every view with the graph of its samples; the recall of the search is stored.
+
+        ``held`` bytes are taken already.
+        """
         search = NeighborSearch(
             streams(seed, 1, "cells")[0],
             self.n_neighbors,
@@ -398,7 +431,9 @@ class GraphFusionClustering(EmbeddingClusterer):
             fitted, graphs, recalls = fit_views_in_blocks(views, k, search, keep_rows=keep_rows)
         else:
             if self.memory_limit is not None:
-                check_room_here(lambda n: bytes_here(n, views, types, k, search), self.memory_limit, n)
+                check_room_here(lambda n: bytes_here(n, views, types, k, search) + held, self.memory_limit, n)
+                left = self.memory_limit - held / 2**20
+                search = replace(search, room=room_for_distances(views, types, k, search, left))
             fitted, graphs, recalls = fit_views(views, types, k, search)
         self.neighbor_recall_: Floats = np.array(recalls)
         _warn_of_recall(views.names, recalls)
@@ -428,7 +463,7 @@ class GraphFusionClustering(EmbeddingClusterer):
         checked = len(views) > 1 and self.check_views and views.n_samples >= FEW_SAMPLES
         if given and (self.n_clusters == 1 or not checked):
             return None
-        return Judge(views, types, seed)
+        return Judge(views, types, seed, np.inf if self.memory_limit is None else self.memory_limit)
 
     def _count(self, judge: Judge | None) -> ClusterCount | None:
         if isinstance(self.n_clusters, Integral) or judge is None:

@@ -1,9 +1,11 @@
 """Whether data have clusters, how many, and what each view has to do with them.
 
 The graphs that are judged join every sample to ten neighbours, by the representations of the fit. Data without clusters
-go through the same steps. Of many samples a random part is judged: it has the same clusters.
+go through the same steps. Of many samples a random part is judged: it has the same clusters. The part is smaller where
+memory is short.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +24,8 @@ from kernelweave.estimators.graph.fusion_views import (
     of_present,
 )
 from kernelweave.foundation.array_types import Ints, Matrix
+from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.memory import FREE
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views
@@ -48,6 +52,16 @@ from kernelweave.solvers.graph.fusion import Overlap, fuse_graphs, weighted_sum
 
 #: Most samples that are judged: eigenvectors of graphs without clusters are found slowly in larger ones.
 JUDGED = 1200
+#: Fewer of more samples would tell too little.
+LEAST_JUDGED = 300
+# Arrays of the size of a view of the judged samples that are kept, and that come on top for a while: in all views while
+# graphs are made, in one while data like them are. Of a kernel, a wide table and all samples together matrices.
+KEPT_COPIES = 2
+GRAPH_COPIES = 4
+COPIES = 4
+KERNEL_MATRICES = 8
+COLUMN_MATRICES = 6
+SAMPLE_MATRICES = 4
 #: The first limit of the number of clusters; it doubles while the clearest number is close to it.
 FIRST_LIMIT = 20
 LAST_LIMIT = 100
@@ -96,15 +110,16 @@ class _OwnGroups:
 class Judge:
     """The views of some samples, their graphs, and graphs of data without clusters like them."""
 
-    def __init__(self, views: Views, types: Sequence[ViewType], random_state: int) -> None:
+    def __init__(self, views: Views, types: Sequence[ViewType], random_state: int, room: float = np.inf) -> None:
         samples, drawing = streams(random_state, 2, "judged samples")
         n = views.n_samples
-        self.samples = np.sort(samples.choice(n, JUDGED, replace=False)) if n > JUDGED else np.arange(n)
+        count = judged_within(n, views.widths, types, room)
+        self.samples = np.sort(samples.choice(n, count, replace=False)) if n > count else np.arange(n)
         self.names = views.names
         self._types = list(types)
         self._seed = random_state
         self._cells = drawing
-        whole = n <= JUDGED and not in_blocks(views.blocks[0])
+        whole = n <= count and not in_blocks(views.blocks[0])
         self.views = views if whole else _part(views, types, self.samples)
         self._overlap = None if self.views.observed is None else Overlap.of(self.views.observed)
         self.graphs = self._graphs(self.views)
@@ -290,6 +305,43 @@ class Judge:
         return np.array([1, *sorted({*(k for k in VIEW_COUNTS if k <= most), max(n_clusters, 2)})])
 
 
+def judged_within(n_samples: int, widths: Sequence[int], types: Sequence[ViewType], room: float) -> int:
+    """Return how many of the samples are judged within ``room`` MiB; an error where they would tell too little."""
+    most = min(n_samples, JUDGED)
+    if _judging_mib(most, widths, types) <= max(FREE, room):
+        return most
+    count = bisect_right(range(1, most), max(FREE, room), key=lambda n: _judging_mib(n, widths, types))
+    if count >= LEAST_JUDGED:
+        return count
+    needed = _judging_mib(min(most, LEAST_JUDGED), widths, types)
+    raise ParameterError(
+        f"to look for clusters in {min(most, LEAST_JUDGED)} samples takes {needed:,.0f} MiB, more than memory_limit "
+        f"leaves ({room:.3g}). Raise it by {np.ceil(needed - room):g}, or give n_clusters (and check_views=False): "
+        f"{count:,} samples would fit."
+    )
+
+
+def judged_bytes(n_judged: int, widths: Sequence[int], types: Sequence[ViewType]) -> float:
+    """Return the bytes that are kept of judged samples."""
+    sizes = [n_judged * (n_judged if kind == "kernel" else width) for width, kind in zip(widths, types, strict=True)]
+    dense = [size for size, kind in zip(sizes, types, strict=True) if kind in ("table", "kernel")]
+    return 8.0 * KEPT_COPIES * sum(dense)
+
+
+def _judging_mib(n_judged: int, widths: Sequence[int], types: Sequence[ViewType]) -> float:
+    """Return the MiB that it takes to judge so many samples."""
+    matrix = n_judged**2
+    graphs = SAMPLE_MATRICES * matrix
+    alone = 0
+    for width, kind in zip(widths, types, strict=True):
+        if kind == "kernel":
+            alone = max(alone, KERNEL_MATRICES * matrix)
+        elif kind == "table":
+            graphs += GRAPH_COPIES * n_judged * width
+            alone = max(alone, COPIES * n_judged * width + COLUMN_MATRICES * min(width, n_judged) ** 2)
+    return (judged_bytes(n_judged, widths, types) + 8.0 * max(graphs, alone)) / 2**20
+
+
 def _groups_beside(own: Sweep, *nulls: Sweep) -> _OwnGroups:
     """Return whether the groups of a view are clearer than those of data without clusters."""
     losses = np.array([null.loss() for null in nulls])
@@ -300,17 +352,19 @@ def _groups_beside(own: Sweep, *nulls: Sweep) -> _OwnGroups:
     return _OwnGroups(own, bool(gaps[clearest] > max(VIEW_GAP, noise)), int(own.counts[clearest]))
 
 
-def settle_n_clusters(estimator: Any, judged: Callable[[], tuple[Views, Sequence[ViewType]]]) -> int:
+def settle_n_clusters(
+    estimator: Any, judged: Callable[[], tuple[Views, Sequence[ViewType]]], room: float = np.inf
+) -> int:
     """Return the number of clusters of an estimator, chosen where it is "auto", and keep it with what speaks for it.
 
     Sets ``n_clusters_``, ``confidence_`` and ``verdict_``; ``judged`` gives the views that the number is read
-    off, and their types.
+    off, and their types. ``room`` MiB may be taken.
     """
     if isinstance(estimator.n_clusters, str):
         views, types = judged()
         seed = int(check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max))
         part = estimator._keeper.part("count")
-        count = part.once(ClusterCount, lambda: Judge(views, types, seed).count(1, None))
+        count = part.once(ClusterCount, lambda: Judge(views, types, seed, room).count(1, None))
         k = count.n_clusters
         estimator.confidence_ = count.confidence
         estimator.verdict_ = verdict(count, views.n_samples)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.graph.structure import JUDGED, settle_n_clusters
+from kernelweave.estimators.graph.structure import judged_within, settle_n_clusters
 from kernelweave.estimators.shared.center_clusterer import CenterClusterer
 from kernelweave.estimators.shared.checkpoints import keep_run
 from kernelweave.estimators.shared.elsewhere import letting_go, store_communication
@@ -16,11 +16,13 @@ from kernelweave.estimators.shared.runs import first_labels, label_starts, run_s
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
     read_kernel_input,
+    room_beside_kernels,
     set_kernel_tags,
     why_without_distances,
 )
 from kernelweave.foundation.array_types import Array, Floats
 from kernelweave.foundation.checkpoints import Keeper
+from kernelweave.foundation.memory import PASSING
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.sklearn_internals import StrOptions, fit_context
 from kernelweave.inputs import Views, check_cluster_count, read_weights
@@ -224,18 +226,20 @@ class KernelKMeans(CenterClusterer):
         )
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_plainly_indefinite(op)
-        settle_n_clusters(self, lambda: (self._judged(op), ["kernel"]))
+        left = max(PASSING * self.memory_limit, room_beside_kernels([kernel], [op], self.memory_limit))
+        settle_n_clusters(self, lambda: (self._judged(op, left), ["kernel"]), left)
         best = best_of(self._runs(op, weights, X, y))
         known = kernel.at_means(op, best.labels, weights, best.totals)
         self._model = CenterModel(*known, best.totals, best.norms)
         self._store_run(best)
         store_communication(self, op)
 
-    def _judged(self, op: KernelOperator) -> Views:
-        """Return the kernel among samples that the number of clusters is read off."""
+    def _judged(self, op: KernelOperator, room: float) -> Views:
+        """Return the kernel among samples that the number of clusters is read off, within ``room`` MiB."""
         rng = streams(self.random_state, 1, "judged samples")[0]
         n = op.n_samples
-        samples = np.sort(rng.choice(n, JUDGED, replace=False)) if n > JUDGED else np.arange(n)
+        count = judged_within(n, [n], ["kernel"], room)
+        samples = np.sort(rng.choice(n, count, replace=False)) if n > count else np.arange(n)
         return Views(("kernel",), (np.asarray(op.block(samples, samples), dtype=np.float64),))
 
     def _runs(self, op: KernelOperator, weights: Floats, X: Array, y: Any) -> Iterator[Descent]:

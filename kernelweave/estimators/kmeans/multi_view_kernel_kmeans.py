@@ -314,9 +314,10 @@ array of shape (n_samples,), default="global_fast"
         check_cluster_count(self.n_clusters, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
         keep_run(self, views, weights)
+        graph = self._graph_start(views)
         fitted = self._fit_kernels(views, weights)
         if views.observed is not None:
-            self._fit_observed(fitted, views, weights, start, X, y)
+            self._fit_observed(fitted, views, weights, start, graph, X, y)
             return
         summed = sum_view_kernels(
             fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=self.memory_limit
@@ -327,7 +328,7 @@ array of shape (n_samples,), default="global_fast"
             lambda chosen, *how: self._by_exponent(op.take(chosen), weights[chosen], start.values, *how),
             weights,
         )
-        best = best_of(self._runs(summed, views, weights, start, p.value, X, y))
+        best = best_of(self._runs(summed, graph, weights, start, p.value, X, y))
         kernels, labels, known = summed.at_means(best.labels, weights, best.totals)
         kernel = WeightedViewKernels(kernels, best.view_weights**p.power)
         self._model = CenterModel(kernel, labels, known, best.totals, best.norms, view_norms=best.view_norms)
@@ -362,9 +363,16 @@ array of shape (n_samples,), default="global_fast"
             warn_if_one_view_decides(self.view_names_, best.view_weights, best.view_scatters)
 
     def _runs(
-        self, summed: SummedKernels, views: Views, weights: Floats, first: StartWeights, p: float, X: Any, y: Any
+        self,
+        summed: SummedKernels,
+        graph: Ints | None,
+        weights: Floats,
+        first: StartWeights,
+        p: float,
+        X: Any,
+        y: Any,
     ) -> Iterator[MultiViewDescent]:
-        """Return one descent per start."""
+        """Return one descent per start; ``graph`` are labels of the start from the graph, None with other starts."""
         options = self._options(first, p)
         room = max(summed.room, PASSING * self.memory_limit)  # a search among few samples is better than none
         op = summed.operator.with_weights(first.values ** (1.0 if np.isinf(p) else p))
@@ -379,7 +387,7 @@ array of shape (n_samples,), default="global_fast"
 
         def first_labels() -> Ints:
             if isinstance(self.init, str):
-                return self._graph_start(views) if self.init == GRAPH else self._search(op, weights, room, X, y)
+                return self._search(op, weights, room, X, y) if graph is None else graph
             return read_labels(self.init, len(weights), self.n_clusters)
 
         labels = self._keeper.part("search").once(np.ndarray, first_labels)
@@ -393,10 +401,20 @@ array of shape (n_samples,), default="global_fast"
         weights = {"p": p, "view_weights": first.values, "learned": first.learned}
         return {"n_clusters": self.n_clusters} | weights | bounds
 
-    def _graph_start(self, views: Views) -> Ints:
-        """Return the clusters of the views' fused neighbour graph."""
-        compared = views_for_graphs(views, self.kernel, self.kernel_params)
-        return graph_labels(*compared, self.n_clusters, self.random_state)
+    def _graph_start(self, views: Views) -> Ints | None:
+        """Return the clusters of the views' fused neighbour graph, None where ``init`` does not ask for them.
+
+        They are found before there are kernels, which may take all of the limit.
+        """
+        asked = self.init if isinstance(self.init, str) else ""
+        if asked != GRAPH and (asked != GRAPH_INSTEAD or views.observed is None):
+            return None
+
+        def labels() -> Ints:
+            compared = views_for_graphs(views, self.kernel, self.kernel_params, self.memory_limit)
+            return graph_labels(*compared, self.n_clusters, self.random_state, self.memory_limit)
+
+        return self._keeper.part("search").once(np.ndarray, labels)
 
     def _search(self, op: MultiViewKernel, weights: Floats, room: float, X: Any, y: Any) -> Ints:
         """Return the labels of global kernel k-means on the weighted sum, or on a subset extended to all samples."""
@@ -499,7 +517,14 @@ array of shape (n_samples,), default="global_fast"
     # --- samples that are absent from some views ----------------------------------------------------------------------
 
     def _fit_observed(
-        self, fitted: FittedViewKernels, views: Views, weights: Floats, start: StartWeights, X: Any, y: Any
+        self,
+        fitted: FittedViewKernels,
+        views: Views,
+        weights: Floats,
+        start: StartWeights,
+        graph: Ints | None,
+        X: Any,
+        y: Any,
     ) -> None:
         """Cluster samples over the views that each is in."""
         kernels = normalized_views(
@@ -512,7 +537,7 @@ array of shape (n_samples,), default="global_fast"
             weights,
         )
         room = max(kernels.room, PASSING * self.memory_limit)  # a search among few samples is better than none
-        best = best_of(self._observed_runs(among, views, weights, start, p, room, X, y))
+        best = best_of(self._observed_runs(among, graph, weights, start, p, room, X, y))
         prices = best.view_weights**p.power / among.totals(weights)
         self._model = ObservedCenters(
             kernels.new_samples, among.observed, best.labels, weights, prices, best.view_norms
@@ -524,7 +549,7 @@ array of shape (n_samples,), default="global_fast"
     def _observed_runs(
         self,
         among: ObservedViews,
-        views: Views,
+        graph: Ints | None,
         weights: Floats,
         first: StartWeights,
         p: Exponent,
@@ -551,8 +576,8 @@ array of shape (n_samples,), default="global_fast"
         def first_labels() -> Ints:
             if not isinstance(self.init, str):
                 return read_labels(self.init, len(weights), self.n_clusters)
-            if self.init in (GRAPH, GRAPH_INSTEAD):
-                return self._graph_start(views)
+            if graph is not None:
+                return graph
             chosen = self._search_samples(weights, min(self.init_size, _stored_samples(SEARCHED * room)))
             near = self._averaged(among, coefficients, chosen, room)
             left = max(room - matrices_mib(1, len(chosen)), PASSING * self.memory_limit)

@@ -253,7 +253,8 @@ class ConvexMixture(MixtureClusterer):
 
     def _read(self, X: Any, *, reset: bool) -> Array:
         if self.divergence != "precomputed":
-            return read_samples(self, X, reset=reset, dense=self.divergence not in ("sqeuclidean", "kernel"))
+            dense = self.divergence not in ("sqeuclidean", "kernel")
+            return read_samples(self, X, reset=reset, keep_float32=True, dense=dense)
         # Infinite divergences are allowed; where they are read, other faults are reported.
         dtypes = [np.float64, np.float32]  # blocks of them become float64
         return validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False, ensure_min_samples=1 + reset)

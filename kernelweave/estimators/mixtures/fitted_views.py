@@ -10,12 +10,13 @@ import numpy as np
 from kernelweave.estimators.shared.single_kernel import is_precomputed
 from kernelweave.foundation.array_types import Bools, Floats, Ints, Matrix
 from kernelweave.foundation.errors import ParameterError, ViewError
-from kernelweave.foundation.memory import room_beside
+from kernelweave.foundation.memory import PASSING, room_beside
 from kernelweave.kernels.divergences import (
     BREGMAN,
     FittedDivergence,
     ObservedPlacement,
     Placement,
+    check_tables,
     fit_divergence,
 )
 from kernelweave.kernels.sharpness import reference_beta
@@ -106,6 +107,7 @@ def fit_view(
     if samples is not None:
         block = block[samples][:, samples] if choices.compares_pairs else block[samples]
         shares = _shares_among(samples, shares, name)
+    check_tables(block, choices.divergence, smoothing, memory_limit)
     fitted = fit_divergence(
         block,
         choices.divergence,
@@ -116,9 +118,10 @@ def fit_view(
         memory_limit=memory_limit / 2,  # similarities come on top of a kernel
         label=name if samples is None else f"{name} (absent samples left out)",
     )
-    beta = beta_scale * _sharpness(choices.beta, fitted, shares, name, (memory_limit - fitted.stored_mib) / 2)
+    left = max(PASSING * memory_limit, room_beside(fitted.table_mib, memory_limit - fitted.stored_mib))
+    beta = beta_scale * _sharpness(choices.beta, fitted, shares, name, left / 2)
     counted = np.flatnonzero(shares > 0)
-    S = similarities(fitted.divergence, beta, counted, room_beside(fitted.table_mib, memory_limit - fitted.stored_mib))
+    S = similarities(fitted.divergence, beta, counted, left)
     excluded = ~np.isfinite(S.offsets)
     if excluded.any():
         sample = counted[int(np.argmax(excluded))]

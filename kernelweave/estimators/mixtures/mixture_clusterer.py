@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -34,6 +35,8 @@ from kernelweave.solvers.mixtures.view_mixture import ViewMixture
 ASSIGNED = 2**17
 # Arrays of the size of the divergences of new samples from components while posteriors are computed.
 ROWS_HELD = 6
+# Copies of the new samples meanwhile: in double precision, moved, and taken for products.
+SAMPLES_HELD = 3
 #: Rules of the parameters both mixtures have.
 MIXTURE_RULES: dict[str, list[Any]] = {
     **rules("max_iter", "memory_limit", "checkpoint", "random_state", "verbose"),
@@ -154,7 +157,7 @@ class MixtureClusterer(Clusterer):
         weights = read_weights(sample_weight, n)
         logs = np.empty(n)
         counts = np.empty(n)
-        for rows in self._row_ranges(n):
+        for rows in self._row_ranges(samples):
             some = _rows_of(samples, rows)
             observed = observed_in(some)
             divergences = model.divergences(some)
@@ -170,10 +173,13 @@ class MixtureClusterer(Clusterer):
     def _n_columns(self, method: str) -> int | None:
         return None if method == "predict" else len(self.exemplar_indices_)
 
-    def _row_ranges(self, n: int) -> Iterator[slice]:
+    def _row_ranges(self, samples: Sequence[Matrix] | Views) -> Iterator[slice]:
         """Yield ranges of new samples whose divergences from all components are within the limit of memory."""
-        arrays = ROWS_HELD * len(self._model.placements)
-        step = rows_within(self.memory_limit / 2, arrays * 8 * max(1, len(self._model.priors)), max(1, n))
+        n = _count(samples)
+        # Components that were moved are dense, and sparse samples become so to meet them.
+        widths = [block.shape[1] for block in samples if self.smoothing > 0 or not sp.issparse(block)]
+        numbers = ROWS_HELD * len(self._model.placements) * max(1, len(self._model.priors)) + SAMPLES_HELD * sum(widths)
+        step = rows_within(self.memory_limit / 2, 8 * numbers, max(1, n))
         for start in range(0, n, step):
             yield slice(start, min(start + step, n))
 
@@ -190,7 +196,7 @@ class MixtureClusterer(Clusterer):
         unrelated = None if observed is None else model.unrelated(observed)
         answers = []
         n_unrelated = 0
-        for rows in self._row_ranges(_count(samples)):
+        for rows in self._row_ranges(samples):
             some = _rows_of(samples, rows)
             logs = model.log_posteriors(model.divergences(some), observed_in(some))
             excluded = ~np.isfinite(logs.max(axis=1))

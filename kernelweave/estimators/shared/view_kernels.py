@@ -27,7 +27,7 @@ from kernelweave.estimators.shared.single_kernel import (
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.config import config_context, get_config
 from kernelweave.foundation.errors import ViewError
-from kernelweave.foundation.memory import PASSING, Copies
+from kernelweave.foundation.memory import PASSING, Copies, room_beside
 from kernelweave.inputs import Views, per_view, read_views
 from kernelweave.kernels.chunked import in_blocks, view_means
 from kernelweave.kernels.device import warn_of_processor
@@ -270,7 +270,23 @@ def _check_kept(
         if gram_matrices and sum(widths) <= views.n_samples:
             products = gram_matrices * 8 * sum(widths) ** 2
             copied.append(Copies("products of features", views.n_samples, 0.0, 0.0, products))
+    if views.observed is not None:
+        copied = _with_present(copied, views, kernels)
     check_kept(copied, memory_limit, approximation, n_components)
+
+
+def _with_present(copied: Sequence[Copies], views: Views, kernels: Sequence[Any]) -> list[Copies]:
+    """Return what is kept where samples are absent: those that are there are copied, for good by kernels that keep them
+    as they are, and view by view by others.
+    """  # noqa: D205
+    sizes = [
+        0.0 if sp.issparse(block) or is_precomputed(own) else float(block.shape[1] * block.itemsize)
+        for block, own in zip(views.blocks, kernels, strict=True)
+    ]
+    pairs = list(zip(copied, sizes, strict=True))
+    kept = [part if part.kept else replace(part, kept=size) for part, size in pairs]
+    passing = max([size for part, size in pairs if part.kept], default=0.0)
+    return [*kept, Copies(copied[0].what, views.n_samples, passing, 0.0)]
 
 
 def known_weights(views: Views, view: int, weights: Floats | None) -> Floats | None:
@@ -351,7 +367,9 @@ def normalized_views(
     samples = tuple(views.present(v) for v in range(len(views)))
     counted = [weights[known] for known in samples]
     operators = fitted.operators(storage, memory_limit / len(views), check_definite=normalize != "degrees")
-    room = fitted.room_beside(operators, memory_limit)
+    # What is kept of the samples counts where they are wide; part of the limit is free for it.
+    kept = sum(kernel.kept_mib for kernel in fitted.kernels)
+    room = room_beside(kept, fitted.room_beside(operators, memory_limit))
     searching = partial(room_for_search, fitted.kernels, operators)
     kernels = fitted.new_samples().of_samples(samples)
     if normalize == "degrees":

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -291,7 +292,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         views = read_kernel_views(self, X, reset=True)
         weights = read_weights(sample_weight, views.n_samples)
         keep_run(self, views, weights)
-        k = settle_n_clusters(self, lambda: views_for_graphs(views, self.kernel, self.kernel_params))
+        compared = partial(views_for_graphs, views, self.kernel, self.kernel_params, self.memory_limit)
+        k = settle_n_clusters(self, compared, self.memory_limit)
         check_cluster_count(k, weights)
         start = start_weights(self.view_weights, self.init_view_weights, views.names)
         if views.observed is not None:
@@ -304,7 +306,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         limit = room_beside(work_mib(views.n_samples, k), self.memory_limit)
         kernels = sum_view_kernels(fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=limit)
         op = kernels.operator
-        work = np.inf if found_by_features(op) else kernels.room_for_search(k, self.memory_limit)
+        work = np.inf if found_by_features(op) else kernels.room_for_search(k, self.memory_limit, n_blocks=1)
         exponent = self._exponent(
             start,
             lambda samples, *how: self._labels_by_exponent(op.take(samples), weights[samples], start.values, *how),

@@ -151,8 +151,8 @@ def without_cells(
             "missing='drop', or pass the view dense."
         )
     if filler is None:
-        filler = CellFiller.fitted(missing, block[present], name)
-    filled = np.array(block, dtype=np.float64)
+        filler = CellFiller.fitted(missing, block[present].astype(np.float64, copy=False), name)
+    filled = np.array(block, dtype=np.float64)  # what fills cells is computed in it
     filled[present] = filler.filled(filled[present], memory_limit)
     return filled, present, filler
 

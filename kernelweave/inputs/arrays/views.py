@@ -39,6 +39,8 @@ from kernelweave.inputs.arrays.samples import FILL_CELLS, raise_if_text
 
 # An odd number with bits all over: keys of several views, each times a power of it, add up to one key.
 KEY_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+# Entries of samples whose keys are computed together: 2 MiB of them.
+KEYED = 2**18
 
 
 @dataclass(frozen=True)
@@ -81,30 +83,35 @@ class Views:
         """Return the samples that a view has."""
         return np.arange(self.n_samples) if self.observed is None else np.flatnonzero(self.observed[:, view])
 
-    def _comparable(self) -> list[Array]:
-        """Return blocks in which equal samples have equal rows: absent ones are told by a column of their own."""
+    def _comparable(self, rows: Any) -> list[Array]:
+        """Return some rows of blocks in which equal samples have equal rows; absent ones have a column of their own."""
         if self.observed is None:
-            return list(self.blocks)
-        blocks: list[Array] = [self.observed.astype(np.float64)]
+            return [take_rows(block, rows) for block in self.blocks]
+        observed = self.observed[rows]
+        blocks: list[Array] = [observed.astype(np.float64)]
         for v, block in enumerate(self.blocks):
-            there = self.observed[:, v]
-            blocks.append(take_rows(block, there) if there.all() else _blanked(block, there))
+            there = observed[:, v]
+            some = take_rows(block, rows)
+            blocks.append(some if there.all() else _blanked(some, there))
         return blocks
+
+    def _row_keys(self) -> Ints:
+        """Return a number of every sample; rows of absent samples are copied, some at a time."""
+        if self.observed is None:
+            return _joint_key(self.blocks)
+        step = max(1, KEYED // max(1, sum(self.widths)))
+        ranges = [slice(lo, lo + step) for lo in range(0, self.n_samples, step)]
+        return np.concatenate([_joint_key(self._comparable(rows)) for rows in ranges])
 
     def copies(self) -> Ints:
         """Return a number for every sample, 0, 1, ... in order of first occurrence, the same for equal samples."""
-        comparable = self._comparable()
-        # Whole numbers are sorted many times faster than rows of numbers.
-        keys: Ints = np.zeros(self.n_samples, dtype=np.uint64)
-        for block in comparable:
-            keys = keys * KEY_FACTOR + _row_key(block)
-        _, number, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+        _, number, sizes = np.unique(self._row_keys(), return_inverse=True, return_counts=True)
         shared = np.flatnonzero(sizes[number] > 1)  # alone in its key: equal to no other
         first = np.arange(self.n_samples)
         if len(shared) == 0:
             return first
-        blocks = [take_rows(block, shared) for block in comparable]
-        _, earliest, place = np.unique(row_digests(blocks), return_index=True, return_inverse=True)
+        digests = row_digests(self._comparable(shared))
+        _, earliest, place = np.unique(digests, return_index=True, return_inverse=True)
         first[shared] = shared[earliest[place]]
         return np.unique(first, return_inverse=True)[1]
 
@@ -123,6 +130,14 @@ def _blanked(block: Array, there: Bools) -> Array:
     blank.data[np.repeat(~there, np.diff(blank.indptr))] = 0.0
     blank.eliminate_zeros()
     return blank
+
+
+def _joint_key(blocks: Sequence[Array]) -> Ints:
+    """Return one number for the rows of blocks side by side: whole numbers are sorted faster than rows of numbers."""
+    keys: Ints = np.zeros(blocks[0].shape[0], dtype=np.uint64)
+    for block in blocks:
+        keys = keys * KEY_FACTOR + _row_key(block)
+    return keys
 
 
 def _row_key(block: Array) -> Ints:
@@ -360,7 +375,6 @@ def _without_holes(
     for v, (name, block, filler) in enumerate(zip(views.names, views.blocks, fillers, strict=True)):
         holes = find_holes(block, None if known is None else known[:, v])
         if holes is not None:
-            block = block.astype(np.float64, copy=False)  # what fills cells is computed in it
             block, observed[:, v], filler = without_cells(name, block, holes, missing[v], filler, memory_limit)
         blocks.append(block)
         kept.append(filler)

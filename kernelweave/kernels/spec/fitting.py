@@ -65,6 +65,11 @@ class FittedKernel(ABC):
         """The share of the nearest neighbours that a graph was made of; NaN for kernels that are none."""
         return np.nan
 
+    @property
+    def kept_mib(self) -> float:
+        """MiB of what is kept of dense samples."""
+        return 0.0
+
     def for_new_samples(self) -> "FittedKernel":
         """Return what ``cross`` needs and a fitted model keeps."""
         return self
@@ -87,6 +92,11 @@ def _dense_mib(prepared: Matrix) -> float:
     return prepared.nbytes / 2**20 if isinstance(prepared, np.ndarray) else 0.0
 
 
+def _room_for_matrix(kept: float, memory_limit: float) -> float:
+    """Return the MiB that a matrix may take beside ``kept`` MiB of samples, of which a share of the limit is free."""
+    return min(memory_limit, (1.0 + PASSING) * memory_limit - (1.0 - PASSING) * kept)
+
+
 def _taken_mib(prepared: Matrix) -> float:
     """Return the MiB of the samples that are copied to compute a tile: those of a piece, on both sides."""
     return 2 * min(PIECE_ENTRIES, prepared.size) * 8 / 2**20 if isinstance(prepared, np.ndarray) else 0.0
@@ -107,17 +117,22 @@ class FormulaKernel(FittedKernel):
     formula: formulas.Formula
     prepared: Matrix
 
+    @property
+    def kept_mib(self) -> float:
+        """MiB of the prepared samples, and of those that the formula keeps."""
+        return _dense_mib(self.prepared) + self.formula.kept_mib
+
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return a stored matrix where it fits, else the blockwise operator."""
         n = self.prepared.shape[0]
-        fits = n**2 * 8 <= memory_limit * 2**20
+        fits = matrices_mib(1, n) <= _room_for_matrix(self.kept_mib, memory_limit)
         computed = storage == "blockwise" or (storage == "auto" and not fits)
         there = place_formula(self.formula, self.prepared, stored=not computed)
         if there is not None:
             return there
         if computed:
             # Half of the limit is for tiles, the rest for what solvers keep besides them; less where samples take more.
-            left = max(PASSING * memory_limit, memory_limit - _dense_mib(self.prepared))
+            left = max(PASSING * memory_limit, memory_limit - self.kept_mib)
             tiling = tiling_within(min(memory_limit / 2, left), _taken_mib(self.prepared))
             return BlockwiseKernel(self.formula, self.prepared, tiling=tiling)
         passing = max(PASSING * memory_limit, memory_limit - n**2 * 8 / 2**20)
@@ -143,10 +158,16 @@ class FeatureMap(FittedKernel):
     #: Whether the operator takes the features as they lie in memory.
     in_place: ClassVar[bool] = False
 
+    @property
+    def kept_mib(self) -> float:
+        """MiB of the features."""
+        return _dense_mib(self.features)
+
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the low-rank operator, or the stored matrix where there are more features than samples."""
         n, d = self.features.shape
-        wide = not sp.issparse(self.features) and d > n and n**2 * 8 <= memory_limit * 2**20
+        fits = matrices_mib(1, n) <= _room_for_matrix(self.kept_mib, memory_limit)
+        wide = not sp.issparse(self.features) and d > n and fits
         if storage == "dense" or (storage == "auto" and wide):
             K = self.features @ self.features.T
             matrix = K.toarray() if sp.issparse(K) else K

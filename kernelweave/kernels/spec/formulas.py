@@ -33,6 +33,8 @@ class Formula(ABC):
     psd: bool | None = None
     #: True where k(x, x) of one sample differs from k(x, y) of two equal ones (white noise).
     fixes_diagonal: bool = False
+    #: MiB of training samples that the formula keeps, beside prepared ones.
+    kept_mib: float = 0.0
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return the samples in the form ``tile`` and ``diag`` take."""
@@ -311,6 +313,7 @@ class SelfTuning(Formula):
         self.memory_limit = memory_limit  # MiB, for new samples too
         self._centre = distances.centre(X, metric)
         self._index = NearestNeighbors(n_neighbors=n_neighbors + 1, metric=metric).fit(distances.moved(X, self._centre))
+        self.kept_mib = 0.0 if sp.issparse(X) else 8.0 * X.size / 2**20
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return [x, s(x)]."""

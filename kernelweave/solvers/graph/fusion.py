@@ -195,7 +195,11 @@ def graph_eigenvectors(
     if n <= SMALL:
         dense = normalized(W, background).toarray()
         if background is not None:
-            dense += scale[:, None] * background.dense() * scale
+            unknown = background.dense()
+            unknown *= scale[:, None]
+            unknown *= scale
+            dense += unknown
+            del unknown
         values, vectors = leading_of(dense, count)
         return Eigenvectors(values, vectors, 0.0)
 

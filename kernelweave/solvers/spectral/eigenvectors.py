@@ -24,7 +24,7 @@ from kernelweave.backends import Backend, BackendArray, get_backend
 from kernelweave.backends.eigenpairs import last_eigenpairs
 from kernelweave.foundation.array_types import Floats
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.foundation.memory import FREE, matrices_mib
+from kernelweave.foundation.memory import FREE, matrices_mib, return_freed_memory
 from kernelweave.foundation.threads import single_threaded_blas
 from kernelweave.kernels.dense import stored
 from kernelweave.kernels.operator import KernelOperator
@@ -60,6 +60,8 @@ RITZ_MATRICES = 5
 # short basis loses what made it converge.
 SHORTEST = 3
 SHORT_KEPT = 2
+# Entries of a basis from which on memory is given back after a search: 16 MiB of them.
+TRIMMED = 2**21
 # Matrices besides those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
 SUMS = 2
 DECOMPOSED = 5
@@ -481,6 +483,9 @@ def leading_vectors(
         if residual <= tol:
             break
         blocks = min(2 * blocks, depth)
+    if depth * width * n >= TRIMMED:
+        del image
+        return_freed_memory()  # or gaps between what is left of a basis would lie beside the next one
     return values[:width], block[:, :width], residual
 
 
