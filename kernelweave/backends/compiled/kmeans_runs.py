@@ -24,7 +24,8 @@ def _product(row: Floats, other: Floats) -> float:
 def spread_out(Phi: Floats, diag: Floats, uniforms: Floats, tie: float, labels: Ints) -> None:
     """Write labels by centres drawn far apart: the first by uniforms[0, 0], each other one the best of a row of draws.
 
-    A draw takes a row with a probability in proportion to its squared distance from the nearest centre.
+    A draw takes a row with a probability in proportion to its squared distance from the nearest centre. Where all rows
+    are centres already, whichever is drawn changes nothing.
     """
     n = Phi.shape[0]
     closest = np.ones(n)
@@ -53,8 +54,6 @@ def spread_out(Phi: Floats, diag: Floats, uniforms: Floats, tie: float, labels: 
                 closest[i] = best[i]
             mass += closest[i]
             cumulated[i] = mass
-        if mass <= 0.0:  # all rows are centres already
-            cumulated[:] = np.arange(1, n + 1)
 
 
 @njit(nogil=True, cache=True)
