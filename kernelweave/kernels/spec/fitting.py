@@ -94,7 +94,8 @@ def _dense_mib(prepared: Matrix) -> float:
 
 def _room_for_matrix(kept: float, memory_limit: float) -> float:
     """Return the MiB that a matrix may take beside ``kept`` MiB of samples, of which a share of the limit is free."""
-    return min(memory_limit, (1.0 + PASSING) * memory_limit - (1.0 - PASSING) * kept)
+    counted = max(0.0, kept - FREE)
+    return min(memory_limit, (1.0 + PASSING) * memory_limit - (1.0 - PASSING) * counted)
 
 
 def _taken_mib(prepared: Matrix) -> float:
