@@ -570,6 +570,23 @@ def test_the_start_from_the_graph_stays_within_the_limit(init):
     np.testing.assert_array_equal(model.labels_, model.set_params(memory_limit=2048).fit(X).labels_)
 
 
+def test_distances_of_the_start_from_the_graph_have_what_the_limit_leaves_beside_rows_lists_and_graphs(monkeypatch):
+    rooms = []
+    real = graph_start.fit_views
+
+    def watch(views, types, n_clusters, search):
+        rooms.append(search.room)
+        return real(views, types, n_clusters, search)
+
+    monkeypatch.setattr(graph_start, "fit_views", watch)
+    views, _ = groups(n=200)
+    for limit in (6, 12):
+        MultiViewKernelKMeans(K, init="graph", memory_limit=limit, max_iter=2, random_state=0).fit(views[:2])
+    few, many = rooms
+    assert 0 < few < 6
+    assert many == pytest.approx(few + 6)
+
+
 def test_a_graph_to_start_from_that_does_not_fit_is_refused_before_the_search():
     views, _ = groups(n=1300)
     X, _ = with_absent(views[:2], rate=0.1)

@@ -216,7 +216,7 @@ def test_of_equal_negative_scatters_a_corner_is_the_minimum(p):
 class Answers:
     """Labels for every exponent that agree between subsets by design: kept for stable ones, drawn anew for others.
 
-    Each stable exponent has clusters of its own, unless ``alike`` says that all have the same.
+    Each stable exponent has clusters of its own, unless all of them are to have the same ones.
     """
 
     def __init__(self, stable, n=60, k=3, alike=False):
@@ -313,7 +313,7 @@ def test_one_subset_does_not_make_exponents_alike_and_neither_do_clusters_that_d
 
 
 def test_clusters_that_differ_from_one_exponent_to_the_next_are_not_alike_because_of_those_between():
-    # Of 420 samples each exponent moves one more: neighbours are alike (0.993), those beyond them are not (0.986).
+    # Of 420 samples each exponent moves one more: neighbours count as one (0.993), those beyond them do not (0.986).
     def labels_of(subset, rng, exponents):
         tried.append(tuple(exponents))
         labels = []
