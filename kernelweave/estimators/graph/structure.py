@@ -313,11 +313,12 @@ def judged_within(n_samples: int, widths: Sequence[int], types: Sequence[ViewTyp
     count = bisect_right(range(1, most), max(FREE, room), key=lambda n: _judging_mib(n, widths, types))
     if count >= LEAST_JUDGED:
         return count
-    needed = _judging_mib(min(most, LEAST_JUDGED), widths, types)
+    least = min(most, LEAST_JUDGED)
+    needed = _judging_mib(least, widths, types)
     raise ParameterError(
-        f"to look for clusters in {min(most, LEAST_JUDGED)} samples takes {needed:,.0f} MiB, more than memory_limit "
-        f"leaves ({room:.3g}). Raise it by {np.ceil(needed - room):g}, or give n_clusters (and check_views=False): "
-        f"{count:,} samples would fit."
+        f"memory_limit leaves {room:.3g} MiB to look for clusters and to check views, and {least} samples take "
+        f"{needed:.3g} MiB; fewer tell too little. Raise memory_limit by {np.ceil(needed - room):g}, or give "
+        f"n_clusters (GraphFusionClustering: and check_views=False). {count:,} samples would fit."
     )
 
 
