@@ -179,6 +179,8 @@ def _warm_up_linear_algebra():
             cho_factor(K + np.eye(len(K)))
             np.linalg.svd(K[:, :50], full_matrices=False)
             np.linalg.qr(K[:, :50])
+            # Of long and wide tables parts are copied into buffers that smaller ones leave untouched.
+            np.ones((6000, 1000)) @ np.ones((1000, 10))
     # Threads of the library have buffers of their own, whatever the data.
     with threadpool_limits(1, user_api="blas"):
         for_ranges(lambda start, stop: K[start:stop] @ K, len(K), width=50, elements=10**9)

@@ -12,6 +12,7 @@ from kernelweave.estimators.graph.structure import Judge
 from kernelweave.inputs import observed_views
 from kernelweave.solvers.graph import fusion
 from kernelweave.solvers.graph.fusion import Overlap, fuse_graphs, graph_eigenvectors, weighted_sum
+from tests.peak_memory import peak_of
 
 N = 120
 GROUPS = np.arange(N) % 3
@@ -65,6 +66,20 @@ def test_an_edge_is_the_mean_over_the_weight_of_the_views_that_have_both_ends(se
             total = sum(weights[v] * graphs[v][i, j] for v in np.flatnonzero(both))
             expected = total * weights.sum() / weights[both].sum() if both.any() else 0.0
             assert W[i, j] == pytest.approx(expected)
+
+
+def test_edges_of_absent_samples_are_divided_some_rows_at_a_time(monkeypatch):
+    graphs, observed = random_graphs(5, n=60)
+    overlap = Overlap.of(observed)
+    whole = weighted_sum(graphs, np.ones(3), overlap).toarray()
+    monkeypatch.setattr(fusion, "ROWS_TOGETHER", 7)
+    np.testing.assert_array_equal(weighted_sum(graphs, np.ones(3), overlap).toarray(), whole)
+    W = sp.random_array((1500, 1500), density=0.3, format="csr", rng=np.random.default_rng(0))
+    observed = mask(0, n=1500)
+    observed[:, 0] = True
+    overlap = Overlap.of(observed)
+    _, peak = peak_of(lambda: overlap.averaged(W, np.ones(3)))
+    assert peak < 0.1 * W.data.nbytes / 2**20
 
 
 @given(seed=st.integers(0, 10_000))

@@ -1,11 +1,13 @@
 """Whether there are clusters, in words; and what single views have to do with them."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
-from kernelweave import KernelKMeans
+from kernelweave import GraphFusionClustering, KernelKMeans
 from kernelweave.estimators.graph import structure
 from kernelweave.estimators.graph.structure import (
     JUDGED,
@@ -355,3 +357,19 @@ def test_looking_for_clusters_stays_within_the_limit(n):
     _, peak = peak_of(lambda: model.fit(X))
     assert peak < 1.15 * 14
     assert model.n_clusters_ == 3
+
+
+def test_wide_views_are_judged_beside_what_the_fit_keeps():
+    X = [np.random.default_rng(v).standard_normal((1500, 400)) for v in range(2)]
+    for block in X:
+        block[np.arange(1500), np.arange(1500) % 3] += 9.0
+    given = sum(block.nbytes for block in X) / 2**20
+    model = GraphFusionClustering(3, memory_limit=24, random_state=0)
+    model.fit([block[:90] for block in X])
+    refusal, peak = peak_of(lambda: model.fit(X))
+    assert peak < 0.15 * given + 1.15 * 24
+    fitting = int(re.search(r"([\d,]+) samples would fit", str(refusal)).group(1).replace(",", ""))
+    some = [block[:fitting] for block in X]
+    accepted, peak = peak_of(lambda: model.fit(some))
+    assert accepted is model
+    assert peak < 0.15 * given * fitting / 1500 + 1.15 * 24

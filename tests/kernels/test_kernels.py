@@ -13,6 +13,7 @@ from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.features import FeatureKernel
 from kernelweave.kernels.graph import GraphKernel
+from kernelweave.kernels.spec import fitting
 from kernelweave.kernels.spec.fitting import KERNELS, approximate_kernel, fit_kernel
 from tests.strategies import samples
 
@@ -620,6 +621,15 @@ def test_nystroem_with_every_sample_reproduces_the_kernel(name):
     new = positive_samples(5, seed=1)
     assert result.cross(new).shape == (5, 20)
     np.testing.assert_allclose(matrix(result.cross(X)), matrix(result.operator()), atol=1e-6)
+
+
+@pytest.mark.parametrize(("limit", "times"), [(1.0, 2), (np.inf, 0)])
+def test_what_features_were_computed_from_is_given_back_where_it_is_a_part_of_the_limit(limit, times, monkeypatch):
+    returned = []
+    monkeypatch.setattr(fitting, "return_freed_memory", lambda: returned.append(True))
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    approximate_kernel(X, "rbf", None, method="nystroem", n_components=60, random_state=0, memory_limit=limit)
+    assert len(returned) == times
 
 
 def test_nystroem_uses_no_more_components_than_samples():

@@ -31,7 +31,7 @@ def test_features_of_an_approximation_are_there_once(method):
     X = table(4000, 5)
     options = {"approximation": method, "n_components": 200, "random_state": 0, "n_init": 1}
     KernelKMeans(3, **options).fit(X[:300])  # compiled before it is measured
-    limit = 7.0  # features take 6.1
+    limit = 7.5  # features take 6.1, and a tenth is left for what they are computed from
     model, peak = peak_of(lambda: KernelKMeans(3, memory_limit=limit, **options).fit(X))
     assert peak <= beside(X, limit)
     assert np.array_equal(model.labels_, KernelKMeans(3, **options).fit(X).labels_)
@@ -50,7 +50,7 @@ def test_features_of_several_views_are_there_once(estimator):
     if estimator is MultiViewKernelKMeans:
         options |= {"init": "k-means++", "n_init": 1}
     estimator(3, **options).fit([block[:500] for block in views])
-    limit = 7.5  # features take 6.1, and the spectral problem adds products of 200 with each other
+    limit = 8.5  # features take 6.1, and the spectral problem adds products of 200 with each other
     model, peak = peak_of(lambda: estimator(3, memory_limit=limit, **options).fit(views))
     assert peak <= beside(np.hstack(views), limit)
     labels, passing = peak_of(lambda: model.predict(views))

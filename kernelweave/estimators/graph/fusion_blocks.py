@@ -130,6 +130,15 @@ def room_for_distances(
     return max(PASSING * memory_limit, memory_limit - beside / 2**20)
 
 
+def kept_bytes(
+    n_samples: int, views: Views, types: Sequence[ViewType], n_clusters: int, n_neighbors: int | None
+) -> float:
+    """Return the bytes of rows and graphs that are there when a fit has its clusters."""
+    m = max(neighborhood_sizes(n_samples, n_clusters, "table", n_neighbors))
+    graphs = float(n_samples) * GRAPHS_HELD * GRAPH_BYTES * m * sum(_lists(views, types))
+    return graphs + row_bytes(n_samples, compared_widths(views, types))
+
+
 def start_bytes(
     n_samples: int, views: Views, types: Sequence[ViewType], n_clusters: int, search: NeighborSearch
 ) -> float:

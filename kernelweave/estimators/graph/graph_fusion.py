@@ -1,6 +1,6 @@
 """The graph fusion estimator, the recommended one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -15,10 +15,10 @@ from kernelweave.estimators.graph.fusion_blocks import (
     check_room,
     check_room_here,
     check_search_in_blocks,
-    compared_widths,
     digests_and_copies,
     fit_views_in_blocks,
     graph_bytes,
+    kept_bytes,
     mib_for_eigenvectors,
     room_for_distances,
     row_bytes,
@@ -37,10 +37,12 @@ from kernelweave.estimators.graph.structure import (
     FEW_SAMPLES,
     FIRST_LIMIT,
     JUDGED,
+    LEAST_JUDGED,
     Judge,
     ViewReport,
     as_asked,
     judged_bytes,
+    judging_mib,
     verdict,
     view_warnings,
 )
@@ -394,19 +396,37 @@ class GraphFusionClustering(EmbeddingClusterer):
         store_communication(self, views.blocks[0])
 
     def _check_rows(self, views: Views, types: Sequence[ViewType]) -> None:
-        """Refuse tables whose rows alone do not fit, before any of the samples are judged."""
+        """Refuse tables whose rows leave no room to judge the fewest samples, before any of them are judged."""
         limit = self.memory_limit
-        if limit is None or row_bytes(views.n_samples, compared_widths(views, types)) <= limit * 2**20:
+        if limit is None or self._judged_last(views.n_samples, views, types) <= limit * 2**20:
             return
-        # So many samples fit whatever the number of clusters.
-        counts = [self.n_clusters] if isinstance(self.n_clusters, Integral) else [2, FIRST_LIMIT]
         search = NeighborSearch(streams(0, 1, "cells")[0], self.n_neighbors, self.neighbor_search)  # type: ignore[arg-type]
+        check_room_here(self._needed(views, types, self._counts(), search), limit, views.n_samples)
+
+    def _needed(
+        self, views: Views, types: Sequence[ViewType], counts: Sequence[int], search: NeighborSearch
+    ) -> Callable[[int], float]:
+        """Return what gives the bytes of a fit of so many samples, as many of them judged as can be."""
 
         def needed(n: int) -> float:
-            judged = judged_bytes(min(n, JUDGED), views.widths, types)
-            return judged + max(bytes_here(n, views, types, int(k), search) for k in counts)
+            judged = judged_bytes(min(n, JUDGED), views.widths, types) if self._is_judged(views) else 0.0
+            fit = judged + max(bytes_here(n, views, types, k, search) for k in counts)
+            return max(fit, self._judged_last(n, views, types))
 
-        check_room_here(needed, limit, views.n_samples)
+        return needed
+
+    def _counts(self) -> list[int]:
+        """Return the number of clusters, or some that need the most memory where it is chosen."""
+        return [int(self.n_clusters)] if isinstance(self.n_clusters, Integral) else [2, FIRST_LIMIT]
+
+    def _kept(self, n: int, views: Views, types: Sequence[ViewType]) -> float:
+        """Return the bytes of rows and graphs of so many samples, which are there when views are judged by clusters."""
+        return max(kept_bytes(n, views, types, k, self.n_neighbors) for k in self._counts())
+
+    def _judged_last(self, n: int, views: Views, types: Sequence[ViewType]) -> float:
+        """Return the bytes that so many samples take at least when views are judged by clusters."""
+        fewest = judging_mib(min(n, LEAST_JUDGED), views.widths, types) if self._is_judged(views) else 0.0
+        return self._kept(n, views, types) + fewest * 2**20
 
     def _graphs(
         self, views: Views, types: Sequence[ViewType], k: int, seed: int, held: float
@@ -431,7 +451,8 @@ class GraphFusionClustering(EmbeddingClusterer):
             fitted, graphs, recalls = fit_views_in_blocks(views, k, search, keep_rows=keep_rows)
         else:
             if self.memory_limit is not None:
-                check_room_here(lambda n: bytes_here(n, views, types, k, search) + held, self.memory_limit, n)
+                if bytes_here(n, views, types, k, search) + held > self.memory_limit * 2**20:
+                    check_room_here(self._needed(views, types, [k], search), self.memory_limit, n)
                 left = self.memory_limit - held / 2**20
                 search = replace(search, room=room_for_distances(views, types, k, search, left))
             fitted, graphs, recalls = fit_views(views, types, k, search)
@@ -457,13 +478,20 @@ class GraphFusionClustering(EmbeddingClusterer):
             )
         return int(numbers.min()), int(numbers.max())
 
+    def _is_judged(self, views: Views) -> bool:
+        """Whether clusters are told from chance, for their number or in single views."""
+        if not isinstance(self.n_clusters, Integral):
+            return True
+        return self.n_clusters > 1 and len(views) > 1 and self.check_views and views.n_samples >= FEW_SAMPLES
+
     def _judge(self, views: Views, types: Sequence[ViewType], seed: int) -> Judge | None:
         """Return what tells clusters from chance, where it is needed."""
-        given = isinstance(self.n_clusters, Integral)
-        checked = len(views) > 1 and self.check_views and views.n_samples >= FEW_SAMPLES
-        if given and (self.n_clusters == 1 or not checked):
+        if not self._is_judged(views):
             return None
-        return Judge(views, types, seed, np.inf if self.memory_limit is None else self.memory_limit)
+        if self.memory_limit is None:
+            return Judge(views, types, seed)
+        kept = 0.0 if in_blocks(views.blocks[0]) else self._kept(views.n_samples, views, types)
+        return Judge(views, types, seed, self.memory_limit - kept / 2**20)
 
     def _count(self, judge: Judge | None) -> ClusterCount | None:
         if isinstance(self.n_clusters, Integral) or judge is None:

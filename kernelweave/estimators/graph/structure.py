@@ -308,13 +308,13 @@ class Judge:
 def judged_within(n_samples: int, widths: Sequence[int], types: Sequence[ViewType], room: float) -> int:
     """Return how many of the samples are judged within ``room`` MiB; an error where they would tell too little."""
     most = min(n_samples, JUDGED)
-    if _judging_mib(most, widths, types) <= max(FREE, room):
+    if judging_mib(most, widths, types) <= max(FREE, room):
         return most
-    count = bisect_right(range(1, most), max(FREE, room), key=lambda n: _judging_mib(n, widths, types))
+    count = bisect_right(range(1, most), max(FREE, room), key=lambda n: judging_mib(n, widths, types))
     if count >= LEAST_JUDGED:
         return count
     least = min(most, LEAST_JUDGED)
-    needed = _judging_mib(least, widths, types)
+    needed = judging_mib(least, widths, types)
     raise ParameterError(
         f"memory_limit leaves {room:.3g} MiB to look for clusters and to check views, and {least} samples take "
         f"{needed:.3g} MiB; fewer tell too little. Raise memory_limit by {np.ceil(needed - room):g}, or give "
@@ -329,7 +329,7 @@ def judged_bytes(n_judged: int, widths: Sequence[int], types: Sequence[ViewType]
     return 8.0 * KEPT_COPIES * sum(dense)
 
 
-def _judging_mib(n_judged: int, widths: Sequence[int], types: Sequence[ViewType]) -> float:
+def judging_mib(n_judged: int, widths: Sequence[int], types: Sequence[ViewType]) -> float:
     """Return the MiB that it takes to judge so many samples."""
     matrix = n_judged**2
     graphs = SAMPLE_MATRICES * matrix

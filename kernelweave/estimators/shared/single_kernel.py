@@ -1,6 +1,7 @@
 """The kernel of one table of samples: how it is read, fitted or approximated, and described to scikit-learn."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import scipy.sparse as sp
 
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, placed_samples
 from kernelweave.foundation.array_types import Array, Floats, Matrix
-from kernelweave.foundation.memory import Copies, check_copies
+from kernelweave.foundation.memory import PASSING, Copies, check_copies
 from kernelweave.inputs import read_samples, takes_missing_cells
 from kernelweave.kernels.chunked import fit_chunked_kernel, in_blocks
 from kernelweave.kernels.operator import KernelOperator
@@ -200,5 +201,6 @@ def check_kept(copied: Sequence[Copies], memory_limit: float, approximation: str
         check_copies(copied, memory_limit, remedy=remedy)
         return
     check_components(max(part.n_samples for part in copied), approximation, n_components, memory_limit)
-    # What features are computed from takes what is free.
+    # What is free, and as much of the limit, goes to what features are computed from and to runs on them.
+    copied = [replace(part, kept=part.kept / (1 - PASSING), beside=part.beside / (1 - PASSING)) for part in copied]
     check_copies(copied, memory_limit, remedy=f"lower n_components, or {remedy}", free=0.0)

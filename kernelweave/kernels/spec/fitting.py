@@ -19,7 +19,14 @@ from sklearn.utils import check_random_state
 from kernelweave.backends.tiling import tiling_within
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.errors import KernelError, ParameterError
-from kernelweave.foundation.memory import FREE, PASSING, check_matrices, matrices_mib, rows_within
+from kernelweave.foundation.memory import (
+    FREE,
+    PASSING,
+    check_matrices,
+    matrices_mib,
+    return_freed_memory,
+    rows_within,
+)
 from kernelweave.kernels.blockwise import PIECE_ENTRIES, BlockwiseKernel
 from kernelweave.kernels.checks import check_kernel_matrix, check_kernel_part
 from kernelweave.kernels.dense import DenseCross, DenseKernel
@@ -729,10 +736,14 @@ def approximate_kernel(
         # The rows that scikit-learn draws: it would keep single precision.
         chosen = check_random_state(random_state).permutation(X.shape[0])[:size]
         transform = _nystroem(_in_double(X[chosen]), str(name), arguments)
+        if matrices_mib(NYSTROEM_MATRICES, size) > PASSING * memory_limit:
+            return_freed_memory()  # features come in the place of what was decomposed
     features = np.empty((X.shape[0], size)) if out is None else out
     step = rows_within(PASSING * memory_limit, MAPPED_HELD * 8 * size, X.shape[0])
     for lo in range(0, X.shape[0], step):
         features[lo : lo + step] = transform(X[lo : lo + step])
+    if step < X.shape[0]:
+        return_freed_memory()  # pieces of features are a part of the limit, and more comes beside all of them
     return _map(transform, features, shared=out is not None)
 
 

@@ -54,6 +54,8 @@ HALVED = 0.5
 MAX_SWEEPS = 50
 # k-means for the rounding is run on at most so many rows: centres are means, which a sample gives well enough.
 ROUNDED_ROWS = 10_000
+# Rows of a graph whose edges are divided together.
+ROWS_TOGETHER = 512
 # Most steps of one run of k-means.
 KMEANS_STEPS = 100
 
@@ -111,11 +113,17 @@ class Overlap:
         return cls(pattern.ravel(), patterns)
 
     def averaged(self, W: sp.csr_array, weights: Floats) -> sp.csr_array:
-        """Return a weighted sum of graphs with every edge divided by the share of the weight that knows both ends."""
+        """Return a weighted sum of graphs with every edge divided by the share of the weight that knows both ends.
+
+        It is overwritten, some rows at a time: the ends of all edges would take more than the graph.
+        """
         shares = (self.patterns * weights) @ self.patterns.T / weights.sum()
-        rows = np.repeat(self.pattern, np.diff(W.indptr))
-        factors = shares[rows, self.pattern[W.indices]]
-        return sp.csr_array((W.data / factors, W.indices, W.indptr), shape=W.shape)
+        for start in range(0, W.shape[0], ROWS_TOGETHER):
+            ends = W.indptr[start : start + ROWS_TOGETHER + 1]
+            edges = slice(ends[0], ends[-1])
+            rows = np.repeat(self.pattern[start : start + ROWS_TOGETHER], np.diff(ends))
+            W.data[edges] /= shares[rows, self.pattern[W.indices[edges]]]
+        return W
 
     def background(self, W: sp.csr_array) -> Background | None:
         """Return the affinity of pairs without a common view, None where there are none; its level is the mean of W."""
