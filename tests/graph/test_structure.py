@@ -349,6 +349,30 @@ def test_fewer_samples_are_judged_where_memory_is_short(widths, types):
     assert judged_within(100, [100], ["kernel"], 1.0) == 100
 
 
+def test_as_many_graphs_are_looked_at_at_a_time_as_matrices_fit(monkeypatch):
+    batches = []
+    real = structure.parallel_map
+
+    def watch(work, tasks, **options):
+        batches.append(len(tasks))
+        return real(work, tasks, **options)
+
+    monkeypatch.setattr(structure, "parallel_map", watch)
+    n = 600  # a decomposition takes 5.5 MiB
+    y = np.arange(n) % 3
+    X = [grouped(seed, y=y) for seed in range(2)]
+    found = []
+    for spare in (0.0, 6.0, np.inf):
+        room = structure.judging_mib(n, [4, 4], ["table", "table"]) + spare
+        judge = Judge(Views(("a", "b"), tuple(X)), ["table", "table"], 0, room)
+        batches.clear()
+        reports = judge.view_reports(y, 3)
+        found.append((max(batches), sum(batches), [(one.follows, one.similarity) for one in reports]))
+    few, more, all_at_once = found
+    assert (few[0], more[0], all_at_once[0]) == (2, 3, all_at_once[1])
+    assert few[1:] == more[1:] == all_at_once[1:]
+
+
 @pytest.mark.parametrize("n", [700, 420])
 def test_looking_for_clusters_stays_within_the_limit(n):
     X = grouped(0, y=np.arange(n) % 3)

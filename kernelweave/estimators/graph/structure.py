@@ -25,7 +25,7 @@ from kernelweave.estimators.graph.fusion_views import (
 )
 from kernelweave.foundation.array_types import Ints, Matrix
 from kernelweave.foundation.errors import ParameterError
-from kernelweave.foundation.memory import FREE
+from kernelweave.foundation.memory import FREE, matrices_mib
 from kernelweave.foundation.random_streams import streams
 from kernelweave.foundation.threads import parallel_map
 from kernelweave.inputs import Views
@@ -61,7 +61,10 @@ GRAPH_COPIES = 4
 COPIES = 4
 KERNEL_MATRICES = 8
 COLUMN_MATRICES = 6
-SAMPLE_MATRICES = 4
+SAMPLE_MATRICES = 4.5
+# Of these, what one graph takes while it is decomposed, and the graphs that are at the same time whatever the room.
+DECOMPOSED = 2
+LEAST_AT_ONCE = 2
 #: The first limit of the number of clusters; it doubles while the clearest number is close to it.
 FIRST_LIMIT = 20
 LAST_LIMIT = 100
@@ -119,6 +122,8 @@ class Judge:
         self._types = list(types)
         self._seed = random_state
         self._cells = drawing
+        spare = room - judging_mib(count, views.widths, types)
+        self._at_once = LEAST_AT_ONCE + int(min(max(0.0, spare) / matrices_mib(DECOMPOSED, count), JUDGED))
         whole = n <= count and not in_blocks(views.blocks[0])
         self.views = views if whole else _part(views, types, self.samples)
         self._overlap = None if self.views.observed is None else Overlap.of(self.views.observed)
@@ -290,7 +295,9 @@ class Judge:
             graph, seeds = task
             return sweep_with(graph, counts, NULL_RUNS, seeds)
 
-        sweeps = parallel_map(look, looks, even_few=True)
+        # As many threads as there are matrices that fit.
+        batches = [looks[start : start + self._at_once] for start in range(0, len(looks), self._at_once)]
+        sweeps = (found for batch in batches for found in parallel_map(look, batch, even_few=True))
         for key in keys:
             self._own[key] = _groups_beside(*(next(sweeps) for _ in range(1 + len(self._nulls))))
 
