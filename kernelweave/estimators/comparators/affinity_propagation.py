@@ -12,7 +12,6 @@ from kernelweave.estimators.shared.fit_warnings import warn_if_empty, warn_if_in
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
-    is_precomputed,
     read_kernel_input,
     set_kernel_tags,
     why_without_distances,
@@ -255,12 +254,11 @@ class AffinityPropagation(CenterClusterer):
             warn_if_empty(np.arange(self.n_clusters) < len(result.indices), self.n_clusters)
 
     def _check_memory(self, n: int) -> None:
-        count = MATRICES - is_precomputed(self.kernel)
         check_matrices(
-            count,
+            MATRICES,
             n,
             self.memory_limit,
-            what=f"The {count} matrices of affinity propagation",
+            what=f"The {MATRICES} matrices of affinity propagation",
             remedy="use KMedoids, which needs none",
         )
 
