@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from kernelweave import GraphFusionClustering, KernelKMeans
-from kernelweave.estimators.graph import structure
+from kernelweave.estimators.graph import graph_fusion, structure
 from kernelweave.estimators.graph.structure import (
     JUDGED,
     LEAST_JUDGED,
@@ -397,3 +397,10 @@ def test_wide_views_are_judged_beside_what_the_fit_keeps():
     accepted, peak = peak_of(lambda: model.fit(some))
     assert accepted is model
     assert peak < 0.15 * given * fitting / 1500 + 1.15 * 24
+
+
+def test_tables_that_leave_no_room_to_judge_views_are_refused_before_any_is_judged(monkeypatch):
+    monkeypatch.setattr(graph_fusion, "Judge", lambda *arguments: pytest.fail("views are judged"))
+    X = [np.random.default_rng(v).standard_normal((1500, 400)) for v in range(2)]
+    with pytest.raises(ParameterError, match=r"memory_limit=24.* samples would fit"):
+        GraphFusionClustering(3, memory_limit=24, random_state=0).fit(X)
