@@ -216,12 +216,12 @@ def test_of_equal_negative_scatters_a_corner_is_the_minimum(p):
 class Answers:
     """Labels for every exponent that agree between subsets by design: kept for stable ones, drawn anew for others.
 
-    Each stable exponent has clusters of its own, unless all of them are to have the same ones.
+    Each stable exponent has clusters of its own, unless ``same`` says that all have the same ones.
     """
 
-    def __init__(self, stable, n=60, k=3, alike=False):
+    def __init__(self, stable, n=60, k=3, same=False):
         self.stable = stable
-        self.truth = {p: (np.arange(n) // (1 if alike else 2**i)) % k for i, p in enumerate(stable)}
+        self.truth = {p: (np.arange(n) // (1 if same else 2**i)) % k for i, p in enumerate(stable)}
         self.subsets = []
         self.tried = []
 
@@ -279,22 +279,22 @@ def test_exponents_that_fall_far_behind_are_not_tried_any_more():
 
 
 def test_exponents_with_the_same_clusters_on_two_subsets_count_as_the_largest_of_them():
-    answers = Answers((1.25, 1.5, 2.0), alike=True)
+    answers = Answers((1.25, 1.5, 2.0), same=True)
     choice = stable_exponent(answers, np.arange(60), rngs(), 3)
     assert choice.p == 2.0
     assert answers.tried == [EXPONENTS, EXPONENTS, EXPONENTS[2:]]  # the others are hopeless after the third
     assert (choice.stabilities[:3] == 1.0).all()
-    answers = Answers(EXPONENTS, alike=True)
+    answers = Answers(EXPONENTS, same=True)
     assert stable_exponent(answers, np.arange(60), rngs(), 3).p == np.inf
     assert answers.tried == [EXPONENTS, EXPONENTS]
 
 
-def test_one_subset_does_not_make_exponents_alike_and_neither_do_clusters_that_differ():
+def test_exponents_do_not_count_as_one_after_one_subset_nor_where_clusters_differ():
     class Apart(Answers):
         """The clusters of two exponents are the same on one subset, and later nearly or not so nearly."""
 
         def __init__(self, moved):
-            super().__init__((3.0, 5.0), n=600, alike=True)
+            super().__init__((3.0, 5.0), n=600, same=True)
             self.moved = moved
 
         def __call__(self, subset, rng, exponents):
@@ -305,14 +305,14 @@ def test_one_subset_does_not_make_exponents_alike_and_neither_do_clusters_that_d
                 labels[place][: self.moved] = (labels[place][: self.moved] + 1) % 3
             return labels
 
-    for moved, alike in ((1, True), (30, False)):
+    for moved, counted_as_one in ((1, True), (30, False)):
         answers = Apart(moved)
         choice = stable_exponent(answers, np.arange(600), rngs(), 3)
-        assert (3.0 not in answers.tried[2]) == alike
-        assert (choice.stabilities[3] == choice.stabilities[4]) == alike
+        assert (3.0 not in answers.tried[2]) == counted_as_one
+        assert (choice.stabilities[3] == choice.stabilities[4]) == counted_as_one
 
 
-def test_clusters_that_differ_from_one_exponent_to_the_next_are_not_alike_because_of_those_between():
+def test_clusters_that_differ_from_one_exponent_to_the_next_do_not_count_as_one_because_of_those_between():
     # Of 420 samples each exponent moves one more: neighbours count as one (0.993), those beyond them do not (0.986).
     def labels_of(subset, rng, exponents):
         tried.append(tuple(exponents))

@@ -29,7 +29,7 @@ START = np.array(
 )
 # One leaf, no key, and a digest of eight bytes.
 PARAMETERS = np.uint64(0x01010008)
-# Which word of a block is mixed in when: a line for each round, of which the first two come again at the end.
+# Which word of a block is mixed in when: a line for each round, from the first again after the last.
 ORDER = np.array(
     [
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
@@ -42,8 +42,6 @@ ORDER = np.array(
         [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
         [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
         [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
-        [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
     ],
     dtype=np.uint8,
 )
@@ -99,7 +97,7 @@ def _mix(hashed: Array, state: Array, block: Array, counted: Any, last: bool) ->
     if last:
         state[14] = ~state[14]
     for turn in range(ROUNDS):
-        order = ORDER[turn]
+        order = ORDER[turn % len(ORDER)]
         _stir(state, 0, 4, 8, 12, block[order[0]], block[order[1]])
         _stir(state, 1, 5, 9, 13, block[order[2]], block[order[3]])
         _stir(state, 2, 6, 10, 14, block[order[4]], block[order[5]])

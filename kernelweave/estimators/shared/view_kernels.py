@@ -276,9 +276,10 @@ def _check_kept(
 
 
 def _with_present(copied: Sequence[Copies], views: Views, kernels: Sequence[Any]) -> list[Copies]:
-    """Return what is kept where samples are absent: those that are there are copied, for good by kernels that keep them
-    as they are, and view by view by others.
-    """  # noqa: D205
+    """Return what is kept where samples are absent: those present are copied, for good or one view after the other.
+
+    Kernels that keep samples as they are keep the copy.
+    """
     sizes = [
         0.0 if sp.issparse(block) or is_precomputed(own) else float(block.shape[1] * block.itemsize)
         for block, own in zip(views.blocks, kernels, strict=True)

@@ -70,7 +70,7 @@ def stable_exponent(
         if here > 0:
             stabilities[tried] = [np.mean(agreements[i]) for i in tried]
         if here == 1:
-            stands_for = _largest_alike(clusterings)
+            stands_for = _largest_of_the_same(clusterings)
             tried = sorted(set(stands_for.tolist()))
         if here + 1 >= FIRST_SUBSETS:
             best = stabilities[tried].max()
@@ -81,15 +81,15 @@ def stable_exponent(
     return ExponentChoice(float(EXPONENTS[chosen]), np.array(EXPONENTS), stabilities[stands_for])
 
 
-def _largest_alike(clusterings: Sequence[dict[int, Ints]]) -> Ints:
+def _largest_of_the_same(clusterings: Sequence[dict[int, Ints]]) -> Ints:
     """Return for every exponent the largest one whose clusters are the same in all of these clusterings."""
     largest = np.arange(len(EXPONENTS))
     for i in reversed(range(len(EXPONENTS))):
         candidates = sorted(set(largest[i + 1 :].tolist()), reverse=True)
-        largest[i] = next((j for j in candidates if _alike(clusterings, i, j)), i)
+        largest[i] = next((j for j in candidates if _same_clusters(clusterings, i, j)), i)
     return largest
 
 
-def _alike(clusterings: Sequence[dict[int, Ints]], i: int, j: int) -> bool:
+def _same_clusters(clusterings: Sequence[dict[int, Ints]], i: int, j: int) -> bool:
     """Whether the clusters of two exponents differ by no more than stabilities that are equal."""
     return all(rand_index(labels[i], labels[j]) >= 1.0 - EQUAL_STABILITIES for labels in clusterings)
