@@ -19,7 +19,7 @@ from kernelweave import (
     load_model,
     save_model,
 )
-from kernelweave.estimators.graph import fusion_blocks
+from kernelweave.estimators.graph import fusion_memory
 from kernelweave.kernels import chunked_neighbors
 from kernelweave.kernels.neighbors import cells_bytes, least_tile_bytes
 from tests.dask_clusters import two_views
@@ -99,7 +99,7 @@ def test_files_and_data_frames_end_with_the_labels_of_one_table(tmp_path):
     mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
     small = clone(model).set_params(memory_limit=3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fusion_blocks, "NEIGHBOR_BYTES", 1)
+        patch.setattr(fusion_memory, "NEIGHBOR_BYTES", 1)
         np.testing.assert_array_equal(small.fit([mapped, zarr.array(B, chunks=(50, 3))]).labels_, expected)
     frames = [dd.from_pandas(pd.DataFrame(table).add_prefix("x"), npartitions=3) for table in (A, B)]
     np.testing.assert_array_equal(clone(model).fit(frames).labels_, expected)
@@ -172,14 +172,14 @@ def test_what_cannot_be_had_is_refused(fault):
 
 
 def test_cells_are_refused_in_blocks_and_other_searches_named(monkeypatch):
-    monkeypatch.setattr(fusion_blocks, "EXACT_LIMIT", 100)
+    monkeypatch.setattr(fusion_memory, "EXACT_LIMIT", 100)
     with pytest.raises(ParameterError, match=r"neighbor_search='auto'(.|\n)*240(.|\n)*'approximate'(.|\n)*'exact'"):
         GraphFusionClustering(K, random_state=0).fit(lazy(A))
 
 
 def test_training_samples_that_do_not_fit_are_not_kept_and_predict_says_so(monkeypatch):
-    monkeypatch.setattr(fusion_blocks, "NEIGHBOR_BYTES", 1)
-    monkeypatch.setattr(fusion_blocks, "EIGEN_NUMBERS", 1)
+    monkeypatch.setattr(fusion_memory, "NEIGHBOR_BYTES", 1)
+    monkeypatch.setattr(fusion_memory, "EIGEN_NUMBERS", 1)
     model = GraphFusionClustering(K, n_init=2, check_views=False, memory_limit=0.03, random_state=0)
     model.fit(lazy(np.hstack([A, A, A])))
     assert len(model.labels_) == N
@@ -192,22 +192,22 @@ def test_training_samples_that_do_not_fit_are_not_kept_and_predict_says_so(monke
     [(2500, 125), (2019, 40), (1999, 39), (549, 10), (81, 9), (80, 8), (0, 0)],  # 101 samples would take 2,020 bytes
 )
 def test_a_refusal_names_the_largest_number_of_samples_that_fits(room, fitting, monkeypatch):
-    monkeypatch.setattr(fusion_blocks, "SMALL", 10)
-    monkeypatch.setattr(fusion_blocks, "EXACT_LIMIT", 100)
+    monkeypatch.setattr(fusion_memory, "SMALL", 10)
+    monkeypatch.setattr(fusion_memory, "EXACT_LIMIT", 100)
 
     def needed(n):
         return n**2 if n <= 10 else 50 * n if n <= 100 else 20 * n
 
     with pytest.raises(ParameterError, match=f"at most {fitting} and predict the others: {fitting} samples would fit"):
-        fusion_blocks.check_room_here(needed, room / 2**20, 1000)
+        fusion_memory.check_room_here(needed, room / 2**20, 1000)
     if fitting:
-        fusion_blocks.check_room_here(needed, room / 2**20, fitting)
+        fusion_memory.check_room_here(needed, room / 2**20, fitting)
 
 
 def test_room_for_cells_is_counted_beyond_the_exact_search(monkeypatch):
-    monkeypatch.setattr(fusion_blocks, "EXACT_LIMIT", 100)
-    exact = fusion_blocks.search_bytes(5000, [30, 10], 15, "exact")
-    assert fusion_blocks.search_bytes(100, [30, 10], 15, "auto") == fusion_blocks.search_bytes(100, [30], 15, "exact")
-    assert fusion_blocks.search_bytes(5000, [30, 10], 15, "auto") == cells_bytes(5000, 30, 15)
+    monkeypatch.setattr(fusion_memory, "EXACT_LIMIT", 100)
+    exact = fusion_memory.search_bytes(5000, [30, 10], 15, "exact")
+    assert fusion_memory.search_bytes(100, [30, 10], 15, "auto") == fusion_memory.search_bytes(100, [30], 15, "exact")
+    assert fusion_memory.search_bytes(5000, [30, 10], 15, "auto") == cells_bytes(5000, 30, 15)
     assert exact == least_tile_bytes(5000) < cells_bytes(5000, 30, 15)
     assert cells_bytes(5000, 30, 80) - cells_bytes(5000, 30, 60) > 20 * 5000 * 4  # rounds keep as many as are wanted

@@ -11,18 +11,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from kernelweave.estimators.graph.fusion_blocks import (
-    bytes_here,
-    check_room,
-    check_room_here,
     check_search_in_blocks,
     digests_and_copies,
     fit_views_in_blocks,
+    types_in_blocks,
+)
+from kernelweave.estimators.graph.fusion_memory import (
+    bytes_here,
+    check_room,
+    check_room_here,
     graph_bytes,
     kept_bytes,
     mib_for_eigenvectors,
     room_for_distances,
     row_bytes,
-    types_in_blocks,
 )
 from kernelweave.estimators.graph.fusion_views import (
     FusionView,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelweave.estimators.graph.fusion_blocks import (
+from kernelweave.estimators.graph.fusion_memory import (
     check_room_here,
     mib_for_eigenvectors,
     room_for_start,
