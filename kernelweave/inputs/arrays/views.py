@@ -419,8 +419,13 @@ def split_columns(table: Array, views: Any, feature_names: Any = None) -> Views:
     _check_names([str(name) for name, _ in items])
     if not items:
         raise ViewError("views is empty; give the columns of at least one view, or None for a single view.")
-    blocks = [table[:, _columns(name, which, table.shape[1], feature_names)] for name, which in items]
+    blocks = [_taken(table, _columns(name, which, table.shape[1], feature_names)) for name, which in items]
     return Views(tuple(str(name) for name, _ in items), tuple(blocks))
+
+
+def _taken(table: Array, columns: Array) -> Array:
+    """Return some columns, laid out by rows as a table of its own: sums over another layout round differently."""
+    return np.take(table, columns, axis=1) if isinstance(table, np.ndarray) else table[:, columns]
 
 
 def _columns(name: Any, which: Any, n_features: int, feature_names: Any) -> Array:
