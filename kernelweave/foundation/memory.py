@@ -33,12 +33,11 @@ class Batches:
 
 @dataclass(frozen=True)
 class Copies:
-    """What is kept of every sample beside a table, in bytes, and what the table itself takes."""
+    """What is kept of every sample beside a table, in bytes."""
 
     what: str
     n_samples: int
     kept: float
-    given: float
     beside: float = 0.0  # bytes that are kept whatever the number of samples
 
 
@@ -80,20 +79,15 @@ def check_matrices(count: float, n_samples: int, memory_limit: float, *, what: s
     )
 
 
-def check_copies(copied: Sequence[Copies], memory_limit: float, *, remedy: str, free: float = PASSING) -> None:
-    """Raise where what a fit keeps of every sample is more than the limit, before any of it is there.
-
-    A share ``free`` of the limit and of the tables comes on top of the limit.
-    """
+def check_copies(copied: Sequence[Copies], memory_limit: float, *, remedy: str) -> None:
+    """Raise where what a fit keeps of every sample is more than the limit, before any of it is there."""
     n_samples = max(part.n_samples for part in copied)
     beside = sum(part.beside for part in copied) / 2**20
     needed = beside + sum(part.n_samples * part.kept for part in copied) / 2**20
-    given = sum(part.n_samples * part.given for part in copied) / 2**20
-    if needed <= max(FREE, memory_limit + free * (memory_limit + given)):
+    if needed <= max(FREE, memory_limit):
         return
-    # What is kept beyond the share of the input that is free grows with the samples.
-    room = max(0.0, max(FREE, (1.0 + free) * memory_limit) - beside)
-    fitting = int(room / (needed - beside - free * given) * n_samples)
+    room = max(0.0, max(FREE, memory_limit) - beside)
+    fitting = int(room / (needed - beside) * n_samples)
     size = f"{needed:,.0f}" if needed >= 100 else f"{needed:.3g}"
     enough = math.ceil(needed) if needed >= 10 else math.ceil(100 * needed) / 100
     what = " and ".join(dict.fromkeys(part.what for part in copied))

@@ -497,6 +497,5 @@ def check_tables(X: Matrix, name: str, smoothing: float, memory_limit: float) ->
         return
     sparse = sp.issparse(X)
     made = _tables_made(name, sparse, X.dtype != np.float64, smoothing) + (not sparse)
-    given = 0 if sparse else X.shape[1] * X.itemsize
-    tables = Copies("tables of the components", X.shape[0], made * 8 * X.shape[1], given)
-    check_copies([tables], memory_limit, remedy="cluster some of the samples and predict the others", free=0.0)
+    tables = Copies("tables of the components", X.shape[0], made * 8 * X.shape[1])
+    check_copies([tables], memory_limit, remedy="cluster some of the samples and predict the others")

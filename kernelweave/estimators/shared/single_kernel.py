@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, placed_samples
 from kernelweave.foundation.array_types import Array, Floats, Matrix
@@ -188,10 +187,9 @@ def copies_of(
         X, kernel, params, centre_features=centre_features, method=approximation, n_components=n_components
     )
     what = "prepared rows" if approximation is None else "features of the approximation"
-    given = 0 if sp.issparse(X) else X.shape[1] * X.itemsize
     # The map of approximation="nystroem" is a matrix of its components.
     beside = 8 * columns**2 if approximation == "nystroem" else 0
-    return Copies(what, X.shape[0], 8 * columns, given, beside)
+    return Copies(what, X.shape[0], 8 * columns, beside)
 
 
 def check_kept(copied: Sequence[Copies], memory_limit: float, approximation: str | None, n_components: int) -> None:
@@ -203,4 +201,4 @@ def check_kept(copied: Sequence[Copies], memory_limit: float, approximation: str
     check_components(max(part.n_samples for part in copied), approximation, n_components, memory_limit)
     # What is free, and as much of the limit, goes to what features are computed from and to runs on them.
     copied = [replace(part, kept=part.kept / (1 - PASSING), beside=part.beside / (1 - PASSING)) for part in copied]
-    check_copies(copied, memory_limit, remedy=f"lower n_components, or {remedy}", free=0.0)
+    check_copies(copied, memory_limit, remedy=f"lower n_components, or {remedy}")

@@ -269,7 +269,7 @@ def _check_kept(
         copied = [replace(part, kept=8 * width) for part, width in zip(copied, widths, strict=True)]
         if gram_matrices and sum(widths) <= views.n_samples:
             products = gram_matrices * 8 * sum(widths) ** 2
-            copied.append(Copies("products of features", views.n_samples, 0.0, 0.0, products))
+            copied.append(Copies("products of features", views.n_samples, 0.0, products))
     if views.observed is not None:
         copied = _with_present(copied, views, kernels)
     check_kept(copied, memory_limit, approximation, n_components)
@@ -287,7 +287,7 @@ def _with_present(copied: Sequence[Copies], views: Views, kernels: Sequence[Any]
     pairs = list(zip(copied, sizes, strict=True))
     kept = [part if part.kept else replace(part, kept=size) for part, size in pairs]
     passing = max([size for part, size in pairs if part.kept], default=0.0)
-    return [*kept, Copies(copied[0].what, views.n_samples, passing, 0.0)]
+    return [*kept, Copies(copied[0].what, views.n_samples, passing)]
 
 
 def known_weights(views: Views, view: int, weights: Floats | None) -> Floats | None:

@@ -25,6 +25,7 @@ from kernelweave.foundation.memory import (
     check_matrices,
     matrices_mib,
     return_freed_memory,
+    room_beside,
     rows_within,
 )
 from kernelweave.kernels.blockwise import PIECE_ENTRIES, BlockwiseKernel
@@ -99,12 +100,6 @@ def _dense_mib(prepared: Matrix) -> float:
     return prepared.nbytes / 2**20 if isinstance(prepared, np.ndarray) else 0.0
 
 
-def _room_for_matrix(kept: float, memory_limit: float) -> float:
-    """Return the MiB that a matrix may take beside ``kept`` MiB of samples, of which a share of the limit is free."""
-    counted = max(0.0, kept - FREE)
-    return min(memory_limit, (1.0 + PASSING) * memory_limit - (1.0 - PASSING) * counted)
-
-
 def _taken_mib(prepared: Matrix) -> float:
     """Return the MiB of the samples that are copied to compute a tile: those of a piece, on both sides."""
     return 2 * min(PIECE_ENTRIES, prepared.size) * 8 / 2**20 if isinstance(prepared, np.ndarray) else 0.0
@@ -133,7 +128,7 @@ class FormulaKernel(FittedKernel):
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return a stored matrix where it fits, else the blockwise operator."""
         n = self.prepared.shape[0]
-        fits = matrices_mib(1, n) <= _room_for_matrix(self.kept_mib, memory_limit)
+        fits = matrices_mib(1, n) <= room_beside(self.kept_mib, memory_limit)
         computed = storage == "blockwise" or (storage == "auto" and not fits)
         there = place_formula(self.formula, self.prepared, stored=not computed)
         if there is not None:
@@ -174,7 +169,7 @@ class FeatureMap(FittedKernel):
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the low-rank operator, or the stored matrix where there are more features than samples."""
         n, d = self.features.shape
-        fits = matrices_mib(1, n) <= _room_for_matrix(self.kept_mib, memory_limit)
+        fits = matrices_mib(1, n) <= room_beside(self.kept_mib, memory_limit)
         wide = not sp.issparse(self.features) and d > n and fits
         if storage == "dense" or (storage == "auto" and wide):
             K = self.features @ self.features.T
