@@ -32,11 +32,13 @@ from kernelweave import (
 from kernelweave.estimators.kmeans import multi_view_kernel_kmeans as kernel_kmeans_estimator
 from kernelweave.estimators.shared import runs, view_weights
 from kernelweave.estimators.shared import view_kernels as shared
+from kernelweave.estimators.spectral import multi_view_spectral as spectral_estimator
 from kernelweave.foundation.random_streams import streams
 from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.weighted_sum import JoinedFeatures
 from kernelweave.solvers.shared.exponent import EXPONENTS, SUBSETS
+from kernelweave.solvers.spectral.multi_view_spectral import multi_view_spectral
 from tests.estimators.discovery import blobs, same
 from tests.reference import multi_view as oracle
 
@@ -613,7 +615,25 @@ def test_an_exponent_is_chosen_that_leaves_noise_out():
     model = MultiViewKernelKMeans(3, p="auto", kernel="linear", n_init=2, **SEEDED).fit(views)
     assert np.isfinite(model.p_)
     assert same_partition(model.labels_, CLEAR_TRUTH)
-    assert model.p_path_["stability"][-1] < model.p_path_["stability"].max() - 0.1
+    assert model.p_path_["stability"][-1] < model.p_path_["stability"].max() - 0.05
+
+
+def test_exponents_are_tried_from_the_eigenvectors_of_equal_weights_where_learning_starts_from_them(monkeypatch):
+    tried = []
+
+    def recorded(*args, p, first=None, **options):
+        tried.append((p, first))
+        return multi_view_spectral(*args, p=p, first=first, **options)
+
+    monkeypatch.setattr(spectral_estimator, "multi_view_spectral", recorded)
+    MultiViewSpectralClustering(3, p="auto", kernel="linear", n_init=2, **SEEDED).fit(VIEWS)
+    assert tried
+    assert all(np.isfinite(p) and first is not None for p, first in tried)  # those of equal weights are known
+    tried.clear()
+    start = [0.9, *[0.1 / (len(VIEWS) - 1)] * (len(VIEWS) - 1)]
+    MultiViewSpectralClustering(3, p="auto", kernel="linear", init_view_weights=start, n_init=2, **SEEDED).fit(VIEWS)
+    assert np.inf in [p for p, _ in tried]
+    assert all(first is None for _, first in tried)
 
 
 @both

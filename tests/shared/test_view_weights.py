@@ -9,7 +9,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from kernelweave.solvers.shared.exponent import (
     EXPONENTS,
-    FIRST_SUBSETS,
     SAMPLES_A_CLUSTER,
     SIZE,
     SUBSETS,
@@ -223,14 +222,22 @@ class Answers:
         self.stable = stable
         self.truth = {p: (np.arange(n) // (1 if same else 2**i)) % k for i, p in enumerate(stable)}
         self.subsets = []
-        self.tried = []
+        self.tried = []  # by subset, in the order of trials
 
-    def __call__(self, subset, rng, exponents):
+    def __call__(self, subset, rng):
         self.subsets.append(subset)
-        self.tried.append(tuple(exponents))
+        self.tried.append([])
         names = rng.permutation(3)  # clusters of two subsets need not have the same numbers
         drawn = {p: rng.integers(3, size=len(subset)) for p in EXPONENTS}
-        return [names[self.truth[p][subset]] if p in self.stable else drawn[p] for p in exponents]
+
+        def trial(exponents):
+            self.tried[-1] += exponents
+            return [self.labels(p, subset, names, drawn) for p in exponents]
+
+        return trial
+
+    def labels(self, p, subset, names, drawn):
+        return names[self.truth[p][subset]] if p in self.stable else drawn[p]
 
 
 def rngs(count=SUBSETS, seed=0):
@@ -274,19 +281,62 @@ def test_exponents_that_fall_far_behind_are_not_tried_any_more():
     answers = Answers((1.5, 5.0))
     choice = stable_exponent(answers, np.arange(60), rngs(), 3)
     assert choice.p == 5.0
-    assert answers.tried == [EXPONENTS] * FIRST_SUBSETS + [(1.5, 5.0)] * (SUBSETS - FIRST_SUBSETS)
+    assert [sorted(tried) for tried in answers.tried] == [list(EXPONENTS), list(EXPONENTS), [1.5, 5.0]]
     assert (choice.stabilities[[0, 2, 3, 5, 6]] < 0.5).all()  # what was seen of them before
+
+
+def test_exponents_that_are_less_stable_by_little_are_tried_to_the_end():
+    class Close(Answers):
+        """All exponents but the largest move some samples in a hundred to another cluster."""
+
+        def labels(self, p, subset, names, drawn):
+            one = names[self.truth[p][subset]].copy()
+            if p != np.inf:
+                moved = drawn[p][: len(one) // 14] + 1
+                one[: len(moved)] = (one[: len(moved)] + moved) % 3
+            return one
+
+    answers = Close(EXPONENTS, n=600)
+    stabilities = stable_exponent(answers, np.arange(600), rngs(), 3).stabilities
+    assert 0.1 < stabilities.max() - stabilities.min() < 0.2
+    assert [sorted(tried) for tried in answers.tried] == [list(EXPONENTS)] * SUBSETS
 
 
 def test_exponents_with_the_same_clusters_on_two_subsets_count_as_the_largest_of_them():
     answers = Answers((1.25, 1.5, 2.0), same=True)
     choice = stable_exponent(answers, np.arange(60), rngs(), 3)
     assert choice.p == 2.0
-    assert answers.tried == [EXPONENTS, EXPONENTS, EXPONENTS[2:]]  # the others are hopeless after the third
+    assert len(answers.tried) == 2  # the others are hopeless after two
     assert (choice.stabilities[:3] == 1.0).all()
+
+
+def test_between_two_exponents_with_the_same_clusters_none_is_tried():
     answers = Answers(EXPONENTS, same=True)
-    assert stable_exponent(answers, np.arange(60), rngs(), 3).p == np.inf
-    assert answers.tried == [EXPONENTS, EXPONENTS]
+    choice = stable_exponent(answers, np.arange(60), rngs(), 3)
+    assert choice.p == np.inf
+    assert answers.tried == [[1.25, np.inf]] * 2
+    assert (choice.stabilities == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("last", "tried"),
+    [
+        (10.0, [[1.25, np.inf, 3.0, 5.0, 10.0], [1.25, 10.0, np.inf], [10.0, np.inf]]),
+        (2.0, [[1.25, np.inf, 3.0, 1.5, 2.0], [1.25, 2.0, 3.0, np.inf], [2.0, np.inf]]),
+    ],
+)
+def test_where_clusters_change_is_looked_for_in_the_middle_and_remembered_on_the_next_subset(last, tried):
+    class Halves(Answers):
+        """Exponents up to the last have the same clusters, larger ones have others."""
+
+        def labels(self, p, subset, names, drawn):
+            return (subset if p <= last else subset // 2) % 3
+
+    answers = Halves(EXPONENTS, n=600)
+    choice = stable_exponent(answers, np.arange(600), rngs(), 3)
+    assert answers.tried == tried
+    assert choice.p == np.inf
+    assert (choice.stabilities == 1.0).all()
 
 
 def test_exponents_do_not_count_as_one_after_one_subset_nor_where_clusters_differ():
@@ -297,36 +347,32 @@ def test_exponents_do_not_count_as_one_after_one_subset_nor_where_clusters_diffe
             super().__init__((3.0, 5.0), n=600, same=True)
             self.moved = moved
 
-        def __call__(self, subset, rng, exponents):
-            labels = super().__call__(subset, rng, exponents)
-            if len(self.subsets) > 1 and 3.0 in exponents:
-                place = exponents.index(3.0)
-                labels[place] = labels[place].copy()
-                labels[place][: self.moved] = (labels[place][: self.moved] + 1) % 3
-            return labels
+        def labels(self, p, subset, names, drawn):
+            one = super().labels(p, subset, names, drawn)
+            if len(self.subsets) > 1 and p == 3.0:
+                one = one.copy()
+                one[: self.moved] = (one[: self.moved] + 1) % 3
+            return one
 
-    for moved, counted_as_one in ((1, True), (30, False)):
+    for moved, counted_as_one in ((1, True), (20, False)):
         answers = Apart(moved)
         choice = stable_exponent(answers, np.arange(600), rngs(), 3)
-        assert (3.0 not in answers.tried[2]) == counted_as_one
+        assert (len(answers.tried) == 2) == counted_as_one  # one that is left alone is chosen
         assert (choice.stabilities[3] == choice.stabilities[4]) == counted_as_one
 
 
 def test_clusters_that_differ_from_one_exponent_to_the_next_do_not_count_as_one_because_of_those_between():
     # Of 420 samples each exponent moves one more: neighbours count as one (0.993), those beyond them do not (0.986).
-    def labels_of(subset, rng, exponents):
-        tried.append(tuple(exponents))
-        labels = []
-        for p in exponents:
+    class Drifting(Answers):
+        def labels(self, p, subset, names, drawn):
             one = subset % 3
             one[: EXPONENTS.index(p)] += 1
-            labels.append(one % 3)
-        return labels
+            return one % 3
 
-    tried = []
-    stable_exponent(labels_of, np.arange(600), rngs(), 3)
-    assert tried[1] == EXPONENTS
-    assert tried[2] == (1.25, 2.0, 5.0, np.inf)
+    answers = Drifting(EXPONENTS, n=600)
+    stable_exponent(answers, np.arange(600), rngs(), 3)
+    assert sorted(answers.tried[0]) == list(EXPONENTS)
+    assert answers.tried[2] == [1.25, 2.0, 5.0, np.inf]
 
 
 @pytest.mark.parametrize("k", [1, 2, 7])

@@ -405,3 +405,31 @@ def test_eigenvectors_are_as_good_as_weights_are_at_rest():
     asked.clear()
     multi_view_spectral(Recorder(), totals(kernels, np.ones(60)), residual=1e-3, **options)
     assert {tol for _, tol in asked} == {1e-3}
+
+
+@pytest.mark.parametrize("p", [1.25, 2.0, 10.0])
+@pytest.mark.parametrize("kind", ["features", "dense"])
+def test_a_rough_run_takes_the_first_eigenvectors_as_given_and_finds_none_at_the_end(kind, p):
+    data, _ = grouped(2, 60)
+    op, kernels = made(kind, data)
+    real = spectrum(op, np.ones(60))
+    equal = np.full(3, 1 / 3)
+    asked = []
+
+    class Recorder:
+        def leading(self, coefficients, count, tol, start=None):
+            asked.append(coefficients)
+            return real.leading(coefficients, count, tol, start)
+
+    options = {"n_vectors": 3, "p": p, "view_weights": equal, "tol": 1e-6, "residual": 1e-9}
+    whole = multi_view_spectral(Recorder(), totals(kernels, np.ones(60)), **options)
+    assert len(asked) == whole.n_iter
+    asked.clear()
+    short = multi_view_spectral(Recorder(), totals(kernels, np.ones(60)), first=real.leading(equal, 3, 1e-9), **options)
+    assert len(asked) == short.n_iter - 1
+    assert short.n_iter == whole.n_iter > 1
+    np.testing.assert_allclose(short.view_weights, whole.view_weights, rtol=1e-6)
+    np.testing.assert_allclose(short.history, whole.history, rtol=1e-9)
+    np.testing.assert_array_equal(short.embedding(), short.pairs.embedding())
+    last = asked[-1] / asked[-1].sum()
+    assert np.abs(last - short.view_weights**p / (short.view_weights**p).sum()).max() < 1e-2

@@ -60,6 +60,7 @@ from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import (
 )
 from kernelweave.solvers.kmeans.starts import extended_labels, start_labels
 from kernelweave.solvers.shared.best_run import best_of
+from kernelweave.solvers.shared.exponent import Trial
 
 SEARCHES = {"global_fast": "fast", "global_exact": "exact", "global_exemplars": "exemplars"}
 DRAWN = ("k-means++", "random", "random_partition")
@@ -325,7 +326,7 @@ array of shape (n_samples,), default="global_fast"
         op = summed.operator
         p = self._exponent(
             start,
-            lambda chosen, *how: self._by_exponent(op.take(chosen), weights[chosen], start.values, *how),
+            lambda chosen, rng: self._trial(op.take(chosen), weights[chosen], start.values, rng),
             weights,
         )
         best = best_of(self._runs(summed, graph, weights, start, p.value, X, y))
@@ -491,28 +492,21 @@ array of shape (n_samples,), default="global_fast"
         each = map if op.backend.one_run_at_a_time else parallel_map
         return each(kept_run(keeper, run, Descent), list(enumerate(rngs)))
 
-    def _exponent(self, start: StartWeights, labels_of: Callable[..., list[Ints]], weights: Floats) -> Exponent:
+    def _exponent(self, start: StartWeights, trial_of: Callable[..., Trial], weights: Floats) -> Exponent:
         """Return the exponent of the view weights."""
         choices = (weights, self.n_clusters, self.random_state)
         part = self._keeper.part("exponent")
-        return part.once(Exponent, lambda: choose_exponent(self.p, start, labels_of, *choices))
+        return part.once(Exponent, lambda: choose_exponent(self.p, start, trial_of, *choices))
 
-    def _by_exponent(
-        self,
-        op: MultiViewKernel,
-        weights: Floats,
-        first: Floats,
-        rng: np.random.Generator,
-        exponents: Sequence[float],
-    ) -> list[Ints]:
-        """Return the labels for exponents that ``p="auto"`` tries, all from one start."""
+    def _trial(self, op: MultiViewKernel, weights: Floats, first: Floats, rng: np.random.Generator) -> Trial:
+        """Return what clusters samples with exponents that ``p="auto"`` tries, all from one start."""
         start = best_of(self._drawn(op.with_weights(first), weights, rng.spawn(DRAWS))).labels
         options: dict[str, Any] = {"view_weights": first, "max_iter": self.max_iter, "max_steps": self.max_iter}
 
         def run(p: float) -> Ints:
             return multi_view_kernel_kmeans(op, start, weights, n_clusters=self.n_clusters, p=p, **options).labels
 
-        return list(parallel_map(run, exponents))
+        return lambda exponents: list(parallel_map(run, exponents))
 
     # --- samples that are absent from some views ----------------------------------------------------------------------
 
@@ -533,7 +527,7 @@ array of shape (n_samples,), default="global_fast"
         among = kernels.among
         p = self._exponent(
             start,
-            lambda chosen, *how: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, *how),
+            lambda chosen, rng: self._observed_trial(among.take(chosen), weights[chosen], start.values, rng),
             weights,
         )
         room = max(kernels.room, PASSING * self.memory_limit)  # a search among few samples is better than none
@@ -596,15 +590,8 @@ array of shape (n_samples,), default="global_fast"
         near = AveragedDistances(among, coefficients, chosen, held)
         return near.stored() if matrices_mib(1, len(chosen)) <= SEARCHED * room else near
 
-    def _observed_by_exponent(
-        self,
-        among: ObservedViews,
-        weights: Floats,
-        first: Floats,
-        rng: np.random.Generator,
-        exponents: Sequence[float],
-    ) -> list[Ints]:
-        """Return the labels for exponents that ``p="auto"`` tries, all from one start."""
+    def _observed_trial(self, among: ObservedViews, weights: Floats, first: Floats, rng: np.random.Generator) -> Trial:
+        """Return what clusters samples with exponents that ``p="auto"`` tries, all from one start."""
         telling = among.telling(weights, self.n_clusters)
         among = among.only(telling)
         first = shares_of(first, telling)
@@ -616,7 +603,7 @@ array of shape (n_samples,), default="global_fast"
             result = masked_multi_view_kernel_kmeans(among, start, weights, n_clusters=self.n_clusters, p=p, **options)
             return result.labels
 
-        return list(parallel_map(run, exponents))
+        return lambda exponents: list(parallel_map(run, exponents))
 
     # --- new samples --------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import streams
 from kernelweave.inputs import read_view_weights
-from kernelweave.solvers.shared.exponent import SUBSETS, stable_exponent
+from kernelweave.solvers.shared.exponent import SUBSETS, Trial, stable_exponent
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ def start_weights(view_weights: Any, init_view_weights: Any, names: Sequence[str
 def choose_exponent(
     p: float | str,
     start: StartWeights,
-    labels_of: Callable[[Ints, np.random.Generator, Sequence[float]], Sequence[Ints]],
+    trial_of: Callable[[Ints, np.random.Generator], Trial],
     sample_weights: Floats,
     n_clusters: int,
     random_state: Any,
 ) -> Exponent:
     """Return p, or the exponent that ``p="auto"`` chooses: the one whose clusters are the most stable.
 
-    ``labels_of`` takes a subset of the samples, a generator and exponents, and returns the labels for each of these.
+    ``trial_of`` takes a subset of the samples and a generator, and returns what clusters it with some exponents.
     """
     if start.uniform:
         return Exponent(np.inf)
@@ -79,7 +79,7 @@ def choose_exponent(
     if len(start.values) == 1:
         return Exponent(np.inf)
     rngs = streams(random_state, SUBSETS, "resampling")
-    choice = stable_exponent(labels_of, np.flatnonzero(sample_weights > 0), rngs, n_clusters)
+    choice = stable_exponent(trial_of, np.flatnonzero(sample_weights > 0), rngs, n_clusters)
     return Exponent(choice.p, {"p": choice.exponents, "stability": choice.stabilities})
 
 

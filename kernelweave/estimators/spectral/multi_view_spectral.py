@@ -1,7 +1,7 @@
 """The multi-view spectral clustering estimator."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -59,6 +59,7 @@ from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import Storage, is_graph_of
 from kernelweave.kernels.weighted_sum import MultiViewKernel
 from kernelweave.solvers.kmeans.kernel_kmeans import kernel_kmeans
+from kernelweave.solvers.shared.exponent import Trial
 from kernelweave.solvers.spectral.eigenvectors import found_by_features, spectrum, work_mib
 from kernelweave.solvers.spectral.masked_multi_view import ObservedSpectrum, masked_multi_view_spectral
 from kernelweave.solvers.spectral.multi_view_spectral import MultiViewSpectrum, multi_view_spectral
@@ -309,7 +310,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         work = np.inf if found_by_features(op) else kernels.room_for_search(k, self.memory_limit, n_blocks=1)
         exponent = self._exponent(
             start,
-            lambda samples, *how: self._labels_by_exponent(op.take(samples), weights[samples], start.values, *how),
+            lambda samples, rng: self._trial(op.take(samples), weights[samples], start.values, rng),
             weights,
         )
         meter = Meter(self, "steps")
@@ -374,36 +375,32 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             return np.full(len(op.coefficients), float(self.n_clusters_))
         return op.view_traces(op.backend.array(weights))
 
-    def _exponent(self, start: StartWeights, labels_of: Callable[..., list[Ints]], weights: Floats) -> Exponent:
+    def _exponent(self, start: StartWeights, trial_of: Callable[..., Trial], weights: Floats) -> Exponent:
         """Return the exponent of the view weights."""
         choices = (weights, self.n_clusters_, self.random_state)
         part = self._keeper.part("exponent")
-        return part.once(Exponent, lambda: choose_exponent(self.p, start, labels_of, *choices))
+        return part.once(Exponent, lambda: choose_exponent(self.p, start, trial_of, *choices))
 
-    def _labels_by_exponent(
-        self,
-        op: MultiViewKernel,
-        weights: Floats,
-        start: Floats,
-        rng: np.random.Generator,
-        exponents: Sequence[float],
-    ) -> list[Ints]:
-        """Return the labels for exponents that ``p="auto"`` tries, all from the eigenvectors of the first weights."""
+    def _trial(self, op: MultiViewKernel, weights: Floats, start: Floats, rng: np.random.Generator) -> Trial:
+        """Return what clusters samples with exponents that ``p="auto"`` tries, all from the first weights."""
         seeds = rng.spawn(min(self.n_init, DRAWS))
         shared = spectrum(op, weights)
         k = self.n_clusters_
-        nearby = shared.leading(start, k, CHOICE_RESIDUAL)
-        labels = kmeans_labels(unit_rows(op.backend.host(nearby.embedding())), weights, k, seeds)
+        first = shared.leading(start, k, CHOICE_RESIDUAL)
+        labels = kmeans_labels(unit_rows(op.backend.host(first.embedding())), weights, k, seeds)
+        equal = bool((start == start[0]).all())
         options: dict[str, Any] = {"n_vectors": k, "max_iter": self.max_iter, "tol": CHOICE_TOL}
-        options |= {"view_weights": start, "nearby": nearby, "residual": CHOICE_RESIDUAL}
+        options |= {"view_weights": start, "first": first if equal else None, "residual": CHOICE_RESIDUAL}
         totals = self._totals(op, weights)
 
         def run(p: float) -> Ints:
+            if equal and np.isinf(p):
+                return labels  # equal weights stay
             relaxed = multi_view_spectral(shared, totals, p=p, **options)
             rows = FeatureKernel(unit_rows(op.backend.host(relaxed.embedding())))
             return kernel_kmeans(rows, labels, weights, n_clusters=k).labels
 
-        return list(parallel_map(run, exponents))
+        return lambda exponents: list(parallel_map(run, exponents))
 
     # --- samples that are absent from some views ----------------------------------------------------------------------
 
@@ -422,7 +419,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         among = kernels.among
         exponent = self._exponent(
             start,
-            lambda chosen, *how: self._observed_by_exponent(among.take(chosen), weights[chosen], start.values, *how),
+            lambda chosen, rng: self._observed_trial(among.take(chosen), weights[chosen], start.values, rng),
             weights,
         )
         meter = Meter(self, "steps")
@@ -478,15 +475,8 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             **options,
         )
 
-    def _observed_by_exponent(
-        self,
-        among: ObservedViews,
-        weights: Floats,
-        first: Floats,
-        rng: np.random.Generator,
-        exponents: Sequence[float],
-    ) -> list[Ints]:
-        """Return the labels for exponents that ``p="auto"`` tries."""
+    def _observed_trial(self, among: ObservedViews, weights: Floats, first: Floats, rng: np.random.Generator) -> Trial:
+        """Return what clusters samples with exponents that ``p="auto"`` tries."""
         seeds = rng.spawn(min(self.n_init, DRAWS))
         telling = among.telling(weights, self.n_clusters_)
         among = among.only(telling)
@@ -496,7 +486,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             relaxed = self._relax_observed(among, weights, p=p, view_weights=start)
             return kmeans_labels(unit_rows(relaxed.embedding()), weights, self.n_clusters_, seeds)
 
-        return list(parallel_map(run, exponents))
+        return lambda exponents: list(parallel_map(run, exponents))
 
     def _cross(self, X: Any) -> KernelOperator:
         """Return the sum of the kernels between samples and the training samples, which pictures draw."""

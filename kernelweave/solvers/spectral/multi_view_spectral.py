@@ -80,15 +80,16 @@ def multi_view_spectral(
     tol: float = 1e-6,
     keeper: Keeper = NOTHING,
     on_step: Callable[[float], object] | None = None,
-    nearby: Eigenpairs | None = None,
+    first: Eigenpairs | None = None,
     residual: float | None = None,
 ) -> MultiViewSpectrum:
     """Alternate from ``view_weights`` until J falls by at most ``tol * J``; ``totals`` are the t_v.
 
     J is taken after the weights have followed the eigenvectors. With ``learned=False`` one decomposition is all;
-    infinite ``p`` stands for equal weights that stay. ``nearby`` are the eigenpairs of other weights to start from,
-    ``residual`` what all eigenvectors are found to, in place of ``ROUGHEST`` to ``ROUGH`` on the way and ``FINE`` at
-    the end.
+    infinite ``p`` stands for equal weights that stay. ``first`` are the eigenpairs of equal weights, where these are
+    ``view_weights``: their coefficients are in proportion for any ``p``. With ``residual`` the run is a rough one: all
+    eigenvectors are found to it, in place of ``ROUGHEST`` to ``ROUGH`` on the way, and those at the end are the last
+    that weights followed from, instead of others to ``FINE``.
     """
     p, view_weights, learned = start_of_weights(p, view_weights, learned)
     begun = begun_at(keeper.known(), view_weights)
@@ -100,10 +101,11 @@ def multi_view_spectral(
     roughest = ROUGHEST if residual is None else residual
     fine = FINE if residual is None else residual
     pairs: Eigenpairs | None = None
-    start: Eigenpairs | StoredBlock | None = nearby if begun.start is None else begun.start
+    start: Eigenpairs | StoredBlock | None = begun.start
     while not converged and len(history) < max_iter:
         wanted = float(np.clip(SHARE_OF_MOVE * move, rough, roughest)) if learned else fine
-        pairs = spectrum.leading(view_weights**p, n_vectors, wanted, start)
+        known = first if start is None else None
+        pairs = spectrum.leading(view_weights**p, n_vectors, wanted, start) if known is None else known
         start = pairs
         scatters = _scatters(totals, pairs.traces)
         if learned:
@@ -117,11 +119,11 @@ def multi_view_spectral(
             converged = True
         elif len(history) > 1:
             fall = history[-2] - history[-1]
-            known = rough * float(view_weights**p @ np.abs(totals))  # less is not known about J on the way
-            converged = fall <= tol * max(abs(history[-1]), known) or move <= algebra.EPS
+            least = rough * float(view_weights**p @ np.abs(totals))  # less is not known about J on the way
+            converged = fall <= tol * max(abs(history[-1]), least) or move <= algebra.EPS
         if learned:
             keeper.keep(state_of, view_weights, history, converged, start, move)
-    if learned:  # eigenvectors of the weights reported
+    if learned and residual is None:  # eigenvectors of the weights reported
         pairs = spectrum.leading(view_weights**p, n_vectors, fine, start)
     assert pairs is not None  # max_iter is at least 1
     return MultiViewSpectrum(

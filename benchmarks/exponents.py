@@ -1,0 +1,158 @@
+"""What p="auto" and learned weights cost beside equal weights, on every set of several views: one line per fit.
+
+``python -m benchmarks.exponents`` takes the sets of ``KERNELWEAVE_DATA`` and synthetic ones, with Gaussian and linear
+kernels; the suite of ``python -m benchmarks`` runs a part of it. Seconds are those of the processor, on one thread, the
+least of a few fits. NMI with the classes says whether a cheap choice is a good one.
+"""
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks._harness import Row
+from benchmarks.quick import blobs
+from kernelweave import MultiViewKernelKMeans, MultiViewSpectralClustering
+from kernelweave.datasets import load_benchmark, standardize
+from kernelweave.metrics import normalized_mutual_info
+
+SUITE = "exponents"
+CLASSES = (MultiViewSpectralClustering, MultiViewKernelKMeans)
+KERNELS = ("rbf", "linear")
+REAL = (
+    "3sources",
+    "bbc4view",
+    "bdgp",
+    "citeseer",
+    "coil20_3view",
+    "cora",
+    "hw2sources",
+    "landuse21",
+    "mfeat",
+    "mnist4",
+    "movies617",
+    "mvkkm_synthetic",
+    "pie10",
+    "proteinfold",
+    "reuters1200",
+    "webkb_203",
+    "webkb_cornell_195",
+    "webkb_course_binary",
+    "webkb_course_tfidf",
+    "wikipedia",
+    "wikipedia_test693",
+)
+#: Samples, clusters and views.
+SYNTHETIC = ((500, 5, 3), (600, 40, 3), (1200, 60, 3), (1500, 4, 8), (2500, 30, 5), (4500, 15, 3))
+QUICK = (("rbf", "wikipedia_test693"), ("linear", "proteinfold"), ("linear", (600, 40, 3)))
+FITS = {"equal": {"view_weights": "uniform"}, "learned": {}, "auto": {"p": "auto"}}
+MOST = {"learned": 2.0, "auto": 4.0}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of three fits, and the exponent chosen."""
+
+    name: str
+    seconds: dict[str, float]
+    nmi: dict[str, float]
+    p: float
+
+    def ratio(self, fit):
+        return self.seconds[fit] / self.seconds["equal"]
+
+    def line(self):
+        ratios = " ".join(f"{fit} {self.ratio(fit):5.2f}" for fit in MOST)
+        marks = "".join(f" {fit} above {most:g}" for fit, most in MOST.items() if self.ratio(fit) > most)
+        nmi = " ".join(f"{fit} {value:.3f}" for fit, value in self.nmi.items())
+        return f"{self.name:62s} equal {self.seconds['equal']:7.3f} s {ratios}  p {self.p:<5g} NMI {nmi}{marks}"
+
+
+def load(data):
+    """Return views, classes and the number of clusters."""
+    if isinstance(data, tuple):
+        n, k, n_views = data
+        return blobs(n, k, n_views), np.random.default_rng(1).integers(k, size=n), k
+    found = load_benchmark(data)
+    views = [standardize(np.asarray(X.toarray() if hasattr(X, "toarray") else X, float)) for X in found.views.values()]
+    return views, found.target, len(np.unique(found.target))
+
+
+def cost(cls, kernel, data, repeats=3):
+    """Return what the three fits take, in turns."""
+    views, y, k = load(data)
+    seconds = dict.fromkeys(FITS, np.inf)
+    models = {}
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+        for _ in range(repeats):
+            for fit, options in FITS.items():
+                models[fit] = cls(k, kernel=kernel, random_state=0, **options)
+                began = time.process_time()
+                models[fit].fit(views)
+                seconds[fit] = min(seconds[fit], time.process_time() - began)
+    nmi = {fit: normalized_mutual_info(y, model.labels_) for fit, model in models.items()}
+    name = f"{cls.__name__} {kernel} {data if isinstance(data, str) else 'blobs'} {len(y)} x {len(views)} k = {k}"
+    return Cost(name, seconds, nmi, models["auto"].p_)
+
+
+def run():
+    rows = []
+    for cls in CLASSES:
+        for kernel, data in QUICK:
+            if isinstance(data, str) and not os.environ.get("KERNELWEAVE_DATA"):
+                continue
+            found = cost(cls, kernel, data)
+            for fit, most in MOST.items():
+                taken = f"{fit} {found.seconds[fit]:.2f} s, equal {found.seconds['equal']:.2f} s"
+                text = f"{found.ratio(fit):.2f} x ({taken})"
+                rows.append(Row(SUITE, f"{found.name}, {fit}", text, f"at most {most:g} x", found.ratio(fit) <= most))
+    return rows
+
+
+def summary(costs):
+    """Return a line per class: medians, largest ratios, how many are above what is promised, mean NMI."""
+    lines = []
+    for cls in CLASSES:
+        own = [c for c in costs if c.name.startswith(f"{cls.__name__} ")]
+        if not own:
+            continue
+        parts = []
+        for fit, most in MOST.items():
+            ratios = np.array([c.ratio(fit) for c in own])
+            above = int((ratios > most).sum())
+            parts.append(f"{fit} median {np.median(ratios):.2f}, at most {ratios.max():.1f}, {above} above {most:g}")
+        means = ", ".join(f"{fit} {np.mean([c.nmi[fit] for c in own]):.4f}" for fit in FITS)
+        lines.append(f"{cls.__name__}, {len(own)} cases: {'; '.join(parts)}; mean NMI {means}")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.exponents", description=__doc__)
+    parser.add_argument("--classes", nargs="+", choices=[cls.__name__ for cls in CLASSES])
+    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=KERNELS)
+    parser.add_argument("--sets", nargs="+", metavar="SET", help="real sets; all, and the synthetic ones, by default")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    sets = [*REAL, *SYNTHETIC] if options.sets is None else options.sets
+    if not os.environ.get("KERNELWEAVE_DATA"):
+        print("The real sets are left out: set KERNELWEAVE_DATA to their folder.", file=sys.stderr)
+        sets = [data for data in sets if not isinstance(data, str)]
+    costs = []
+    for cls in CLASSES:
+        if options.classes is not None and cls.__name__ not in options.classes:
+            continue
+        for kernel in options.kernels:
+            for data in sets:
+                costs.append(cost(cls, kernel, data, options.repeats))
+                print(costs[-1].line(), flush=True)
+    print("\n".join(summary(costs)))
+
+
+if __name__ == "__main__":
+    main()
