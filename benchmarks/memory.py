@@ -181,6 +181,7 @@ def _warm_up_linear_algebra():
             np.linalg.qr(K[:, :50])
             # Of long and wide tables parts are copied into buffers that smaller ones leave untouched.
             np.ones((6000, 1000)) @ np.ones((1000, 10))
+            np.ones((20_000, 500)) @ np.ones((500, 10))
     # Threads of the library have buffers of their own, whatever the data.
     with threadpool_limits(1, user_api="blas"):
         for_ranges(lambda start, stop: K[start:stop] @ K, len(K), width=50, elements=10**9)

@@ -2,15 +2,19 @@
 clusters, graphs of neighbours, absent samples, searches for exemplars, and predictions.
 
 These are fits that exceeded the limit once, found among some 250 (November 2026). Each runs in a fresh process, after a
-small fit of the same kind; what counts is explained in ``memory``.
+small fit of the same kind; what counts is explained in ``memory``. Where a fit is refused, as many samples are fitted
+as the refusal says would fit.
+
+``python -m benchmarks.memory_options`` prints the rows as they come; names of estimators choose among them.
 """
 
+import argparse
 import contextlib
 import gc
-import json
+import re
 import subprocess
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +34,9 @@ EXEMPLARS = {"search": "exemplars"}
 CODE = """
 import sys, json
 from benchmarks.memory_options import measured_here
-result = measured_here(int(sys.argv[1]))
+result = measured_here(*map(int, sys.argv[1:]))
 """
+NAMED = re.compile(r"([\d,]+) (?:samples )?would fit")
 
 
 @dataclass(frozen=True)
@@ -219,9 +224,9 @@ def _mib(X):
     return sum(part.nbytes for part in parts) / 2**20
 
 
-def measured_here(position):
-    """Return inputs, peak and outcome of one case, in this process; MiB above what it held before."""
-    case = CASES[position]
+def measured_here(position, n):
+    """Return inputs, peak and outcome of one case with n samples, in this process; MiB above what it held before."""
+    case = replace(CASES[position], n=n)
     warnings.simplefilter("ignore")
     cls = getattr(kernelweave, case.estimator)
     _warm_up_linear_algebra()
@@ -252,16 +257,38 @@ def measured_here(position):
 
 
 def measured(position):
-    """Return the row of one case; a fit that takes longer than it may is not judged."""
+    """Yield the row of one case and, where it was refused, that of the samples which the refusal names.
+
+    A fit that takes longer than it may is not judged.
+    """
     case = CASES[position]
-    try:
-        found, _ = in_fresh_process(CODE, argv=(json.dumps(position),), timeout=LONGEST)
-    except subprocess.TimeoutExpired:
-        return Row(SUITE, case.title, f"no end within {LONGEST} s", "", None)
-    allowed = (found["inputs"] + case.limit) * (1 + SLACK)
-    text = f"{found['outcome'].split(':')[0]}, peak {found['peak']:.0f} MiB"
-    return Row(SUITE, case.title, text, f"at most {allowed:.0f} MiB", bool(found["peak"] <= allowed))
+    while case is not None:
+        try:
+            found, _ = in_fresh_process(CODE, argv=(str(position), str(case.n)), timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            yield Row(SUITE, case.title, f"no end within {LONGEST} s", "", None)
+            return
+        allowed = (found["inputs"] + case.limit) * (1 + SLACK)
+        text = f"{found['outcome'].split(':')[0]}, peak {found['peak']:.1f} MiB"
+        yield Row(SUITE, case.title, text, f"at most {allowed:.1f} MiB", bool(found["peak"] <= allowed))
+        named = NAMED.search(found["outcome"])
+        fewer = 0 if named is None else int(named.group(1).replace(",", ""))
+        case = replace(case, n=fewer) if 0 < fewer < case.n else None
 
 
 def run():
-    return [measured(position) for position in range(len(CASES))]
+    return [row for position in range(len(CASES)) for row in measured(position)]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory_options", description=__doc__)
+    parser.add_argument("estimators", nargs="*", help="all by default")
+    chosen = parser.parse_args().estimators
+    for position, case in enumerate(CASES):
+        if not chosen or case.estimator in chosen:
+            for row in measured(position):
+                print(f"{row.verdict:6s} {row.result}, {row.promise}: {row.what}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@
 import ctypes
 import math
 import sys
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -62,15 +63,30 @@ def room_beside(work: float, memory_limit: float) -> float:
     return max(0.0, memory_limit - max(0.0, work - max(FREE, PASSING * memory_limit)))
 
 
-def check_matrices(count: float, n_samples: int, memory_limit: float, *, what: str, remedy: str) -> None:
+def check_matrices(
+    count: float,
+    n_samples: int,
+    memory_limit: float,
+    *,
+    what: str,
+    remedy: str,
+    row_bytes: float = 0.0,
+    beside: float = 0.0,
+) -> None:
     """Raise where so many n x n matrices are more than the limit, before any of them is there.
 
-    ``what`` names them, ``remedy`` says what helps beside a larger limit.
+    ``what`` names them, ``remedy`` says what helps beside a larger limit. There are ``row_bytes`` of every sample and
+    ``beside`` bytes whatever the number of samples, too; a share of the limit is free for these.
     """
-    needed = matrices_mib(count, n_samples)
+
+    def taken(n: int) -> float:
+        more = (n * row_bytes + beside) / 2**20
+        return matrices_mib(count, n) + max(0.0, more - max(FREE, PASSING * memory_limit))
+
+    needed = taken(n_samples)
     if needed <= memory_limit:
         return
-    fitting = math.isqrt(int(memory_limit * 2**20 / 8 / count))
+    fitting = bisect_right(range(1, n_samples + 1), memory_limit, key=taken)
     size = f"{needed:,.0f}" if needed >= 100 else f"{needed:.3g}"
     enough = math.ceil(needed) if needed >= 10 else math.ceil(100 * needed) / 100
     raise ParameterError(

@@ -20,6 +20,22 @@ def test_a_refusal_says_what_would_fit():
     assert matrices_mib(3, 512) == 6
 
 
+def test_samples_and_what_is_there_anyway_are_counted_beside_matrices():
+    # Two matrices of 512 samples take 4 MiB, 8 KiB of each sample 4 more; of 10 MiB one is free for these.
+    named = {"what": "They", "remedy": "do without"}
+    check_matrices(2, 512, 10, row_bytes=2**13, **named)
+    check_matrices(2, 512, 10, row_bytes=2**13, beside=3 * 2**20, **named)
+    with pytest.raises(
+        ParameterError, match=r"They of 512 samples take 10\.5 MiB, .* to 11, .*: 490 samples would fit"
+    ):
+        check_matrices(2, 512, 10, row_bytes=2**13, beside=3.5 * 2**20, **named)
+    with pytest.raises(ParameterError, match="514 samples"):
+        check_matrices(2, 514, 7, row_bytes=2**13, **named)
+    check_matrices(2, 511, 7, row_bytes=2**13, **named)
+    with pytest.raises(ParameterError, match=r": 0 samples would fit"):
+        check_matrices(2, 514, 7, row_bytes=2**13, beside=2**23, **named)
+
+
 @pytest.mark.parametrize("limit", [0.01, 1.0, 10.0, 1e3])
 def test_batches_stay_within_the_limit_and_leave_work_for_two_threads(limit):
     batches = batches_within(limit, 8192, most=1000)

@@ -21,13 +21,19 @@ from kernelweave.estimators.shared.view_numbers import view_numbers
 from kernelweave.foundation.array_types import Floats, Matrix
 from kernelweave.foundation.memory import check_matrices, matrices_mib
 from kernelweave.foundation.sklearn_internals import Interval, fit_context
-from kernelweave.inputs import check_cluster_count
-from kernelweave.kernels.operator import KernelOperator
+from kernelweave.inputs import Views, check_cluster_count, per_view
+from kernelweave.kernels.spec.fitting import feature_columns
 from kernelweave.kernels.transforms import CentredKernel
 from kernelweave.solvers.comparators.correlational import has_small_factor, kernel_cca
 
 # Matrices of size n x n that a kernel takes at most, the stored one and its eigenvectors among them; measured.
 MATRICES = 3.5
+# Tables of the size of its features that a kernel of few features takes: these and its directions. And those that pass
+# while the widest one is decomposed: centred features, LAPACK's copy of them, and what it returns.
+FACTORS = 2
+PASSING_FACTORS = 3
+# Matrices of all pairs of these features beside them: LAPACK's room, and the vectors of the other side.
+SQUARES = 5
 
 
 @dataclass(frozen=True)
@@ -184,15 +190,20 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         check_cluster_count(self.n_clusters, ones)
         keep_run(self, views)
         kappas = view_numbers(self.regularization, views.names, "regularization", highest=1.0)
+        self._check_memory(views.n_samples, 0, self._known_widths(views))
         fitted = fit_view_kernels(
             views, self.kernel, self.kernel_params, centre_features=True, weights=ones, memory_limit=self.memory_limit
         )
-        self._check_memory([kernel.operator("blockwise", self.memory_limit) for kernel in fitted.kernels])
+        blockwise = [kernel.operator("blockwise", self.memory_limit) for kernel in fitted.kernels]
+        factors = [op.rank_bound for op in blockwise if has_small_factor(op)]
+        self._check_memory(views.n_samples, len(views) - len(factors), factors)
         operators = fitted.operators("auto", self.memory_limit / len(views))
         centred = [CentredKernel(op) for op in operators]
         scale_factors(operators, ones, views.names)  # refuses a view in which all samples are equal
         n_stored = sum(not has_small_factor(op) for op in centred)
+        widths = [op.rank_bound for op in centred if has_small_factor(op)]
         room = self.memory_limit - matrices_mib(MATRICES * n_stored, len(ones))
+        room -= FACTORS * sum(widths) * len(ones) * 8 / 2**20
         result = kernel_cca(centred, kappas, self.n_components or self.n_clusters, room)
         self.correlations_: Floats = result.correlations
         self.objective_ = float(result.correlations.sum())
@@ -210,16 +221,24 @@ class CorrelationalSpectralClustering(EmbeddingClusterer):
         self._round(extension, np.hstack(projections), X, y)
         return self
 
-    def _check_memory(self, operators: Sequence[KernelOperator]) -> None:
-        """Raise where decompositions of kernels that are not made of few features would not fit."""
-        n = operators[0].n_samples
-        n_stored = sum(not has_small_factor(op) for op in operators)
+    def _known_widths(self, views: Views) -> list[int]:
+        """Return the numbers of features, where they are fewer than samples and the names of kernels tell them."""
+        specs = per_view(self.kernel, views.names, "kernel")
+        params = per_view(self.kernel_params, views.names, "kernel_params")
+        triples = zip(views.blocks, specs, params, strict=True)
+        widths = [feature_columns(block.shape, spec, own, None, 0) for block, spec, own in triples]
+        return [width for width in widths if width is not None and width < views.n_samples]
+
+    def _check_memory(self, n_samples: int, n_stored: int, widths: Sequence[int]) -> None:
+        """Raise where decompositions would not fit: of stored kernels, and of tables of so many features."""
         check_matrices(
             MATRICES * n_stored,
-            n,
+            n_samples,
             self.memory_limit,
-            what=f"The decompositions of {n_stored} kernels",
+            what=f"The decompositions of {n_stored + len(widths)} kernels",
             remedy="cluster some of the samples and predict the others, or use linear kernels of few columns",
+            row_bytes=8 * (FACTORS * sum(widths) + PASSING_FACTORS * max(widths, default=0)),
+            beside=8 * SQUARES * max(widths, default=0) ** 2,
         )
 
     def _set_input_tags(self, tags: Any) -> None:

@@ -20,7 +20,7 @@ from kernelweave.estimators.shared.scores import (
     distinct_codebook,
     refuse_iterators,
 )
-from kernelweave.estimators.shared.single_kernel import is_precomputed
+from kernelweave.estimators.shared.single_kernel import copies_of, is_precomputed
 from kernelweave.estimators.shared.view_kernels import (
     FittedViewKernels,
     fit_view_kernels,
@@ -368,7 +368,7 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
 
     def _train(self, views: Views, indices: Ints, gammas: Floats) -> _Training:
         """Solve the coupled problem on the samples trained on."""
-        self._check_memory(views.names, len(indices), views.n_samples)
+        self._check_memory(views, len(indices))
         specs = per_view(self.kernel, views.names, "kernel")
         pairs = zip(views.blocks, specs, strict=True)
         blocks = tuple(training_rows(block, spec, indices) for block, spec in pairs)
@@ -409,12 +409,13 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
         )
         return _Training(solution, kernels, scores)
 
-    def _check_memory(self, names: Sequence[str], n_samples: int, n_all: int) -> None:
+    def _check_memory(self, views: Views, n_samples: int) -> None:
         """Refuse kernels that do not fit: as they are, centred, and their eigenvectors."""
-        n_views = len(names)
-        given = map(is_precomputed, per_view(self.kernel, names, "kernel"))
-        # What is trained on of a given matrix is copied, unless it is all of it.
-        stored = n_views if n_samples < n_all else n_views - sum(given)
+        n_views = len(views)
+        specs = per_view(self.kernel, views.names, "kernel")
+        # What is trained on of a given matrix or table is copied, unless it is all of it.
+        some = n_samples < views.n_samples
+        stored = n_views if some else n_views - sum(map(is_precomputed, specs))
         beside = 2 * n_views + DECOMPOSED if n_views > 1 else 0
         check_matrices(
             stored + beside,
@@ -422,7 +423,19 @@ class MultiViewKernelSpectralClustering(ScoreClusterer):
             self.memory_limit,
             what=f"{n_views} kernels and their eigenvectors",
             remedy="set n_train_samples",
+            row_bytes=self._row_bytes(views, some=some),
         )
+
+    def _row_bytes(self, views: Views, *, some: bool) -> float:
+        """Return what is kept of every sample trained on; where these are ``some`` of all, they are copied before."""
+        specs = per_view(self.kernel, views.names, "kernel")
+        params = per_view(self.kernel_params, views.names, "kernel_params")
+        total = 0.0
+        for block, spec, own_params in zip(views.blocks, specs, params, strict=True):
+            if isinstance(block, np.ndarray) and not is_precomputed(spec):
+                total += copies_of(block, spec, own_params, centre_features=False).kept
+                total += block.shape[1] * block.itemsize if some else 0.0
+        return total
 
 
 def _view_labels(training: _Training, books: Sequence[Codebook]) -> Ints:

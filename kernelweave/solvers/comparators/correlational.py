@@ -51,17 +51,15 @@ def kernel_cca(
     """
     spectra = [principal_directions(op) for op in kernels]
     roots = []
-    for (values, _), kappa in zip(spectra, kappas.tolist(), strict=True):
+    for (values, Q), kappa in zip(spectra, kappas.tolist(), strict=True):
         shares = values / values.sum() if len(values) else values
         roots.append(np.sqrt(shares / ((1.0 - kappa) * shares + kappa)))
-    bases = [Q * root for (_, Q), root in zip(spectra, roots, strict=True)]
+        Q *= roots[-1]  # B, in place of a copy
+    bases = [B for _, B in spectra]
     correlations, coefficients = (
         _coupled(bases, n_components, room) if len(bases) > 1 else _alone(roots[0], n_components)
     )
-    alphas = tuple(
-        Q @ ((root / values)[:, None] * weights)
-        for (values, Q), root, weights in zip(spectra, roots, coefficients, strict=True)
-    )
+    alphas = tuple(B @ (weights / values[:, None]) for (values, B), weights in zip(spectra, coefficients, strict=True))
     if len(correlations) == 0:  # all samples are equal
         return Projections(tuple(np.zeros((op.n_samples, 1)) for op in kernels), np.zeros(1))
     return Projections(alphas, correlations)

@@ -472,21 +472,21 @@ def leading_vectors(
         block = backend.start_block(n, width)
     image = product(block)
     blocks = depth if first_depth is None else first_depth
-    for _ in range(restarts):
+    for left in reversed(range(restarts)):
         Q, Z = _krylov_basis(backend, product, block, image, width, blocks)
         values, U, residual = ritz(backend, Q, Z, kept * width, count)
-        # A basis that is left behind would stay beside the next one.
-        block = backend.combine(Q, U)
+        ended = residual <= tol or left == 0
+        block = backend.combine(Q, U[:, :width] if ended else U)
+        # A basis that is left behind would stay beside the next one, or beside what comes after the search.
         del Q
-        image = backend.combine(Z, U)
+        image = None if ended else backend.combine(Z, U)
         del Z
-        if residual <= tol:
+        if ended:
             break
         blocks = min(2 * blocks, depth)
     if depth * width * n >= TRIMMED:
-        del image
         return_freed_memory()  # or gaps between what is left of a basis would lie beside the next one
-    return values[:width], block[:, :width], residual
+    return values[:width], block, residual
 
 
 def _krylov_basis(
