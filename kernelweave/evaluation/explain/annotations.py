@@ -284,7 +284,7 @@ def _association(name: str, column: Any, rows: Ints, codes: Ints, k: int, coded:
     """Return how a column is associated with the clusters, or why there is no test."""
     held = read_column(name, column)
     if held.kind == "date":
-        dates = _of_samples(held.values, rows, np.datetime64("NaT"))
+        dates = _of_samples(held.values, rows, np.datetime64("NaT", "us"))
         if np.isnat(dates).all():
             return "no values"
         earliest = dates[~np.isnat(dates)].min()
