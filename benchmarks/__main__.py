@@ -19,6 +19,7 @@ SUITES = (
     "convex_mixture",
     "multi_view",
     "quick",
+    "exponents",
     "ratio_mkc",
     "kernel_spectral",
     "comparators",
