@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from kernelweave.backends import BACKENDS, Assignment, Backend, get_backend, host, tiling
 from kernelweave.backends.compiled import row_loops
@@ -708,6 +708,22 @@ def test_the_block_to_start_from_is_the_same_for_any_number_of_threads_of_linear
         with threadpool_limits(allowed):
             blocks.append(get_backend().start_block(60_000, 24))
     np.testing.assert_array_equal(*blocks)
+
+
+def test_a_short_block_to_start_from_is_made_by_one_thread_of_linear_algebra(monkeypatch):
+    # Where threads of QR add up in another order depends on the processor.
+    threads = []
+    decompose = np.linalg.qr
+
+    def recorded(block):
+        threads.extend(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+        return decompose(block)
+
+    monkeypatch.setattr(np.linalg, "qr", recorded)
+    with threadpool_limits(2):
+        get_backend().start_block(40, 3)
+    assert threads
+    assert set(threads) == {1}
 
 
 @laws
