@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from kernelweave import KernelSpectralClustering, MultiViewSpectralClustering, NgSpectralClustering
 from kernelweave.estimators.shared.scores import TrainedKernel
+from kernelweave.estimators.shared.single_kernel import room_for_search
 from kernelweave.estimators.spectral.training_samples import training_samples
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.kernels.dense import DenseKernel
@@ -149,3 +150,19 @@ def test_a_fused_graph_shortens_its_search():
     assert peak <= 1.15 * work
     assert short.residual <= max(usual.residual, EIGEN_TOLERANCE)
     np.testing.assert_allclose(short.values, usual.values, atol=1e-6)
+
+
+def test_what_is_kept_of_wide_samples_leaves_a_search_less_room():
+    rooms = []
+    for width in (4, 1000):
+        kernel = fit_kernel(groups(400, width), "rbf")
+        rooms.append(room_for_search([kernel], [kernel.operator("blockwise", 8)], 3, 8))
+    kept = 400 * 1002 * 8 / 2**20  # columns, and two numbers of every sample
+    assert rooms == [8.0, pytest.approx(8.0 - (kept - 1.0), abs=0.02)]  # a MiB is free
+
+
+def test_a_search_returns_one_block_however_many_it_went_on_from():
+    for kept in (1, 2):
+        _, block, _ = leading_vectors(decaying(400), 400, 3, 1e-9, kept=kept, depth=4)
+        assert block.shape == (400, 7)
+        assert block.base is None or block.base.size == block.size

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, placed_samples
 from kernelweave.foundation.array_types import Array, Floats, Matrix
-from kernelweave.foundation.memory import PASSING, Copies, check_copies
+from kernelweave.foundation.memory import PASSING, Copies, check_copies, room_beside
 from kernelweave.inputs import read_samples, takes_missing_cells
 from kernelweave.kernels.chunked import fit_chunked_kernel, in_blocks
 from kernelweave.kernels.operator import KernelOperator
@@ -101,6 +101,8 @@ def room_for_search(
     held = _stored_mib(kernels, operators) + sum(GRAPH_COPIES * _sparse_mib(graph) for graph in graphs)
     n = max(op.n_samples for op in operators)
     held += n_blocks * n * n_vectors * 8 / 2**20
+    # Wide samples leave less; part of the limit is free for narrow ones.
+    held += memory_limit - room_beside(sum(kernel.kept_mib for kernel in kernels), memory_limit)
     if not all(decomposed_whole(op, MATRICES + len(operators), memory_limit - held) for op in operators):
         check_search(n, n_vectors, memory_limit, held)
     return memory_limit - held
