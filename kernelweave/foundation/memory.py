@@ -91,7 +91,7 @@ def check_matrices(
     enough = math.ceil(needed) if needed >= 10 else math.ceil(100 * needed) / 100
     raise ParameterError(
         f"{what} of {n_samples:,} samples take {size} MiB, more than memory_limit={memory_limit:g}. Raise it to "
-        f"{enough:g}, or {remedy}: {fitting:,} samples would fit."
+        f"{enough:g}, or {remedy}{f': {fitting:,} samples would fit' if fitting else ''}."
     )
 
 
