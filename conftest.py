@@ -7,6 +7,7 @@ import gc
 import os
 from importlib.util import find_spec
 
+import joblib
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -46,6 +47,12 @@ def pytest_xdist_make_scheduler(config, log):
             return "clusters" if file in CLUSTERS else file
 
     return ByFile(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Return a worker more than there are cores: some tests wait, for a browser, a cluster or a command to end."""
+    return joblib.cpu_count() + 1
 
 
 @pytest.hookimpl(wrapper=True)

@@ -169,3 +169,13 @@ def single_threaded_blas() -> Iterator[None]:
         return
     with _controller(len(sys.modules)).limit(limits=1, user_api="blas"):
         yield
+
+
+@contextmanager
+def single_threaded_libraries() -> Iterator[None]:
+    """Keep BLAS and OpenMP to one thread, for functions of other libraries that add up in another order on more.
+
+    ``threadpool_limits(1)`` does the same, but looks for the libraries each time, which takes milliseconds.
+    """
+    with _controller(len(sys.modules)).limit(limits=1):
+        yield

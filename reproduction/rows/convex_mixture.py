@@ -230,13 +230,13 @@ def csc_text_row(restarts: int, seed: int, *, data: str) -> dict[str, float]:
 def csc_entropies(views: Blocks, target: "Ints", n_clusters: int, kappa: float, seed: int) -> list[float]:
     """Return the entropy of k-means on the projections of each view, the best of ``KMEANS_STARTS`` by its error."""
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
 
+    from kernelweave.foundation.threads import single_threaded_libraries
     from kernelweave.metrics import average_entropy
 
     projections = np.split(_correlated(views, n_clusters, kappa, seed).embedding_, len(views), axis=1)
     kmeans = KMeans(n_clusters, init="random", n_init=KMEANS_STARTS, random_state=seed)
-    with threadpool_limits(1):  # few samples: threads only wait for each other
+    with single_threaded_libraries():  # few samples: threads only wait for each other
         return [average_entropy(target, kmeans.fit_predict(projection)) for projection in projections]
 
 
@@ -258,11 +258,10 @@ def _correlations(views: Blocks, n_clusters: int, kappa: float, seed: int) -> "F
 
 
 def _correlated(views: Blocks, n_clusters: int, kappa: float, seed: int) -> Any:
-    from threadpoolctl import threadpool_limits
-
     from kernelweave import CorrelationalSpectralClustering
+    from kernelweave.foundation.threads import single_threaded_libraries
 
-    with threadpool_limits(1):
+    with single_threaded_libraries():
         return CorrelationalSpectralClustering(n_clusters, regularization=kappa, n_init=1, random_state=seed).fit(views)
 
 

@@ -239,16 +239,16 @@ def mvcmm_claims_row(restarts: int, seed: int, *, digits: str, tol: float = EARL
 def csc_run(digits: str, seed: int) -> dict[str, float]:
     """Cluster four digits by k-means on correlated projections; kept, since the row and the claims share it."""
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
 
     from kernelweave import CorrelationalSpectralClustering
+    from kernelweave.foundation.threads import single_threaded_libraries
     from kernelweave.metrics import normalized_mutual_info
 
     data = digits_views(digits)
     k = data.n_clusters
     kappa = chosen_kappa(data.views, data.n_clusters, seed)
     kmeans = KMeans(k, init="random", n_init=KMEANS_STARTS, random_state=seed)
-    with threadpool_limits(1):  # few samples: threads only wait for each other
+    with single_threaded_libraries():  # few samples: threads only wait for each other
         model = CorrelationalSpectralClustering(k, regularization=kappa, n_init=1, random_state=seed).fit(data.views)
         projections = [*np.split(model.embedding_, len(data.views), axis=1), model.embedding_]
         *each, together = (normalized_mutual_info(data.target, kmeans.fit_predict(block)) for block in projections)

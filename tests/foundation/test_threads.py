@@ -478,6 +478,25 @@ def test_blas_is_kept_to_one_thread_and_gets_its_threads_back():
     assert blas_threads() == before
 
 
+def test_blas_and_openmp_are_kept_to_one_thread_and_get_their_threads_back():
+    code = """
+from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_info
+from kernelweave.foundation.threads import single_threaded_libraries
+def threads():
+    return {(each["user_api"], each["filepath"]): each["num_threads"] for each in threadpool_info()}
+before = threads()
+assert {api for api, _ in before} == {"blas", "openmp"}, before
+assert max(before.values()) == 2, before
+with single_threaded_libraries():
+    assert set(threads().values()) == {1}, threads()
+assert threads() == before, (before, threads())
+"""
+    threads = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    ended = subprocess.run([sys.executable, "-c", code], check=False, timeout=60, env=os.environ | threads)
+    assert ended.returncode == 0
+
+
 N, K_CLUSTERS = 2100, 5  # wider than one tile of a blockwise kernel
 
 

@@ -22,7 +22,6 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
-from threadpoolctl import threadpool_limits
 
 from kernelweave.evaluation.describe.distances import distances_as_given, scaled, squared_distances
 from kernelweave.evaluation.describe.views import View
@@ -30,6 +29,7 @@ from kernelweave.evaluation.explain import GraphExplanation
 from kernelweave.evaluation.principal import scaling_components
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.random_streams import RandomState, streams
+from kernelweave.foundation.threads import single_threaded_libraries
 from kernelweave.partitions.silhouettes import silhouettes_from_distances
 
 Level = Literal["clear", "overlapping", "faint", "none"]
@@ -159,7 +159,7 @@ def _cut(squares: Sequence[Floats], n_clusters: int) -> Ints | None:
     if not joint.any():
         return None
     points = scaling_components(joint, n)[0]
-    with threadpool_limits(1):  # sums in the same order on any machine
+    with single_threaded_libraries():  # sums in the same order on any machine
         return np.asarray(KMeans(n_clusters, n_init=2, random_state=0).fit(points).labels_)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
-from threadpoolctl import threadpool_limits
 
 from kernelweave.evaluation.describe.clustering import Clustering
 from kernelweave.evaluation.describe.distances import mean_of_views, scaled, squares_by_view
@@ -17,6 +16,7 @@ from kernelweave.evaluation.metrics import adjusted_rand_index, clustering_accur
 from kernelweave.evaluation.principal import scaling_components
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.foundation.threads import single_threaded_libraries
 
 # Samples named among the doubtful.
 DOUBTFUL = 10
@@ -85,7 +85,7 @@ def _nmi_with_kmeans(view: View, squares: Floats, rows: Ints, labels: Ints, rand
     k = len(np.unique(labels))
     block = view.block[rows] if view.kind == "features" else scaling_components(squares, k)[0]
     block = _short_indices(block) if sp.issparse(block) else block
-    with warnings.catch_warnings(), threadpool_limits(1):  # sums in the same order on any machine
+    with warnings.catch_warnings(), single_threaded_libraries():  # sums in the same order on any machine
         warnings.simplefilter("ignore")  # of fewer distinct samples than clusters
         alone = KMeans(k, n_init=4, random_state=random_state).fit(block).labels_
     return normalized_mutual_info(labels, alone)
