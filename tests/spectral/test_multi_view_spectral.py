@@ -399,7 +399,7 @@ def test_eigenvectors_are_as_good_as_weights_are_at_rest():
     moves = [np.abs(new - old).max() for old, new in pairwise(weights)]
     assert tols[0] == module.ROUGHEST
     assert tols[-1] == module.FINE
-    limits = np.clip(0.01 * np.array(moves), module.ROUGH, module.ROUGHEST)
+    limits = np.clip(module.SHARE_OF_MOVE * np.array(moves), module.ROUGH, module.ROUGHEST)
     np.testing.assert_allclose(tols[1:-1], limits[:-1])
     assert min(limits) == module.ROUGH
     asked.clear()

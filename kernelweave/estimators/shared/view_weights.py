@@ -10,7 +10,7 @@ from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.random_streams import streams
 from kernelweave.inputs import read_view_weights
-from kernelweave.solvers.shared.exponent import SUBSETS, Trial, stable_exponent
+from kernelweave.solvers.shared.exponent import SUBSETS_OF_FEW, Trial, stable_exponent
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def choose_exponent(
         )
     if len(start.values) == 1:
         return Exponent(np.inf)
-    rngs = streams(random_state, SUBSETS, "resampling")
+    rngs = streams(random_state, SUBSETS_OF_FEW, "resampling")
     choice = stable_exponent(trial_of, np.flatnonzero(sample_weights > 0), rngs, n_clusters)
     return Exponent(choice.p, {"p": choice.exponents, "stability": choice.stabilities})
 

@@ -4,35 +4,39 @@ Rule        for every exponent, cluster subsets of the samples and compare the c
             (adjusted Rand index, mean over all pairs). Of the exponents within ``EQUAL_STABILITIES`` of the most stable
             one the largest is taken: it discards least. p = 1 is not tried: a single view is stable whether it tells
             the clusters apart or not
-Cost        at most ``SUBSETS`` subsets of at most ``SIZE`` samples, or ``SAMPLES_A_CLUSTER`` for each cluster, of
-            ``SIZE / SHARE`` drawn beforehand where there are more. Weights go from equal ones to a corner as the
-            exponent falls, so where two exponents have the same clusters, those between them are taken to have them,
-            too, and are not tried. After two subsets, exponents whose clusters are the same on both count as one, the
-            largest of them, those that are ``HOPELESS`` are given up, and one that is left alone is chosen. So the work
-            does not grow with the data: it is at most 21 descents on subsets, and 4 where all exponents agree
+Cost        at most one descent for each exponent on each of two subsets: half of the samples, but at most ``SIZE``, or
+            ``SAMPLES_A_CLUSTER`` for each cluster where that is more. Fewer than ``FEW`` samples have three subsets, of
+            more than half. Weights go from equal ones to a corner as the exponent falls, so where the least and the
+            largest exponent have the same clusters, no other is tried
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
 from kernelweave.foundation.array_types import Floats, Ints
 from kernelweave.solvers.shared.rand_index import rand_index
 
-#: Exponents tried; infinity stands for equal weights.
-EXPONENTS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, np.inf)
-# Subsets drawn, their share of the samples, and the most samples of one. With five subsets the choice takes twice as
-# long and was no better on the multi-view sets of the benchmarks; with two it was worse.
-SUBSETS = 3
-SHARE = 0.7
+#: Exponents tried; infinity stands for equal weights. Seven of them from 1.25 took twice as long and chose worse on the
+#: multi-view sets of the benchmarks: neighbours differ by less than two subsets can tell.
+EXPONENTS = (1.5, 3.0, np.inf)
+# Subsets drawn, their share of the samples, and the most samples of one.
+SUBSETS = 2
+SHARE = 0.5
 SIZE = 500
 SAMPLES_A_CLUSTER = 8
-# An exponent so much less stable than the best on two subsets is not tried any more.
-HOPELESS = 0.2
-# Stabilities closer than this are equal.
-EQUAL_STABILITIES = 0.01
+# Two subsets of half of so few samples would have too few in common: the share grows as they become fewer, up to the
+# largest, and there is a subset more.
+FEW = 200
+SUBSETS_OF_FEW = 3
+LARGEST_SHARE = 0.7
+# Stabilities closer than this are equal: so far the difference between two exponents varies from draw to draw of the
+# subsets (standard deviation 0.047, the mean over 62 cases of benchmarks/RESULTS.md).
+EQUAL_STABILITIES = 0.05
+# Clusters of one subset whose adjusted Rand index is at least this are the same.
+SAME_CLUSTERS = 0.99
 
 
 @dataclass(frozen=True)
@@ -54,82 +58,43 @@ def stable_exponent(
     rngs: Sequence[np.random.Generator],
     n_clusters: int,
 ) -> ExponentChoice:
-    """Choose among ``EXPONENTS``; ``trial_of`` takes a subset of the samples and returns what clusters it."""
-    most = max(SIZE, SAMPLES_A_CLUSTER * n_clusters)
-    pool = int(most / SHARE)
+    """Choose among ``EXPONENTS``; ``trial_of`` takes a subset of the samples and returns what clusters it.
+
+    There are ``SUBSETS_OF_FEW`` generators, one for each subset that may be drawn.
+    """
+    subsets = _drawn(samples, rngs, n_clusters)
+    clusterings = [_clusterings(trial_of(subset, rng)) for subset, rng in zip(subsets, rngs, strict=False)]
+    agreements = []
+    for one, other in combinations(range(len(subsets)), 2):
+        _, here, there = np.intersect1d(subsets[one], subsets[other], assume_unique=True, return_indices=True)
+        pairs = zip(clusterings[one], clusterings[other], strict=True)
+        agreements.append([rand_index(labels[here], others[there]) for labels, others in pairs])
+    stabilities = np.mean(agreements, axis=0)
+    stable = np.flatnonzero(stabilities >= stabilities.max() - EQUAL_STABILITIES)
+    return ExponentChoice(float(EXPONENTS[stable[-1]]), np.array(EXPONENTS), stabilities)
+
+
+def _drawn(samples: Ints, rngs: Sequence[np.random.Generator], n_clusters: int) -> list[Ints]:
+    """Return subsets of the samples, each in order, one from each of the first generators."""
+    pool = int(max(SIZE, SAMPLES_A_CLUSTER * n_clusters) / SHARE)
     if len(samples) > pool:  # subsets of more samples than this would have too few in common
         samples = np.sort(rngs[0].choice(samples, pool, replace=False))
-    size = max(int(np.ceil(SHARE * len(samples))), min(n_clusters, len(samples)))
-    subsets = [np.sort(rng.choice(samples, size, replace=False)) for rng in rngs]
-    tried = list(range(len(EXPONENTS)))
-    stands_for = np.arange(len(EXPONENTS))
-    stabilities = np.ones(len(EXPONENTS))
-    clusterings: list[dict[int, Ints]] = []
-    agreements: list[list[float]] = [[] for _ in EXPONENTS]
-    ends = [0, len(EXPONENTS) - 1]
-    for here, (subset, rng) in enumerate(zip(subsets, rngs, strict=True)):
-        trial = trial_of(subset, rng)
-        # Those left after two subsets have different clusters.
-        clusterings.append(_from_ends(trial, ends) if here < 2 else _tried(trial, tried))
-        for there in range(here):
-            _, one, other = np.intersect1d(subset, subsets[there], assume_unique=True, return_indices=True)
-            for i in tried:
-                agreements[i].append(rand_index(clusterings[here][i][one], clusterings[there][i][other]))
-        if here == 0:
-            ends = _ends(clusterings[0])
-            continue
-        stabilities[tried] = [np.mean(agreements[i]) for i in tried]
-        if here == 1:
-            stands_for = _largest_of_the_same(clusterings)
-            tried = sorted(set(stands_for.tolist()))
-        best = stabilities[tried].max()
-        tried = [i for i in tried if stabilities[i] >= best - HOPELESS]
-        if len(tried) == 1:
-            break
-    chosen = max(i for i in tried if stabilities[i] >= stabilities[tried].max() - EQUAL_STABILITIES)
-    return ExponentChoice(float(EXPONENTS[chosen]), np.array(EXPONENTS), stabilities[stands_for])
+    n = len(samples)
+    size = max(SHARE * n, min(LARGEST_SHARE * n, SHARE * FEW), min(n_clusters, n))
+    count = SUBSETS if n >= FEW else SUBSETS_OF_FEW
+    return [np.sort(rng.choice(samples, int(np.ceil(size)), replace=False)) for rng in rngs[:count]]
 
 
-def _tried(trial: Trial, places: Sequence[int]) -> dict[int, Ints]:
-    """Return the labels of a subset for the exponents at these places."""
-    return dict(zip(places, trial([EXPONENTS[i] for i in places]), strict=True))
-
-
-def _from_ends(trial: Trial, ends: Sequence[int]) -> dict[int, Ints]:
+def _clusterings(trial: Trial) -> list[Ints]:
     """Return the labels of a subset for all exponents; between two with the same clusters none is tried."""
     known: dict[int, Ints] = {}
-    wanted = list(ends)
+    wanted = [0, len(EXPONENTS) - 1]
     while wanted:
-        known |= _tried(trial, wanted)
+        known |= zip(wanted, trial([EXPONENTS[i] for i in wanted]), strict=True)
         wanted = []
         for lo, hi in pairwise(sorted(known)):
-            if hi - lo > 1 and _same(known[lo], known[hi]):
+            if hi - lo > 1 and rand_index(known[lo], known[hi]) >= SAME_CLUSTERS:
                 known |= dict.fromkeys(range(lo + 1, hi), known[hi])
             elif hi - lo > 1:
                 wanted.append((lo + hi) // 2)
-    return known
-
-
-def _ends(labels: dict[int, Ints]) -> list[int]:
-    """Return the first and the last exponent, and those on both sides of where clusters change."""
-    changes = [i for i in range(len(labels) - 1) if not _same(labels[i], labels[i + 1])]
-    return sorted({0, len(labels) - 1, *changes, *(i + 1 for i in changes)})
-
-
-def _largest_of_the_same(clusterings: Sequence[dict[int, Ints]]) -> Ints:
-    """Return for every exponent the largest one whose clusters are the same in all of these clusterings."""
-    largest = np.arange(len(EXPONENTS))
-    for i in reversed(range(len(EXPONENTS))):
-        candidates = sorted(set(largest[i + 1 :].tolist()), reverse=True)
-        largest[i] = next((j for j in candidates if _same_clusters(clusterings, i, j)), i)
-    return largest
-
-
-def _same_clusters(clusterings: Sequence[dict[int, Ints]], i: int, j: int) -> bool:
-    """Whether the clusters of two exponents differ by no more than stabilities that are equal."""
-    return all(_same(labels[i], labels[j]) for labels in clusterings)
-
-
-def _same(one: Ints, other: Ints) -> bool:
-    """Whether clusters differ by no more than stabilities that are equal."""
-    return rand_index(one, other) >= 1.0 - EQUAL_STABILITIES
+    return [known[i] for i in range(len(EXPONENTS))]

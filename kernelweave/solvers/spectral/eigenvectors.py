@@ -49,7 +49,7 @@ FEATURES_A_VECTOR = DEPTH
 # Blocks of the basis in which nearby vectors are searched before the search starts again, and those of it that are kept
 # for the next weights.
 NEARBY_BLOCKS = 5
-KEPT_BLOCKS = 3
+KEPT_BLOCKS = 2
 # Arrays of the size of a whole basis that are alive at the end of a restart.
 WORK_BLOCKS = 6
 # Blocks beside a basis and its image while a product is taken, and matrices of the size of the basis that find its best

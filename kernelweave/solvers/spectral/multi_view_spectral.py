@@ -27,9 +27,9 @@ from kernelweave.solvers.spectral.eigenvectors import Eigenpairs, Spectrum, Stor
 # Relative residual of eigenvectors on the way, at first and at last, and at the end. The sum of the traces is right to
 # its square, but the trace of a view, which its weight follows, only to its size. So it is a share of how far weights
 # moved last; good vectors cost little once weights hardly move.
-ROUGHEST = 1e-4
+ROUGHEST = 1e-3
 ROUGH = 1e-5
-SHARE_OF_MOVE = 0.01
+SHARE_OF_MOVE = 0.03
 FINE = 1e-6
 
 
