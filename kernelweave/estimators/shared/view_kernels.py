@@ -21,6 +21,7 @@ from kernelweave.estimators.shared.single_kernel import (
     copies_of,
     fit_or_approximate,
     is_precomputed,
+    kernels_beside_search,
     room_beside_kernels,
     room_for_search,
 )
@@ -99,6 +100,10 @@ class ViewKernels:
         share = memory_limit / len(self.kernels)
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.kept_here(share)) for kernel in self.kernels))
 
+    def after_fit(self) -> "ViewKernels":
+        """Return the kernels as a model keeps them, with what a fit had no room for."""
+        return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.after_fit()) for kernel in self.kernels))
+
     def of_samples(self, samples: Sequence[Ints]) -> "ViewKernels":
         """Return kernels of views that have these training samples; rows of precomputed ones are about all samples."""
         pairs = zip(self.kernels, samples, strict=True)
@@ -144,6 +149,19 @@ class FittedViewKernels:
             for name, op in zip(self.names, operators, strict=True):
                 warn_if_indefinite(op, f" of view {name!r}")
         return operators
+
+    def beside_search(
+        self, blocks: Sequence[Matrix], storage: Storage, memory_limit: float, n_vectors: int, search_limit: float
+    ) -> "FittedViewKernels":
+        """Return the kernels as a search for eigenvectors takes them, where none of them would be stored.
+
+        ``memory_limit`` is that of the kernels of all views, and ``search_limit`` that of the search beside them.
+        """
+        share = memory_limit / len(self.kernels)
+        if storage == "dense" or any(kernel.is_stored_within(share) for kernel in self.kernels):
+            return self
+        kernels = kernels_beside_search(self.kernels, blocks, n_vectors, search_limit)
+        return replace(self, kernels=tuple(kernels))
 
     def room_beside(self, operators: Sequence[KernelOperator], memory_limit: float) -> float:
         """Return the MiB left within a limit after these kernels among the training samples."""
