@@ -26,6 +26,9 @@ from kernelweave.solvers.spectral.eigenvectors import DEPTH, check_search, decom
 
 # A graph of neighbours is kept for new samples and divided by degrees, and sums of such graphs are further ones.
 GRAPH_COPIES = 4
+# By how much the edges of a sample change at most where there are fewer samples, as a share: where neighbours are less
+# often mutual, there are more edges.
+EDGES_VARY = 0.02
 # Matrices at most, besides one of each view, where a small kernel is decomposed instead of searched.
 MATRICES = 7
 
@@ -98,15 +101,15 @@ def room_for_search(
     """
     if not all(op.backend.direct_limit for op in operators):
         return np.inf
-    graphs = [graph for op in operators if (graph := op.sparse_matrix()) is not None]
-    held = _stored_mib(kernels, operators) + sum(GRAPH_COPIES * _sparse_mib(graph) for graph in graphs)
+    graphs = sum(GRAPH_COPIES * _sparse_mib(graph) for op in operators if (graph := op.sparse_matrix()) is not None)
+    held = _stored_mib(kernels, operators) + graphs
     n = max(op.n_samples for op in operators)
     held += n_blocks * n * n_vectors * 8 / 2**20
     held += max(op.tiles_mib for op in operators)
     # Wide samples leave less; part of the limit is free for narrow ones.
     held += memory_limit - room_beside(sum(kernel.kept_mib for kernel in kernels), memory_limit)
     if not all(decomposed_whole(op, MATRICES + len(operators), memory_limit - held) for op in operators):
-        check_search(n, n_vectors, memory_limit, held)
+        check_search(n, n_vectors, memory_limit, held, uncertain=EDGES_VARY * graphs)
     return memory_limit - held
 
 

@@ -164,17 +164,18 @@ def _wide_search(room: float, n: int, count: int, spare: int) -> Search | None:
     return Search(depth, kept, RESTARTS * (DEPTH - 1) // (depth - kept), extra)
 
 
-def check_search(n: int, count: int, memory_limit: float, held: float = 0.0) -> None:
+def check_search(n: int, count: int, memory_limit: float, held: float = 0.0, uncertain: float = 0.0) -> None:
     """Raise where even the shortest basis of ``count`` eigenvectors is more than a limit leaves, before a search.
 
-    ``held`` MiB are taken already, in proportion to the samples or more.
+    ``held`` MiB are taken already, in proportion to the samples or more; ``uncertain`` MiB is how much that may be off,
+    where a number of samples is named that would fit.
     """
     searching = search_mib(n, count, SHORTEST)
     needed = searching + held
     if needed <= max(memory_limit, FREE):
         return
     fixed = RITZ_MATRICES * min(SHORTEST * (count + GUARD), n) ** 2 * 8 / 2**20  # whatever the number of samples
-    fitting = max(0, int(n * (memory_limit - fixed) / (needed - fixed)))
+    fitting = max(0, int(n * (memory_limit - fixed) / (needed + uncertain - fixed)))
     raise ParameterError(
         f"the search for {count} eigenvectors of {n:,} samples takes {needed:,.0f} MiB, more than "
         f"memory_limit={memory_limit:g}. Raise it to {np.ceil(needed):g}, ask for fewer clusters, or fit on a part of "
@@ -510,6 +511,7 @@ def leading_vectors(
         block = backend.start_block(n, width)
     image = product(block)
     blocks = depth if first_depth is None else first_depth
+    large = depth * width * n >= TRIMMED
     for left in reversed(range(restarts)):
         Q, Z = _krylov_basis(backend, product, block, image, width, blocks)
         values, U, residual = ritz(backend, Q, Z, kept * width, count)
@@ -521,8 +523,10 @@ def leading_vectors(
         del Z
         if ended:
             break
+        if depth < DEPTH and large:
+            return_freed_memory()  # gaps that restarts leave add up, and there is no room beside a short basis
         blocks = min(2 * blocks, depth)
-    if depth * width * n >= TRIMMED:
+    if large:
         return_freed_memory()  # or gaps between what is left of a basis would lie beside the next one
     return values[:width], block, residual
 
@@ -572,7 +576,9 @@ def ritz_pairs(
     U = U[:, ::-1][:, :kept]
     few = U[:, :count]
     missing = backend.combine(Z, few)
-    missing -= backend.combine(Q, few) * values[:count]
+    found = backend.combine(Q, few)
+    found *= values[:count]
+    missing -= found
     errors = backend.column_norms(missing)
     size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return values, U, np.asarray(errors / size)
