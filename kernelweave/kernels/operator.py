@@ -49,6 +49,10 @@ class KernelOperator(ABC):
     held_entries: int = GAIN_ENTRIES
     #: Eigenvalues smaller than this share of the largest are rounding.
     resolution: float = 1e-9
+    #: Vectors beyond those asked for that a product takes along at little cost: computing the kernel is most of it.
+    spare_vectors: int = 0
+    #: MiB of a limit that are set aside for tiles.
+    tiles_mib: float = 0.0
 
     @property
     def n_samples(self) -> int:

@@ -30,6 +30,7 @@ class ScaledKernel(KernelOperator):
         self.base = base
         self.backend = base.backend
         self.factor = float(factor)
+        self.spare_vectors = base.spare_vectors
         self.held_entries = base.held_entries
         self.shape = base.shape
         self.psd = base.psd if factor >= 0 else None
@@ -97,6 +98,7 @@ class ShiftedKernel(KernelOperator):
     def __init__(self, base: KernelOperator, shift: float | Floats, *, psd: bool | None = None) -> None:
         self.base = base
         self.backend = base.backend
+        self.spare_vectors = base.spare_vectors
         self.shape = base.shape
         self.shift = np.broadcast_to(np.asarray(shift, dtype=np.float64), (base.shape[0],))
         self.psd = psd if psd is not None else (True if base.psd and (self.shift >= 0).all() else None)
@@ -237,6 +239,7 @@ class TwoSidedKernel(KernelOperator):
     def __init__(self, base: KernelOperator, row_scale: Floats, column_scale: Floats) -> None:
         self.base = base
         self.backend = base.backend
+        self.spare_vectors = base.spare_vectors
         self.shape = base.shape
         self.psd = base.psd
         self.row_scale = row_scale

@@ -33,6 +33,7 @@ class CompositeKernel(KernelOperator):
         self.parts = tuple(parts)
         self.held_entries = min(part.held_entries for part in parts) if held_entries is None else held_entries
         self.backend = self.parts[0].backend
+        self.spare_vectors = min(part.spare_vectors for part in parts)
         self.coefficients = np.asarray(coefficients, dtype=np.float64)
         self.shape = self.parts[0].shape
         if any(part.shape != self.shape for part in self.parts) or len(self.parts) != len(self.coefficients):

@@ -212,3 +212,16 @@ def test_operators_say_whether_they_are_computed_again():
     assert CompositeKernel([stored, lazy], [1.0, 1.0]).recomputed
     assert not CompositeKernel([stored, stored], [1.0, 1.0]).recomputed
     assert divide_by_degrees([lazy], ONES, ["front"])[0].recomputed
+
+
+@pytest.mark.parametrize("n_views", [1, 2, 4])
+def test_what_is_free_whatever_the_limit_is_so_once_for_all_views(n_views):
+    limit = 12.0
+    rng = np.random.default_rng(0)
+    for n in range(80, 700, 20):
+        views = as_views([rng.standard_normal((n, 1000)) for _ in range(n_views)])
+        fitted = fit_view_kernels(views, "rbf", None, centre_features=False)
+        operators = fitted.operators("auto", limit / n_views)
+        kept = sum(kernel.kept_mib for kernel in fitted.kernels)
+        stored = sum(op.stored_matrix() is not None for op in operators) * n**2 * 8 / 2**20
+        assert stored == 0 or kept + stored <= limit + max(1.0, 0.1 * limit)

@@ -12,12 +12,16 @@ from kernelweave.estimators.shared.scores import TrainedKernel
 from kernelweave.estimators.shared.single_kernel import room_for_search
 from kernelweave.estimators.spectral.training_samples import training_samples
 from kernelweave.foundation.errors import ParameterError
+from kernelweave.kernels.blockwise import BlockwiseKernel
 from kernelweave.kernels.dense import DenseKernel
+from kernelweave.kernels.lean import LeanKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.solvers.graph.fusion import EIGEN_TOLERANCE, graph_eigenvectors
 from kernelweave.solvers.spectral.eigenvectors import (
     DEPTH,
+    GUARD,
     SHORTEST,
+    WIDE_DEPTH,
     Search,
     leading_vectors,
     search_mib,
@@ -166,3 +170,125 @@ def test_a_search_returns_one_block_however_many_it_went_on_from():
         _, block, _ = leading_vectors(decaying(400), 400, 3, 1e-9, kept=kept, depth=4)
         assert block.shape == (400, 7)
         assert block.base is None or block.base.size == block.size
+
+
+WIDE = 1000  # columns
+
+
+def wide_samples(n):
+    """Return samples of three groups in single precision: all other eigenvectors are noise, and hard to find."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, WIDE)).astype(np.float32)
+    X[np.arange(n), np.arange(n) % 3] += 6.0
+    return X
+
+
+def counting(monkeypatch, cls):
+    """Return a list that grows by the number of vectors in each product of a kind of kernels."""
+    widths = []
+    product = cls.matmat
+    monkeypatch.setattr(cls, "matmat", lambda op, H: (widths.append(H.shape[1]), product(op, H))[1])
+    return widths
+
+
+@pytest.mark.parametrize("estimator", [NgSpectralClustering, KernelSpectralClustering])
+def test_wide_samples_leave_their_room_to_the_search(estimator, monkeypatch):
+    X = wide_samples(1300)
+    options = {} if estimator is KernelSpectralClustering else {"n_init": 1}
+    free = estimator(5, random_state=0, **options).fit(X)
+    # The samples take 9.9 MiB in double precision, and the shortest basis 1.0.
+    limit = 10.5
+    short = counting(monkeypatch, BlockwiseKernel)
+    widths = counting(monkeypatch, LeanKernel)
+    model = estimator(5, random_state=0, memory_limit=limit, **options)
+    peak, _ = peak_of(lambda: model.fit(X))
+    assert not short
+    assert len(widths) <= 60  # with the shortest basis there were more than 300
+    assert max(widths) > 5 + GUARD
+    assert peak <= 1.15 * limit + 0.15 * X.nbytes / 2**20
+    np.testing.assert_array_equal(model.labels_, free.labels_)
+    np.testing.assert_allclose(model.eigenvalues_, free.eigenvalues_, atol=1e-8)
+    assert (model.predict(X[:50]) == free.predict(X[:50])).mean() >= 0.95  # some are all but on the border
+
+
+def test_samples_that_leave_room_for_a_whole_basis_are_kept(monkeypatch):
+    X = wide_samples(1300)
+    usual = counting(monkeypatch, BlockwiseKernel)
+    lean = counting(monkeypatch, LeanKernel)
+    NgSpectralClustering(3, n_init=1, memory_limit=16, random_state=0).fit(X)
+    assert usual
+    assert not lean
+
+
+def test_samples_of_which_some_are_trained_on_are_kept(monkeypatch):
+    lean = counting(monkeypatch, LeanKernel)
+    X = wide_samples(1400)
+    X[:, 3:] *= 0.1  # a search that ends soon
+    KernelSpectralClustering(3, n_train_samples=1300, memory_limit=10.5, random_state=0).fit(X)
+    assert not lean
+
+
+def test_spare_vectors_widen_blocks_and_then_deepen_the_basis():
+    usual = search_within(40.0, 8000, 9, 4)
+    assert usual == Search(kept=4)
+    wide = search_within(40.0, 8000, 9, 4, spare=60)
+    assert wide.depth == WIDE_DEPTH
+    assert GUARD < wide.extra < GUARD + 60
+    assert search_mib(8000, 9, wide.depth, wide.extra) <= 40.0 < search_mib(8000, 9, wide.depth, wide.extra + 1)
+    assert search_within(np.inf, 8000, 9, 4, spare=60) == Search(DEPTH, DEPTH // 2, wide.restarts // 2, GUARD + 60)
+    # Where there is no room for wider blocks, the search is the usual one.
+    narrow = search_mib(8000, 9, 4)
+    assert search_within(narrow, 8000, 9, 4, spare=60) == search_within(narrow, 8000, 9, 4)
+
+
+def test_wide_blocks_need_fewer_products():
+    n = 1500
+    counts = []
+    for extra in (GUARD, GUARD + 40):
+        widths = []
+
+        def product(block, widths=widths):
+            widths.append(block.shape[1])
+            return decaying(n)(block)
+
+        values, block, residual = leading_vectors(product, n, 20, 1e-7, depth=WIDE_DEPTH, kept=3, extra=extra)
+        assert residual <= 1e-7
+        assert block.shape == (n, 20 + extra)
+        np.testing.assert_allclose(values[:20], 0.97 ** np.arange(20), rtol=1e-10)
+        counts.append(len(widths))
+    assert counts[1] < 0.7 * counts[0]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # two steps are few
+def test_wide_samples_of_several_views_leave_their_room_to_the_search(monkeypatch):
+    X = wide_samples(1300)
+    views = [X, np.roll(X, 1, axis=0)[:, ::-1].copy()]
+    options = {"n_clusters": 5, "n_init": 1, "max_iter": 2, "random_state": 0}
+    free = MultiViewSpectralClustering(**options).fit(views)
+    limit = 20.2  # the samples take 19.9 MiB
+    short = counting(monkeypatch, BlockwiseKernel)
+    widths = counting(monkeypatch, LeanKernel)
+    model = MultiViewSpectralClustering(**options, memory_limit=limit)
+    peak, _ = peak_of(lambda: model.fit(views))
+    assert not short
+    assert len(widths) <= 2 * 60
+    assert max(widths) > 5 + GUARD
+    assert peak <= 1.15 * limit + 0.15 * 2 * X.nbytes / 2**20
+    assert (model.labels_ == free.labels_).mean() >= 0.97  # k-means on noise, which is found less exactly here
+    np.testing.assert_allclose(model.objective_, free.objective_, rtol=1e-6)
+    np.testing.assert_allclose(model.view_weights_, free.view_weights_, atol=1e-5)
+    assert all(kernel.kernel.kept_mib > 9 for kernel in model._model.kernel.kernels.kernels)  # for new samples
+
+
+@pytest.mark.parametrize("limit", [6, 8])
+def test_as_many_samples_of_a_graph_as_are_named_fit(limit):
+    X = np.random.default_rng(0).standard_normal((4000, 4))
+
+    def room(n):
+        kernel = fit_kernel(X[:n], "nearest_neighbors")
+        return room_for_search([kernel], [kernel.operator()], 20, limit)
+
+    with pytest.raises(ParameterError, match="would fit") as refusal:
+        room(len(X))
+    fitting = int(re.search(r"([\d,]+) samples would fit", str(refusal.value)).group(1).replace(",", ""))
+    assert room(fitting) > 0  # a sample has more edges among fewer samples

@@ -16,6 +16,7 @@ from kernelweave.estimators.shared.fit_warnings import warn_if_inexact, warn_if_
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
+    kernel_beside_search,
     read_kernel_input,
     room_beside_kernels,
     room_for_search,
@@ -180,6 +181,7 @@ class NgSpectralClustering(EmbeddingClusterer):
         self.neighbor_recall_: float | None = None if np.isnan(recall) else recall
         limit = room_beside(work_mib(len(ones), k), self.memory_limit)
         plain = kernel.operator(self.storage, limit)
+        kernel, plain = kernel_beside_search(kernel, plain, table, k, self.memory_limit)
         room = room_beside_kernels([kernel], [plain], limit)
         work = room_for_search([kernel], [plain], k, self.memory_limit)
         op = DegreeKernel(ShiftedKernel(plain, -plain.diag()), ones)  # what a sample has with itself says nothing
@@ -200,7 +202,8 @@ class NgSpectralClustering(EmbeddingClusterer):
         self.objective_ = relaxed.result.objective
         self.objective_path_ = np.array(relaxed.result.history)
         self.n_iter_ = relaxed.result.n_iter
-        new_samples = ViewKernel(kernel.for_new_samples(), degree_weights=ones, column_scale=op.column_scale)
+        kernel = kernel.after_fit().for_new_samples()
+        new_samples = ViewKernel(kernel, degree_weights=ones, column_scale=op.column_scale)
         only = WeightedViewKernels(ViewKernels((new_samples,)), np.ones(1))
         extension = EigenvectorExtension(only, relaxed.sources)
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}

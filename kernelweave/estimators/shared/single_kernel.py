@@ -8,9 +8,10 @@ import numpy as np
 
 from kernelweave.estimators.shared.elsewhere import is_elsewhere, placed_samples
 from kernelweave.foundation.array_types import Array, Floats, Matrix
-from kernelweave.foundation.memory import PASSING, Copies, check_copies, room_beside
+from kernelweave.foundation.memory import FREE, PASSING, Copies, check_copies, room_beside
 from kernelweave.inputs import read_samples, takes_missing_cells
 from kernelweave.kernels.chunked import fit_chunked_kernel, in_blocks
+from kernelweave.kernels.lean import TILES_SHARE
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.spec.fitting import (
     FittedKernel,
@@ -21,10 +22,13 @@ from kernelweave.kernels.spec.fitting import (
     fit_kernel,
     kept_columns,
 )
-from kernelweave.solvers.spectral.eigenvectors import check_search, decomposed_whole
+from kernelweave.solvers.spectral.eigenvectors import DEPTH, check_search, decomposed_whole, search_mib
 
 # A graph of neighbours is kept for new samples and divided by degrees, and sums of such graphs are further ones.
 GRAPH_COPIES = 4
+# By how much the edges of a sample change at most where there are fewer samples, as a share: where neighbours are less
+# often mutual, there are more edges.
+EDGES_VARY = 0.02
 # Matrices at most, besides one of each view, where a small kernel is decomposed instead of searched.
 MATRICES = 7
 
@@ -97,15 +101,44 @@ def room_for_search(
     """
     if not all(op.backend.direct_limit for op in operators):
         return np.inf
-    graphs = [graph for op in operators if (graph := op.sparse_matrix()) is not None]
-    held = _stored_mib(kernels, operators) + sum(GRAPH_COPIES * _sparse_mib(graph) for graph in graphs)
+    graphs = sum(GRAPH_COPIES * _sparse_mib(graph) for op in operators if (graph := op.sparse_matrix()) is not None)
+    held = _stored_mib(kernels, operators) + graphs
     n = max(op.n_samples for op in operators)
     held += n_blocks * n * n_vectors * 8 / 2**20
+    held += max(op.tiles_mib for op in operators)
     # Wide samples leave less; part of the limit is free for narrow ones.
     held += memory_limit - room_beside(sum(kernel.kept_mib for kernel in kernels), memory_limit)
     if not all(decomposed_whole(op, MATRICES + len(operators), memory_limit - held) for op in operators):
-        check_search(n, n_vectors, memory_limit, held)
+        check_search(n, n_vectors, memory_limit, held, uncertain=EDGES_VARY * graphs)
     return memory_limit - held
+
+
+def kernel_beside_search(
+    kernel: FittedKernel, op: KernelOperator, X: Matrix, n_vectors: int, memory_limit: float
+) -> tuple[FittedKernel, KernelOperator]:
+    """Return a kernel and its operator as a search for eigenvectors takes them: see ``kernels_beside_search``."""
+    if not op.recomputed:
+        return kernel, op
+    (lean,) = kernels_beside_search([kernel], [X], n_vectors, memory_limit)
+    return (kernel, op) if lean is kernel else (lean, lean.operator())
+
+
+def kernels_beside_search(
+    kernels: Sequence[FittedKernel], blocks: Sequence[Matrix], n_vectors: int, memory_limit: float
+) -> list[FittedKernel]:
+    """Return kernels that are computed again at every product as a search for eigenvectors takes them.
+
+    Where what they keep of the samples leaves no room for a whole Krylov basis, the samples are prepared when they are
+    needed instead: a short basis takes many more products.
+    """
+    n = max(block.shape[0] for block in blocks)
+    left = room_beside(sum(kernel.kept_mib for kernel in kernels), memory_limit)
+    if search_mib(n, n_vectors, DEPTH) <= max(left, FREE):
+        return list(kernels)
+    lean = [kernel.unprepared(X, memory_limit) for kernel, X in zip(kernels, blocks, strict=True)]
+    freed = room_beside(sum(kernel.kept_mib for kernel in lean), memory_limit) - TILES_SHARE * memory_limit
+    every = all(small is not kernel for small, kernel in zip(lean, kernels, strict=True))
+    return lean if every and freed > left else list(kernels)
 
 
 def _stored_mib(kernels: Sequence[FittedKernel], operators: Sequence[KernelOperator]) -> float:

@@ -21,13 +21,14 @@ from kernelweave.estimators.shared.single_kernel import (
     copies_of,
     fit_or_approximate,
     is_precomputed,
+    kernels_beside_search,
     room_beside_kernels,
     room_for_search,
 )
 from kernelweave.foundation.array_types import Floats, Ints, Matrix
 from kernelweave.foundation.config import config_context, get_config
 from kernelweave.foundation.errors import ViewError
-from kernelweave.foundation.memory import PASSING, Copies, room_beside
+from kernelweave.foundation.memory import FREE, PASSING, Copies, room_beside
 from kernelweave.inputs import Views, per_view, read_views
 from kernelweave.kernels.chunked import in_blocks, view_means
 from kernelweave.kernels.device import warn_of_processor
@@ -99,6 +100,10 @@ class ViewKernels:
         share = memory_limit / len(self.kernels)
         return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.kept_here(share)) for kernel in self.kernels))
 
+    def after_fit(self) -> "ViewKernels":
+        """Return the kernels as a model keeps them, with what a fit had no room for."""
+        return ViewKernels(tuple(replace(kernel, kernel=kernel.kernel.after_fit()) for kernel in self.kernels))
+
     def of_samples(self, samples: Sequence[Ints]) -> "ViewKernels":
         """Return kernels of views that have these training samples; rows of precomputed ones are about all samples."""
         pairs = zip(self.kernels, samples, strict=True)
@@ -134,16 +139,37 @@ class FittedViewKernels:
 
         ``check_definite`` warns of kernels without a feature space.
         """
-        operators = [kernel.operator(storage, memory_limit) for kernel in self.kernels]
+        operators = [kernel.operator(storage, self._own_limit(kernel, memory_limit)) for kernel in self.kernels]
         if len({op.backend for op in operators}) > 1 and get_config().device is not None:
             # Arrays of samples are shared by all views, so that they must be in one place.
             warn_of_processor("All views", "does not take one of them, and samples must be in one place")
             with config_context(device=None):
-                operators = [kernel.operator(storage, memory_limit) for kernel in self.kernels]
+                operators = [kernel.operator(storage, self._own_limit(kernel, memory_limit)) for kernel in self.kernels]
         if check_definite:
             for name, op in zip(self.names, operators, strict=True):
                 warn_if_indefinite(op, f" of view {name!r}")
         return operators
+
+    def _own_limit(self, kernel: FittedKernel, memory_limit: float) -> float:
+        """Return the limit of a view's kernel: what is free whatever the limit is so once, not for every view."""
+        passing = PASSING * memory_limit
+        free = max(FREE, passing)
+        own = max(FREE / len(self.kernels), passing)
+        return max(0.0, memory_limit - max(0.0, min(free, kernel.kept_mib) - own))
+
+    def beside_search(
+        self, blocks: Sequence[Matrix], storage: Storage, memory_limit: float, n_vectors: int, search_limit: float
+    ) -> "FittedViewKernels":
+        """Return the kernels as a search for eigenvectors takes them, where none of them would be stored.
+
+        ``memory_limit`` is that of the kernels of all views, and ``search_limit`` that of the search beside them.
+        """
+        share = memory_limit / len(self.kernels)
+        stored = any(kernel.is_stored_within(self._own_limit(kernel, share)) for kernel in self.kernels)
+        if storage == "dense" or stored:
+            return self
+        kernels = kernels_beside_search(self.kernels, blocks, n_vectors, search_limit)
+        return replace(self, kernels=tuple(kernels))
 
     def room_beside(self, operators: Sequence[KernelOperator], memory_limit: float) -> float:
         """Return the MiB left within a limit after these kernels among the training samples."""

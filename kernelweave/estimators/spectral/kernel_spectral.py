@@ -18,6 +18,7 @@ from kernelweave.estimators.shared.scores import (
 )
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
+    kernel_beside_search,
     read_kernel_input,
     room_beside_kernels,
     room_for_search,
@@ -194,13 +195,15 @@ class KernelSpectralClustering(ScoreClusterer):
         kernel = self._fit_kernel(training_rows(table, self.kernel, indices))
         limit = room_beside(work_mib(len(indices), self.n_clusters), self.memory_limit)
         op = kernel.operator(self.storage, limit)
+        if len(indices) == n:  # of some samples the table would be a copy, as large as what is kept
+            kernel, op = kernel_beside_search(kernel, op, table, self.n_clusters, self.memory_limit)
         room = room_beside_kernels([kernel], [op], limit)
         work = room_for_search([kernel], [op], self.n_clusters, self.memory_limit)
         for _ in track(self, range(1), total=1, what="eigenproblem", X=X):
             with explained():
                 result = kernel_spectral(op, self.n_clusters - 1, room=room, work=work).on_host(op.backend)
         book = distinct_codebook(result.scores, self.n_clusters)
-        trained = TrainedKernel.of(kernel, self.kernel, indices, n)
+        trained = TrainedKernel.of(kernel.after_fit(), self.kernel, indices, n)
         self._model = ScoreModel((BiasedScores(trained, result.alphas, result.bias),), np.ones(1), book)
         self.train_indices_: Ints = indices
         self.dual_coef_: Floats = result.alphas

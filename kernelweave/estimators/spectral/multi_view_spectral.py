@@ -308,6 +308,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
             self._fit_observed(fitted, views, weights, start, X, y)
             return self
         limit = room_beside(work_mib(views.n_samples, k), self.memory_limit)
+        fitted = fitted.beside_search(views.blocks, self.storage, limit, k, self.memory_limit)
         kernels = sum_view_kernels(fitted, weights, normalize=self.normalize, storage=self.storage, memory_limit=limit)
         op = kernels.operator
         work = np.inf if found_by_features(op) else kernels.room_for_search(k, self.memory_limit, n_blocks=1)
@@ -322,9 +323,12 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         relaxed = self._relax(op, weights, p=exponent.value, room=kernels.room, work=work, **first, **steps)
         meter.close()
         self._keep_relaxed(relaxed.result, exponent)
-        kernel = WeightedViewKernels(kernels.new_samples, relaxed.result.view_weights**exponent.power)
-        extension = EigenvectorExtension(kernel, relaxed.sources)
-        self._round(extension, unit_rows(relaxed.embedding), X, y, weights=weights, n_clusters=k)
+        shares = relaxed.result.view_weights**exponent.power
+        embedding = unit_rows(relaxed.embedding)
+        sources = relaxed.sources
+        del relaxed  # a basis with its products, in whose place samples may come
+        extension = EigenvectorExtension(WeightedViewKernels(kernels.new_samples.after_fit(), shares), sources)
+        self._round(extension, embedding, X, y, weights=weights, n_clusters=k)
         return self
 
     def _keep_relaxed(self, result: MultiViewSpectrum, exponent: Exponent) -> None:

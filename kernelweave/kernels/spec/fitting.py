@@ -34,6 +34,7 @@ from kernelweave.kernels.dense import DenseCross, DenseKernel
 from kernelweave.kernels.device import device_backend, place_features, place_formula, place_graph, place_matrix
 from kernelweave.kernels.features import FeatureKernel, MappedCross
 from kernelweave.kernels.graph import GraphKernel
+from kernelweave.kernels.lean import LeanKernel
 from kernelweave.kernels.operator import KernelOperator
 from kernelweave.kernels.part import PartKernel
 from kernelweave.kernels.spec import bandwidths, formulas
@@ -86,6 +87,21 @@ class FittedKernel(ABC):
         """Return it with its features in another place of memory; kernels without features stay as they are."""
         return self
 
+    def is_stored_within(self, memory_limit: float) -> bool:
+        """Whether so many MiB hold the kernel's matrix, where one is made of it."""
+        return False
+
+    def unprepared(self, X: Matrix, memory_limit: float) -> "FittedKernel":
+        """Return it without what it keeps of the samples ``X`` it was fitted on, where that can be computed anew.
+
+        Of ``memory_limit`` MiB a share is for tiles.
+        """
+        return self
+
+    def after_fit(self) -> "FittedKernel":
+        """Return it as a model keeps it, with what a fit had no room for."""
+        return self
+
     def kept_here(self, memory_limit: float) -> "FittedKernel":
         """Return it with the training samples in this process, where they were elsewhere and fit into so many MiB."""
         return self
@@ -128,8 +144,7 @@ class FormulaKernel(FittedKernel):
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return a stored matrix where it fits, else the blockwise operator."""
         n = self.prepared.shape[0]
-        fits = matrices_mib(1, n) <= room_beside(self.kept_mib, memory_limit)
-        computed = storage == "blockwise" or (storage == "auto" and not fits)
+        computed = storage == "blockwise" or (storage == "auto" and not self.is_stored_within(memory_limit))
         there = place_formula(self.formula, self.prepared, stored=not computed)
         if there is not None:
             return there
@@ -146,10 +161,44 @@ class FormulaKernel(FittedKernel):
             check_kernel_matrix(K, "The matrix returned by the callable kernel")
         return place_matrix(K, psd=self.formula.psd) or DenseKernel(K, psd=self.formula.psd)
 
+    def is_stored_within(self, memory_limit: float) -> bool:
+        """Whether the matrix fits beside what is kept of the samples."""
+        return matrices_mib(1, self.prepared.shape[0]) <= room_beside(self.kept_mib, memory_limit)
+
+    def unprepared(self, X: Matrix, memory_limit: float) -> FittedKernel:
+        """Return the kernel of samples that are prepared when they are needed."""
+        anew = self.formula.prepared_anew and isinstance(self.prepared, np.ndarray) and isinstance(X, np.ndarray)
+        return UnpreparedKernel(self.formula, X, memory_limit) if anew and device_backend() is None else self
+
     def cross(self, X: Matrix) -> KernelOperator:
         """Return a blockwise cross-kernel."""
         X = _same_kind(X, sparse=sp.issparse(self.prepared))
         return BlockwiseKernel(self.formula, _in_double(self.formula.prepare(X)), self.prepared)
+
+
+@dataclass(frozen=True)
+class UnpreparedKernel(FittedKernel):
+    """Kernel values computed by a formula from samples as they were given; for a fit, not for a model that is kept."""
+
+    formula: formulas.Formula
+    samples: Array
+    memory_limit: float  # MiB
+
+    def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
+        """Return the operator that prepares samples tile by tile, whatever is asked for.
+
+        Views do so one after another: each has the tiles of the whole limit.
+        """
+        return LeanKernel(self.formula, self.samples, self.memory_limit)
+
+    def after_fit(self) -> FormulaKernel:
+        """Return it with the samples prepared."""
+        return_freed_memory()  # they come in the place of tiles and of what else a fit had instead of them
+        return FormulaKernel(self.formula, _in_double(self.formula.prepare(self.samples)))
+
+    def cross(self, X: Matrix) -> KernelOperator:
+        """Return a blockwise cross-kernel."""
+        return self.after_fit().cross(X)
 
 
 @dataclass(frozen=True)

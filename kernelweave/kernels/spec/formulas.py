@@ -35,6 +35,8 @@ class Formula(ABC):
     fixes_diagonal: bool = False
     #: MiB of training samples that the formula keeps, beside prepared ones.
     kept_mib: float = 0.0
+    #: Whether samples can be prepared a few at a time, and again whenever they are needed, at little cost.
+    prepared_anew: bool = False
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return the samples in the form ``tile`` and ``diag`` take."""
@@ -43,6 +45,10 @@ class Formula(ABC):
     @abstractmethod
     def tile(self, X: Matrix, Y: Matrix) -> Array:
         """Return k(x_i, y_j) for prepared samples, a new array."""
+
+    def tile_in_place(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the same tile; ``Y`` may be overwritten, which saves a copy of it."""
+        return self.tile(X, Y)
 
     @abstractmethod
     def diag(self, X: Matrix) -> Floats:
@@ -71,6 +77,7 @@ class Gaussian(Formula):
     gamma: float
     centre: Floats | None
     psd = True
+    prepared_anew = True
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return [sqrt(2 gamma) x, -gamma ||x||^2, 1]: one product then gives the whole exponent."""
@@ -92,6 +99,14 @@ class Gaussian(Formula):
         """Return the exponentials; rounding may push an exponent above 0, where it is cut."""
         d = Y.shape[1] - 2
         swapped = sp.hstack([Y[:, :d], Y[:, [d + 1, d]]]) if sp.issparse(Y) else Y[:, [*range(d), d + 1, d]]
+        return self._exponentials(X, swapped)
+
+    def tile_in_place(self, X: Matrix, Y: Matrix) -> Array:
+        """Return the exponentials; the last two columns of Y change places."""
+        Y[:, -2:] = Y[:, [-1, -2]]
+        return self._exponentials(X, Y)
+
+    def _exponentials(self, X: Matrix, swapped: Matrix) -> Array:
         exponent = _inner(X, swapped)
         np.minimum(exponent, 0.0, out=exponent)
         return np.exp(exponent, out=exponent)
@@ -108,6 +123,7 @@ class Polynomial(Formula):
     gamma: float
     coef0: float
     degree: float
+    prepared_anew = True
 
     @property
     def psd(self) -> bool | None:  # type: ignore[override]
@@ -137,6 +153,7 @@ class NormalizedPolynomial(Formula):
     degree: int
     t: float
     psd = True
+    prepared_anew = True
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return [x, t] scaled to unit length."""
@@ -167,6 +184,7 @@ class IntensityHistogram(Formula):
     gamma: float
     n_intensities: int
     psd = True
+    prepared_anew = True
 
     def prepare(self, X: Matrix) -> Matrix:
         """Return intensities in units of the width, and roots of probabilities."""
@@ -202,6 +220,7 @@ class Sigmoid(Formula):
 
     gamma: float
     coef0: float
+    prepared_anew = True
 
     def tile(self, X: Matrix, Y: Matrix) -> Array:
         """Return the hyperbolic tangents."""

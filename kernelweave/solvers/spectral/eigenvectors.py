@@ -60,6 +60,9 @@ RITZ_MATRICES = 5
 # short basis loses what made it converge.
 SHORTEST = 3
 SHORT_KEPT = 2
+# Blocks of a basis that takes spare vectors along. For nine eigenvectors of 8,000 samples, most of them noise, there
+# were 30 products with six blocks of 41 vectors, 32 with eight of 33, as large a basis, and 52 with twelve of 13.
+WIDE_DEPTH = 6
 # Entries of a basis from which on memory is given back after a search: 16 MiB of them.
 TRIMMED = 2**21
 # Matrices besides those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
@@ -117,20 +120,28 @@ class Search:
     depth: int = DEPTH
     kept: int = 1
     restarts: int = RESTARTS
+    extra: int = GUARD  # vectors of a block beyond those asked for
 
     def options(self) -> dict[str, Any]:
         """Return these as options of ``leading_vectors``."""
-        return {"depth": self.depth, "kept": self.kept, "restarts": self.restarts}
+        return {"depth": self.depth, "kept": self.kept, "restarts": self.restarts, "extra": self.extra}
 
 
-def search_mib(n: int, count: int, depth: int) -> float:
+def search_mib(n: int, count: int, depth: int, extra: int = GUARD) -> float:
     """Return the MiB that a basis of ``depth`` blocks takes, with its image and what products need."""
-    width = min(count + GUARD, n)
+    width = min(count + extra, n)
     return ((2 * depth + PRODUCT_BLOCKS) * width * n + RITZ_MATRICES * min(depth * width, n) ** 2) * 8 / 2**20
 
 
-def search_within(room: float, n: int, count: int, kept: int = 1) -> Search:
-    """Return the deepest search for which ``room`` MiB are enough; a short basis needs more products and restarts."""
+def search_within(room: float, n: int, count: int, kept: int = 1, spare: int = 0) -> Search:
+    """Return the deepest search for which ``room`` MiB are enough; a short basis needs more products and restarts.
+
+    Where products take ``spare`` vectors along at little cost, blocks are as wide as that and the room allow: wide ones
+    need fewer products.
+    """
+    wide = _wide_search(room, n, count, spare) if spare else None
+    if wide is not None:
+        return wide
     depth = next((d for d in range(DEPTH, SHORTEST, -1) if search_mib(n, count, d) <= max(room, FREE)), SHORTEST)
     if depth == DEPTH:
         return Search(kept=kept)
@@ -138,17 +149,33 @@ def search_within(room: float, n: int, count: int, kept: int = 1) -> Search:
     return Search(depth, kept, RESTARTS * (DEPTH - 1) // (depth - kept))
 
 
-def check_search(n: int, count: int, memory_limit: float, held: float = 0.0) -> None:
+def _wide_search(room: float, n: int, count: int, spare: int) -> Search | None:
+    """Return the search with the widest blocks and then the deepest basis; None where only usual blocks fit."""
+
+    def fits(depth: int, extra: int) -> bool:
+        return search_mib(n, count, depth, extra) <= max(room, FREE)
+
+    most = min(GUARD + spare, n - count)
+    extra = next((extra for extra in range(most, GUARD, -1) if fits(WIDE_DEPTH, extra)), None)
+    if extra is None:
+        return None
+    depth = next(depth for depth in range(DEPTH, WIDE_DEPTH - 1, -1) if fits(depth, extra))
+    kept = depth // 2
+    return Search(depth, kept, RESTARTS * (DEPTH - 1) // (depth - kept), extra)
+
+
+def check_search(n: int, count: int, memory_limit: float, held: float = 0.0, uncertain: float = 0.0) -> None:
     """Raise where even the shortest basis of ``count`` eigenvectors is more than a limit leaves, before a search.
 
-    ``held`` MiB are taken already, in proportion to the samples or more.
+    ``held`` MiB are taken already, in proportion to the samples or more; ``uncertain`` MiB is how much that may be off,
+    where a number of samples is named that would fit.
     """
     searching = search_mib(n, count, SHORTEST)
     needed = searching + held
     if needed <= max(memory_limit, FREE):
         return
     fixed = RITZ_MATRICES * min(SHORTEST * (count + GUARD), n) ** 2 * 8 / 2**20  # whatever the number of samples
-    fitting = max(0, int(n * (memory_limit - fixed) / (needed - fixed)))
+    fitting = max(0, int(n * (memory_limit - fixed) / (needed + uncertain - fixed)))
     raise ParameterError(
         f"the search for {count} eigenvectors of {n:,} samples takes {needed:,.0f} MiB, more than "
         f"memory_limit={memory_limit:g}. Raise it to {np.ceil(needed):g}, ask for fewer clusters, or fit on a part of "
@@ -323,11 +350,23 @@ class KrylovSpectrum:
         def product(block: BackendArray) -> BackendArray:
             return root[:, None] * op.matmat(root[:, None] * block)
 
-        search = search_within(self._work, n, count)
+        search = search_within(self._work, n, count, spare=self._op.spare_vectors)
         depth = search.depth if start is None else SHORT_DEPTH
-        start = None if start is None else start[:, : min(count + GUARD, n)]  # the best of a wider basis
+        width = min(count + GUARD, n)
+        start = None if start is None else self._start(start[:, :width], min(count + search.extra, n))
         how = search.options() | {"first_depth": depth}
-        return leading_vectors(product, n, count, tol, start, backend=self._backend, **how)
+        values, block, residual = leading_vectors(product, n, count, tol, start, backend=self._backend, **how)
+        if search.extra > GUARD:  # spare vectors have served
+            block = self._backend.combine([block], np.eye(block.shape[1], width))
+        return values[:width], block, residual
+
+    def _start(self, best: BackendArray, width: int) -> BackendArray:
+        """Return the best vectors of a basis, with others that fill a block where it is wider."""
+        missing = width - best.shape[1]
+        if missing <= 0:
+            return best
+        others = self._backend.orthonormal(self._backend.start_block(self._op.n_samples, missing), [best])
+        return self._backend.join([best, others])
 
     def _nearby(
         self,
@@ -472,6 +511,7 @@ def leading_vectors(
         block = backend.start_block(n, width)
     image = product(block)
     blocks = depth if first_depth is None else first_depth
+    large = depth * width * n >= TRIMMED
     for left in reversed(range(restarts)):
         Q, Z = _krylov_basis(backend, product, block, image, width, blocks)
         values, U, residual = ritz(backend, Q, Z, kept * width, count)
@@ -483,8 +523,10 @@ def leading_vectors(
         del Z
         if ended:
             break
+        if depth < DEPTH and large:
+            return_freed_memory()  # gaps that restarts leave add up, and there is no room beside a short basis
         blocks = min(2 * blocks, depth)
-    if depth * width * n >= TRIMMED:
+    if large:
         return_freed_memory()  # or gaps between what is left of a basis would lie beside the next one
     return values[:width], block, residual
 
@@ -534,7 +576,9 @@ def ritz_pairs(
     U = U[:, ::-1][:, :kept]
     few = U[:, :count]
     missing = backend.combine(Z, few)
-    missing -= backend.combine(Q, few) * values[:count]
+    found = backend.combine(Q, few)
+    found *= values[:count]
+    missing -= found
     errors = backend.column_norms(missing)
     size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return values, U, np.asarray(errors / size)

@@ -142,7 +142,7 @@ def kernel_spectral(
         matrix = product(np.eye(n))
         values, vectors = leading_of(0.5 * (matrix + matrix.T), count)
     else:
-        search = search_within(work, n, count, KEPT)
+        search = search_within(work, n, count, KEPT, op.spare_vectors)
         values, vectors, _ = leading_vectors(product, n, count, RESIDUAL, backend=backend, **search.options())
         values = values[:count]
         vectors = vectors[:, :count]
