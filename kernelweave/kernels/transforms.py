@@ -63,7 +63,9 @@ class ScaledKernel(KernelOperator):
 
     def block(self, rows: Index, cols: Index) -> Array:
         """Return the scaled block."""
-        return self.factor * self.base.block(rows, cols)
+        block = self.base.block(rows, cols)
+        block *= self.factor
+        return block
 
     def columns(self, samples: Ints) -> BackendArray:
         """Return the scaled columns."""

@@ -238,8 +238,12 @@ class JoinedFeatures(FeatureKernel):
         return ViewMeansPartition(self, labels, weights, n_clusters)
 
     def view_operators(self) -> list[KernelOperator]:
-        """Return the kernel of every view, without coefficients."""
-        return [self.with_weights(unit) for unit in np.eye(self.n_views)]
+        """Return the kernel of every view, without coefficients, from its own features where they are an array here."""
+        features = self.view_features() if isinstance(self.Phi, np.ndarray) else None
+        if features is None:  # some columns of sparse features, or of those elsewhere, would be a copy
+            return [self.with_weights(unit) for unit in np.eye(self.n_views)]
+        own = [FeatureKernel(Phi, backend=self.backend, in_place=True) for Phi in features]
+        return [ScaledKernel(kernel, factor) for kernel, factor in zip(own, self.factors.tolist(), strict=True)]
 
     def _dual(self, vectors: Floats) -> Floats:
         """Return vectors of features with every column weighted."""

@@ -195,7 +195,8 @@ def test_ng_is_multi_view_spectral_clustering_of_one_matrix_without_diagonal_div
         other = MultiViewSpectralClustering(n_clusters, normalize="degrees", kernel="precomputed", random_state=3)
         other.fit([A])
         np.testing.assert_array_equal(one.labels_, other.labels_)
-        assert one.objective_ == pytest.approx(other.objective_, rel=1e-6)
+        # Learned weights have eigenvectors of 1e-5 on the way: their objective, of a total of 3 or 5, is right to 1e-9.
+        assert one.objective_ == pytest.approx(other.objective_, rel=1e-6, abs=1e-9)
         np.testing.assert_array_equal(one.predict(new), other.predict([rows]))
         assert (one.predict(X) == one.labels_).mean() > 0.95
 

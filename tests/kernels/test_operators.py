@@ -838,6 +838,12 @@ def test_the_views_of_joined_features_are_the_kernels_they_were_made_of():
     assert CompositeKernel(parts, [0.5, 3.0]).gram_size is None
     for view, part in zip(op.view_operators(), parts, strict=True):
         np.testing.assert_allclose(view.block(ALL, ALL), part.block(ALL, ALL), rtol=1e-12)
+        np.testing.assert_allclose(view.matmat(X), part.matmat(X), rtol=1e-12)
+        assert np.shares_memory(view.base.Phi, op.Phi)  # and no other columns are read
+        assert view.base.Phi.shape[1] < op.Phi.shape[1]
+    sparse = composite([FeatureKernel(sp.csr_array(part)) for part in (X[:, :2], X[:, 2:])], [0.5, 3.0])
+    for view, part in zip(sparse.view_operators(), (X[:, :2], X[:, 2:]), strict=True):
+        np.testing.assert_allclose(view.matmat(X), part @ part.T @ X, rtol=1e-12)
     for features, columns in zip(op.view_features(), (X[:, :2], X[:, 2:]), strict=True):
         np.testing.assert_array_equal(features, columns)
     assert CompositeKernel(parts, [0.5, 3.0]).view_features() is None

@@ -66,6 +66,35 @@ def test_restarts_from_more_vectors_find_the_same_ones(kept):
     np.testing.assert_allclose(np.abs(block[:, :3].T @ Q[:, :3]), np.eye(3), atol=1e-4)
 
 
+@pytest.mark.parametrize("kept", [1, 3])
+def test_rough_vectors_are_looked_at_halfway_and_the_basis_goes_on_from_there(kept):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((300, 300)))[0]
+    widths = []
+
+    def product_of(values):
+        matrix = (Q * values) @ Q.T
+        return lambda part: (widths.append(part.shape[1]), matrix @ part)[1]
+
+    def blocks(values, tol):
+        widths.clear()
+        _, _, residual = module.leading_vectors(product_of(values), 300, 3, tol, restarts=1, kept=kept)
+        return len(widths), residual
+
+    apart = 0.9 ** np.arange(300.0)
+    together = 1.0 / (1.0 + 0.02 * np.arange(300))
+    whole, exact = blocks(apart, 1e-15)
+    assert whole == module.DEPTH
+    half, rough = blocks(apart, 1e-3)
+    assert half == module.DEPTH // 2
+    assert exact < rough <= 1e-3
+    # Half is not enough here: the basis that goes on is the one that was never looked at.
+    _, plain = blocks(together, 1e-15)
+    going_on, residual = blocks(together, 1e-4)
+    assert going_on == module.DEPTH
+    assert residual == pytest.approx(plain, rel=1e-6)
+
+
 @pytest.fixture
 def few_are_many(monkeypatch):
     """More than twenty samples go the way of very many."""

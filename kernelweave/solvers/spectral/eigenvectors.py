@@ -39,6 +39,8 @@ GUARD = 4
 # Blocks of a Krylov basis, and most restarts.
 DEPTH = 12
 RESTARTS = 60
+# A basis for a residual larger than this is looked at when half of its blocks are there: they are often enough.
+ROUGH_RESIDUAL = 1e-5
 # Blocks of the first basis where the search starts from eigenvectors of other weights.
 SHORT_DEPTH = 2
 # Matrices of fewer rows than this, or than so many per vector, are decomposed again for every weights: products with
@@ -513,8 +515,17 @@ def leading_vectors(
     blocks = depth if first_depth is None else first_depth
     large = depth * width * n >= TRIMMED
     for left in reversed(range(restarts)):
-        Q, Z = _krylov_basis(backend, product, block, image, width, blocks)
-        values, U, residual = ritz(backend, Q, Z, kept * width, count)
+        Q = [block]
+        Z = [image]
+        last = image[:, :width]
+        looks = (blocks // 2, blocks) if tol > ROUGH_RESIDUAL and blocks > SHORTEST else (blocks,)
+        for look in looks:
+            Q, Z = _krylov_basis(backend, product, Q, Z, last, look)
+            values, U, residual = ritz(backend, Q, Z, kept * width, count)
+            if residual <= tol:
+                break
+            last = Z[-1][:, -width:]
+        del last
         ended = residual <= tol or left == 0
         block = backend.combine(Q, U[:, :width] if ended else U)
         # A basis that is left behind would stay beside the next one, or beside what comes after the search.
@@ -534,20 +545,21 @@ def leading_vectors(
 def _krylov_basis(
     backend: Backend,
     product: Callable[[BackendArray], BackendArray],
-    block: BackendArray,
-    image: BackendArray,
-    width: int,
+    basis: list[BackendArray],
+    images: list[BackendArray],
+    last: BackendArray,
     blocks: int,
 ) -> tuple[list[BackendArray], list[BackendArray]]:
-    """Return a basis that begins with a block, and its image; it ends early where products add nothing."""
-    basis = [block]
-    images = [image]
-    for _ in range(blocks - block.shape[1] // width):
-        following = backend.orthonormal(images[-1][:, :width], backend.together(basis))
+    """Return a basis grown to so many blocks from the last image, and its image; fewer where products add nothing."""
+    basis = list(basis)
+    images = list(images)
+    for _ in range(blocks - sum(block.shape[1] for block in basis) // last.shape[1]):
+        following = backend.orthonormal(last, backend.together(basis))
         if following.shape[1] == 0:
             break
+        last = product(following)
         basis.append(following)
-        images.append(product(following))
+        images.append(last)
     return backend.together(basis), backend.together(images)
 
 
