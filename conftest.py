@@ -27,6 +27,7 @@ WORTH_TELLING = 0.005
 SPREAD = ("tests/test_docs.py", "tests/reproduction/test_golden.py")
 #: Files whose tests start clusters of processes: one worker runs them all, so that no two are there at a time.
 CLUSTERS = (
+    "tests/backends/test_dask_workers.py",
     "tests/graph/test_fusion_blocks.py",
     "tests/estimators/test_blocks.py",
     "tests/estimators/test_blocks_further.py",
