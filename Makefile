@@ -38,29 +38,34 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/vocabulary.py
 
-# Tests for which the loops are compiled that other tests use, too: two workers would compile them twice.
-COMPILED := tests/backends tests/graph/test_graph_moves.py tests/margin/test_dual.py
+# Tests for which the loops are compiled that other tests use, too: two workers would compile them twice. Those of a
+# cluster wait most of the time: they run where another worker can go on.
+COMPILED := $(filter-out tests/backends/test_dask_workers.py,$(wildcard tests/backends/test_*.py)) \
+	tests/graph/test_graph_moves.py tests/margin/test_dual.py
 # Workers share the cores: threads that wait for work sleep instead of spinning. Their number is what it was.
 PYTEST := SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 $(BIN)/python -m pytest -m 'not timing'
 
 compiled: $(VENV)/.dev
 	$(PYTEST) $(COMPILED)
 
-# Tests that compile next to nothing: they run after lint, for as long as the other core compiles.
+# Tests that compile next to nothing: with lint beside them they take as long as the other core compiles.
 UNCOMPILED := tests/test_architecture.py tests/test_house.py tests/test_mutants.py tests/test_suite.py \
 	tests/foundation tests/inputs
 
-# Then all tests are collected once: workers find their bytecode, which takes each of them longer to write than to read.
-uncompiled: lint
+# What workers of pytest-xdist run.
+OTHERS := $(addprefix --ignore=,$(COMPILED) $(UNCOMPILED))
+
+# Then these are collected once: workers find their bytecode, which takes each of them longer to write than to read.
+uncompiled: $(VENV)/.dev
 	$(PYTEST) $(UNCOMPILED)
-	$(PYTEST) -qq --collect-only >/dev/null
+	$(PYTEST) -qq --collect-only $(OTHERS) >/dev/null
 
 # Processes that tests start import the library from its bytecode, also where the environment says to write none.
 test: export PYTHONDONTWRITEBYTECODE :=
-# Lint and what follows take one core, and so do the tests that compile. What each of them says is shown when it ends.
+# Three on two cores: none is idle while one of them waits or has ended. What each of them says is shown when it ends.
 test: $(VENV)/.dev
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target uncompiled compiled
-	$(PYTEST) -n auto --dist loadscope $(addprefix --ignore=,$(COMPILED) $(UNCOMPILED))
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target compiled uncompiled lint
+	$(PYTEST) -n auto --dist loadscope $(OTHERS)
 	$(BIN)/python -m pytest -m timing tests/test_promises.py tests/evaluation/test_plan_promises.py
 
 # The lowest versions that pyproject.toml declares, of the core and of the extras that these tests use, in an environment

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 import joblib
 import pytest
+from _pytest.runner import runtestprotocol
 from threadpoolctl import threadpool_limits
 
 #: Reasons for which a test may be skipped there, too: what the machine is, not what is missing on it.
@@ -20,10 +21,13 @@ collect_ignore_glob = [
     *([] if find_spec("triton") else ["kernelweave/backends/torch/triton_*.py"]),
 ]
 
+#: Seconds that a set-up or a tear-down takes at least where it is reported although it passed.
+WORTH_TELLING = 0.005
 #: Files whose tests share nothing, and some of which take long: any worker takes the next one.
 SPREAD = ("tests/test_docs.py", "tests/reproduction/test_golden.py")
 #: Files whose tests start clusters of processes: one worker runs them all, so that no two are there at a time.
 CLUSTERS = (
+    "tests/backends/test_dask_workers.py",
     "tests/graph/test_fusion_blocks.py",
     "tests/estimators/test_blocks.py",
     "tests/estimators/test_blocks_further.py",
@@ -53,6 +57,20 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_xdist_auto_num_workers():
     """Return a worker more than there are cores: some tests wait, for a browser, a cluster or a command to end."""
     return joblib.cpu_count() + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Let a worker of pytest-xdist say one thing of a test that passes, not five: that takes longer than small ones.
+
+    Set-ups and tear-downs are told where they fail, are skipped, or take long enough for the list of durations.
+    """
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, nextitem=nextitem, log=False):
+        if report.when == "call" or not report.passed or report.duration >= WORTH_TELLING:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

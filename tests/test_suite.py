@@ -191,7 +191,8 @@ def test_continuous_integration_ends_where_data_or_browser_are_missing(ci):
     assert said == [f"{target} with {folder}, CI 1" for target in ("environments", "test", "minimum")]
 
 
-def test_continuous_integration_counts_a_skipped_test_as_failed(tmp_path):
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "1")], ids=["here", "worker"])
+def test_continuous_integration_counts_a_skipped_test_as_failed(tmp_path, workers):
     shutil.copy(ROOT / "conftest.py", tmp_path / "conftest.py")
     cases = """
         import pytest
@@ -201,14 +202,23 @@ def test_continuous_integration_counts_a_skipped_test_as_failed(tmp_path):
         def test_needs_two_cores(): pytest.skip("there is one core only")
         @pytest.mark.skipif(True, reason="no data")
         def test_needs_data(): assert True
+        @pytest.fixture
+        def missing(): raise OSError("no set-up")
+        def test_needs_a_set_up(missing): assert True
+        @pytest.fixture
+        def left():
+            yield
+            raise OSError("no tear-down")
+        def test_needs_a_tear_down(left): assert True
         """
     (tmp_path / "test_cases.py").write_text(re.sub("^ {8}", "", cases, flags=re.MULTILINE), encoding="utf-8")
     module = "import pytest\npytest.skip('no browser', allow_module_level=True)\n"
     (tmp_path / "test_module.py").write_text(module, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    options = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors", *workers]
+    command = [sys.executable, "-m", "pytest", *options]
     environment = os.environ | {"KERNELWEAVE_CI": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     result = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 1
-    assert "1 passed, 1 skipped, 1 xfailed, 2 errors" in result.stdout
+    assert "2 passed, 1 skipped, 1 xfailed, 4 errors" in result.stdout
     assert "everything must run: no data" in result.stdout
     assert "everything must run: no browser" in result.stdout

@@ -478,6 +478,27 @@ def test_blas_is_kept_to_one_thread_and_gets_its_threads_back():
     assert blas_threads() == before
 
 
+def test_blas_gets_its_threads_back_from_whoever_limited_it_first():
+    before = blas_threads()
+    inside, leave = threading.Event(), threading.Event()
+    with single_threaded_blas():
+        with single_threaded_blas():
+            pass
+        assert set(blas_threads()) <= {1}
+
+        def overlapping():
+            with single_threaded_blas():
+                inside.set()
+                assert leave.wait(10)
+
+        other = threading.Thread(target=overlapping)
+        other.start()
+        assert inside.wait(10)
+    leave.set()
+    other.join()
+    assert blas_threads() == before  # one who finds the limit set leaves it to the other to lift
+
+
 def test_blas_and_openmp_are_kept_to_one_thread_and_get_their_threads_back():
     code = """
 from sklearn.cluster import KMeans
