@@ -65,6 +65,8 @@ SHORT_KEPT = 2
 WIDE_DEPTH = 6
 # Entries of a basis from which on memory is given back after a search: 16 MiB of them.
 TRIMMED = 2**21
+# The same for every step of a search with a short one, beside which there is no room: 2 MiB.
+TRIMMED_SHORT = 2**18
 # Matrices besides those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
 SUMS = 2
 DECOMPOSED = 5
@@ -512,10 +514,13 @@ def leading_vectors(
     image = product(block)
     blocks = depth if first_depth is None else first_depth
     large = depth * width * n >= TRIMMED
+    short = depth < DEPTH and depth * width * n >= TRIMMED_SHORT
     for left in reversed(range(restarts)):
-        Q, Z = _krylov_basis(backend, product, block, image, width, blocks)
+        Q, Z = _krylov_basis(backend, product, block, image, width, blocks, short=short)
         values, U, residual = ritz(backend, Q, Z, kept * width, count)
         ended = residual <= tol or left == 0
+        if short:
+            return_freed_memory()
         block = backend.combine(Q, U[:, :width] if ended else U)
         # A basis that is left behind would stay beside the next one, or beside what comes after the search.
         del Q
@@ -523,8 +528,6 @@ def leading_vectors(
         del Z
         if ended:
             break
-        if depth < DEPTH and large:
-            return_freed_memory()  # gaps that restarts leave add up, and there is no room beside a short basis
         blocks = min(2 * blocks, depth)
     if large:
         return_freed_memory()  # or gaps between what is left of a basis would lie beside the next one
@@ -538,8 +541,13 @@ def _krylov_basis(
     image: BackendArray,
     width: int,
     blocks: int,
+    *,
+    short: bool = False,
 ) -> tuple[list[BackendArray], list[BackendArray]]:
-    """Return a basis that begins with a block, and its image; it ends early where products add nothing."""
+    """Return a basis that begins with a block, and its image; it ends early where products add nothing.
+
+    A ``short`` basis has no room beside it, and memory is given back on the way.
+    """
     basis = [block]
     images = [image]
     for _ in range(blocks - block.shape[1] // width):
@@ -547,7 +555,11 @@ def _krylov_basis(
         if following.shape[1] == 0:
             break
         basis.append(following)
+        if short:
+            return_freed_memory()  # or gaps too small for what comes next would stay beside it
         images.append(product(following))
+        if short:
+            return_freed_memory()
     return backend.together(basis), backend.together(images)
 
 
@@ -579,6 +591,7 @@ def ritz_pairs(
     found = backend.combine(Q, few)
     found *= values[:count]
     missing -= found
+    del found  # lengths take as much again
     errors = backend.column_norms(missing)
     size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return values, U, np.asarray(errors / size)
