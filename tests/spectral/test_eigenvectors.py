@@ -95,6 +95,19 @@ def test_rough_vectors_are_looked_at_halfway_and_the_basis_goes_on_from_there(ke
     assert residual == pytest.approx(plain, rel=1e-6)
 
 
+def test_vectors_near_those_of_other_weights_that_are_not_good_enough_are_searched_anew(monkeypatch):
+    monkeypatch.setattr(HostBackend, "direct_limit", 20)
+    monkeypatch.setattr(module, "NEARBY_BLOCKS", 1)  # there is no room for vectors nearby
+    rng = np.random.default_rng(0)
+    kernels = [(B := rng.standard_normal((320, 12))) @ B.T for _ in range(2)]
+    shared = module.KrylovSpectrum(composite([DenseKernel(K) for K in kernels], np.ones(2)), np.ones(320))
+    first = shared.leading(np.array([1.0, 0.1]), 3, 1e-8)
+    second = shared.leading(np.array([0.1, 1.0]), 3, 1e-8, first)
+    assert second.residual <= 1e-8
+    expected = np.linalg.eigvalsh(0.1 * kernels[0] + kernels[1])[::-1][:3]
+    np.testing.assert_allclose(second.values, expected, rtol=1e-9)
+
+
 @pytest.fixture
 def few_are_many(monkeypatch):
     """More than twenty samples go the way of very many."""

@@ -17,6 +17,7 @@ from kernelweave.kernels.dense import DenseKernel
 from kernelweave.kernels.lean import LeanKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.solvers.graph.fusion import EIGEN_TOLERANCE, graph_eigenvectors
+from kernelweave.solvers.spectral import eigenvectors
 from kernelweave.solvers.spectral.eigenvectors import (
     DEPTH,
     GUARD,
@@ -293,3 +294,27 @@ def test_as_many_samples_of_a_graph_as_are_named_fit(limit):
         room(len(X))
     fitting = int(re.search(r"([\d,]+) samples would fit", str(refusal.value)).group(1).replace(",", ""))
     assert room(fitting) > 0  # a sample has more edges among fewer samples
+
+
+def test_tiles_of_samples_that_are_not_kept_are_set_aside():
+    X = wide_samples(400)
+    kernel = fit_kernel(X, "rbf").unprepared(X, 9.0)
+    op = kernel.operator()
+    assert op.tiles_mib > 0
+    assert room_for_search([kernel], [op], 3, 9.0) == pytest.approx(9.0 - op.tiles_mib)
+
+
+@pytest.mark.parametrize(("depth", "often"), [(DEPTH, False), (3, True)])
+def test_a_short_search_gives_memory_back_at_every_product(monkeypatch, depth, often):
+    given_back = []
+    products = []
+    monkeypatch.setattr(eigenvectors, "return_freed_memory", lambda: given_back.append(len(products)))
+
+    def product(block):
+        products.append(block.shape[1])
+        return decaying(6000)(block)
+
+    leading_vectors(product, 6000, 12, 1e-3, depth=depth, kept=2)
+    assert len(products) > 3
+    # Gaps that blocks leave in the heap were 10 MiB at a limit of 64. A whole basis has room beside it.
+    assert (set(range(2, len(products) + 1)) <= set(given_back)) is often

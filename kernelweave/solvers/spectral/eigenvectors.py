@@ -67,6 +67,8 @@ SHORT_KEPT = 2
 WIDE_DEPTH = 6
 # Entries of a basis from which on memory is given back after a search: 16 MiB of them.
 TRIMMED = 2**21
+# The same for every step of a search with a short one, beside which there is no room: 2 MiB.
+TRIMMED_SHORT = 2**18
 # Matrices besides those of the views: the sum and its successor; a decomposed one, scaled from both sides, and a copy.
 SUMS = 2
 DECOMPOSED = 5
@@ -514,19 +516,22 @@ def leading_vectors(
     image = product(block)
     blocks = depth if first_depth is None else first_depth
     large = depth * width * n >= TRIMMED
+    short = depth < DEPTH and depth * width * n >= TRIMMED_SHORT
     for left in reversed(range(restarts)):
         Q = [block]
         Z = [image]
         last = image[:, :width]
         looks = (blocks // 2, blocks) if tol > ROUGH_RESIDUAL and blocks > SHORTEST else (blocks,)
         for look in looks:
-            Q, Z = _krylov_basis(backend, product, Q, Z, last, look)
+            Q, Z = _krylov_basis(backend, product, Q, Z, last, look, short=short)
             values, U, residual = ritz(backend, Q, Z, kept * width, count)
             if residual <= tol:
                 break
             last = Z[-1][:, -width:]
         del last
         ended = residual <= tol or left == 0
+        if short:
+            return_freed_memory()
         block = backend.combine(Q, U[:, :width] if ended else U)
         # A basis that is left behind would stay beside the next one, or beside what comes after the search.
         del Q
@@ -534,8 +539,6 @@ def leading_vectors(
         del Z
         if ended:
             break
-        if depth < DEPTH and large:
-            return_freed_memory()  # gaps that restarts leave add up, and there is no room beside a short basis
         blocks = min(2 * blocks, depth)
     if large:
         return_freed_memory()  # or gaps between what is left of a basis would lie beside the next one
@@ -549,17 +552,26 @@ def _krylov_basis(
     images: list[BackendArray],
     last: BackendArray,
     blocks: int,
+    *,
+    short: bool = False,
 ) -> tuple[list[BackendArray], list[BackendArray]]:
-    """Return a basis grown to so many blocks from the last image, and its image; fewer where products add nothing."""
+    """Return a basis grown to so many blocks from the last image, and its image; fewer where products add nothing.
+
+    A ``short`` basis has no room beside it, and memory is given back on the way.
+    """
     basis = list(basis)
     images = list(images)
     for _ in range(blocks - sum(block.shape[1] for block in basis) // last.shape[1]):
         following = backend.orthonormal(last, backend.together(basis))
         if following.shape[1] == 0:
             break
-        last = product(following)
         basis.append(following)
+        if short:
+            return_freed_memory()  # or gaps too small for what comes next would stay beside it
+        last = product(following)
         images.append(last)
+        if short:
+            return_freed_memory()
     return backend.together(basis), backend.together(images)
 
 
@@ -591,6 +603,7 @@ def ritz_pairs(
     found = backend.combine(Q, few)
     found *= values[:count]
     missing -= found
+    del found  # lengths take as much again
     errors = backend.column_norms(missing)
     size = max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return values, U, np.asarray(errors / size)
