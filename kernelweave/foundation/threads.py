@@ -174,12 +174,17 @@ def single_threaded_blas() -> Iterator[None]:
     if getattr(_inside, "task", False):
         yield
         return
-    blas = _blas(len(sys.modules))
-    if all(library.num_threads == 1 for library in blas.lib_controllers):
+    # Each library by itself: one at one thread already is left to whoever limited it. Some, as that of Faiss, count
+    # their threads for every thread that calls them, and are not limited where the others are.
+    limited = [(library, library.num_threads) for library in _blas(len(sys.modules)).lib_controllers]
+    limited = [(library, threads) for library, threads in limited if threads > 1]
+    for library, _ in limited:
+        library.set_num_threads(1)
+    try:
         yield
-        return
-    with blas.limit(limits=1):
-        yield
+    finally:
+        for library, threads in limited:
+            library.set_num_threads(threads)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -497,6 +498,23 @@ def test_blas_gets_its_threads_back_from_whoever_limited_it_first():
     leave.set()
     other.join()
     assert blas_threads() == before  # one who finds the limit set leaves it to the other to lift
+
+
+def test_a_library_that_others_have_limited_is_left_to_them(monkeypatch):
+    class Library:
+        def __init__(self, threads):
+            self.num_threads = threads
+
+        def set_num_threads(self, threads):
+            self.num_threads = threads
+
+    limited, free = Library(1), Library(2)  # that of Faiss is free in one thread and limited in another
+    monkeypatch.setattr(threads_module, "_blas", lambda n_modules: SimpleNamespace(lib_controllers=[limited, free]))
+    with single_threaded_blas():
+        assert free.num_threads == 1
+        limited.set_num_threads(2)  # whoever limited it lifts the limit
+    assert limited.num_threads == 2
+    assert free.num_threads == 2
 
 
 def test_blas_and_openmp_are_kept_to_one_thread_and_get_their_threads_back():
