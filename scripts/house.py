@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -202,11 +203,15 @@ def wheel_size(checkout: Path) -> Count:
     raise SystemExit(f"The wheel of {checkout} could not be built:\n{done.stdout}{done.stderr}")
 
 
-def survey(checkout: Path) -> dict[str, Count]:
-    """Return all counts about one checkout, by the names of their rows."""
+STRUCTURE = (type_tests, dynamic_imports, inheritance, assignments, private_imports)
+EVERYTHING = (*STRUCTURE, sizes, words)
+
+
+def survey(checkout: Path, measures: tuple[Callable[[Source], dict[str, Count]], ...] = EVERYTHING) -> dict[str, Count]:
+    """Return the counts about one checkout, by the names of their rows."""
     source = Source(checkout)
     counts = {}
-    for measure in (type_tests, dynamic_imports, inheritance, assignments, private_imports, sizes, words):
+    for measure in measures:
         counts |= measure(source)
     return counts
 

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.skipif(not (ROOT / "scripts").is_dir(), reason="the scr
 def counts():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "scripts"))
-        return importlib.import_module("house").survey(ROOT)
+        house = importlib.import_module("house")
+        return house.survey(ROOT, house.STRUCTURE)
 
 
 @pytest.mark.parametrize(
