@@ -3,6 +3,9 @@
 ``python -m benchmarks.exponents`` takes the sets of ``KERNELWEAVE_DATA`` and synthetic ones, with Gaussian and linear
 kernels; the suite of ``python -m benchmarks`` runs a part of it. Seconds are those of the processor, on one thread, the
 least of a few fits. NMI with the classes says whether a cheap choice is a good one.
+
+``--regret SEEDS`` prints by how much instead: the best NMI of ``LISTED`` exponents less that of the one that p="auto"
+chooses, each the mean over the seeds, also where views of noise are among the others.
 """
 
 import argparse
@@ -18,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._harness import Row
 from benchmarks.quick import blobs
 from kernelweave import MultiViewKernelKMeans, MultiViewSpectralClustering
-from kernelweave.datasets import load_benchmark, standardize
+from kernelweave.datasets import load_benchmark, make_corrupted_views, standardize
 from kernelweave.metrics import normalized_mutual_info
 
 SUITE = "exponents"
@@ -50,6 +53,17 @@ REAL = (
 #: Samples, clusters and views.
 SYNTHETIC = ((500, 5, 3), (600, 40, 3), (1200, 60, 3), (1500, 4, 8), (2500, 30, 5), (4500, 15, 3))
 QUICK = (("rbf", "wikipedia_test693"), ("linear", "proteinfold"), ("linear", (600, 40, 3)))
+#: Samples, clusters, the noise of every view that tells them apart, and how many views are noise alone.
+NOISY = (
+    (300, 4, (1.0,), 2),
+    (400, 3, (1.5, 1.5, 2.0), 2),
+    (500, 5, (1.0, 1.0), 4),
+    (700, 10, (1.0, 1.4), 1),
+    (1000, 20, (0.8,), 1),
+)
+#: Views that tell some of three clusters apart, views of noise, and samples.
+CORRUPTED = ((1, 3, 400), (2, 4, 300), (3, 2, 400), (5, 2, 700))
+LISTED = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, np.inf)
 FITS = {"equal": {"view_weights": "uniform"}, "learned": {}, "auto": {"p": "auto"}}
 MOST = {"learned": 2.0, "auto": 4.0}
 
@@ -75,12 +89,63 @@ class Cost:
 
 def load(data):
     """Return views, classes and the number of clusters."""
+    if data in NOISY:
+        return noisy(*data)
+    if data in CORRUPTED:
+        telling, noise, n = data
+        made = make_corrupted_views(telling, noise, n_samples=n, n_corrupted=n // 14, random_state=0)
+        return list(made.views.values()), made.target, 3
     if isinstance(data, tuple):
         n, k, n_views = data
         return blobs(n, k, n_views), np.random.default_rng(1).integers(k, size=n), k
     found = load_benchmark(data)
     views = [standardize(np.asarray(X.toarray() if hasattr(X, "toarray") else X, float)) for X in found.views.values()]
     return views, found.target, len(np.unique(found.target))
+
+
+def noisy(n, k, noises, n_noise, n_features=20):
+    rng = np.random.default_rng(3)
+    y = rng.integers(k, size=n)
+    shape = (n, n_features)
+    views = [rng.standard_normal((k, n_features))[y] + rng.normal(0.0, noise, shape) for noise in noises]
+    return [*views, *(rng.standard_normal(shape) for _ in range(n_noise))], y, k
+
+
+def regret(cls, kernel, data, n_seeds):
+    """Return the mean regret of p="auto", the best NMI of an exponent, and the exponents chosen."""
+    views, y, k = load(data)
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+
+        def fitted(p, seed):
+            options = {"view_weights": "uniform"} if p == np.inf else {"p": p}
+            return cls(k, kernel=kernel, random_state=seed, **options).fit(views)
+
+        seeds = range(n_seeds)
+        nmi = {p: np.mean([normalized_mutual_info(y, fitted(p, seed).labels_) for seed in seeds]) for p in LISTED}
+        chosen = [fitted("auto", seed).p_ for seed in seeds]
+    best = max(nmi.values())
+    return best - np.mean([nmi[p] for p in chosen]), best, chosen, nmi[np.inf]
+
+
+def print_regrets(classes, kernels, groups, n_seeds):
+    """Print a line for each case, and the means over real and overlapping sets and over those with noise."""
+    for cls in classes:
+        for group, sets in groups.items():
+            found = []
+            for kernel in kernels:
+                for data in sets:
+                    lost, best, chosen, equal = regret(cls, kernel, data, n_seeds)
+                    found.append((lost, best - equal))
+                    case = f"{cls.__name__} {kernel} {data}"
+                    text = ", ".join(f"{p:g}" for p in chosen)
+                    print(
+                        f"{case:62s} regret {lost:.4f} of {best:.3f}, equal weights {best - equal:.4f}, p {text}",
+                        flush=True,
+                    )
+            if found:
+                auto, equal = np.mean(found, axis=0)
+                print(f"{cls.__name__}, {group}, {len(found)} cases: {auto:.4f}, equal weights always {equal:.4f}")
 
 
 def cost(cls, kernel, data, repeats=3):
@@ -138,15 +203,24 @@ def main():
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=KERNELS)
     parser.add_argument("--sets", nargs="+", metavar="SET", help="real sets; all, and the synthetic ones, by default")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--regret", type=int, metavar="SEEDS", help="print how good the choices are, not what they cost"
+    )
+    parser.add_argument("--noise", action="store_true", help="with --regret: only the sets with views of noise")
     options = parser.parse_args()
     sets = [*REAL, *SYNTHETIC] if options.sets is None else options.sets
     if not os.environ.get("KERNELWEAVE_DATA"):
         print("The real sets are left out: set KERNELWEAVE_DATA to their folder.", file=sys.stderr)
         sets = [data for data in sets if not isinstance(data, str)]
+    classes = [cls for cls in CLASSES if options.classes is None or cls.__name__ in options.classes]
+    if options.regret is not None:
+        groups = {} if options.noise else {"sets": sets}
+        if options.noise or options.sets is None:
+            groups["with views of noise"] = [*NOISY, *CORRUPTED]
+        print_regrets(classes, options.kernels, groups, options.regret)
+        return
     costs = []
-    for cls in CLASSES:
-        if options.classes is not None and cls.__name__ not in options.classes:
-            continue
+    for cls in classes:
         for kernel in options.kernels:
             for data in sets:
                 costs.append(cost(cls, kernel, data, options.repeats))
