@@ -11,6 +11,7 @@ import pytest
 
 import kernelweave
 from kernelweave.cli import main
+from tests.command_server import programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,6 +112,10 @@ def test_an_installed_package_lists_the_commands_and_runs_the_others(installed):
 def test_both_doors_list_the_same_experiments(capsys):
     code, out, err = run(capsys, "reproduce", "list", "--format", "json")
     assert (code, err) == (0, [])
-    command = [sys.executable, "-m", "reproduction", "list", "--format", "json"]
+    code = (  # python -m reproduction list --format json
+        "import runpy, sys; sys.path.insert(0, ''); sys.argv[1:] = ['list', '--format', 'json']\n"
+        "runpy.run_module('reproduction', run_name='__main__', alter_sys=True)"
+    )
+    command = [programs() / "python", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     assert json.loads(done.stdout) == json.loads(out)

@@ -2,7 +2,6 @@
 
 import pickle
 import subprocess
-import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -40,6 +39,7 @@ from kernelweave.backends.blocks.opened import Opened
 from kernelweave.inputs.arrays import chunks as chunks_module
 from kernelweave.inputs.arrays.chunks import FileRows, as_chunks
 from kernelweave.kernels import chunked
+from tests.command_server import programs
 from tests.dask_clusters import Client, await_workers, local_cluster, two_views
 
 N = 300
@@ -529,9 +529,9 @@ import numpy as np
 sys.modules["dask"] = None  # as if it were not installed
 sys.modules["distributed"] = None
 import kernelweave
-for path in sorted(Path(sys.argv[1]).glob("*.model")):
+for path in sorted(Path().glob("*.model")):
     model = kernelweave.load_model(path)
-    data = dict(np.load(sys.argv[1] + "/views.npz"))
+    data = dict(np.load("views.npz"))
     labels = model.predict(data if hasattr(model, "view_names_") else data["a"])
     assert labels.tolist() == model.labels_.tolist(), path
     print(path.stem)
@@ -543,8 +543,8 @@ def test_a_saved_model_predicts_where_dask_is_not_installed(tmp_path):
     np.savez(tmp_path / "views.npz", **VIEWS)
     for name in names:
         save_model(clone(MODELS[name]).fit(lazy_data(name)), tmp_path / f"{name}.model")
-    command = [sys.executable, "-c", WITHOUT_DASK, str(tmp_path)]
-    outcome = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = [programs() / "python", "-c", WITHOUT_DASK]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert sorted(outcome.stdout.splitlines()) == names
 
 

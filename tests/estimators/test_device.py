@@ -3,7 +3,6 @@
 import pickle
 import re
 import subprocess
-import sys
 import warnings
 from contextlib import suppress
 
@@ -26,6 +25,7 @@ from kernelweave.solvers.kmeans.masked_multi_view import masked_multi_view_kerne
 from kernelweave.solvers.kmeans.multi_view_kernel_kmeans import multi_view_kernel_kmeans
 from kernelweave.solvers.spectral import kernel_spectral
 from kernelweave.solvers.spectral import masked_multi_view as masked_spectral
+from tests.command_server import programs
 from tests.estimators.discovery import for_estimators
 from tests.strategies import generators
 from tests.torch_devices import needs_torch
@@ -575,6 +575,6 @@ def test_models_fitted_on_a_device_are_saved_and_used_without_torch(tmp_path):
         "    print(*kw.load_model(here / f'{name}.npz').predict(X))\n"
         "assert 'torch' not in sys.modules"
     )
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([programs() / "python", "-c", script], capture_output=True, text=True, check=True).stdout
     for line, (model, X) in zip(said.splitlines(), fits.values(), strict=True):
         np.testing.assert_array_equal(np.array(line.split(), dtype=int), model.predict(X))

@@ -25,6 +25,8 @@ FORMULAS = [
 
 
 class TestLeanKernel(OperatorContract, NeverStoresTheMatrix):
+    n_large = 1000  # in tiles of 16 rows
+
     def make(self, X):
         return LeanKernel(formulas.Gaussian(0.3, X.mean(axis=0)), X, TINY)
 
