@@ -20,6 +20,7 @@ import pytest
 
 from kernelweave import kernels, plots
 from tests.command_server import programs
+from tests.plan_rates import rough_rates
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -87,6 +88,11 @@ def with_code():
 def test_the_code_of_a_page_runs_and_prints_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
+    with rough_rates():  # no page says how long a fit takes on the machine that runs it
+        run_blocks(page, namespace)
+
+
+def run_blocks(page, namespace):
     for block in blocks(page.read_text(encoding="utf-8")):
         if block.skipped is not None:
             assert block.skipped, f"{name(page)}:{block.line}: say why the block is not run"

@@ -5,6 +5,7 @@ Numbers are compared without a tolerance: they are one number, not several that 
 
 import json
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -75,11 +76,17 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_everybody_says_the_same(name):
+@cache
+def described(name):
+    """Return the fitted model of a case, its data, and the description, which several tests compare with others."""
     model, data = CASES[name]
     model.fit(data)
-    description = describe(model, data)
+    return model, data, describe(model, data)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_everybody_says_the_same(name):
+    model, data, description = described(name)
     assert description.silhouette is not None
     assert score_clustering(model, data, random_state=0) == description.silhouette
     facts = ReportFacts.from_estimator(model, data)
@@ -104,9 +111,10 @@ def test_the_picture_of_silhouettes_has_the_same_mean():
 
     from kernelweave.plots import SilhouetteDisplay
 
-    for model, data in CASES.values():
-        display = SilhouetteDisplay.from_estimator(model.fit(data), data, ax=Figure().subplots())
-        assert display.line_.get_xdata()[0] == pytest.approx(describe(model, data).silhouette, abs=1e-12)
+    for name in CASES:
+        model, data, description = described(name)
+        display = SilhouetteDisplay.from_estimator(model, data, ax=Figure().subplots())
+        assert display.line_.get_xdata()[0] == pytest.approx(description.silhouette, abs=1e-12)
     pipe = make_pipeline(StandardScaler(), MinMaxKMeans(3, random_state=0)).fit(1000.0 * X * [1, 1, 5, 5])
     display = SilhouetteDisplay.from_estimator(pipe, 1000.0 * X * [1, 1, 5, 5], ax=Figure().subplots())
     expected = ReportFacts.from_estimator(pipe, 1000.0 * X * [1, 1, 5, 5]).mean_silhouette
@@ -182,14 +190,15 @@ def test_many_samples_are_judged_by_one_draw_for_a_seed_and_it_is_said(tmp_path)
     model = MinMaxKMeans(3, n_init=1, random_state=0).fit(MANY)
     rows = judged_samples(len(MANY), MOST_JUDGED, 5)
     expected = silhouette_score(MANY[rows], model.labels_[rows])
-    assert describe(model, MANY, random_state=5).silhouette == pytest.approx(expected)
-    assert score_clustering(model, MANY, random_state=5) == describe(model, MANY, random_state=5).silhouette
-    assert describe(model, MANY, random_state=6).silhouette != describe(model, MANY, random_state=5).silhouette
+    silhouette = describe(model, MANY, random_state=5).silhouette
+    assert silhouette == pytest.approx(expected)
+    assert score_clustering(model, MANY, random_state=5) == silhouette
+    assert describe(model, MANY, random_state=6).silhouette != silhouette
     page = write_report(tmp_path / "r.html", model, MANY, random_state=5).read_text(encoding="utf-8")
     assert f"<dt>silhouette (of 2,000 samples)</dt><dd>{expected:.2f}</dd>" in page
     assert "Computed on 2,000 samples of 2,700, drawn at random." in page
     chosen = choose_n_clusters(MinMaxKMeans(n_init=1, random_state=0), MANY, [3], random_state=5)
-    assert chosen.scores[0] == describe(model, MANY, random_state=5).silhouette
+    assert chosen.scores[0] == silhouette
 
 
 # --- the command line -------------------------------------------------------------------------------------------------
@@ -254,10 +263,11 @@ def test_the_command_line_says_the_same(name, folder, capsys):
     if not chosen_by_model:
         assert told["silhouette (of 2,000 samples)" if drawn else "silhouette"] == f"{silhouette:.2f}"
     model, data = load_model(folder / "out" / "model.kwm"), read()
-    assert describe(model, data).silhouette == pytest.approx(silhouette, abs=1e-12)
-    assert ReportFacts.from_estimator(model, data).mean_silhouette == describe(model, data).silhouette
+    described_later = describe(model, data).silhouette
+    assert described_later == pytest.approx(silhouette, abs=1e-12)
+    assert ReportFacts.from_estimator(model, data).mean_silhouette == described_later
     final, received = (model[-1], model[:-1].transform(data)) if hasattr(model, "steps") else (model, data)
-    assert score_clustering(final, received, random_state=0) == describe(model, data).silhouette
+    assert score_clustering(final, received, random_state=0) == described_later
     files = [argument for argument in arguments if argument.endswith(".csv")]
     option = ["--kernel-matrix"] if name == "a kernel matrix" else []
     run(capsys, "report", "out/model.kwm", *option, *files, "-o", "later.html")
