@@ -192,8 +192,8 @@ def counting(monkeypatch, cls):
     return widths
 
 
-@pytest.mark.parametrize("estimator", [NgSpectralClustering, KernelSpectralClustering])
-def test_wide_samples_leave_their_room_to_the_search(estimator, monkeypatch):
+@pytest.mark.parametrize(("estimator", "most"), [(NgSpectralClustering, 20), (KernelSpectralClustering, 30)])
+def test_wide_samples_leave_their_room_to_the_search(estimator, most, monkeypatch):
     X = wide_samples(500)
     options = {} if estimator is KernelSpectralClustering else {"n_init": 1}
     free = estimator(5, random_state=0, **options).fit(X)
@@ -204,7 +204,7 @@ def test_wide_samples_leave_their_room_to_the_search(estimator, monkeypatch):
     model = estimator(5, random_state=0, memory_limit=limit, **options)
     peak, _ = peak_of(lambda: model.fit(X))
     assert not short
-    assert len(widths) <= 25  # beside samples that are kept there were 26 and 36
+    assert len(widths) <= most  # 15 and 23; beside samples that are kept there were 26 and 36
     assert max(widths) > 5 + GUARD
     assert peak <= 1.15 * limit + 0.15 * X.nbytes / 2**20
     np.testing.assert_array_equal(model.labels_, free.labels_)
