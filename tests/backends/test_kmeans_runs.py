@@ -46,6 +46,18 @@ def test_centres_are_drawn_as_for_any_kernel(rng, n, d, k, clusters):
     np.testing.assert_array_equal(drawn(X, k, seed), wanted)
 
 
+def test_rounding_does_not_decide_between_draws_that_are_nearest_to_each_other():
+    different = []
+    for seed in range(300):  # as many centres as rows: in the end two rows are left, which leave the same total
+        rng = np.random.default_rng(seed)
+        k = int(rng.integers(3, 7))
+        X = rows_of(rng, k, 4)
+        wanted = start_labels(FeatureKernel(X), "k-means++", np.ones(k), k, np.random.default_rng(seed))
+        if (drawn(X, k, seed) != wanted).any():
+            different.append(seed)
+    assert not different
+
+
 def test_equal_rows_are_drawn_like_any_others():
     X = np.ones((6, 2))
     wanted = start_labels(FeatureKernel(X), "k-means++", np.ones(6), 3, np.random.default_rng(0))

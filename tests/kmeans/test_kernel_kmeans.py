@@ -274,6 +274,21 @@ def test_a_tolerance_ends_a_run_early():
     assert loose.history == strict.history[: len(loose.history)]
 
 
+def test_storage_does_not_decide_between_candidates_that_are_nearest_to_each_other():
+    different = []
+    for seed in range(300):  # as many centres as samples: in the end two are left, which serve equally well
+        rng = np.random.default_rng(seed)
+        k = int(rng.integers(3, 7))
+        X = rng.standard_normal((k, 4))
+        labels = [
+            start_labels(op, "k-means++", np.ones(k), k, np.random.default_rng(seed))
+            for op in (FeatureKernel(X), DenseKernel(X @ X.T))
+        ]
+        if (labels[0] != labels[1]).any():
+            different.append(seed)
+    assert not different
+
+
 @pytest.mark.parametrize("init", INITS)
 def test_every_start_fills_its_labels_and_follows_its_seed(init):
     rng = np.random.default_rng(0)

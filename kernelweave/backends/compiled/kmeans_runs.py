@@ -42,7 +42,7 @@ def spread_out(Phi: Floats, diag: Floats, uniforms: Floats, tie: float, labels: 
             for i in range(n):
                 distances[i] = max((diag[i] + diag[sample]) - 2.0 * _product(Phi[i], Phi[sample]), 0.0)
                 total += distances[i] if c == 0 else min(distances[i], closest[i])
-            if total < least:
+            if total < least - tie * n:  # of equal ones the first: rounding must not decide
                 least = total
                 best[:] = distances
         mass = 0.0

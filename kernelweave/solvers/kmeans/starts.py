@@ -65,6 +65,7 @@ def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng
     diag = op.diag()
     # Distances that are equal except for rounding leave a sample where it is, so that storage and device do not decide.
     tie = TIE_TOLERANCE * op.scale()
+    total_weight = backend.total(weights)
     trials = draws_of_a_center(n_clusters)
     first = backend.draw(weights, rng.random(1))
     closest = backend.maximum(algebra.distances_to_samples(op, first, diag)[:, 0], 0.0)
@@ -74,12 +75,24 @@ def _spread_out(op: KernelOperator, sample_weights: Floats, n_clusters: int, rng
         drawn = backend.draw(mass if backend.total(mass) > 0 else weights, rng.random(trials))
         distances = backend.maximum(algebra.distances_to_samples(op, drawn, diag), 0.0)
         totals = backend.dot(weights, backend.minimum(distances, closest[:, None]))
-        best = distances[:, int(np.argmin(totals))]
+        best = distances[:, _first_least(totals, tie * total_weight)]
         nearer = best < closest - tie
         labels = backend.where(nearer, c, labels)
         closest = backend.where(nearer, best, closest)
         del distances, best, nearer  # or they would lie beside those of the next draw
     return labels
+
+
+def _first_least(totals: Floats, tie: float) -> int:
+    """Return the place of the least number, the first of those that differ by no more than ``tie``.
+
+    Two samples that are nearest to each other leave the same total, and rounding must not decide between them.
+    """
+    best = 0
+    for place, total in enumerate(totals):
+        if total < totals[best] - tie:
+            best = place
+    return best
 
 
 def draws_of_a_center(n_clusters: int) -> int:
