@@ -51,7 +51,7 @@ compiled: $(VENV)/.dev
 # Tests that compile nothing, or it would be compiled twice: with lint beside them they take as long as the other core
 # compiles.
 UNCOMPILED := tests/test_architecture.py tests/test_house.py tests/test_mutants.py tests/test_suite.py \
-	$(filter-out tests/foundation/test_logged_warnings.py tests/inputs/test_absence.py, \
+	$(filter-out tests/foundation/test_logged_warnings.py tests/inputs/test_absence.py tests/inputs/test_alignment.py, \
 	$(wildcard tests/foundation/test_*.py tests/inputs/test_*.py))
 
 # What workers of pytest-xdist run.
@@ -64,9 +64,10 @@ uncompiled: $(VENV)/.dev
 
 # Processes that tests start import the library from its bytecode, also where the environment says to write none.
 test: export PYTHONDONTWRITEBYTECODE :=
-# Three on two cores: none is idle while one of them waits or has ended. What each of them says is shown when it ends.
+# Lint follows the tests that compile nothing, beside the one process that compiles: a third would only slow that down.
+# What each of them says is shown when it ends.
 test: $(VENV)/.dev
-	$(MAKE) --no-print-directory --jobs=3 --output-sync=target compiled uncompiled lint
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target compiled uncompiled lint
 	$(PYTEST) -n auto --dist loadscope $(OTHERS)
 	$(BIN)/python -m pytest -m timing tests/test_promises.py tests/evaluation/test_plan_promises.py
 

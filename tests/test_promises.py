@@ -56,7 +56,7 @@ def test_priors_of_a_convex_mixture_are_found_many_times_faster_than_by_em():
     X = standardize(minmax.like_pendigits()[:1500])
 
     def relative_time():
-        rows = convex_mixture.compared(X, 1.0, em_steps=3_000)  # it takes far more, and would only be later
+        rows = convex_mixture.compared(X, 1.0, em_steps=2_000)  # it takes far more, and would only be later
         return rows["newton"] / rows["em"]
 
     assert (result := least(relative_time, 1 / 20)) <= 1 / 20, f"{1 / result:.1f} times as fast"
