@@ -48,8 +48,8 @@ PYTEST := SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 $(
 compiled: $(VENV)/.dev
 	$(PYTEST) $(COMPILED)
 
-# Tests that compile nothing, or it would be compiled twice: with lint beside them they take as long as the other core
-# compiles.
+# Tests that compile nothing; what they compiled would be compiled twice. With lint after them they take as long as the
+# other core compiles.
 UNCOMPILED := tests/test_architecture.py tests/test_house.py tests/test_mutants.py tests/test_suite.py \
 	$(filter-out tests/foundation/test_logged_warnings.py tests/inputs/test_absence.py tests/inputs/test_alignment.py, \
 	$(wildcard tests/foundation/test_*.py tests/inputs/test_*.py))

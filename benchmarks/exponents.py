@@ -4,8 +4,8 @@
 kernels; the suite of ``python -m benchmarks`` runs a part of it. Seconds are those of the processor, on one thread, the
 least of a few fits. NMI with the classes says whether a cheap choice is a good one.
 
-``--regret SEEDS`` prints by how much instead: the best NMI of ``LISTED`` exponents less that of the one that p="auto"
-chooses, each the mean over the seeds, also where views of noise are among the others.
+``--regret SEEDS`` prints how good the choice is instead: the best NMI of ``LISTED`` exponents less that of the one that
+p="auto" chooses, each the mean over the seeds, also where views of noise are among the others.
 """
 
 import argparse
@@ -112,7 +112,7 @@ def noisy(n, k, noises, n_noise, n_features=20):
 
 
 def regret(cls, kernel, data, n_seeds):
-    """Return the mean regret of p="auto", the best NMI of an exponent, and the exponents chosen."""
+    """Return the mean regret of p="auto", the best NMI, the exponents chosen, and the NMI of equal weights."""
     views, y, k = load(data)
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
@@ -208,6 +208,8 @@ def main():
     )
     parser.add_argument("--noise", action="store_true", help="with --regret: only the sets with views of noise")
     options = parser.parse_args()
+    if options.noise and options.regret is None:
+        parser.error("--noise needs --regret SEEDS")
     sets = [*REAL, *SYNTHETIC] if options.sets is None else options.sets
     if not os.environ.get("KERNELWEAVE_DATA"):
         print("The real sets are left out: set KERNELWEAVE_DATA to their folder.", file=sys.stderr)

@@ -178,9 +178,9 @@ def single_threaded_blas() -> Iterator[None]:
     # their threads for every thread that calls them, and are not limited where the others are.
     limited = [(library, library.num_threads) for library in _blas(len(sys.modules)).lib_controllers]
     limited = [(library, threads) for library, threads in limited if threads > 1]
-    for library, _ in limited:
-        library.set_num_threads(1)
     try:
+        for library, _ in limited:
+            library.set_num_threads(1)
         yield
     finally:
         for library, threads in limited:

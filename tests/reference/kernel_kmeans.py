@@ -132,5 +132,6 @@ def spread_out(X, weights, k, rng):
         costs = [
             sum(w * min(d, squared(x, X[c])) for w, d, x in zip(weights, closest, X, strict=True)) for c in candidates
         ]
-        chosen.append(candidates[int(np.argmin(costs))])
+        equal = min(costs) + 1e-10 * max(costs)  # two that are nearest to each other differ by rounding: the first
+        chosen.append(next(c for c, cost in zip(candidates, costs, strict=True) if cost <= equal))
     return nearest_chosen(X, chosen)
