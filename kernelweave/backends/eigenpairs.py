@@ -24,13 +24,41 @@ WHOLE_NUMBER = b" int *"
 def last_eigenpairs(matrix: Floats, count: int) -> tuple[Floats, Floats]:
     """Return the largest ``count`` eigenvalues of a symmetric matrix, in ascending order, and their vectors.
 
-    They are those of ``scipy.linalg.eigh``, to the last bit.
+    They are those of ``scipy.linalg.eigh``, to the last bit. Where many eigenvalues are equal but for rounding, as
+    those of a kernel too narrow for its samples, LAPACK may find fewer than it was asked for: then the matrix is
+    decomposed as a whole, by another routine.
     """
     n = len(matrix)
     routine = lapack_routine(ROUTINE, N_ARGUMENTS)
     if routine is None or n == 0 or matrix.dtype != np.float64:
+        values, vectors = _by_scipy(matrix, count)
+    else:
+        values, vectors = _by_address(routine, matrix, count)
+    return (values, vectors) if len(values) == count else _of_whole(matrix, count)
+
+
+def _by_scipy(matrix: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return the pairs that SciPy finds, which may be fewer."""
+    n = len(matrix)
+    try:
         values, vectors = eigh(matrix, subset_by_index=[n - count, n - 1], check_finite=False)
-        return values, vectors
+    except np.linalg.LinAlgError:  # what LAPACK reports in some of these cases
+        return np.empty(0), np.empty((n, 0))
+    return values, vectors
+
+
+def _of_whole(matrix: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return the same by divide and conquer, which finds every eigenvalue."""
+    if not np.isfinite(matrix).all():
+        raise np.linalg.LinAlgError(f"A matrix of {len(matrix)} rows that is not finite has no eigenvectors.")
+    values, vectors = eigh(matrix, driver="evd", check_finite=False)
+    first = len(matrix) - count
+    return values[first:], vectors[:, first:].copy(order="F")
+
+
+def _by_address(routine: Callable[..., None], matrix: Floats, count: int) -> tuple[Floats, Floats]:
+    """Return the pairs that LAPACK's routine finds, which may be fewer."""
+    n = len(matrix)
     A = np.array(matrix, order="F")  # the routine overwrites it
     found = np.zeros((), dtype=np.intc)
     info = np.zeros((), dtype=np.intc)
@@ -49,9 +77,8 @@ def last_eigenpairs(matrix: Floats, count: int) -> tuple[Floats, Floats]:
     size = int(work[0])
     whole_size = int(whole_work[0])
     decompose(np.empty(size), np.empty(whole_size, dtype=np.intc), size, whole_size)
-    if info != 0 or found != count:
-        raise np.linalg.LinAlgError(f"LAPACK found no eigenvectors of a matrix of {n} rows ({ROUTINE}: {info}).")
-    return values[:count], vectors
+    pairs = int(found) if info == 0 else 0
+    return values[:pairs], vectors[:, :pairs]
 
 
 @cache

@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackError, eigsh
 
+from kernelweave.backends.eigenpairs import last_eigenpairs
 from kernelweave.foundation.array_types import Floats
 
 # Eigenvalues below this share of the trace are rounding errors.
@@ -62,7 +62,7 @@ def leading(G: Any, count: int, **options: Any) -> tuple[Floats, Floats]:
         except ArpackError:
             if options:
                 raise
-    values, vectors = eigh(G @ np.eye(n), subset_by_index=(n - count, n - 1))
+    values, vectors = last_eigenpairs(G @ np.eye(n), count)
     return values[::-1], vectors[:, ::-1]
 
 

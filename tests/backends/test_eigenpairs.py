@@ -42,6 +42,49 @@ def test_repeated_eigenvalues_have_as_many_vectors():
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-15)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_kernel_whose_eigenvalues_are_nearly_all_1_has_as_many_vectors_as_asked_for(dtype):
+    # OpenBLAS's routine for a part of the eigenvalues finds fewer in some of these.
+    rng = np.random.default_rng(0)
+    precision = 100 * np.finfo(dtype).eps
+    for _ in range(150):
+        n, count, clusters = rng.integers((20, 1, 2), (90, 20, 12))
+        X = 3 * rng.standard_normal((clusters, 4))[rng.integers(clusters, size=n)] + rng.standard_normal((n, 4))
+        K = np.exp(-rng.choice([20, 50, 200]) * np.square(X[:, None] - X).sum(axis=2)).astype(dtype)
+        values, vectors = last_eigenpairs(K, count)
+        assert vectors.shape == (n, count)
+        assert vectors.flags.f_contiguous
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(K)[n - count :], rtol=0, atol=precision)
+        np.testing.assert_allclose(K @ vectors, vectors * values, rtol=0, atol=precision)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(count), rtol=0, atol=precision)
+
+
+@pytest.mark.parametrize(("way", "dtype"), [("_by_address", np.float64), ("_by_scipy", np.float32)])
+def test_where_lapack_finds_fewer_the_matrix_is_decomposed_as_a_whole(monkeypatch, way, dtype):
+    A = nearly_symmetric(np.random.default_rng(0), 30).astype(dtype)
+    wanted = last_eigenpairs(A, 7)
+    monkeypatch.setattr(eigenpairs, way, lambda *_: tuple(part[..., :4] for part in wanted))
+    values, vectors = last_eigenpairs(A, 7)
+    np.testing.assert_allclose(values, wanted[0], rtol=100 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(np.abs(vectors.T @ wanted[1]), np.eye(7), atol=1000 * np.finfo(dtype).eps)
+
+
+def test_what_scipy_reports_of_lapack_is_no_end(monkeypatch):
+    A = nearly_symmetric(np.random.default_rng(0), 30).astype(np.float32)
+    wanted, _ = last_eigenpairs(A, 7)
+    asked = []
+
+    def failing(matrix, **options):
+        asked.append(options)
+        if "subset_by_index" in options:
+            raise np.linalg.LinAlgError("Internal Error.")
+        return eigh(matrix, **options)
+
+    monkeypatch.setattr(eigenpairs, "eigh", failing)
+    np.testing.assert_allclose(last_eigenpairs(A, 7)[0], wanted, rtol=1e-4)
+    assert len(asked) == 2
+
+
 def test_single_precision_and_other_builds_of_lapack_are_left_to_scipy(monkeypatch):
     A = nearly_symmetric(np.random.default_rng(0), 9)
     single = last_eigenpairs(A.astype(np.float32), 2)

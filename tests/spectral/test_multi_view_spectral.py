@@ -429,7 +429,8 @@ def test_a_rough_run_takes_the_first_eigenvectors_as_given_and_finds_none_at_the
     assert len(asked) == short.n_iter - 1
     assert short.n_iter == whole.n_iter > 1
     np.testing.assert_allclose(short.view_weights, whole.view_weights, rtol=1e-6)
-    np.testing.assert_allclose(short.history, whole.history, rtol=1e-9)
+    # Where one view takes all the weight, J falls to nothing and its last digits are those of the eigenvectors.
+    np.testing.assert_allclose(short.history, whole.history, rtol=1e-9, atol=1e-9 * whole.history[0])
     np.testing.assert_array_equal(short.embedding(), short.pairs.embedding())
     last = asked[-1] / asked[-1].sum()
     assert np.abs(last - short.view_weights**p / (short.view_weights**p).sum()).max() < 1e-2
