@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from kernelweave.backends import graphs, numpy_loops
 from kernelweave.backends.compiled import graph_loops
+from kernelweave.backends.preparing import read_only
 from kernelweave.foundation import threads as threads_module
 from tests.strategies import generators
 
@@ -82,7 +83,7 @@ def test_distances_are_those_of_differences(rng, n, columns, n_known, dtype):
     wanted = np.array([[np.linalg.norm(known[j].astype(float) - Z[i]) for j in chosen[i]] for i in range(n)])
     for loops in BOTH:
         found = np.empty(chosen.shape)
-        loops.row_distances(Z, known, chosen, found)
+        loops.row_distances(read_only(Z), read_only(known), chosen, found)
         np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=0)
         assert found[0, 0] == 0.0
     np.testing.assert_allclose(graphs.row_distances(Z, known, chosen), wanted, rtol=1e-14, atol=0)

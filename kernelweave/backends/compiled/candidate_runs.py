@@ -10,6 +10,7 @@ entry written by two threads at once counts for neither.
 import numpy as np
 from numba import njit
 
+from kernelweave.backends.compiled.copies import copy_into
 from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # How a run ended: at a fixed point, on the path of another run, or where the general solver must take over (an empty
@@ -213,10 +214,11 @@ def follow(
         me = candidates[t]
         key = base_key
         check = base_check
-        labels[:] = base
-        sums[: k - 1] = base_sums
+        copy_into(labels, base)
+        for c in range(k - 1):
+            copy_into(sums[c], base_sums[c])
         sums[k - 1] = 0.0
-        totals[: k - 1] = base_totals
+        copy_into(totals, base_totals)
         totals[k - 1] = 0.0
         moved[0] = me
         target[0] = k - 1

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from kernelweave.backends.compiled.copies import copy_into
 from kernelweave.foundation.array_types import Array, Ints
 
 # Words of 64 bits in a block that is mixed into the state, and the bytes in a word.
@@ -58,7 +59,7 @@ def row_digests(rows: Array, bits: Array, widths: Ints, out: Ints) -> None:
     state = np.empty(2 * 8, np.uint64)
     for i in range(rows.shape[0]):
         size = _packed(rows[i], bits[i], widths, message)
-        hashed[:] = START
+        copy_into(hashed, START)
         hashed[0] ^= PARAMETERS
         for start in range(0, max(size, 1), BLOCK):
             stop = min(start + BLOCK, size)
@@ -91,8 +92,8 @@ def _packed(row: Array, bits: Array, widths: Ints, message: Array) -> int:
 @njit(nogil=True, cache=True)
 def _mix(hashed: Array, state: Array, block: Array, counted: Any, last: bool) -> None:
     """Mix a block into what was hashed so far; ``counted`` bytes end with it."""
-    state[:8] = hashed
-    state[8:] = START
+    copy_into(state[:8], hashed)
+    copy_into(state[8:], START)
     state[12] ^= counted
     if last:
         state[14] = ~state[14]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from kernelweave.backends.compiled.copies import copy_into
 from kernelweave.foundation.array_types import Array, Bools, Floats, Ints
 
 # Values compared with the worst of the least ones at a time: few blocks have a smaller one.
@@ -108,7 +109,7 @@ def list_known(
     alone = np.empty(callers.shape[1], np.bool_)  # callers that are not neighbours
     both = np.empty(breadth, np.bool_)  # neighbours that are fresh, in both ways where they are callers, too
     for i in range(lo, hi):
-        both[:] = fresh[i, :breadth]
+        copy_into(both, fresh[i, :breadth])
         for c in range(counts[i]):
             alone[c] = True
             for t in range(breadth):
@@ -161,8 +162,8 @@ def closer_rows(
         near = closest[i]
         least = closest_squares[i]
         newer = found[i]
-        near[:] = neighbors[i]
-        least[:] = squares[i]
+        copy_into(near, neighbors[i])
+        copy_into(least, squares[i])
         newer[:] = False
         last_met[i] = i
         for t in range(m):

@@ -178,7 +178,8 @@ def _push(keys: Floats, heap: Ints, size: int, key: float, order: int, node: int
         if not _before(key, order, keys[parent], heap[parent, 0]):
             break
         keys[at] = keys[parent]
-        heap[at] = heap[parent]
+        heap[at, 0] = heap[parent, 0]
+        heap[at, 1] = heap[parent, 1]
         at = parent
     keys[at] = key
     heap[at, 0] = order
@@ -203,7 +204,8 @@ def _pop(keys: Floats, heap: Ints, size: int) -> int:
         if not _before(keys[child], heap[child, 0], key, order):
             break
         keys[at] = keys[child]
-        heap[at] = heap[child]
+        heap[at, 0] = heap[child, 0]
+        heap[at, 1] = heap[child, 1]
         at = child
     keys[at] = key
     heap[at, 0] = order

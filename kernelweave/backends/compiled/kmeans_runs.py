@@ -7,7 +7,8 @@ such as a cluster that lost all its rows, is left to the general solver.
 import numpy as np
 from numba import njit
 
-from kernelweave.backends.compiled.row_loops import nearest_means
+from kernelweave.backends.compiled.copies import copy_into
+from kernelweave.backends.compiled.row_loops import FIRST, nearest_means
 from kernelweave.foundation.array_types import Floats, Ints
 
 
@@ -44,7 +45,7 @@ def spread_out(Phi: Floats, diag: Floats, uniforms: Floats, tie: float, labels: 
                 total += distances[i] if c == 0 else min(distances[i], closest[i])
             if total < least - tie * n:  # of equal ones the first: rounding must not decide
                 least = total
-                best[:] = distances
+                copy_into(best, distances)
         mass = 0.0
         for i in range(n):
             if c == 0:
@@ -100,7 +101,7 @@ def descend(
         before = -kept
         if step == steps or idle >= patience:
             return True
-        nearest_means(Phi, diag, columns, norms, ones, labels, tolerance, nearest, values, 0, n)
+        nearest_means(Phi, diag, columns, norms, ones, labels, tolerance, nearest, values, FIRST, n)
         moved = 0
         for i in range(n):
             moved += nearest[i] != labels[i]

@@ -5,6 +5,8 @@ compiles in a fraction of the time of numba's own parallel mode. Sums are kept i
 Importing this module compiles nothing; the first call does, and the result is kept on disk.
 """
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -16,6 +18,8 @@ from kernelweave.foundation.array_types import Array, Floats, Ints
 
 # Samples whose sums inside of clusters are added up by themselves: pieces of threads are multiples of it.
 PART = numpy_loops.PART
+# The column that whole rows begin with. A literal 0 would have the loops compiled once more, for this one number.
+FIRST: Any = np.int64(0)
 # Samples handled together in `nearest`: their running minima stay in the first-level cache.
 TILE = 256
 
@@ -112,7 +116,7 @@ def scatter_pieces(
         last = pieces[piece, 1]
         lo = pieces[piece, 2]
         hi = pieces[piece, 3]
-        scatter_rows(K, rows[first:last], groups[first:last], weights[first:last], out, lo, hi, 0)
+        scatter_rows(K, rows[first:last], groups[first:last], weights[first:last], out, lo, hi, FIRST)
         piece_is_done(tickets)
         piece = next_piece(tickets)
     return waits and all_done(tickets, count)
@@ -128,7 +132,7 @@ def move_pieces(
     piece = next_piece(tickets)
     while piece < count:
         lo = piece * width
-        move_rows(K, rows, old, new, weights, out, lo, min(lo + width, n), 0)
+        move_rows(K, rows, old, new, weights, out, lo, min(lo + width, n), FIRST)
         piece_is_done(tickets)
         piece = next_piece(tickets)
     return waits and all_done(tickets, count)

@@ -13,7 +13,7 @@ of the step, of its pieces, and of those begun. Who counts it up has a piece of 
 import numpy as np
 from numba import njit
 
-from kernelweave.backends.compiled.row_loops import PART, add_parts, add_within, move_rows, nearest
+from kernelweave.backends.compiled.row_loops import FIRST, PART, add_parts, add_within, move_rows, nearest
 from kernelweave.backends.compiled.tickets import count_at, counted_up, reached, set_count
 from kernelweave.foundation.array_types import Array, Floats, Ints
 
@@ -123,7 +123,7 @@ def take_steps(
             m = board[MOVES]
             lo = (ticket & most) * board[WIDTH]
             hi = min(lo + board[WIDTH], n)
-            move_rows(K, ways[0, :m], ways[1, :m], ways[2, :m], carried, sums, lo, hi, 0)
+            move_rows(K, ways[0, :m], ways[1, :m], ways[2, :m], carried, sums, lo, hi, FIRST)
             add_within(sums, labels, weights, parts, lo, hi)
             counted_up(board, DONE, 1)
             mine[taken] = lo
