@@ -59,7 +59,7 @@ def row_cases(draw):
 
 
 def test_no_loop_with_a_twin_is_compiled_for_one_value_of_an_argument():
-    # Numba makes a version of its own for every literal that a compiled loop passes on, which a first fit has to wait for.
+    # Numba makes a version of its own for every literal that a compiled loop passes on: a longer first fit.
     passed = [
         ast.unparse(call)
         for path in sorted(Path(row_loops.__file__).parent.glob("*.py"))
