@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: demo test lint compiled uncompiled minimum environments package bench mutants docs clean
+.PHONY: demo test lint style types compiled uncompiled minimum environments package bench mutants docs clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kernelweave needs Python 3.11 or newer; set PYTHON=...")'
@@ -31,12 +31,16 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.core
 	$(BIN)/kernelweave demo
 
-lint: $(VENV)/.dev
+lint: style types
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/vocabulary.py
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
 
 # Tests for which the loops are compiled that other tests use, too: two workers would compile them twice. Those of a
 # cluster wait most of the time: they run where another worker can go on.
@@ -48,7 +52,7 @@ PYTEST := SCIPY_ARRAY_API=1 OMP_WAIT_POLICY=passive OPENBLAS_THREAD_TIMEOUT=4 $(
 compiled: $(VENV)/.dev
 	$(PYTEST) $(COMPILED)
 
-# Tests that compile nothing; what they compiled would be compiled twice. With lint after them they take as long as the
+# Tests that compile nothing; what they compiled would be compiled twice. With types after them they take as long as the
 # other core compiles.
 UNCOMPILED := tests/test_architecture.py tests/test_house.py tests/test_mutants.py tests/test_suite.py \
 	$(filter-out tests/foundation/test_logged_warnings.py tests/inputs/test_absence.py tests/inputs/test_alignment.py, \
@@ -64,10 +68,10 @@ uncompiled: $(VENV)/.dev
 
 # Processes that tests start import the library from its bytecode, also where the environment says to write none.
 test: export PYTHONDONTWRITEBYTECODE :=
-# Lint follows the tests that compile nothing, beside the one process that compiles: a third would only slow that down.
-# What each of them says is shown when it ends.
+# Two at a time, the longest first, so that both cores are busy to the end: a third beside the one that compiles would
+# only slow it down. What each of them says is shown when it ends.
 test: $(VENV)/.dev
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target compiled uncompiled lint
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target compiled uncompiled types style
 	$(PYTEST) -n auto --dist loadscope $(OTHERS)
 	$(BIN)/python -m pytest -m timing tests/test_promises.py tests/evaluation/test_plan_promises.py
 

