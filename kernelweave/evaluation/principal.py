@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh
 
-from kernelweave.backends.eigenpairs import last_eigenpairs
 from kernelweave.foundation.array_types import Floats
+from kernelweave.solvers.spectral.eigenvectors import leading_of
 
 # Eigenvalues below this share of the trace are rounding errors.
 ZERO_EIGENVALUE = 1e-13
@@ -62,8 +62,7 @@ def leading(G: Any, count: int, **options: Any) -> tuple[Floats, Floats]:
         except ArpackError:
             if options:
                 raise
-    values, vectors = last_eigenpairs(G @ np.eye(n), count)
-    return values[::-1], vectors[:, ::-1]
+    return leading_of(G @ np.eye(n), count)
 
 
 def with_positive_peaks(vectors: Floats) -> Floats:
