@@ -44,10 +44,11 @@ ROUGH_RESIDUAL = 1e-5
 # Blocks of the first basis where the search starts from eigenvectors of other weights.
 SHORT_DEPTH = 2
 # Matrices of fewer rows than this, or than so many per vector, are decomposed again for every weights: products with
-# bases of that many vectors take longer. Of the matrix of features a whole Krylov basis is made.
+# bases of that many vectors take longer. The matrix of features is small itself: from the vectors of other weights a
+# few blocks are enough, and six a vector is where both ways took as long on our sets.
 FEWEST_TRACKED = 300
 ROWS_A_VECTOR = 4
-FEATURES_A_VECTOR = DEPTH
+FEATURES_A_VECTOR = 6
 # Blocks of the basis in which nearby vectors are searched before the search starts again, and those of it that are kept
 # for the next weights.
 NEARBY_BLOCKS = 5
