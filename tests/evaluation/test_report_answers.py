@@ -21,6 +21,7 @@ from kernelweave import (
     ParameterError,
 )
 from kernelweave.datasets import make_two_rings
+from kernelweave.evaluation import principal
 from kernelweave.evaluation.explain.graphs import explain_graph
 from kernelweave.evaluation.principal import planar_layout
 from kernelweave.evaluation.report import facts as report_facts
@@ -333,6 +334,12 @@ def test_a_layout_keeps_distances_of_the_plane_and_spreads_points_that_are_equal
     distances = pdist(np.column_stack([circle.real, circle.imag]))
     best = distances * distances.sum() / (distances**2).sum()  # the circle of the best size
     assert stress < ((best - 1.0) ** 2).sum() + 1e-6
+
+
+def test_a_layout_moves_points_apart_that_begin_on_one_spot(monkeypatch):
+    # Which principal components equally distant points have, and whether they lie on one spot, is up to LAPACK.
+    monkeypatch.setattr(principal, "scaling_components", lambda squares, count: (np.zeros((len(squares), count)), None))
+    assert pdist(planar_layout(np.ones((9, 9)) - np.eye(9))).min() > 0.8 / 3
 
 
 def test_the_map_shows_the_embedding_in_which_clusters_were_found():
