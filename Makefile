@@ -58,7 +58,7 @@ UNCOMPILED := tests/test_architecture.py tests/test_house.py tests/test_mutants.
 	$(filter-out tests/foundation/test_logged_warnings.py tests/inputs/test_absence.py tests/inputs/test_alignment.py, \
 	$(wildcard tests/foundation/test_*.py tests/inputs/test_*.py))
 
-# What workers of pytest-xdist run.
+# What workers of pytest-xdist run, each on one thread: `compiled`, `uncompiled` and `minimum` have those of a user.
 OTHERS := $(addprefix --ignore=,$(COMPILED) $(UNCOMPILED))
 
 # Then these are collected once: workers find their bytecode, which takes each of them longer to write than to read.
@@ -72,7 +72,7 @@ test: export PYTHONDONTWRITEBYTECODE :=
 # only slow it down. What each of them says is shown when it ends.
 test: $(VENV)/.dev
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target compiled uncompiled types style
-	$(PYTEST) -n auto --dist loadscope $(OTHERS)
+	$(PYTEST) -n auto --dist loadscope --one-thread $(OTHERS)
 	$(BIN)/python -m pytest -m timing tests/test_promises.py tests/evaluation/test_plan_promises.py
 
 # The lowest versions that pyproject.toml declares, of the core and of the extras that these tests use, in an environment

@@ -4,6 +4,7 @@ Where ``.ci/run`` has set KERNELWEAVE_CI, a test that is skipped has failed.
 """
 
 import gc
+import importlib
 import os
 from importlib.util import find_spec
 
@@ -96,6 +97,23 @@ def _no_waiting_for_the_disk(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.config.option.markexpr != "timing":
             patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+def pytest_addoption(parser):
+    """Add what the main part of ``make test`` runs with."""
+    parser.addoption("--one-thread", action="store_true", help="run tests that choose no number of threads on one")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread_a_worker(request):
+    """Let loops run on one thread where several workers share the cores: more would only wait for each other.
+
+    Tests about threads choose their number themselves. Libraries of linear algebra and processes that tests start have
+    as many threads as a user's.
+    """
+    importlib.import_module("sklearn.utils._openmp_helpers")  # brings OpenMP: what is loaded later is not limited
+    with threadpool_limits(1 if request.config.option.one_thread else None, user_api="openmp"):
         yield
 
 
