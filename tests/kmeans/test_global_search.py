@@ -302,7 +302,8 @@ def test_a_float32_kernel_is_searched_as_its_float64_copy_is(how):
 def test_any_number_of_threads_finds_the_same_path(monkeypatch):
     rng = np.random.default_rng(0)
     K, weights = gaussian(groups(700), 8.0), rng.uniform(0.2, 2.0, 700)
-    usual = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact")
+    with threadpool_limits(2):
+        usual = global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact")
     with threadpool_limits(1):
         assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact"))
     for n_threads in (1, 2, 5):
