@@ -76,7 +76,7 @@ def planar_layout(distances: Floats) -> Floats:
     """Return points in the plane whose distances are near those given: the squared differences fall in every step.
 
     Points that are all equally far from each other, as the corners of a simplex, fill a disc. (De Leeuw 1977: each
-    step minimises a bound of the stress.) The start are two principal components, which may have such points on
+    step minimises a bound of the stress.) It starts from two principal components, which may have such points on
     one spot; a spiral moves them apart.
     """
     n = len(distances)
