@@ -595,8 +595,10 @@ def ritz_pairs(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the leading values within the basis Q (Z its image), their coefficients, residuals of the first ones."""
     inner = backend.inner(Q, Z)
+    symmetric = 0.5 * (inner + inner.T)
+    del inner
     with single_threaded_blas():
-        values, U = eigh(0.5 * (inner + inner.T))
+        values, U = eigh(symmetric.T, overwrite_a=True, driver="evd")
     values = values[::-1][:kept]
     U = U[:, ::-1][:, :kept]
     few = U[:, :count]
