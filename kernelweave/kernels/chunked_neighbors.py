@@ -24,6 +24,7 @@ from kernelweave.kernels.chunked_representations import PresentRows
 from kernelweave.kernels.neighbors import (
     ASKED_ROWS,
     Neighbors,
+    RowIndex,
     Search,
     answers,
     distances_to,
@@ -299,9 +300,9 @@ def _by_index(
     if count - same <= 0 or len(Z) == 0:
         return Neighbors(np.empty((len(Z), 0), dtype=np.intp), np.empty((len(Z), 0)))
     order = np.arange(len(known)) if sources.index is None else np.argsort(sources.turn)
-    index = build_index(known) if sources.index is None else unpacked(sources.index)
+    index = RowIndex(build_index(known) if sources.index is None else unpacked(sources.index), order)
     parts: Any = for_ranges(
-        lambda start, stop: answers(index, Z[start:stop], known, order, count),
+        lambda start, stop: answers([index], Z[start:stop], known, count),
         len(Z),
         width=ASKED_ROWS,
         elements=len(Z) * ASKED_ROWS,

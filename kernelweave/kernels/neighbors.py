@@ -8,7 +8,7 @@ Dense rows are searched in one of three ways:
 exact           reads all pairs
 in cells        rows are put into cells around sampled centres, and only the cells nearest to a cell are searched;
                 where that misses many, rows meet the neighbours of their neighbours, round after round
-approximate     asks an index of a library, whose rows are entered in a drawn order
+approximate     asks indexes of a library, among which rows are divided, entered in a drawn order
 
 "auto" is exact up to about ten thousand rows and looks into cells beyond. Sparse rows are always searched exactly. How
 many neighbours the last two find is measured on some rows.
@@ -18,7 +18,6 @@ Source      of the rounds: W. Dong, C. Moses and K. Li, Efficient k-nearest neig
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -34,11 +33,11 @@ from kernelweave.backends.graphs import (
     mutual_graph,
     row_distances,
 )
-from kernelweave.backends.neighbor_index import build_index, library, search_index
+from kernelweave.backends.neighbor_index import build_index, index_count, library, search_index
 from kernelweave.backends.preparing import order_of
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.memory import Batches, batches_within
-from kernelweave.foundation.threads import for_ranges, single_threaded_blas, thread_count
+from kernelweave.foundation.threads import for_ranges, parallel_map, single_threaded_blas, thread_count
 
 Search = Literal["auto", "exact", "approximate"]
 #: How neighbours can be searched.
@@ -140,7 +139,7 @@ def nearest_others(
     if sp.issparse(Z):
         return _sparse_neighbors(Z, Z, m, turn)
     if search == "approximate":
-        return _by_index(Z, m, turn, _index_of(Z, turn))
+        return _by_indexes(Z, m, _indexes([Z], [turn])[0])
     if search == "auto" and n > exact_limit:
         return _in_cells(Z, m, rng)
     return _dense_neighbors(Z, Z, m, turn, room)
@@ -151,18 +150,16 @@ def nearest_in_all(
 ) -> Any:
     """Yield the nearest others of the rows of several tables, with the same draws for all of them.
 
-    An index is built on one thread, so those of all tables are built side by side. ``room`` as for one table.
+    The indexes of all tables are built side by side. ``room`` as for one table.
     """
     if search != "approximate":
         pairs = zip(tables, counts, strict=True)
         yield from (nearest_others(Z, m, deepcopy(rng), search=search, room=room) for Z, m in pairs)
         return
     turns = [deepcopy(rng).permutation(Z.shape[0]) for Z in tables]
-    with ThreadPoolExecutor(thread_count()) as pool:
-        indexes = list(pool.map(_index_of, tables, turns))
-    for Z, m, turn, index in zip(tables, counts, turns, indexes, strict=True):
+    for Z, m, turn, indexes in zip(tables, counts, turns, _indexes(tables, turns), strict=True):
         m = min(m, Z.shape[0] - 1)
-        yield _sparse_neighbors(Z, Z, m, turn) if index is None else _by_index(Z, m, turn, index)
+        yield _by_indexes(Z, m, indexes) if indexes else _sparse_neighbors(Z, Z, m, turn)
 
 
 def check_search(search: Search) -> None:
@@ -344,19 +341,42 @@ def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, turn: Ints |
 # --- approximate -----------------------------------------------------------------------------------------------------
 
 
-def _index_of(Z: Matrix, order: Ints) -> Any:
-    """Return the index of rows, entered in this order since that of a file may be sorted; None of sparse rows."""
-    return None if sp.issparse(Z) else build_index(Z[order])
+@dataclass(frozen=True)
+class RowIndex:
+    """An index of some rows, and their numbers in the order in which they were entered."""
+
+    index: Any
+    rows: Ints
 
 
-def _by_index(Z: Floats, m: int, order: Ints, index: Any) -> Neighbors:
-    """Return approximate neighbours by an index, whose rows were entered in this order."""
+def _indexes(tables: Sequence[Matrix], turns: Sequence[Ints]) -> list[list[RowIndex]]:
+    """Return the indexes of every table, none of sparse ones; each is built on one thread, all of them side by side.
+
+    Rows are entered by their turns, since those of a file may be sorted.
+    """
+    parts = [
+        (table, rows)
+        for table, (Z, turn) in enumerate(zip(tables, turns, strict=True))
+        if not sp.issparse(Z)
+        for rows in np.array_split(turn, index_count(len(turn)))
+    ]
+
+    def build(part: tuple[int, Ints]) -> RowIndex:
+        table, rows = part
+        return RowIndex(build_index(tables[table][rows]), rows)
+
+    built = list(parallel_map(build, parts, even_few=True))
+    return [[made for made, part in zip(built, parts, strict=True) if part[0] == table] for table in range(len(tables))]
+
+
+def _by_indexes(Z: Floats, m: int, indexes: Sequence[RowIndex]) -> Neighbors:
+    """Return approximate neighbours by the indexes of all rows."""
     indices = np.empty((len(Z), m), dtype=np.intp)
     distances = np.empty((len(Z), m))
 
     def search(start: int, stop: int) -> None:
         rows = np.arange(start, stop)
-        near = without_own(answers(index, Z[start:stop], Z, order, m + 1), rows)
+        near = without_own(answers(indexes, Z[start:stop], Z, m + 1), rows)
         indices[start:stop] = near.indices
         distances[start:stop] = near.distances
 
@@ -364,13 +384,17 @@ def _by_index(Z: Floats, m: int, order: Ints, index: Any) -> Neighbors:
     return Neighbors(indices, distances)
 
 
-def answers(index: Any, Z: Floats, known: Floats, order: Ints, count: int) -> Neighbors:
-    """Return what an index of known rows, entered in some order, says is nearest; infinitely far where it is silent."""
-    places = search_index(index, Z, count)
-    there = places >= 0
-    chosen = np.where(there, order[places], 0)
+def answers(indexes: Sequence[RowIndex], Z: Floats, known: Floats, count: int) -> Neighbors:
+    """Return what indexes of known rows say is nearest; infinitely far where they are silent."""
+    found = []
+    for each in indexes:
+        places = search_index(each.index, Z, count, len(indexes))
+        found.append(np.where(places >= 0, each.rows[places], -1))
+    chosen = np.hstack(found)
+    there = chosen >= 0
+    chosen = np.where(there, chosen, 0)
     distances = np.where(there, distances_to(Z, known, chosen), np.inf)
-    return sorted_by_distance(chosen, distances, np.einsum("ij,ij->i", Z, Z))
+    return sorted_by_distance(chosen, distances, np.einsum("ij,ij->i", Z, Z)).first(count)
 
 
 def without_own(near: Neighbors, rows: Ints) -> Neighbors:

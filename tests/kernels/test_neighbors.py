@@ -483,8 +483,17 @@ def by_index(X, m, seed=0):
     return nearest_others(X, m, np.random.default_rng(seed), search="approximate")
 
 
+@pytest.fixture(params=[1, 4])
+def parts(request, monkeypatch):
+    """Among how many indexes 1,500 rows are divided; each holds enough not to be compared with all."""
+    monkeypatch.setattr(neighbor_index, "PART_ROWS", -(-1500 // request.param))
+    monkeypatch.setattr(neighbor_index, "FEW_ROWS", 300)
+    return request.param
+
+
+@pytest.mark.usefixtures("parts")
 @pytest.mark.parametrize("order", ["drawn", "sorted"])
-def test_an_index_finds_nine_of_ten_neighbours_also_where_rows_are_sorted(order):
+def test_indexes_find_nine_of_ten_neighbours_also_where_rows_are_sorted(order):
     X = clustered(1500, d=8)
     X = X[np.argsort(X[:, 0])] if order == "sorted" else X
     near = by_index(X, 10)
@@ -496,7 +505,8 @@ def test_an_index_finds_nine_of_ten_neighbours_also_where_rows_are_sorted(order)
     assert all(len(set(row)) == 10 for row in near.indices.tolist())
 
 
-def test_an_index_is_the_same_at_any_number_of_threads_and_follows_the_seed(monkeypatch):
+@pytest.mark.usefixtures("parts")
+def test_indexes_are_the_same_at_any_number_of_threads_and_follow_the_seed(monkeypatch):
     monkeypatch.setattr(threading_rules, "WORTH_A_THREAD", 0)
     monkeypatch.setattr(fusion_neighbors, "ASKED_ROWS", 100)
     X = np.random.default_rng(0).standard_normal((1500, 20))
@@ -511,6 +521,7 @@ def test_an_index_is_the_same_at_any_number_of_threads_and_follows_the_seed(monk
 
 
 @pytest.mark.parametrize("search", ["exact", "approximate"])
+@pytest.mark.usefixtures("parts")
 def test_several_tables_are_searched_as_each_by_itself(search):
     tables = [clustered(1100), unit_counts(), clustered(60)]
     found = list(nearest_in_all(tables, [5, 4, 99], np.random.default_rng(0), search))
@@ -518,6 +529,70 @@ def test_several_tables_are_searched_as_each_by_itself(search):
         alone = nearest_others(Z, m, np.random.default_rng(0), search=search)
         np.testing.assert_array_equal(near.indices, alone.indices)
         np.testing.assert_array_equal(near.distances, alone.distances)
+
+
+def test_rows_are_divided_among_indexes_that_each_hold_a_share(monkeypatch):
+    monkeypatch.setattr(neighbor_index, "PART_ROWS", 400)
+    Z = clustered(1500)
+    tables = [Z, unit_counts(), Z[:400]]
+    turns = [np.random.default_rng(0).permutation(rows.shape[0]) for rows in tables]
+    found = fusion_neighbors._indexes(tables, turns)
+    assert [[each.index.ntotal for each in indexes] for indexes in found] == [[375] * 4, [], [400]]
+    np.testing.assert_array_equal(np.concatenate([each.rows for each in found[0]]), turns[0])
+    np.testing.assert_array_equal(found[2][0].rows, turns[2])
+
+
+def test_the_number_of_indexes_depends_on_the_rows_alone_and_ends_at_eight():
+    counts = {n: neighbor_index.index_count(n) for n in (2, 50_000, 50_001, 200_000, 400_000, 1_000_000, 10**8)}
+    assert list(counts.values()) == [1, 1, 2, 4, 8, 8, 8]
+
+
+def test_an_index_among_several_is_asked_for_as_many_rows_as_it_may_have_of_the_nearest():
+    assert [neighbor_index.asked_of_each(16, parts) for parts in (1, 2, 4, 8)] == [16, 14, 10, 6]
+    assert neighbor_index.asked_of_each(2, 8) == 2
+    # Rows that one of eight indexes has of the nearest 31, drawn many times: hardly ever more.
+    shares = np.random.default_rng(0).binomial(31, 1 / 8, 20_000)
+    assert (shares > neighbor_index.asked_of_each(31, 8)).mean() < 0.005
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(16, (48, 24, 48)), (5, (32, 16, 32)), (100, (300, 150, 300))])
+def test_one_of_several_indexes_is_searched_as_broadly_as_its_rows_need(count, wanted, monkeypatch):
+    class Index:
+        hnsw = None
+
+        def __init__(self, ntotal):
+            self.ntotal = ntotal
+
+        def search(self, rows, asked, params):
+            broad.append(params.efSearch)
+            return None, np.zeros((len(rows), asked))
+
+    broad = []
+    monkeypatch.setattr(neighbor_index, "BROAD_ROWS", 4000)
+    for ntotal, parts in ((10, 1), (1000, 4), (4000, 4)):
+        neighbor_index.search_index(Index(ntotal), np.zeros((1, 2)), count, parts)
+    assert tuple(broad) == wanted
+
+
+def test_an_index_is_searched_as_broadly_as_it_is_asked_for_rows_at_least():
+    class Index:
+        hnsw = None
+        ntotal = 100
+
+        def search(self, rows, asked, params):
+            assert params.efSearch == asked == 14
+            return None, np.zeros((len(rows), asked))
+
+    assert neighbor_index.search_index(Index(), np.zeros((3, 2)), 16, 2).shape == (3, 14)
+
+
+def test_where_indexes_are_silent_neighbours_are_infinitely_far(monkeypatch):
+    Z = np.arange(5.0)[:, None]
+    indexes = [fusion_neighbors.RowIndex(None, rows) for rows in (np.array([4, 0]), np.array([2, 1]))]
+    monkeypatch.setattr(fusion_neighbors, "search_index", lambda index, rows, count, parts: np.array([[1, -1]]))
+    near = fusion_neighbors.answers(indexes, Z[3:4], Z, 3)
+    np.testing.assert_array_equal(near.indices[:, :2], [[1, 0]])
+    np.testing.assert_array_equal(near.distances, [[2.0, 3.0, np.inf]])
 
 
 def test_few_rows_have_their_exact_neighbours_by_an_index_too():
