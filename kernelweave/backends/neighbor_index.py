@@ -36,8 +36,8 @@ PART_ROWS = 50_000
 MOST_PARTS = 8
 # Each of several indexes is asked for so many standard deviations more than its mean share of the nearest rows.
 SPREAD = 3.0
-# Rows of one of several indexes that is searched as broadly as one alone. Breadth grows with the root of the rows: 93 to
-# 95 % of the neighbours of 100,000 to 300,000 rows of 30 columns were found so, in two to six indexes.
+# Rows of one of several indexes that is searched as broadly as one alone. Breadth grows with the root of the rows: 93
+# to 95 % of the neighbours of 100,000 to 300,000 rows of 30 columns were found so, in two to six indexes.
 BROAD_ROWS = 150_000
 
 
