@@ -156,7 +156,7 @@ class GraphFusionClustering(EmbeddingClusterer):
     neighbor_search : {"auto", "exact", "approximate"}, default="auto"
         How neighbours are searched. ``"auto"`` compares all pairs up to 10,000 samples; beyond that it searches nearby
         cells and, if these miss many, neighbours of neighbours. ``"exact"`` compares all pairs; ``"approximate"`` uses
-        an index of the Faiss library (extra ``neighbors``). ``neighbor_recall_`` holds the share that was found, with a
+        indexes of the Faiss library (extra ``neighbors``). ``neighbor_recall_`` holds the share that was found, with a
         warning below 0.9. Counts and kernels are always searched exactly.
     polish : bool, default=True
         Whether to move single samples as long as this lowers the cut.
