@@ -107,13 +107,13 @@ def pytest_addoption(parser):
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread_a_worker(request):
-    """Let loops run on one thread where several workers share the cores: more would only wait for each other.
+    """Let loops and linear algebra run on one thread where several workers share the cores: more would only wait.
 
-    Tests about threads choose their number themselves. Libraries of linear algebra and processes that tests start have
-    as many threads as a user's.
+    Tests about threads choose their number themselves. Processes that tests start have as many threads as a user's.
     """
     importlib.import_module("sklearn.utils._openmp_helpers")  # brings OpenMP: what is loaded later is not limited
-    with threadpool_limits(1 if request.config.option.one_thread else None, user_api="openmp"):
+    importlib.import_module("scipy.linalg")  # brings the BLAS of SciPy, beside that of NumPy
+    with threadpool_limits(1 if request.config.option.one_thread else None):
         yield
 
 
