@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 import joblib
 import pytest
+from _pytest.doctest import DoctestModule
 from _pytest.runner import runtestprotocol
 from threadpoolctl import threadpool_limits
 
@@ -86,6 +87,15 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Look for doctests in files that have a prompt: to go through all others takes a sixth of the collection."""
+    collectors = yield
+    if file_path.suffix == ".py" and b">>>" not in file_path.read_bytes():
+        return [each for each in collectors if not isinstance(each, DoctestModule)]
+    return collectors
 
 
 @pytest.fixture(autouse=True, scope="session")
