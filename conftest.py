@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 import joblib
 import pytest
+from _pytest.doctest import DoctestModule
 from _pytest.runner import runtestprotocol
 from threadpoolctl import threadpool_limits
 
@@ -88,6 +89,15 @@ def pytest_collection():
         gc.enable()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Look for doctests in files that have a prompt: to go through all others takes a sixth of the collection."""
+    collectors = yield
+    if file_path.suffix == ".py" and b">>>" not in file_path.read_bytes():
+        return [each for each in collectors if not isinstance(each, DoctestModule)]
+    return collectors
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _no_waiting_for_the_disk(request):
     """Let files be written without waiting until the disk has them: no test cuts the power, and thousands of them wait.
@@ -107,13 +117,13 @@ def pytest_addoption(parser):
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread_a_worker(request):
-    """Let loops run on one thread where several workers share the cores: more would only wait for each other.
+    """Let loops and linear algebra run on one thread where several workers share the cores: more would only wait.
 
-    Tests about threads choose their number themselves. Libraries of linear algebra and processes that tests start have
-    as many threads as a user's.
+    Tests about threads choose their number themselves. Processes that tests start have as many threads as a user's.
     """
     importlib.import_module("sklearn.utils._openmp_helpers")  # brings OpenMP: what is loaded later is not limited
-    with threadpool_limits(1 if request.config.option.one_thread else None, user_api="openmp"):
+    importlib.import_module("scipy.linalg")  # brings the BLAS of SciPy, beside that of NumPy
+    with threadpool_limits(1 if request.config.option.one_thread else None):
         yield
 
 

@@ -308,7 +308,8 @@ def test_any_number_of_threads_finds_the_same_path(monkeypatch):
         assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact"))
     for n_threads in (1, 2, 5):
         monkeypatch.setattr(candidate_search, "thread_count", lambda count=n_threads: count)
-        assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact")), n_threads
+        with threadpool_limits(2, user_api="blas"):
+            assert identical(usual, global_kernel_kmeans(DenseKernel(K), weights, n_clusters=6, how="exact")), n_threads
 
 
 def backwards_run(work, tasks, threads):

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
+from threadpoolctl import threadpool_limits
 
 from kernelweave.backends import get_backend
 from kernelweave.foundation import threads
@@ -598,7 +599,8 @@ def test_labels_and_history_are_bit_identical_on_any_number_of_threads(d, monkey
     runs = []
     for count in (1, 2, 3):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        runs.append(minmax_kmeans(FeatureKernel(X), labels, np.ones(9000), n_clusters=6, p_step=0.1, max_iter=12))
+        with threadpool_limits(2, user_api="blas"):
+            runs.append(minmax_kmeans(FeatureKernel(X), labels, np.ones(9000), n_clusters=6, p_step=0.1, max_iter=12))
     for other in runs[1:]:
         np.testing.assert_array_equal(runs[0].labels, other.labels)
         assert runs[0].history == other.history
