@@ -30,6 +30,7 @@ WARM_UP = 240  # samples
 LONGEST = 40  # seconds of a case
 COMMON = {"n_init": 1, "max_iter": 3, "random_state": 0}
 NEIGHBORS = {"kernel": "nearest_neighbors"}
+BY_INDEX = NEIGHBORS | {"kernel_params": {"neighbor_search": "approximate"}}
 EXEMPLARS = {"search": "exemplars"}
 CODE = """
 import sys, json
@@ -73,6 +74,7 @@ CASES = (
     Case("KernelKMeans", 8000, (1000,), 64, {"n_clusters": 10}, marks=("float32",)),
     Case("KernelKMeans", 8000, (1000,), 64, {"n_clusters": 10, "kernel": "cosine"}, marks=("float32",)),
     Case("KernelKMeans", 8000, (1000,), 64, NEIGHBORS | {"n_clusters": 10}, marks=("sparse",)),
+    Case("KernelKMeans", 40_000, (200,), 40, BY_INDEX | {"n_clusters": 5}),
     Case("KernelKMeans", 20_000, (10,), 64, nystroem(200) | {"n_clusters": 10}),
     Case("KernelKMeans", 20_000, (10,), 64, nystroem(1000) | {"n_clusters": 10}),
     Case("KernelKMeans", 20_000, (10,), 64, features(1000) | {"n_clusters": 10}),
@@ -127,6 +129,7 @@ CASES = (
     Case("MultiViewSpectralClustering", 4000, (4, 4), 64, {"n_clusters": 10}, kind="kernel", marks=("absent",)),
     Case("MultiViewSpectralClustering", 15_000, (10, 10), 100, nystroem(300) | {"n_clusters": 10}),
     Case("MultiViewSpectralClustering", 12_000, (10, 10), 100, NEIGHBORS | {"n_clusters": 50}),
+    Case("MultiViewSpectralClustering", 30_000, (30, 30, 30), 100, NEIGHBORS | {"n_clusters": 5}),
     Case("MultiViewSpectralClustering", 5000, (1000, 1000), 64, {"n_clusters": 10}, marks=("float32",)),
     Case("MultiViewSpectralClustering", 5000, (1000, 1000), 64, {"n_clusters": 10, "kernel": "linear"}),
     Case("ConvexMixture", 7000, (10,), 400, {"n_clusters": 10}, calls=("predict", "predict_proba")),
@@ -169,6 +172,13 @@ CASES = (
     Case("NgSpectralClustering", 7000, (1000,), 64, {"n_clusters": 10}, marks=("float32",)),
     Case("GraphFusionClustering", 8000, (10, 10), 100, {"n_clusters": 5, "missing": "knn"}, marks=("holes",)),
     Case("GraphFusionClustering", 6000, (1000, 1000), 64, {"n_clusters": 10}),
+    Case(
+        "GraphFusionClustering",
+        8000,
+        (1000, 1000),
+        200,
+        {"n_clusters": 5, "n_neighbors": 5, "neighbor_search": "approximate"},
+    ),
     Case("GraphFusionClustering", 1858, (10, 10), 64, {"n_clusters": 50}),
     Case("GraphFusionClustering", 20_000, (10, 10), 400, {"n_clusters": 10}),
 )

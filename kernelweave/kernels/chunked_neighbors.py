@@ -282,7 +282,7 @@ def _indexed(block: Block, X: Array, places: Ints | None, representation: Repres
     if len(turn) < FEW_ROWS:
         return None
     rows = np.asarray(X if places is None else X[places], dtype=np.float64)
-    return packed(build_index(_compared(rows, representation)[np.argsort(turn)]))
+    return packed(build_index(_compared(rows, representation), np.argsort(turn)))
 
 
 def _packed(block: Block, index: Array | None, wanted: bool) -> Array | None:
@@ -300,7 +300,7 @@ def _by_index(
     if count - same <= 0 or len(Z) == 0:
         return Neighbors(np.empty((len(Z), 0), dtype=np.intp), np.empty((len(Z), 0)))
     order = np.arange(len(known)) if sources.index is None else np.argsort(sources.turn)
-    index = RowIndex(build_index(known) if sources.index is None else unpacked(sources.index), order)
+    index = RowIndex(build_index(known, order) if sources.index is None else unpacked(sources.index), order)
     parts: Any = for_ranges(
         lambda start, stop: answers([index], Z[start:stop], known, count),
         len(Z),

@@ -33,7 +33,7 @@ from kernelweave.backends.graphs import (
     mutual_graph,
     row_distances,
 )
-from kernelweave.backends.neighbor_index import build_index, index_count, library, search_index
+from kernelweave.backends.neighbor_index import build_index, index_bytes, index_count, library, search_index
 from kernelweave.backends.preparing import order_of
 from kernelweave.foundation.array_types import Array, Floats, Ints, Matrix
 from kernelweave.foundation.memory import Batches, batches_within
@@ -341,6 +341,11 @@ def _sparse_neighbors(Z: sp.csr_array, known: sp.csr_array, m: int, turn: Ints |
 # --- approximate -----------------------------------------------------------------------------------------------------
 
 
+def indexes_bytes(n: int, widths: Sequence[int]) -> float:
+    """Return the bytes that the indexes of tables of such widths take, which are there at the same time."""
+    return sum(index_bytes(n, width) for width in widths)
+
+
 @dataclass(frozen=True)
 class RowIndex:
     """An index of some rows, and their numbers in the order in which they were entered."""
@@ -363,7 +368,7 @@ def _indexes(tables: Sequence[Matrix], turns: Sequence[Ints]) -> list[list[RowIn
 
     def build(part: tuple[int, Ints]) -> RowIndex:
         table, rows = part
-        return RowIndex(build_index(tables[table][rows]), rows)
+        return RowIndex(build_index(tables[table], rows), rows)
 
     built = list(parallel_map(build, parts, even_few=True))
     return [[made for made, part in zip(built, parts, strict=True) if part[0] == table] for table in range(len(tables))]

@@ -19,9 +19,11 @@ from kernelweave import (
     load_model,
     save_model,
 )
+from kernelweave.backends.neighbor_index import index_bytes
 from kernelweave.estimators.graph import fusion_memory
 from kernelweave.kernels import chunked_neighbors
 from kernelweave.kernels.neighbors import cells_bytes, least_tile_bytes
+from kernelweave.kernels.representations import FEW_COLUMNS
 from tests.dask_clusters import two_views
 
 N = 240
@@ -211,3 +213,10 @@ def test_room_for_cells_is_counted_beyond_the_exact_search(monkeypatch):
     assert fusion_memory.search_bytes(5000, [30, 10], 15, "auto") == cells_bytes(5000, 30, 15)
     assert exact == least_tile_bytes(5000) < cells_bytes(5000, 30, 15)
     assert cells_bytes(5000, 30, 80) - cells_bytes(5000, 30, 60) > 20 * 5000 * 4  # rounds keep as many as are wanted
+
+
+def test_indexes_of_all_representations_are_counted_together():
+    few = fusion_memory.search_bytes(5000, [FEW_COLUMNS - 1], 15, "approximate")
+    both = fusion_memory.search_bytes(5000, [FEW_COLUMNS - 1, FEW_COLUMNS], 15, "approximate")
+    assert few == index_bytes(5000, FEW_COLUMNS - 1)
+    assert both - few == 2 * index_bytes(5000, FEW_COLUMNS)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
 from kernelweave import KernelKMeans, MultiViewKernelKMeans
+from kernelweave.estimators.shared.single_kernel import room_for_search
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.kernels.graph import GraphKernel
 from kernelweave.kernels.spec.fitting import fit_kernel
@@ -138,6 +139,34 @@ def test_graphs_of_views_share_the_limit():
     with pytest.raises(ParameterError, match=r"2 graphs of 100 neighbours of each of 1,000 samples take 8.09 MiB"):
         MultiViewKernelKMeans(3, memory_limit=7, **options).fit([X, X])
     MultiViewKernelKMeans(3, memory_limit=9, random_state=0, **options).fit([X, X])
+
+
+def test_an_index_of_approximate_neighbours_counts():
+    X = cloud(3000, d=200)
+    assert model("nearest_neighbors", 6).fit(X).labels_.shape == (3000,)
+    message = r"take ([\d.]+) MiB, more than memory_limit=6\. .*: ([\d,]+) samples would fit"
+    with pytest.raises(ParameterError, match=message) as error:
+        model("nearest_neighbors", 6, neighbor_search="approximate").fit(X)
+    taken, fitting = re.search(message, str(error.value)).groups()
+    edges = 4 * 12 * 11 * 3000 / 2**20  # three graphs and their transpose, eleven edges of twelve bytes a sample
+    index = 3000 * (2 * 4 * 200 + 152) / 2**20  # rows of single precision, on the way and inside, and links
+    assert float(taken) == pytest.approx((edges + mib(X) + index) / 1.1, rel=0.01)
+    few = X[: int(fitting.replace(",", ""))]
+    assert len(model("nearest_neighbors", 6, neighbor_search="approximate").fit(few).labels_) == len(few)
+
+
+@pytest.mark.parametrize(
+    ("X", "metric", "moved"),
+    [(cloud(d=200), "euclidean", True), (cloud(d=200), "cosine", False), (sparse_cloud(), "euclidean", False)],
+)
+def test_samples_that_were_moved_are_kept_and_count(X, metric, moved):
+    fitted = fit_kernel(X, "nearest_neighbors", {"metric": metric})
+    kept = mib(X) if moved else 0.0
+    assert fitted.kept_mib == kept
+    graph = fitted.operator()
+    beside_nothing = room_for_search([fit_kernel(np.eye(2), "linear")], [graph], 3, 10)
+    counted = max(0.0, kept - 1.0)  # a tenth of the limit is free
+    assert room_for_search([fitted], [graph], 3, 10) == pytest.approx(beside_nothing - counted)
 
 
 def test_new_samples_that_are_too_many_are_refused():

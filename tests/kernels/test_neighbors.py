@@ -542,6 +542,23 @@ def test_rows_are_divided_among_indexes_that_each_hold_a_share(monkeypatch):
     np.testing.assert_array_equal(found[2][0].rows, turns[2])
 
 
+@pytest.mark.parametrize("d", [2, 50])
+def test_bytes_of_an_index_and_of_rows_on_the_way_to_it_are_counted(d):
+    Z = np.random.default_rng(0).standard_normal((3000, d))
+    index = neighbor_index.build_index(Z, np.arange(3000))
+    inside = len(neighbor_index.packed(index))
+    on_the_way = Z.astype(np.float32).nbytes
+    assert inside + on_the_way < neighbor_index.index_bytes(3000, d) < 1.15 * (inside + on_the_way)
+
+
+def test_rows_are_entered_piece_by_piece_in_their_order(monkeypatch):
+    Z = np.random.default_rng(0).standard_normal((25, 3))
+    order = np.random.default_rng(1).permutation(25)[:20]
+    monkeypatch.setattr(neighbor_index, "ROUNDED_ROWS", 7)
+    index = neighbor_index.build_index(Z, order)
+    np.testing.assert_array_equal(index.reconstruct_n(0, 20), Z[order].astype(np.float32))
+
+
 def test_the_number_of_indexes_depends_on_the_rows_alone_and_ends_at_eight():
     counts = {n: neighbor_index.index_count(n) for n in (2, 50_000, 50_001, 200_000, 400_000, 1_000_000, 10**8)}
     assert list(counts.values()) == [1, 1, 2, 4, 8, 8, 8]

@@ -14,7 +14,7 @@ from kernelweave.estimators.graph.fusion_views import NeighborSearch, ViewType, 
 from kernelweave.foundation.errors import ParameterError
 from kernelweave.foundation.memory import PASSING
 from kernelweave.inputs import Views
-from kernelweave.kernels.neighbors import EXACT_LIMIT, Search, cells_bytes, least_tile_bytes
+from kernelweave.kernels.neighbors import EXACT_LIMIT, Search, cells_bytes, indexes_bytes, least_tile_bytes
 from kernelweave.kernels.representations import FEW_COLUMNS
 from kernelweave.solvers.graph.fusion import VECTORS_PER_CLUSTER
 from kernelweave.solvers.spectral.eigenvectors import GUARD, SHORTEST, SMALL, search_mib
@@ -57,9 +57,11 @@ def row_bytes(n_samples: int, widths: Sequence[int]) -> float:
 
 
 def search_bytes(n_samples: int, widths: Sequence[int], n_neighbors: int, search: Search) -> float:
-    """Return the bytes that a search in this process takes at least: some rows of distances, or cells."""
+    """Return the bytes that a search in this process takes at least: some rows of distances, cells, or indexes."""
     if searched_in_cells(search, n_samples):
         return cells_bytes(n_samples, max(widths, default=0), n_neighbors)
+    if search == "approximate":  # those of all views are built side by side
+        return indexes_bytes(n_samples, [width for width in widths for _ in range(_n_representations(width))])
     return least_tile_bytes(n_samples)
 
 

@@ -268,6 +268,11 @@ class GraphFit(FittedKernel):
         """The share of the nearest neighbours that were found."""
         return self.graph.recall
 
+    @property
+    def kept_mib(self) -> float:
+        """MiB of the samples that new ones are compared with, where they are a copy."""
+        return self.graph.samples_mib
+
     def operator(self, storage: Storage = "auto", memory_limit: float = 2048) -> KernelOperator:
         """Return the sparse operator, whatever the storage asked for."""
         return place_graph(self.graph.operator())
@@ -654,7 +659,7 @@ def _nearest_neighbors(
         "memory_limit": memory_limit / n_kernels,
     }
     count = _neighbors(X, n_neighbors, 10)
-    check_graph(X, count, metric, memory_limit, n_kernels)
+    check_graph(X, count, metric, memory_limit, n_kernels, neighbor_search)
     return GraphFit(NeighborGraph(X, n_neighbors=count, **options))
 
 

@@ -23,7 +23,13 @@ from kernelweave.foundation.logged_warnings import warn
 from kernelweave.foundation.memory import FREE, PASSING, return_freed_memory, room_beside, rows_within
 from kernelweave.kernels.device import device_backend
 from kernelweave.kernels.graph import GraphKernel
-from kernelweave.kernels.neighbors import ENOUGH_RECALL, distances_to, measured_recall, nearest_others
+from kernelweave.kernels.neighbors import (
+    ENOUGH_RECALL,
+    distances_to,
+    indexes_bytes,
+    measured_recall,
+    nearest_others,
+)
 from kernelweave.kernels.spec import distances as distances_
 from kernelweave.kernels.spec.searches import CHUNK, chunks, mib_of, part, passing_room, searched_rows
 
@@ -72,10 +78,16 @@ class NeighborGraph:
         else:
             distances, neighbors, self.recall = _nearly_nearest(X, n_neighbors)
         self.radii = distances[:, -1].copy()  # without the other distances, which a part of the array would keep
+        searched = mib_of(neighbors) + mib_of(distances)
         lengths = None if weights == "connectivity" else distances
         del distances
-        self._trim(mib_of(neighbors))
+        self._trim(searched)
         self._directed = self._matrix(lengths, neighbors, self.radii)
+
+    @property
+    def samples_mib(self) -> float:
+        """MiB of the training samples where they were moved, and are a copy."""
+        return 0.0 if self._centre is None else mib_of(self._index._fit_X)
 
     def _trim(self, searched: float) -> None:
         """Give back what a search of so many MiB has freed, where that is much: edges come in its place."""
@@ -243,14 +255,18 @@ def _nearly_nearest(X: Floats, count: int) -> tuple[Floats, Array, float]:
     return np.take_along_axis(distances, order, axis=1), np.take_along_axis(neighbors, order, axis=1), recall
 
 
-def check_graph(X: Matrix, n_neighbors: int, metric: str, memory_limit: float, n_kernels: int = 1) -> None:
+def check_graph(
+    X: Matrix, n_neighbors: int, metric: str, memory_limit: float, n_kernels: int = 1, search: str = "exact"
+) -> None:
     """Raise where graphs of so many neighbours, one for each of ``n_kernels``, are more than the limit.
 
-    Samples that are moved to another origin are a copy, which passes as far as the limit allows.
+    Samples that are moved to another origin are a copy, which passes as far as the limit allows, and so does an index.
     """
     n = X.shape[0]
     edges = (KEPT_GRAPHS * n_kernels + 1) * EDGE_BYTES * (n_neighbors + 1) / 2**20
     both = edges + n_kernels * (mib_of(X) / n if distances_.moves(X, metric) else 0.0)
+    index = indexes_bytes(1, X.shape[1:]) / 2**20 if search == "approximate" else 0.0
+    both += index
     limit = max(memory_limit, FREE)
     fitting = np.floor(min(limit / edges, max(limit + FREE, limit * (1.0 + PASSING)) / both))
     if n <= fitting:
@@ -258,10 +274,12 @@ def check_graph(X: Matrix, n_neighbors: int, metric: str, memory_limit: float, n
     needed = max(n * edges, min(n * both - FREE, n * both / (1.0 + PASSING)))
     size = f"{needed:,.0f}" if needed >= 100 else f"{needed:.3g}"
     graphs = "Graphs" if n_kernels == 1 else f"{n_kernels} graphs"
+    found = ", and the index that finds them," if index else ""
+    other = "neighbor_search='exact' or fewer neighbours (n_neighbors)" if index else "fewer neighbours (n_neighbors)"
     raise ParameterError(
-        f"{graphs} of {n_neighbors:,} neighbours of each of {n:,} samples take {size} MiB, more than "
-        f"memory_limit={memory_limit:g}. Raise it to {math.ceil(needed)}, use fewer neighbours (n_neighbors in "
-        f"kernel_params), or fit on some of the samples: {fitting:,.0f} samples would fit."
+        f"{graphs} of {n_neighbors:,} neighbours of each of {n:,} samples{found} take {size} MiB, more than "
+        f"memory_limit={memory_limit:g}. Raise it to {math.ceil(needed)}, use {other} in kernel_params, or fit on some "
+        f"of the samples: {fitting:,.0f} samples would fit."
     )
 
 
