@@ -12,7 +12,15 @@ from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from kernelweave import MultiViewSpectralClustering, NgSpectralClustering
+from kernelweave import (
+    CoRegularizedSpectralClustering,
+    GlobalKernelKMeans,
+    KernelKMeans,
+    MinMaxKernelKMeans,
+    MultiViewKernelKMeans,
+    MultiViewSpectralClustering,
+    NgSpectralClustering,
+)
 from kernelweave.backends import neighbor_index
 from kernelweave.foundation import threads as threading_rules
 from kernelweave.foundation.errors import MissingPackageError, ParameterError, ViewWarning
@@ -29,6 +37,7 @@ from kernelweave.kernels.neighbors import (
     recall_by_distances,
     self_tuned_graph,
 )
+from kernelweave.kernels.spec import neighbors as spec_neighbors
 from kernelweave.kernels.spec.fitting import fit_kernel
 from kernelweave.kernels.spec.neighbors import CHUNK, nearest
 from tests.peak_memory import peak_of
@@ -719,12 +728,32 @@ def test_other_samples_and_metrics_are_refused_by_an_index(X, params, match):
         fit_kernel(X, "nearest_neighbors", {"neighbor_search": "approximate"} | params)
 
 
-def test_spectral_clustering_keeps_the_recall_of_its_graphs():
-    X = clustered(300)
-    settings = {"kernel": "nearest_neighbors", "kernel_params": {"neighbor_search": "approximate"}, "random_state": 0}
-    several = MultiViewSpectralClustering(3, n_init=1, normalize="degrees", **settings).fit([X, X[:, ::-1]])
-    assert several.neighbor_recall_.tolist() == [1.0, 1.0]
-    assert NgSpectralClustering(3, n_init=1, **settings).fit(X).neighbor_recall_ == 1.0
+@pytest.mark.filterwarnings("ignore:The kernel .*is not positive semidefinite")
+@pytest.mark.parametrize(
+    "cls",
+    [
+        KernelKMeans,
+        GlobalKernelKMeans,
+        MinMaxKernelKMeans,
+        MultiViewKernelKMeans,
+        MultiViewSpectralClustering,
+        CoRegularizedSpectralClustering,
+        NgSpectralClustering,
+    ],
+)
+def test_models_keep_the_recall_of_their_graphs(cls, monkeypatch):
+    X = clustered(60)
+    several = "views" in cls().get_params()
+    data = [X, X[:, ::-1]] if several else X
+    settings = {key: value for key, value in {"n_init": 1, "random_state": 0}.items() if key in cls().get_params()}
+    params = {"neighbor_search": "approximate"}
+    by_index = cls(3, kernel="nearest_neighbors", kernel_params=params, **settings).fit(data)
+    assert by_index.neighbor_recall_ == 1.0 if not several else by_index.neighbor_recall_.tolist() == [1.0, 1.0]
+    monkeypatch.setattr(spec_neighbors, "measured_recall", lambda *_: 0.95)
+    rough = cls(3, kernel="nearest_neighbors", kernel_params=params, **settings).fit(data)
+    assert rough.neighbor_recall_ == 0.95 if not several else rough.neighbor_recall_.tolist() == [0.95, 0.95]
+    other = cls(3, kernel="rbf", **settings).fit(data).neighbor_recall_
+    assert other is None if not several else np.isnan(other).tolist() == [True, True]
 
 
 # --- the self-tuned graph

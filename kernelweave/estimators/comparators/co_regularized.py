@@ -100,6 +100,9 @@ class CoRegularizedSpectralClustering(Clusterer):
         Equal weights for all views.
     view_names_ : list of str
         Names of the views.
+    neighbor_recall_ : ndarray of shape (n_views,)
+        Share of the nearest neighbours that the search of ``kernel="nearest_neighbors"`` found in each view, below 1
+        only for ``"neighbor_search": "approximate"`` in ``kernel_params``; NaN for other kernels.
     warnings_ : tuple of str
         Warnings issued during the fit, each listed once.
     n_features_in_ : int
@@ -210,6 +213,7 @@ class CoRegularizedSpectralClustering(Clusterer):
         fitted = fit_view_kernels(
             views, self.kernel, self.kernel_params, centre_features=False, weights=ones, memory_limit=self.memory_limit
         )
+        self.neighbor_recall_ = fitted.neighbor_recalls
         limit = room_beside(work_mib(len(ones), self.n_clusters), self.memory_limit)
         options: dict[str, Any] = {"normalize": "degrees", "storage": self.storage, "memory_limit": limit}
         kernels = normalized_views(fitted, views, ones, **options)

@@ -17,6 +17,7 @@ from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
     kernel_beside_search,
+    neighbor_recall,
     read_kernel_input,
     room_beside_kernels,
     room_for_search,
@@ -177,8 +178,7 @@ class NgSpectralClustering(EmbeddingClusterer):
         kernel = fit_or_approximate(
             table, self.kernel, self.kernel_params, centre_features=False, weights=ones, memory_limit=self.memory_limit
         )
-        recall = kernel.neighbor_recall
-        self.neighbor_recall_: float | None = None if np.isnan(recall) else recall
+        self.neighbor_recall_ = neighbor_recall(kernel)
         limit = room_beside(work_mib(len(ones), k), self.memory_limit)
         plain = kernel.operator(self.storage, limit)
         kernel, plain = kernel_beside_search(kernel, plain, table, k, self.memory_limit)

@@ -13,6 +13,7 @@ from kernelweave.estimators.shared.models import CenterModel
 from kernelweave.estimators.shared.parameters import rules
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
+    neighbor_recall,
     read_kernel_input,
     room_beside_kernels,
     set_kernel_tags,
@@ -90,6 +91,9 @@ class GlobalKernelKMeans(CenterClusterer):
         Number of iterations of the last run of kernel k-means.
     converged_ : bool
         Whether every stage tried all its candidates and its run converged.
+    neighbor_recall_ : float or None
+        Share of the nearest neighbours that the search of ``kernel="nearest_neighbors"`` found, below 1 only for
+        ``"neighbor_search": "approximate"`` in ``kernel_params``; None for other kernels.
     warnings_ : tuple of str
         Warnings issued during the fit, each listed once.
     n_features_in_ : int
@@ -190,6 +194,7 @@ class GlobalKernelKMeans(CenterClusterer):
         kernel = fit_or_approximate(
             X, self.kernel, self.kernel_params, centre_features=True, weights=weights, memory_limit=self.memory_limit
         )
+        self.neighbor_recall_ = neighbor_recall(kernel)
         op = self._operator(kernel, len(weights))
         warn_if_plainly_indefinite(op)
         path = global_kernel_kmeans(

@@ -15,6 +15,7 @@ from kernelweave.estimators.shared.parameters import N_CLUSTERS_OR_AUTO, rules
 from kernelweave.estimators.shared.runs import first_labels, label_starts, run_starts
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
+    neighbor_recall,
     read_kernel_input,
     room_beside_kernels,
     set_kernel_tags,
@@ -102,6 +103,9 @@ class KernelKMeans(CenterClusterer):
         Number of iterations of the best run.
     converged_ : bool
         Whether the best run converged before ``max_iter``.
+    neighbor_recall_ : float or None
+        Share of the nearest neighbours that the search of ``kernel="nearest_neighbors"`` found, below 1 only for
+        ``"neighbor_search": "approximate"`` in ``kernel_params``; None for other kernels.
     communication_ : dict
         Data transferred in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
         ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"``, ``"workers"`` and
@@ -224,6 +228,7 @@ class KernelKMeans(CenterClusterer):
             random_state=self.random_state,
             memory_limit=self.memory_limit,
         )
+        self.neighbor_recall_ = neighbor_recall(kernel)
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_plainly_indefinite(op)
         left = max(PASSING * self.memory_limit, room_beside_kernels([kernel], [op], self.memory_limit))

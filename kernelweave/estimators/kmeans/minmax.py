@@ -21,6 +21,7 @@ from kernelweave.estimators.shared.runs import first_labels, label_starts, run_s
 from kernelweave.estimators.shared.single_kernel import (
     fit_or_approximate,
     is_precomputed,
+    neighbor_recall,
     read_kernel_input,
     set_kernel_tags,
     why_without_distances,
@@ -315,6 +316,9 @@ class MinMaxKernelKMeans(CenterClusterer):
         Number of iterations of the best run, including those of kernel k-means.
     converged_ : bool
         Whether the objective of the best run settled; with ``refine``, whether kernel k-means converged.
+    neighbor_recall_ : float or None
+        Share of the nearest neighbours that the search of ``kernel="nearest_neighbors"`` found, below 1 only for
+        ``"neighbor_search": "approximate"`` in ``kernel_params``; None for other kernels.
     communication_ : dict
         Data transferred in a fit of tables in blocks (Dask, Zarr, mapped files): ``"rounds"`` to all workers,
         ``"bytes_sent"``, ``"bytes_received"``, ``"bytes_of_a_round"`` (the median), ``"blocks"``, ``"workers"`` and
@@ -445,6 +449,7 @@ class MinMaxKernelKMeans(CenterClusterer):
             random_state=self.random_state,
             memory_limit=self.memory_limit,
         )
+        self.neighbor_recall_ = neighbor_recall(kernel)
         op = kernel.operator(self.storage, self.memory_limit)
         warn_if_plainly_indefinite(op)
         starts = label_starts(self.init, self.n_init, self.random_state, len(weights), self.n_clusters)

@@ -161,6 +161,9 @@ array of shape (n_samples,), default="global_fast"
         The exponent used; infinity stands for equal weights, which ``p="auto"`` can choose.
     p_path_ : dict of str to ndarray
         With ``p="auto"``: the exponents tried (``"p"``) and their ``"stability"``.
+    neighbor_recall_ : ndarray of shape (n_views,)
+        Share of the nearest neighbours that the search of ``kernel="nearest_neighbors"`` found in each view, below 1
+        only for ``"neighbor_search": "approximate"`` in ``kernel_params``; NaN for other kernels.
     inertia_, objective_ : float
         J at the end; it is minimised.
     objective_path_ : ndarray
@@ -317,6 +320,7 @@ array of shape (n_samples,), default="global_fast"
         keep_run(self, views, weights)
         graph = self._graph_start(views)
         fitted = self._fit_kernels(views, weights)
+        self.neighbor_recall_ = fitted.neighbor_recalls
         if views.observed is not None:
             self._fit_observed(fitted, views, weights, start, graph, X, y)
             return

@@ -79,6 +79,12 @@ def read_kernel_input(estimator: Any, X: Any, *, reset: bool, whole: bool = Fals
     )
 
 
+def neighbor_recall(kernel: FittedKernel) -> float | None:
+    """Return the share of the nearest neighbours that a graph was made of; None of kernels that are none."""
+    recall = kernel.neighbor_recall
+    return None if np.isnan(recall) else recall
+
+
 def room_beside_kernels(
     kernels: Sequence[FittedKernel], operators: Sequence[KernelOperator], memory_limit: float
 ) -> float:

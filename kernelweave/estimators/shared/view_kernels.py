@@ -134,6 +134,11 @@ class FittedViewKernels:
     names: tuple[str, ...]
     kernels: tuple[FittedKernel, ...]
 
+    @property
+    def neighbor_recalls(self) -> Floats:
+        """Shares of the nearest neighbours that the graphs of the views were made of; NaN of other kernels."""
+        return np.array([kernel.neighbor_recall for kernel in self.kernels])
+
     def operators(self, storage: Storage, memory_limit: float, *, check_definite: bool = True) -> list[KernelOperator]:
         """Return the kernels among the training samples; ``memory_limit`` in MiB is that of each view.
 

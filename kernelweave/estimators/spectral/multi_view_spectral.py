@@ -303,7 +303,7 @@ class MultiViewSpectralClustering(EmbeddingClusterer):
         if views.observed is not None:
             self._check_memory(views, k)
         fitted = self._fit_kernels(views, weights)
-        self.neighbor_recall_ = np.array([kernel.neighbor_recall for kernel in fitted.kernels])
+        self.neighbor_recall_ = fitted.neighbor_recalls
         if views.observed is not None:
             self._fit_observed(fitted, views, weights, start, X, y)
             return self
