@@ -148,7 +148,7 @@ def test_an_index_of_approximate_neighbours_counts():
     with pytest.raises(ParameterError, match=message) as error:
         model("nearest_neighbors", 6, neighbor_search="approximate").fit(X)
     taken, fitting = re.search(message, str(error.value)).groups()
-    edges = 4 * 12 * 11 * 3000 / 2**20  # three graphs and their transpose, eleven edges of twelve bytes a sample
+    edges = 4 * 12 * 11 * 3000 / 2**20  # three graphs and their transpose, eleven edges of twelve bytes per sample
     index = 3000 * (2 * 4 * 200 + 152) / 2**20  # rows of single precision, on the way and inside, and links
     assert float(taken) == pytest.approx((edges + mib(X) + index) / 1.1, rel=0.01)
     few = X[: int(fitting.replace(",", ""))]
